@@ -1,0 +1,55 @@
+# Every target makes its own virtual environment in $(VENV) and installs what it needs; only make and Python >= 3.11 are assumed.
+# Choose another interpreter with `make test PYTHON=/path/to/python3.12`, another number of test processes with `make test JOBS=4`.
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench docs clean
+
+VENV ?= .venv
+JOBS ?= auto
+SUITABLE = -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))'
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p $(SUITABLE) >/dev/null 2>&1 && { command -v $$p; break; }; done)
+BIN = $(VENV)/bin
+# One BLAS thread per test process: the processes already fill the cores.
+ONE_THREAD = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+help:
+	@echo "make demo   fit classifiers and a count regressor to real data, print a table, write plots to demo-output/"
+	@echo "make test   run the tests"
+	@echo "make lint   ruff and mypy"
+	@echo "make bench  print our figures beside other packages'"
+	@echo "make docs   build the documentation into doc/_build/html"
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "No Python >= 3.11 with venv and ensurepip found; pass PYTHON=/path/to/python" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# $(VENV)/.installed-EXTRA marks the environment as holding the package and that extra of pyproject.toml.
+$(VENV)/.installed-%: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@touch $@
+
+demo: $(VENV)/.installed-plot
+	MPLBACKEND=Agg $(BIN)/python -m examples.demo
+
+test: $(VENV)/.installed-dev
+	$(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.installed-bench
+	MPLBACKEND=Agg $(BIN)/python -m benchmarks
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/python -m sphinx -W --keep-going -b html doc doc/_build/html
+	@echo "Open doc/_build/html/index.html"
+
+clean:
+	rm -rf build dist *.egg-info doc/_build doc/reference/generated demo-output bench-output
+	rm -rf .pytest_cache .mypy_cache .ruff_cache

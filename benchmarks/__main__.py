@@ -1,0 +1,39 @@
+"""``make bench`` (``python -m benchmarks [--quick] [name ...]``): every table, or those named."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import time
+import traceback
+
+#: Timing first, while the machine is quiet; "reference" needs numpyro and is rerun only when named.
+NAMES = ("startup", "speed", "table3", "memory", "algorithms", "small_sets", "coverage", "figure1")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small versions, printed and not stored")
+    parser.add_argument(
+        "names", nargs="*", metavar="name", help=f"among {', '.join((*NAMES, 'reference'))}; default: all but the last"
+    )
+    options = parser.parse_args()
+    unknown = sorted(set(options.names) - {*NAMES, "reference"})
+    if unknown:
+        parser.error(f"unknown: {', '.join(unknown)}")
+    failed = []
+    for name in options.names or NAMES:
+        start = time.perf_counter()
+        try:
+            importlib.import_module(f"benchmarks.{name}").main(options.quick)
+        except Exception:
+            traceback.print_exc()
+            failed.append(name)
+        print(f"\n[{name}: {time.perf_counter() - start:.0f} s]\n", flush=True)
+    if failed:
+        print(f"failed: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,56 @@
+"""Bayesian estimators with scikit-learn's interface, fitted by stochastic variational inference.
+
+Public names are imported on first use, so that ``import sksvi`` costs little more than scikit-learn itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0.dev0"
+
+# name -> module that defines it
+_ATTRIBUTES = {
+    "BayesianGLMClassifier": "sksvi.linear_model",
+    "BayesianGLMRegressor": "sksvi.linear_model",
+    "CoefficientDisplay": "sksvi.displays",
+    "LowerBoundDisplay": "sksvi.displays",
+    "load": "sksvi.persistence",
+    "predict_interval": "sksvi.predictive",
+    "predict_std": "sksvi.predictive",
+}
+
+_SUBMODULES = (
+    "algorithms",
+    "callbacks",
+    "datasets",
+    "displays",
+    "expectations",
+    "families",
+    "likelihoods",
+    "linear_model",
+    "persistence",
+    "predictive",
+    "schedules",
+    "testing",
+)
+
+__all__ = ["__version__", *_ATTRIBUTES, *_SUBMODULES]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
+    if name in _ATTRIBUTES:
+        value = getattr(importlib.import_module(_ATTRIBUTES[name]), name)
+    elif name in _SUBMODULES:
+        value = importlib.import_module(f"sksvi.{name}")
+    else:
+        raise AttributeError(f"module 'sksvi' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, imported yet or not."""
+    return sorted(set(globals()) | set(__all__))

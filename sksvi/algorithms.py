@@ -1,0 +1,186 @@
+"""Algorithms: which step each kind of block takes, and how fast. A row each; none knows a model.
+
+See Also
+--------
+sksvi.steps : the updates themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import BaseEstimator, clone
+
+from sksvi.schedules import AdaGrad, Constant, RobbinsMonro
+from sksvi.steps import AdaGradMemory, euclidean_step, hybrid_step, natural_step, shortened
+
+
+class Algorithm(BaseEstimator):
+    """What the engine asks of an algorithm.
+
+    ``remembers`` : keeps a site per datum, so that mini-batch noise vanishes at the optimum (CVI).
+    ``batch_only`` : cannot work with mini-batches.
+    ``mean_solver`` : solves for the mean at a fixed covariance in every pass (FP).
+    ``natural`` : every step is a natural one, whose length says what there is to gain.
+    """
+
+    remembers = False
+    batch_only = False
+    mean_solver = False
+    natural = True
+    #: Full batches without noise: one step is as good as Newton's, and the engine takes back what lowers the bound.
+    deterministic_rate = 1.0
+
+    def rate(self, t: int, deterministic: bool) -> float:
+        """Rate of the natural step t."""
+        schedule = self.schedule  # type: ignore[attr-defined]
+        if schedule is None:
+            schedule = Constant(self.deterministic_rate) if deterministic else self.default_schedule()
+        return schedule.rate(t)
+
+    def default_schedule(self) -> Any:
+        """Rates of mini-batches when none is given."""
+        return RobbinsMonro()
+
+    def start(self, q: Any) -> tuple[Any, Any]:
+        """The block in the coordinates that this algorithm steps in, and its memory."""
+        return q, None
+
+    def step(
+        self, q: Any, prior: Any, gradient: Any, rate: float, damping: float, memory: Any, n: float
+    ) -> tuple[Any, Any]:
+        """One step of a block; `damping` <= 1 shortens it, `n` is the population size."""
+        return shortened(lambda share: natural_step(q, prior, gradient, rate * damping * share)), memory
+
+
+class MCSSVI(Algorithm):
+    """Natural-gradient steps on every block (Sheth and Khardon 2016, MC-SSVI).
+
+    Parameters
+    ----------
+    schedule : schedule, default=None
+        None: rate 1 for full batches without noise, else ``RobbinsMonro()``.
+
+    Examples
+    --------
+    >>> from sksvi.algorithms import MCSSVI
+    >>> from sksvi.schedules import RobbinsMonro
+    >>> MCSSVI(schedule=RobbinsMonro(kappa=0.75))
+    MCSSVI(schedule=RobbinsMonro(kappa=0.75))
+    """
+
+    def __init__(self, schedule: Any = None) -> None:
+        self.schedule = schedule
+
+
+class CVI(Algorithm):
+    """One damped site per datum, natural steps through the sites (Khan and Lin 2017, CVI).
+
+    Parameters
+    ----------
+    schedule : schedule, default=None
+        None: rate 1 for full batches without noise (NC-VMP), else ``RobbinsMonro()`` in passes over the data.
+    """
+
+    remembers = True
+
+    def __init__(self, schedule: Any = None) -> None:
+        self.schedule = schedule
+
+
+class _Gradient(Algorithm):
+    natural = False
+
+    def __init__(self, schedule: Any = None, adagrad: Any = None) -> None:
+        self.schedule = schedule
+        self.adagrad = adagrad
+
+    def _adagrad(self) -> AdaGrad:
+        return AdaGrad() if self.adagrad is None else self.adagrad
+
+
+class HybridMCSSVI(_Gradient):
+    """AdaGrad on Gaussian means, natural steps on everything else (Sheth and Khardon 2016, H-MC-SSVI).
+
+    Parameters
+    ----------
+    schedule : schedule, default=None
+        Of the natural steps.
+    adagrad : AdaGrad, default=None
+        Of the means; None: ``AdaGrad()``.
+    """
+
+    def start(self, q: Any) -> tuple[Any, Any]:
+        """Natural coordinates and AdaGrad's sums."""
+        return q, AdaGradMemory.start(q)
+
+    def step(
+        self, q: Any, prior: Any, gradient: Any, rate: float, damping: float, memory: Any, n: float
+    ) -> tuple[Any, Any]:
+        """AdaGrad on the mean, natural step on the covariance."""
+        adagrad = AdaGrad(self._adagrad().rate * damping, self._adagrad().epsilon)
+        return shortened(lambda share: hybrid_step(q, prior, gradient, rate * damping * share, memory, adagrad, n))
+
+
+class SDSVI(_Gradient):
+    """Standard gradients on mean and Cholesky factor with AdaGrad (doubly stochastic variational inference).
+
+    Parameters
+    ----------
+    schedule : schedule, default=None
+        Of hyperparameters only.
+    adagrad : AdaGrad, default=None
+        None: ``AdaGrad()``.
+    """
+
+    def start(self, q: Any) -> tuple[Any, Any]:
+        """Mean and Cholesky factor, AdaGrad's sums."""
+        q = q.standard()
+        return q, AdaGradMemory.start(q)
+
+    def step(
+        self, q: Any, prior: Any, gradient: Any, rate: float, damping: float, memory: Any, n: float
+    ) -> tuple[Any, Any]:
+        """AdaGrad on mean and factor."""
+        adagrad = AdaGrad(self._adagrad().rate * damping, self._adagrad().epsilon)
+        return euclidean_step(q, prior, gradient, memory, adagrad, n)
+
+
+class FixedPoint(Algorithm):
+    """Batch fixed point: covariance by the natural step with rate 1, mean solved at that covariance (FPi).
+
+    Parameters
+    ----------
+    schedule : schedule, default=None
+        Of the covariance; None: rate 1, halved when the bound falls.
+    """
+
+    batch_only = True
+    mean_solver = True
+
+    def __init__(self, schedule: Any = None) -> None:
+        self.schedule = schedule
+
+
+ALGORITHMS = {"mc-ssvi": MCSSVI, "h-mc-ssvi": HybridMCSSVI, "s-dsvi": SDSVI, "cvi": CVI, "fp": FixedPoint}
+
+
+def resolve(spec: Any) -> Algorithm:
+    """The algorithm for a string of the table, or a copy of an instance.
+
+    Raises
+    ------
+    ValueError
+        For an unknown string, listing the valid ones.
+
+    Examples
+    --------
+    >>> from sksvi.algorithms import resolve
+    >>> resolve("cvi")
+    CVI()
+    """
+    if isinstance(spec, Algorithm):
+        return clone(spec)
+    if spec in ALGORITHMS:
+        return ALGORITHMS[spec]()
+    raise ValueError(f"algorithm={spec!r} is unknown: choose one of {sorted(ALGORITHMS)} or give an instance.")

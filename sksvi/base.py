@@ -1,0 +1,264 @@
+"""BaseSVI: validate → encode → run, shared by every estimator.
+
+A subclass says which model and likelihood it stands for (`_encode`, `_build_model`) and what is predicted.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sksvi import algorithms, batches, engine, expectations
+from sksvi.callbacks import CallbackSupport, FitMonitor
+from sksvi.models.base import Data
+
+Array = np.ndarray
+
+
+class Posterior(Mapping[str, Any]):
+    """Read-only blocks of q by name, as items and as attributes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.base import Posterior
+    >>> from sksvi.families import DiagonalGaussian
+    >>> posterior = Posterior({"weights": DiagonalGaussian(np.zeros(2), np.ones(2))})
+    >>> list(posterior), posterior.weights.std
+    (['weights'], array([1., 1.]))
+    """
+
+    def __init__(self, blocks: dict[str, Any]) -> None:
+        self._blocks = dict(blocks)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._blocks[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._blocks)
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self._blocks[name]
+        except KeyError:
+            raise AttributeError(f"the posterior has blocks {list(self._blocks)}, not {name!r}") from None
+
+    def __repr__(self) -> str:
+        return f"Posterior({', '.join(self._blocks)})"
+
+
+class BaseSVI(CallbackSupport, BaseEstimator):
+    """Parameters, the way from data to posterior, and what a fit leaves behind."""
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "algorithm": [StrOptions(set(algorithms.ALGORITHMS)), algorithms.Algorithm],
+        "expectation": [
+            StrOptions({"auto", "quadrature", "gauss-hermite", "monte-carlo"}),
+            expectations.Expectation,
+        ],
+        "covariance": [StrOptions({"full", "diag"})],
+        "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "total_samples": [Interval(Real, 0, None, closed="neither"), None],
+        "n_jobs": [Integral, None],
+        "warm_start": ["boolean"],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    #: Up to this many rows a batch is all of them: a full pass costs less than what shuffling would save.
+    _full_batch_rows = 2**20
+
+    # ---- what a subclass says
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Data:
+        raise AttributeError(f"{type(self).__name__} does not encode its data")
+
+    def _build_model(self, data: Data) -> tuple[Any, Data]:
+        """The model, and the data in its coordinates."""
+        raise AttributeError(f"{type(self).__name__} does not build a model")
+
+    def _expose(self, model: Any, state: engine.State) -> None:
+        """Set the fitted attributes of this estimator."""
+        raise AttributeError(f"{type(self).__name__} does not expose its fit")
+
+    # ---- fitting
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """An error leaves every attribute as it was."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
+        with self._all_or_nothing(), batches.single_threaded_blas():
+            go_on = self.warm_start and hasattr(self, "state_")
+            data = self._encode(X, y, sample_weight, offset, "more" if go_on else "fit")
+            model, data = self._build_model(data)
+            problem = self._problem(model, data)
+            state = self._warm_state(problem) if go_on else self._new_state(problem)
+            passes = state.passes + self.max_iter if state.finished else self.max_iter
+            state = self._run(problem, state, passes)
+            self._finish(model, state, data.total_weight)
+            if not state.converged and state.passes >= passes:
+                warnings.warn(
+                    f"{type(self).__name__} did not converge in max_iter={self.max_iter} passes (tol={self.tol}): "
+                    "raise max_iter or tol.",
+                    ConvergenceWarning,
+                    stacklevel=3,
+                )
+        return self
+
+    def _problem(self, model: Any, data: Data) -> engine.Problem:
+        algorithm = algorithms.resolve(self.algorithm)
+        size = self._batch_size(len(data))
+        if size is not None and size < len(data):
+            if algorithm.batch_only:
+                raise ValueError(
+                    f"algorithm={self.algorithm!r} works on all rows at once and cannot take batch_size={size}: "
+                    "set batch_size=None or choose 'cvi', 'mc-ssvi', 'h-mc-ssvi' or 's-dsvi'."
+                )
+            if not model.batchable:
+                raise ValueError(f"the bound of {type(self).__name__} is no sum over rows: set batch_size=None.")
+        expect = expectations.resolve(self.expectation)
+        exact = expect if expect.exact else expectations.resolve("auto")
+        return engine.Problem(model, data, algorithm, expect, exact, size, batches.n_threads(self.n_jobs))
+
+    def _batch_size(self, n: int) -> int | None:
+        if self.batch_size == "auto":
+            return None if n <= self._full_batch_rows else self._full_batch_rows // 8
+        return self.batch_size
+
+    def _new_state(self, problem: engine.Problem) -> engine.State:
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        return engine.first_state(problem, seed)
+
+    def _warm_state(self, problem: engine.Problem) -> engine.State:
+        state = self.state_
+        return state if not state.finished else replace(state, bounds=list(state.bounds), history=list(state.history))
+
+    def _run(self, problem: engine.Problem, state: engine.State, passes: int) -> engine.State:
+        def snapshot(state: engine.State) -> Any:
+            fitted = copy.copy(self)
+            fitted._finish(problem.model, state, problem.data.total_weight)
+            return fitted
+
+        with FitMonitor(self, passes - state.passes, self.verbose) as monitor:
+            return engine.run(
+                problem,
+                state,
+                passes,
+                self.tol,
+                lambda state: bool(monitor.pass_end(state.history[-1], lambda: snapshot(state))),
+            )
+
+    def _finish(self, model: Any, state: engine.State, weight: float) -> None:
+        self.state_ = state
+        self.lower_bound_ = float(state.bound if state.finished else state.bounds[-1])
+        self.lower_bounds_ = np.asarray(state.bounds, float)
+        self.n_iter_ = int(state.passes)
+        self.n_steps_ = int(state.steps)
+        self.n_samples_seen_ = float(weight)
+        self.converged_ = bool(state.converged)
+        self._expose(model, state)
+
+    def _partial_fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
+        with self._all_or_nothing(), batches.single_threaded_blas():
+            first = not hasattr(self, "state_")
+            data = self._encode(X, y, sample_weight, offset, "first chunk" if first else "more")
+            model = self._streaming_model(data, first)
+            seen = (0.0 if first else self.n_samples_seen_) + data.total_weight
+            problem = replace(self._problem(model, data), total=self.total_samples or seen)
+            if self.batch_size == "auto":
+                problem = replace(problem, batch_size=None)
+            state = self._new_state(problem) if first else self.state_
+            state = engine.absorb(problem, state, self.tol)
+            self._finish(model, state, seen)
+        return self
+
+    def _streaming_model(self, data: Data, first: bool) -> Any:
+        raise AttributeError(f"{type(self).__name__} does not stream")
+
+    # ---- what is left behind
+    @property
+    def history_(self) -> Any:
+        """One row per pass: pass, step, rows seen, seconds, bound (nats), exact, rate, repairs."""
+        import pandas as pd
+
+        if not hasattr(self, "state_"):
+            raise AttributeError("history_ is there after fit")
+        columns = ["pass", "step", "rows", "seconds", "bound", "exact", "rate", "repairs"]
+        return pd.DataFrame(self.state_.history, columns=columns)
+
+    def save(self, path: Any) -> None:
+        """Write the fitted estimator to `path`; ``sksvi.load`` reads it back.
+
+        Parameters
+        ----------
+        path : str or path-like
+        """
+        from sksvi.persistence import save
+
+        save(self, path)
+
+    def to_arviz(self, n_samples: int = 1000, random_state: Any = None) -> Any:
+        """Posterior draws as ArviZ's InferenceData (needs the extra ``arviz``).
+
+        Parameters
+        ----------
+        n_samples : int, default=1000
+        random_state : int, RandomState or None
+        """
+        from sksvi.export import to_arviz
+
+        check_is_fitted(self)
+        return to_arviz(self, n_samples, random_state)
+
+    # ---- validation shared by the methods
+    def _check_X(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+
+
+def check_row_values(values: Any, n: int, name: str, weights: bool = False) -> Array | None:
+    """A vector with one finite number per row (weights: none negative, not all zero), or None.
+
+    Raises
+    ------
+    ValueError
+        Naming the parameter and what was found.
+    """
+    if values is None:
+        return None
+    if np.ndim(values) == 0:
+        values = np.full(n, values)
+    values = check_array(values, ensure_2d=False, dtype=np.float64, input_name=name)
+    if values.shape != (n,):
+        raise ValueError(f"{name}.shape == {values.shape}, expected {(n,)}: one number per row of X.")
+    if weights and np.any(values < 0):
+        row = int(np.argmin(values))
+        raise ValueError(f"Negative values in data passed to `{name}`: found {values[row]:g} in row {row}.")
+    if weights and not np.any(values > 0):
+        raise ValueError(f"{name} is zero in every row: at least one row needs a positive weight.")
+    return values

@@ -1,0 +1,123 @@
+"""Row blocks, index streams, threads, and the fixed tree that sums what blocks return.
+
+Bits do not depend on the number of threads: blocks have a fixed size, each runs with BLAS held to one thread, and the
+partial sums meet in an order that depends on the number of blocks alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache, reduce
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray
+
+#: Numbers in a dense row block: 2 MB, about a core's cache.
+BLOCK_NUMBERS = 2**18
+
+
+def block_rows(width: int, full: bool) -> int:
+    """Rows of a dense block: fits the cache, and with a full Gram matrix costs more than adding that matrix up."""
+    rows = int(np.clip(BLOCK_NUMBERS // max(width, 1), 64, 8192))
+    return max(rows, min(width, 4096)) if full else rows
+
+
+def blocks(n: int, size: int) -> list[slice]:
+    """0..n in slices of `size` rows."""
+    return [slice(start, min(start + size, n)) for start in range(0, max(n, 1), size)]
+
+
+@cache
+def _blas_controller() -> Any:
+    import threadpoolctl
+
+    return threadpoolctl.ThreadpoolController()
+
+
+def single_threaded_blas() -> AbstractContextManager[Any]:
+    """Hold BLAS to one thread: our own threads work on row blocks, and bits stay the same."""
+    if os.environ.get("OPENBLAS_NUM_THREADS") == "1" and os.environ.get("MKL_NUM_THREADS", "1") == "1":
+        return nullcontext()
+    return _blas_controller().limit(limits=1, user_api="blas")
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Threads for `n_jobs`; None: as many as OpenMP may use here."""
+    if n_jobs is None:
+        from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
+
+        return int(_openmp_effective_n_threads())
+    from joblib import effective_n_jobs
+
+    return int(effective_n_jobs(n_jobs))
+
+
+def in_order(function: Callable[[Any], Any], items: list[Any], threads: int) -> Iterator[Any]:
+    """function(item) for every item, in order, at most two results per thread waiting."""
+    if threads <= 1 or len(items) <= 1:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(min(threads, len(items))) as pool:
+        ahead = 2 * threads
+        waiting = [pool.submit(function, item) for item in items[:ahead]]
+        for i in range(len(items)):
+            result = waiting[i].result()
+            waiting[i] = None  # type: ignore[call-overload]
+            if i + ahead < len(items):
+                waiting.append(pool.submit(function, items[i + ahead]))
+            yield result
+
+
+def add(a: Any, b: Any) -> Any:
+    """Sum of two nested results (dicts, tuples, arrays, numbers); `a` may be overwritten."""
+    if a is None or b is None:
+        return b if a is None else a
+    if isinstance(a, dict):
+        return {key: add(a[key], b[key]) for key in a}
+    if isinstance(a, tuple):
+        return tuple(add(x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, np.ndarray) and a.flags.writeable and a.dtype == np.result_type(a, b):
+        return np.add(a, b, out=a)
+    return a + b
+
+
+def tree_sum(results: Iterable[Any]) -> Any:
+    """Pairwise sum in a fixed order, holding log2(number of results) partial sums at most."""
+    levels: list[Any] = []
+    for result in results:
+        level = 0
+        while level < len(levels) and levels[level] is not None:
+            result, levels[level] = add(levels[level], result), None
+            level += 1
+        if level == len(levels):
+            levels.append(None)
+        levels[level] = result
+    left = [partial for partial in levels if partial is not None]
+    return reduce(lambda low, high: add(high, low), left)
+
+
+def scaled(gradient: Any, scale: float) -> Any:
+    """N/B times a gradient: the one place where a batch is blown up to the population."""
+    if scale == 1.0 or gradient is None:
+        return gradient
+    if isinstance(gradient, dict):
+        return {key: scaled(part, scale) for key, part in gradient.items()}
+    if isinstance(gradient, tuple):
+        return tuple(scaled(part, scale) for part in gradient)
+    return gradient * scale
+
+
+def shuffled(n: int, size: int, seed: int, pass_number: int) -> list[Array]:
+    """One pass over n rows in batches of `size` (the last may be smaller), a permutation per pass."""
+    order = np.random.default_rng([seed, pass_number, 0]).permutation(n)
+    return [np.sort(order[part]) for part in blocks(n, size)]
+
+
+def stream(seed: int, step: int, block: int) -> np.random.Generator:
+    """The random numbers of one row block at one step, whoever computes it."""
+    return np.random.default_rng([seed, step, block, 1])

@@ -1,0 +1,8 @@
+"""Small real data sets (``load_*``) and simulators (``make_*``), in scikit-learn's conventions."""
+
+from __future__ import annotations
+
+from sksvi.datasets._load import load_bike_sharing
+from sksvi.datasets._make import make_glm, make_wide_logistic
+
+__all__ = ["load_bike_sharing", "make_glm", "make_wide_logistic"]

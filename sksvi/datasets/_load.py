@@ -1,0 +1,93 @@
+"""Data sets that come with the package."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import Any
+
+from sklearn.utils import Bunch
+
+MONTHS = ("January", "February", "March", "April", "May", "June", "July")
+MONTHS += ("August", "September", "October", "November", "December")
+WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+BIKE_LEVELS: dict[str, tuple[Any, ...]] = {
+    "month": MONTHS,
+    "weekday": WEEKDAYS,
+    "hour": tuple(range(24)),
+    "holiday": ("no", "yes"),
+    "weather": ("clear", "mist", "light rain or snow", "heavy rain or snow"),
+}
+
+
+def _load_frame(file_name: str, description: str, target: str, levels: dict, return_X_y: bool, as_frame: bool) -> Any:
+    """Read a CSV file of the package into scikit-learn's Bunch, or into X and y."""
+    import pandas as pd
+
+    package = resources.files("sksvi.datasets")
+    with (package / "data" / file_name).open("rb") as stream:
+        frame = pd.read_csv(stream, compression="gzip")
+    for column, values in levels.items():
+        frame[column] = pd.Categorical(frame[column], categories=list(values))
+    data: Any = frame.drop(columns=target)
+    y: Any = frame[target]
+    feature_names = list(data.columns)
+    if not as_frame:
+        data, y = data.to_numpy(dtype=object), y.to_numpy()
+    if return_X_y:
+        return data, y
+    return Bunch(
+        data=data,
+        target=y,
+        frame=frame if as_frame else None,
+        feature_names=feature_names,
+        categorical_features=list(levels),
+        target_names=[target],
+        DESCR=(package / "descr" / description).read_text(encoding="utf-8"),
+        filename=f"data/{file_name}",
+    )
+
+
+def load_bike_sharing(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
+    """Bikes rented in Washington D.C. in every hour of 2011 and 2012: counts with categorical columns.
+
+    ==================   ==============
+    Samples total                 17379
+    Features                          9
+    Categorical                       5
+    Target               counts, 1 - 977
+    ==================   ==============
+
+    Parameters
+    ----------
+    return_X_y : bool, default=False
+        Return ``(data, target)`` instead of a Bunch.
+    as_frame : bool, default=True
+        Give the data as a pandas DataFrame with categorical columns and the target as a Series. If False, they are
+        NumPy arrays, the data of dtype object because five columns are labels.
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        With the attributes ``data`` (17379, 9), ``target`` (17379,), ``frame`` (data and target; None unless
+        ``as_frame``), ``feature_names``, ``categorical_features``, ``target_names``, ``DESCR`` (columns, units,
+        changes to the source, licence) and ``filename`` (inside the package).
+    (data, target) : tuple, if ``return_X_y``
+        As above.
+
+    Notes
+    -----
+    Source: UCI Machine Learning Repository, "Bike Sharing", https://doi.org/10.24432/C5W894 (CC BY 4.0), of
+    Fanaee-T and Gama (2014), Progress in Artificial Intelligence 2, 113-127.
+
+    Examples
+    --------
+    >>> from sksvi.datasets import load_bike_sharing
+    >>> X, y = load_bike_sharing(return_X_y=True)
+    >>> X.shape, int(y.max())
+    ((17379, 9), 977)
+    >>> X["weather"].cat.categories.tolist()
+    ['clear', 'mist', 'light rain or snow', 'heavy rain or snow']
+    """
+    return _load_frame(
+        "bike_sharing.csv.gz", "bike_sharing.md", "rentals", BIKE_LEVELS, return_X_y=return_X_y, as_frame=as_frame
+    )

@@ -1,0 +1,183 @@
+"""Simulators: data drawn from the models of this package."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sksvi import likelihoods
+
+# A scale that a fit would learn has to be a number before anything can be drawn.
+SIMULATED = {
+    "gaussian": {"variance": 1.0},
+    "student-t": {"scale": 1.0, "df": 4.0},
+    "negative-binomial": {"dispersion": 0.5},
+    "ordinal": {"cut_points": (-1.0, 0.0, 1.0)},
+}
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    """NumPy Generator from None, an int, a Generator, or a legacy RandomState."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31, size=4))
+    return np.random.default_rng(random_state)
+
+
+def _count(name: str, value: Any) -> int:
+    """A positive integer, or the error that names the parameter."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an integer; found {value!r} of type {type(value).__name__}")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1; found {value}")
+    return int(value)
+
+
+def _simulable(likelihood: Any, n_classes: int) -> Any:
+    """The likelihood with a number for every scale."""
+    if isinstance(likelihood, str) and likelihood == "softmax":
+        return likelihoods.Softmax(n_classes=n_classes)
+    model = likelihoods.resolve(likelihood)
+    if isinstance(likelihood, str):
+        model = model.set_params(**SIMULATED.get(likelihood, {}))
+    unknown = [
+        name for name, value in model.get_params(deep=False).items() if isinstance(value, str) and value == "auto"
+    ]
+    if unknown:
+        raise ValueError(
+            f"likelihood {type(model).__name__} has {', '.join(unknown)}='auto', which a fit learns from data; "
+            "to simulate, give a number"
+        )
+    return model
+
+
+def make_glm(
+    n_samples: int = 100,
+    n_features: int = 10,
+    *,
+    likelihood: Any = "logit",
+    prior_precision: Any = None,
+    intercept_precision: float | None = None,
+    n_classes: int = 3,
+    n_trials: int = 10,
+    coef: bool = False,
+    random_state: Any = None,
+) -> tuple:
+    """Data from a Bayesian generalized linear model, its weights drawn from their prior.
+
+    ``X`` is standard normal, ``w_j ~ N(0, 1 / prior_precision_j)``, ``f = X w`` and ``y ~ p(y | f)``.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+        Rows and columns of X.
+    likelihood : str or Likelihood, default="logit"
+        As in the estimators. Scales that a fit learns are fixed for a string at: Gaussian variance 1; Student-t scale 1
+        with 4 degrees of freedom; negative binomial dispersion 0.5; ordinal cut points -1, 0, 1. Give an instance for
+        others.
+    prior_precision : float or array-like of shape (n_features,), default=None
+        Precision (one over the variance) of the weights' prior. None: ``n_features``, so that f has variance 1.
+    intercept_precision : float, default=None
+        Precision of the intercept's prior. None: there is no intercept.
+    n_classes : int, default=3
+        Classes of ``"softmax"``.
+    n_trials : int, default=10
+        Trials per row of ``"binomial"``.
+    coef : bool, default=False
+        Return the weights too.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,), or (n_samples, 2) for the binomial
+        Numbers as the likelihood has them; classes are 0, 1, …; binomial rows are (successes, failures).
+    weights : ndarray of shape (n_features,), (n_features + 1,) with an intercept, which is last
+        Only if ``coef``. Softmax: one row per class.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a size is no positive integer, a precision is not positive, the likelihood is unknown or has a scale "auto".
+
+    Examples
+    --------
+    >>> from sksvi.datasets import make_glm
+    >>> X, y, w = make_glm(4, 2, likelihood="poisson", coef=True, random_state=0)
+    >>> X.shape, y.shape, w.shape
+    ((4, 2), (4,), (2,))
+    """
+    n_samples, n_features = _count("n_samples", n_samples), _count("n_features", n_features)
+    model = _simulable(likelihood, _count("n_classes", n_classes))
+    precision = np.asarray(float(n_features) if prior_precision is None else prior_precision, dtype=float)
+    if precision.shape not in ((), (n_features,)):
+        raise ValueError(f"prior_precision must be a number or have shape ({n_features},); found {precision.shape}")
+    precision = np.broadcast_to(precision, (n_features,))
+    if intercept_precision is not None:
+        precision = np.append(precision, intercept_precision)
+    if not np.all(precision > 0):
+        raise ValueError("prior_precision and intercept_precision must be positive")
+
+    rng = _generator(random_state)
+    X = rng.standard_normal((n_samples, n_features))
+    latents = model.n_latents
+    weights = rng.standard_normal((latents, len(precision))) / np.sqrt(precision)
+    f = X @ weights[:, :n_features].T + weights[:, n_features:].sum(axis=1)
+    if latents == 1:
+        weights, f = weights[0], f[:, 0]
+    if isinstance(model, likelihoods.Binomial):
+        successes = rng.binomial(_count("n_trials", n_trials), likelihoods.Bernoulli(link="logit").mean(f))
+        y = np.column_stack([successes, n_trials - successes])
+    else:
+        y = model.sample(f, rng)
+    return (X, y, weights) if coef else (X, y)
+
+
+def make_wide_logistic(
+    n_samples: int = 20_000, n_features: int = 1_000, *, coef: bool = False, random_state: Any = None
+) -> tuple:
+    """Dense wide data for logistic regression with rows of unit length.
+
+    As in the GLM experiment of Sheth and Khardon, "Monte Carlo Structured SVI for Two-Level Non-Conjugate Models"
+    (Figure 1): the rows have length 1, as those of their ``epsilon`` data (which is not needed here: the features are
+    standard normal before scaling), and where they make labels, "true parameters were sampled from the priors", which
+    is N(0, I) there. So f = X w has variance 1, and y ~ Bernoulli(1 / (1 + exp(-f))).
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+        Rows and columns of X.
+    coef : bool, default=False
+        Return the weights too.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+        Every row has Euclidean length 1.
+    y : ndarray of shape (n_samples,)
+        Classes 0 and 1.
+    weights : ndarray of shape (n_features,)
+        Only if ``coef``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a size is no positive integer.
+
+    Examples
+    --------
+    >>> from sksvi.datasets import make_wide_logistic
+    >>> X, y = make_wide_logistic(5, 3, random_state=0)
+    >>> bool(((X**2).sum(axis=1).round(12) == 1).all()), sorted(set(y.tolist())) <= [0, 1]
+    (True, True)
+    """
+    n_samples, n_features = _count("n_samples", n_samples), _count("n_features", n_features)
+    rng = _generator(random_state)
+    weights = rng.standard_normal(n_features)
+    X = rng.standard_normal((n_samples, n_features))
+    X /= np.sqrt(np.einsum("ij,ij->i", X, X))[:, None]
+    y = likelihoods.Bernoulli(link="logit").sample(X @ weights, rng)
+    return (X, y, weights) if coef else (X, y)

@@ -1,0 +1,225 @@
+"""E log p(y | f) and its derivatives in the mean and variance of f: closed form, quadrature or Monte Carlo.
+
+By the theorems of Bonnet and Price, d/dm E l(f) = E l'(f) and d/dv E l(f) = E l''(f) / 2 under f ~ N(m, v).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from . import quadrature
+from .likelihoods.base import Likelihood
+from .likelihoods.links import as_float
+
+Array = Any
+Terms = tuple[Array, Array, Array]
+
+
+class Expectation(BaseEstimator):
+    """Base of the rules that integrate over f ~ N(m, v); `exact` is False where the answer is random."""
+
+    exact = True
+
+    def __call__(
+        self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: np.random.Generator | None = None
+    ) -> Terms:
+        """E log p(y | f), its derivative in m and in v.
+
+        Parameters
+        ----------
+        likelihood : Likelihood
+            With every parameter a number (see `Likelihood.start`).
+        y : ndarray of shape (n,) or (n, 2)
+            Targets.
+        m, v : ndarray of shape (n,), softmax (n, K)
+            Mean and variance of f.
+        rng : numpy.random.Generator, optional
+            Needed by Monte Carlo only.
+
+        Returns
+        -------
+        value : ndarray of shape (n,)
+            In nats.
+        dm, dv : ndarray of the shape of m
+        """
+        y, m, v = _prepared(y, m, v)
+        if likelihood.n_latents > 1:
+            return self._several(likelihood, y, m, v, rng)
+
+        def terms(f: Array, rows: Any) -> Sequence[Array]:
+            return likelihood.derivatives(y[rows], f)
+
+        value, dm, dv = self._integrate(terms, likelihood, y, m, v, rng)
+        dv *= 0.5
+        return value, dm, dv
+
+    def parameters(
+        self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: np.random.Generator | None = None
+    ) -> tuple[Array, Array]:
+        """E of the likelihood's `d_parameters`: shapes (n, P) and (n, P, P)."""
+        y, m, v = _prepared(y, m, v)
+        size = len(likelihood.unconstrained)
+        if size == 0:
+            return np.zeros((len(m), 0)), np.zeros((len(m), 0, 0))
+
+        def terms(f: Array, rows: Any) -> Sequence[Array]:
+            return likelihood.d_parameters(y[rows], f)
+
+        first, second = self._integrate(terms, likelihood, y, m, v, rng)
+        return np.moveaxis(first, -1, 0), np.moveaxis(second, -1, 0)
+
+    def integrate(self, function: Any, likelihood: Likelihood, m: Array, v: Array) -> Array:
+        """E function(f, rows), shape (n,), by the accurate rule; f has shape (nodes, number of rows)."""
+        _, m, v = _prepared(m, m, v)
+        return quadrature.expect(
+            lambda f, rows: (function(f, rows),), m, v, likelihood.width, lambda: likelihood.bends[:, None]
+        )[0]
+
+    def log_integrate(self, function: Any, likelihood: Likelihood, m: Array, v: Array) -> Array:
+        """log E exp(function(f, rows)), shape (n,), for functions on the scale of the likelihood's width.
+
+        For a likelihood that is narrow against q(f), such as large counts, use `quadrature.log_predictive`.
+        """
+        _, m, v = _prepared(m, m, v)
+        centre = function(m[None], slice(0, len(m)))[0]
+        moved = self.integrate(lambda f, rows: np.exp(function(f, rows) - centre[rows]), likelihood, m, v)
+        return centre + np.log(moved)
+
+    def _several(self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: Any) -> Terms:
+        raise NotImplementedError
+
+    def _integrate(
+        self, terms: quadrature.Integrand, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: Any
+    ) -> Sequence[Array]:
+        raise NotImplementedError
+
+
+class Quadrature(Expectation):
+    """The accurate deterministic rule: relative error below 1e-6 for every variance of f.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.expectations import Quadrature
+    >>> from sksvi.likelihoods import Bernoulli
+    >>> value, dm, dv = Quadrature()(Bernoulli(), np.ones(1), np.zeros(1), np.ones(1))
+    >>> print(value.round(6), dm.round(6), dv.round(6))
+    [-0.806059] [0.5] [-0.103311]
+    """
+
+    def _several(self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: Any) -> Terms:
+        terms = likelihood.expected(y, m, v)
+        if terms is None:
+            raise ValueError(f'{type(likelihood).__name__} has no deterministic rule: use expectation="monte-carlo".')
+        return terms
+
+    def _integrate(
+        self, terms: quadrature.Integrand, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: Any
+    ) -> Sequence[Array]:
+        return quadrature.expect(terms, m, v, likelihood.width, lambda: likelihood.centre(y))
+
+
+class Auto(Quadrature):
+    """Closed form where the likelihood has one, else `Quadrature`."""
+
+    def __call__(
+        self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: np.random.Generator | None = None
+    ) -> Terms:
+        y, m, v = _prepared(y, m, v)
+        closed = likelihood.expected(y, m, v)
+        return super().__call__(likelihood, y, m, v, rng) if closed is None else closed
+
+
+class GaussHermite(Expectation):
+    """Gauss-Hermite quadrature with a fixed number of nodes, for f of one dimension.
+
+    Accurate for narrow q(f) only: with 20 nodes the logistic's error is 5e-9 at sd 1, 5e-3 at sd 3, 0.6 at sd 10.
+
+    Parameters
+    ----------
+    n : int, default=20
+        Nodes.
+    """
+
+    def __init__(self, n: int = 20):
+        self.n = n
+
+    def _several(self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: Any) -> Terms:
+        raise ValueError(
+            f'expectation="gauss-hermite" integrates over one f and {type(likelihood).__name__} has '
+            f'{likelihood.n_latents}: use "auto", "quadrature" or "monte-carlo".'
+        )
+
+    def _integrate(
+        self, terms: quadrature.Integrand, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: Any
+    ) -> Sequence[Array]:
+        nodes, weights = quadrature.hermite(_count(self.n, "GaussHermite"))
+        return quadrature.expect_at(terms, m, v, nodes, weights)
+
+
+class MonteCarlo(Expectation):
+    """Averages over samples of f, drawn anew in every call; unbiased.
+
+    Parameters
+    ----------
+    n : int, default=10
+        Samples per datum.
+    """
+
+    exact = False
+
+    def __init__(self, n: int = 10):
+        self.n = n
+
+    def _draws(self, m: Array, rng: np.random.Generator | None) -> Array:
+        if rng is None:
+            raise ValueError("MonteCarlo needs rng, a numpy.random.Generator.")
+        return rng.standard_normal((_count(self.n, "MonteCarlo"), *m.shape), dtype=m.dtype)
+
+    def _several(self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: Any) -> Terms:
+        f = m + quadrature.standard_deviation(v) * self._draws(m, rng)
+        value, d1, d2 = likelihood.derivatives(y, f)
+        return value.mean(axis=0), d1.mean(axis=0), 0.5 * d2.mean(axis=0)
+
+    def _integrate(
+        self, terms: quadrature.Integrand, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: Any
+    ) -> Sequence[Array]:
+        draws = self._draws(m, rng)
+        return quadrature.expect_at(terms, m, v, draws, np.full(len(draws), 1.0 / len(draws)))
+
+
+_BY_NAME = {"auto": Auto, "quadrature": Quadrature, "gauss-hermite": GaussHermite, "monte-carlo": MonteCarlo}
+
+
+def resolve(spec: str | Expectation) -> Expectation:
+    """Expectation of that name, or a clone of the instance given.
+
+    Examples
+    --------
+    >>> from sksvi.expectations import resolve
+    >>> resolve("monte-carlo")
+    MonteCarlo()
+    """
+    if isinstance(spec, Expectation):
+        return clone(spec)
+    if isinstance(spec, str) and spec in _BY_NAME:
+        return _BY_NAME[spec]()
+    names = ", ".join(repr(name) for name in _BY_NAME)
+    raise ValueError(
+        f"expectation must be one of {names}, or an instance of sksvi.expectations.Expectation; found {spec!r}."
+    )
+
+
+def _prepared(y: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
+    m = as_float(m)
+    return np.asarray(y), m, np.asarray(v, dtype=m.dtype)
+
+
+def _count(n: int, owner: str) -> int:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise ValueError(f"{owner} needs n, an integer >= 1; found {n!r}.")
+    return int(n)

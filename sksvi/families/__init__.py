@@ -1,0 +1,6 @@
+"""Exponential families of the posterior blocks."""
+
+from sksvi.families.gaussian import DiagonalGaussian, Gaussian, NotPositiveDefinite, ProjectedGaussian, StandardGaussian
+from sksvi.families.point import Point
+
+__all__ = ["DiagonalGaussian", "Gaussian", "NotPositiveDefinite", "Point", "ProjectedGaussian", "StandardGaussian"]

@@ -1,0 +1,73 @@
+"""Likelihoods p(y | f): log density, derivatives in f, moments, predictive integrals, learned scales."""
+
+from __future__ import annotations
+
+from sklearn.base import clone
+
+from .base import Likelihood, Support
+from .categorical import Ordinal, Softmax
+from .continuous import Gaussian, StudentT
+from .discrete import Bernoulli, Binomial, NegativeBinomial, Poisson
+
+__all__ = [
+    "Bernoulli",
+    "Binomial",
+    "Gaussian",
+    "Likelihood",
+    "NegativeBinomial",
+    "Ordinal",
+    "Poisson",
+    "Softmax",
+    "StudentT",
+    "Support",
+    "resolve",
+]
+
+_BY_NAME = {
+    "logit": (Bernoulli, {}),
+    "bernoulli": (Bernoulli, {}),
+    "probit": (Bernoulli, {"link": "probit"}),
+    "softmax": (Softmax, {}),
+    "binomial": (Binomial, {}),
+    "poisson": (Poisson, {}),
+    "poisson-softplus": (Poisson, {"rate": "softplus"}),
+    "negative-binomial": (NegativeBinomial, {}),
+    "gaussian": (Gaussian, {}),
+    "student-t": (StudentT, {}),
+    "ordinal": (Ordinal, {}),
+}
+
+
+def resolve(spec: str | Likelihood, n_classes: int | None = None) -> Likelihood:
+    """Likelihood of that name, or a clone of the instance given.
+
+    Parameters
+    ----------
+    spec : str or Likelihood
+        "logit" (= "bernoulli"), "probit", "softmax", "binomial", "poisson", "poisson-softplus", "negative-binomial",
+        "gaussian", "student-t", "ordinal", or an instance.
+    n_classes : int, optional
+        Number of classes, needed by "softmax" only.
+
+    Raises
+    ------
+    ValueError
+        If `spec` is none of these.
+
+    Examples
+    --------
+    >>> from sksvi.likelihoods import resolve
+    >>> resolve("probit")
+    Bernoulli(link='probit')
+    """
+    if isinstance(spec, Likelihood):
+        return clone(spec)
+    if not isinstance(spec, str) or spec not in _BY_NAME:
+        names = ", ".join(repr(name) for name in _BY_NAME)
+        raise ValueError(f"likelihood must be one of {names}, or an instance from sksvi.likelihoods; found {spec!r}.")
+    cls, arguments = _BY_NAME[spec]
+    if cls is Softmax:
+        if n_classes is None:
+            raise ValueError('likelihood="softmax" needs the number of classes: use Softmax(n_classes=...).')
+        return Softmax(n_classes=n_classes)
+    return cls(**arguments)

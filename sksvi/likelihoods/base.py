@@ -1,0 +1,216 @@
+"""What every likelihood offers: p(y | f), its derivatives in f, moments, predictive integrals and learned scales."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from .links import Array
+
+
+@dataclass(frozen=True)
+class Support:
+    """The values y may take, as data, so that one generic line validates every target."""
+
+    low: float
+    high: float
+    integer: bool
+    text: str
+
+    def first_outside(self, y: Array) -> int | None:
+        """Row of the first value outside the support, or None."""
+        values = np.asarray(y, dtype=float)
+        bad = ~((values >= self.low) & (values <= self.high))
+        bad |= ~np.isfinite(values)
+        if self.integer:
+            bad |= np.where(np.isfinite(values), values, 0.5) % 1 != 0
+        if bad.ndim > 1:
+            bad = bad.any(axis=tuple(range(1, bad.ndim)))
+        return int(np.argmax(bad)) if bad.any() else None
+
+
+class Likelihood(BaseEstimator):
+    """Base of all likelihoods p(y | f), for arrays y and f that broadcast; log densities in nats.
+
+    A subclass gives `derivatives`, `mean`, `conditional_variance`, `cdf`, `ppf` and `sample`; all else has a default.
+    Scale-like parameters are ``"auto"`` (learned; `start` finds a first value) or a number (fixed).
+
+    Attributes
+    ----------
+    n_latents : int
+        Latent values per datum.
+    support : Support
+        Values y may take.
+    width : float
+        A third of the distance of the nearest complex singularity of log p(y | f) in f; sets the quadrature's step.
+    discrete : bool
+        Whether y is counted rather than measured.
+    learned : tuple of str
+        Names of the parameters that `start` replaced by numbers and that a fit goes on to learn.
+    """
+
+    n_latents: int = 1
+    support: Support = Support(-np.inf, np.inf, False, "finite y")
+    discrete: bool = False
+    log_concave: bool = True
+    #: y is a label (0/1, or a class code); y has one of several ordered levels; y is (successes, failures).
+    classifies: bool = False
+    ordered: bool = False
+    paired: bool = False
+    learned: tuple[str, ...] = ()
+
+    @property
+    def width(self) -> float:
+        return 1.0
+
+    def check_target(self, y: Array) -> None:
+        """Raise ValueError naming the first value of y, shape (n,), outside the support, and its row."""
+        row = self.support.first_outside(y)
+        if row is not None:
+            value = np.asarray(y)[row]
+            shown = value if np.ndim(value) else f"{value:g}"
+            raise ValueError(f"{type(self).__name__} needs {self.support.text}; found {shown} in row {row}.")
+
+    def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
+        """log p(y | f) and its first and second derivative in f, each of the broadcast shape."""
+        raise NotImplementedError
+
+    def log_prob(self, y: Array, f: Array) -> Array:
+        """log p(y | f) in nats."""
+        return self.derivatives(y, f)[0]
+
+    def d1(self, y: Array, f: Array) -> Array:
+        """First derivative of log p(y | f) in f."""
+        return self.derivatives(y, f)[1]
+
+    def d2(self, y: Array, f: Array) -> Array:
+        """Second derivative of log p(y | f) in f."""
+        return self.derivatives(y, f)[2]
+
+    def mean(self, f: Array) -> Array:
+        """E[y | f]."""
+        raise NotImplementedError
+
+    def conditional_variance(self, f: Array) -> Array:
+        """Var[y | f]."""
+        raise NotImplementedError
+
+    def cdf(self, y: Array, f: Array) -> Array:
+        """P(Y <= y | f)."""
+        raise NotImplementedError
+
+    def ppf(self, p: Array, f: Array) -> Array:
+        """Smallest y with P(Y <= y | f) >= p."""
+        raise NotImplementedError
+
+    def sample(self, f: Array, rng: np.random.Generator) -> Array:
+        """One draw of y for each f."""
+        raise NotImplementedError
+
+    def expected(self, y: Array, m: Array, v: Array) -> tuple[Array, Array, Array] | None:
+        """Closed form of E log p(y | f) under f ~ N(m, v) and its derivatives in m and v; None where there is none."""
+        return None
+
+    def expected_mean(self, m: Array, v: Array) -> Array | None:
+        """Closed form of E[y] under f ~ N(m, v), or None."""
+        return None
+
+    def expected_variance(self, m: Array, v: Array) -> Array | None:
+        """Closed form of Var[y] under f ~ N(m, v), or None."""
+        return None
+
+    def log_predictive(self, y: Array, m: Array, v: Array) -> Array | None:
+        """Closed form of log E p(y | f) under f ~ N(m, v), or None."""
+        return None
+
+    def centre(self, y: Array) -> Array:
+        """Where in f the likelihood of y bends most, shape of y; nodes gather there when q(f) is much wider."""
+        return np.zeros(np.shape(y))
+
+    @property
+    def bends(self) -> np.ndarray:
+        """Where in f the moments of y bend most, shape (c,)."""
+        return np.zeros(1)
+
+    def cdf_width(self, y: Array) -> Array:
+        """Scale in f over which P(Y <= y | f) changes, shape of y; sets the quadrature's step for quantiles."""
+        return np.full(np.shape(y), self.width)
+
+    @property
+    def noise(self) -> float | None:
+        """The scale that users call noise: variance, dispersion or scale; None where there is none."""
+        return None
+
+    def null_mean(self, y: Array, weight: Array | None) -> Array:
+        """The mean that ignores every feature, for each datum."""
+        return np.full(len(y), np.average(y, weights=weight))
+
+    def unit_deviance(self, y: Array, mu: Array) -> Array | None:
+        """Twice the log-likelihood lost by predicting mean mu for y, per datum; None where R^2 is the score."""
+        return None
+
+    def start(self, y: Array, weight: Array | None = None) -> Likelihood:
+        """Copy with every "auto" parameter replaced by a first value found from y, shape (n,), and its weights."""
+        return self._replaced({}, self._automatic())
+
+    @property
+    def unconstrained(self) -> np.ndarray:
+        """Learned parameters on the real line, shape (P,)."""
+        return np.zeros(0)
+
+    def replace(self, unconstrained: Array) -> Likelihood:
+        """Copy with the learned parameters set from their unconstrained values, shape (P,)."""
+        if np.shape(unconstrained) != self.unconstrained.shape:
+            raise ValueError(
+                f"{type(self).__name__} learns {self.unconstrained.size} parameters; "
+                f"found an array of shape {np.shape(unconstrained)}."
+            )
+        return self._replaced(self._constrain(np.asarray(unconstrained, dtype=float)), self.learned)
+
+    def d_parameters(self, y: Array, f: Array) -> tuple[Array, Array]:
+        """First and second derivative of log p(y | f) in `unconstrained`, shapes (P, ...) and (P, P, ...)."""
+        shape = np.broadcast_shapes(np.shape(y), np.shape(f))
+        return np.zeros((0, *shape)), np.zeros((0, 0, *shape))
+
+    def _constrain(self, unconstrained: np.ndarray) -> dict[str, Any]:
+        return {}
+
+    def _automatic(self) -> tuple[str, ...]:
+        """Names of the parameters still "auto"."""
+        values = self.get_params(deep=False)
+        return tuple(name for name in self._get_param_names() if isinstance(values[name], str) and values[name] == "auto")
+
+    def _replaced(self, values: dict[str, Any], learned: tuple[str, ...]) -> Likelihood:
+        fitted = copy.copy(clone(self))
+        for name, value in values.items():
+            setattr(fitted, name, value)
+        fitted.learned = tuple(learned)
+        return fitted
+
+    def _number(self, name: str) -> float:
+        """A scale parameter as a positive number."""
+        value = getattr(self, name)
+        if isinstance(value, str):
+            if value != "auto":
+                raise ValueError(f'{type(self).__name__} needs {name}="auto" or a positive number; found {value!r}.')
+            raise ValueError(
+                f'{type(self).__name__}({name}="auto") has no value yet: call start(y), or give {name} a number.'
+            )
+        if not (np.isscalar(value) and np.isreal(value) and 0 < value < np.inf):
+            raise ValueError(f'{type(self).__name__} needs {name}="auto" or a positive number; found {value!r}.')
+        return float(value)
+
+
+def weighted_moments(y: Array, weight: Array | None) -> tuple[float, float]:
+    """Weighted mean and variance of y, shape (n,)."""
+    y = np.asarray(y, dtype=float)
+    weight = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=float)
+    total = weight.sum()
+    if not total > 0:
+        raise ValueError("weights must sum to a positive number to start a likelihood's parameters.")
+    mean = float(weight @ y / total)
+    return mean, float(weight @ (y - mean) ** 2 / total)

@@ -1,0 +1,295 @@
+"""Likelihoods of classes: ordered levels (cumulative logit) and softmax."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .base import Likelihood, Support
+from .links import Array, as_float, log_sigmoid_terms, sigmoid
+from .race import race
+
+
+class Ordinal(Likelihood):
+    """Cumulative logit likelihood of L ordered levels, P(y <= k | f) = sigmoid(slope (c_{k+1} - f)), y in 0..L-1.
+
+    Parameters
+    ----------
+    cut_points : array of shape (L - 1,) or "auto", default="auto"
+        Increasing thresholds c on the scale of f; "auto" learns them, as c_1 and the logarithms of the increments.
+    slope : float, default=1.0
+        Steepness s; the latent noise is logistic with scale 1 / s.
+
+    Notes
+    -----
+    With u = s (c_{k+1} - f) and l = s (c_k - f), log p = log sigmoid(u) + log sigmoid(-l) + log(1 - exp(l - u)), which is
+    stable and concave in f everywhere.
+
+    Examples
+    --------
+    >>> from sksvi.likelihoods import Ordinal
+    >>> print(Ordinal(cut_points=[-1.0, 1.0]).mean(0.0))
+    1.0
+    """
+
+    discrete = True
+    ordered = True
+
+    def __init__(self, *, cut_points: Any = "auto", slope: float = 1.0):
+        self.cut_points = cut_points
+        self.slope = slope
+
+    @property
+    def support(self) -> Support:  # type: ignore[override]
+        if isinstance(self.cut_points, str):
+            return Support(0.0, np.inf, True, "integer codes 0, 1, ... of the levels")
+        levels = len(self._cuts()) + 1
+        return Support(0.0, levels - 1.0, True, f"integer codes of {levels} levels, 0 to {levels - 1}")
+
+    @property
+    def width(self) -> float:
+        return 1.0 / self._number("slope")
+
+    @property
+    def bends(self) -> np.ndarray:
+        return self._cuts()
+
+    def centre(self, y: Array) -> Array:
+        return np.repeat(self._cuts()[:, None], np.size(y), axis=1)
+
+    def _cuts(self) -> np.ndarray:
+        if isinstance(self.cut_points, str):
+            if self.cut_points != "auto":
+                raise ValueError(f'Ordinal needs cut_points="auto" or increasing numbers; found {self.cut_points!r}.')
+            raise ValueError('Ordinal(cut_points="auto") has no value yet: call start(y), or give cut_points numbers.')
+        cuts = np.asarray(self.cut_points, dtype=float)
+        if cuts.ndim != 1 or len(cuts) == 0 or not np.all(np.isfinite(cuts)) or not np.all(np.diff(cuts) > 0):
+            raise ValueError(f"Ordinal needs finite, increasing cut_points; found {self.cut_points!r}.")
+        return cuts
+
+    def _edges(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
+        """u, -l and the code of the level, u and l the scaled distances to the level's upper and lower cut point."""
+        f = as_float(f)
+        cuts = np.concatenate([[-np.inf], self._cuts(), [np.inf]]).astype(f.dtype)
+        slope = self._number("slope")
+        code = np.asarray(y).astype(np.intp)
+        return slope * (cuts[code + 1] - f), slope * (f - cuts[code]), code
+
+    def _gaps(self) -> np.ndarray:
+        """u - l of every level, infinite for the first and the last."""
+        return self._number("slope") * np.concatenate([[np.inf], np.diff(self._cuts()), [np.inf]])
+
+    def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
+        slope = self._number("slope")
+        upper, lower, code = self._edges(y, f)
+        value, up, up_curve = log_sigmoid_terms(upper)
+        value_low, down, down_curve = log_sigmoid_terms(lower)
+        log_gap = np.log(-np.expm1(-self._gaps())).astype(value.dtype, copy=False)
+        value += value_low
+        value += log_gap[code]
+        return value, slope * (down - up), slope**2 * (up_curve + down_curve)
+
+    def _exceedance(self, f: Array) -> list[Array]:
+        """P(y >= k | f) for k = 1..L-1."""
+        f, slope = as_float(f), self._number("slope")
+        return [sigmoid(slope * (f - cut)) for cut in self._cuts().tolist()]
+
+    def mean(self, f: Array) -> Array:
+        return sum(self._exceedance(f))
+
+    def conditional_variance(self, f: Array) -> Array:
+        f, slope = as_float(f), self._number("slope")
+        below, variance = np.zeros_like(f), np.zeros_like(f)
+        for cut in self._cuts().tolist():
+            # cov(1[y >= j], 1[y >= k]) = P(y >= k) P(y < j) for j <= k: a sum of positive terms
+            short = sigmoid(slope * (cut - f))
+            variance = variance + sigmoid(slope * (f - cut)) * (short + 2.0 * below)
+            below = below + short
+        return variance
+
+    def cdf(self, y: Array, f: Array) -> Array:
+        cuts = np.concatenate([self._cuts(), [np.inf]])
+        y = np.asarray(y, dtype=float)
+        code = np.clip(np.floor(y), 0, len(cuts) - 1).astype(np.intp)
+        return np.where(y < 0, 0.0, sigmoid(self._number("slope") * (cuts[code] - as_float(f))))
+
+    def ppf(self, p: Array, f: Array) -> Array:
+        f, slope = as_float(f), self._number("slope")
+        return sum((sigmoid(slope * (cut - f)) < p).astype(float) for cut in self._cuts().tolist())
+
+    def sample(self, f: Array, rng: np.random.Generator) -> Array:
+        return self.ppf(rng.random(np.shape(f)), f)
+
+    def probabilities(self, f: Array) -> Array:
+        """P(y = k | f), levels on a new first axis."""
+        f = as_float(f)
+        codes = np.arange(len(self._cuts()) + 1).reshape(-1, *([1] * np.ndim(f)))
+        return np.exp(self.log_prob(codes, f))
+
+    def start(self, y: Array, weight: Array | None = None) -> Likelihood:
+        if not self._automatic():
+            return self._replaced({}, ())
+        codes = np.asarray(y).astype(np.intp)
+        if len(codes) == 0 or codes.max() < 1:
+            raise ValueError("Ordinal needs at least two levels in y; found one.")
+        counts = np.bincount(codes, weights=weight)
+        total = counts.sum()
+        # half a count more per level keeps the increments positive for a level without weight
+        share = np.cumsum(counts + 0.5 * total / max(total, 1.0))[:-1] / (total + 0.5 * len(counts) * total / max(total, 1.0))
+        cuts = np.log(share / (1.0 - share)) / self._number("slope")
+        return self._replaced({"cut_points": cuts}, ("cut_points",))
+
+    @property
+    def unconstrained(self) -> np.ndarray:
+        if not self.learned:
+            return np.zeros(0)
+        cuts = self._cuts()
+        return np.concatenate([cuts[:1], np.log(np.diff(cuts))])
+
+    def _constrain(self, unconstrained: np.ndarray) -> dict[str, Any]:
+        if not self.learned:
+            return {}
+        steps = np.concatenate([unconstrained[:1], np.exp(unconstrained[1:])])
+        return {"cut_points": np.cumsum(steps)}
+
+    def parameter_moments(self, y: Array, f: Array) -> Array:
+        """The functions of f that the parameters' derivatives are linear in, shape (4, ...)."""
+        upper, lower, _ = self._edges(y, f)
+        _, up, up_curve = log_sigmoid_terms(upper)
+        _, down, down_curve = log_sigmoid_terms(lower)
+        return np.stack([up, down, up_curve, down_curve])
+
+    def combine_parameters(self, y: Array, moments: Array) -> tuple[Array, Array]:
+        """Derivatives in the parameters, (P, ...) and (P, P, ...), from `parameter_moments` or their expectations."""
+        slope = self._number("slope")
+        up, down, up_curve, down_curve = moments
+        code = np.asarray(y).astype(np.intp)
+        decay = np.exp(-self._gaps())
+        odds = (decay / -np.expm1(-self._gaps()))[code]
+        bend = (decay / np.expm1(-self._gaps()) ** 2)[code]
+        # a = d log p / d cut point (upper, lower), b their second derivatives
+        a_up, a_low = slope * (up + odds), -slope * (down + odds)
+        b_up, b_low, b_both = slope**2 * (up_curve - bend), slope**2 * (down_curve - bend), slope**2 * bend
+        jacobian = self._jacobian()
+        ju, jl = jacobian[:, code + 1], jacobian[:, code]
+        diagonal = np.arange(len(jacobian)) > 0
+        g = a_up * ju + a_low * jl
+        h = b_up * (ju[:, None] * ju) + b_low * (jl[:, None] * jl) + b_both * (ju[:, None] * jl + jl[:, None] * ju)
+        for p in np.flatnonzero(diagonal):
+            h[p, p] += g[p]  # an increment is its own second derivative in its logarithm
+        return g, h
+
+    def _jacobian(self) -> np.ndarray:
+        """d c_k / d parameter, (P, L + 1), zero for the infinite first and last cut point."""
+        cuts = self._cuts()
+        size = len(cuts)
+        rows = np.concatenate([[1.0], np.diff(cuts)])[:, None] * np.triu(np.ones((size, size)))
+        return np.pad(rows, ((0, 0), (1, 1)))
+
+    def d_parameters(self, y: Array, f: Array) -> tuple[Array, Array]:
+        if not self.learned:
+            return super().d_parameters(y, f)
+        return self.combine_parameters(y, self.parameter_moments(y, f))
+
+
+class Softmax(Likelihood):
+    """Categorical likelihood of K classes, P(y = c | f) = exp(f_c) / sum_j exp(f_j); y codes 0..K-1, f has a last axis of K.
+
+    `mean` and `conditional_variance` are those of the indicator of each class, with the class axis. The second
+    derivative is the diagonal one. `expected` is deterministic, by integrals over the largest of K Gumbel variables.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes, K >= 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.likelihoods import Softmax
+    >>> print(Softmax(n_classes=4).mean(np.zeros(4)))
+    [0.25 0.25 0.25 0.25]
+    """
+
+    discrete = True
+    classifies = True
+
+    def __init__(self, n_classes: int):
+        self.n_classes = n_classes
+
+    @property
+    def n_latents(self) -> int:  # type: ignore[override]
+        if not isinstance(self.n_classes, int | np.integer) or self.n_classes < 2:
+            raise ValueError(f"Softmax needs n_classes, an integer >= 2; found {self.n_classes!r}.")
+        return int(self.n_classes)
+
+    @property
+    def support(self) -> Support:  # type: ignore[override]
+        k = self.n_latents
+        return Support(0.0, k - 1.0, True, f"integer codes of {k} classes, 0 to {k - 1}")
+
+    def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
+        f = as_float(f)
+        shifted = f - f.max(axis=-1, keepdims=True)
+        p = np.exp(shifted)
+        total = p.sum(axis=-1, keepdims=True)
+        code = np.broadcast_to(np.asarray(y).astype(np.intp), f.shape[:-1])[..., None]
+        value = np.take_along_axis(shifted, code, axis=-1)[..., 0] - np.log(total[..., 0])
+        p = p / total
+        curve = -p * (1.0 - p)
+        slope = -p
+        np.put_along_axis(slope, code, 1.0 + np.take_along_axis(slope, code, axis=-1), axis=-1)
+        return value, slope, curve
+
+    def mean(self, f: Array) -> Array:
+        f = as_float(f)
+        p = np.exp(f - f.max(axis=-1, keepdims=True))
+        return p / p.sum(axis=-1, keepdims=True)
+
+    def conditional_variance(self, f: Array) -> Array:
+        p = self.mean(f)
+        return p * (1.0 - p)
+
+    def cdf(self, y: Array, f: Array) -> Array:
+        cumulative = np.cumsum(self.mean(f), axis=-1)
+        cumulative[..., -1] = 1.0
+        y = np.asarray(y, dtype=float)
+        code = np.broadcast_to(np.clip(np.floor(y), 0, self.n_latents - 1).astype(np.intp), cumulative.shape[:-1])
+        return np.where(y < 0, 0.0, np.take_along_axis(cumulative, code[..., None], axis=-1)[..., 0])
+
+    def ppf(self, p: Array, f: Array) -> Array:
+        cumulative = np.cumsum(self.mean(f), axis=-1)
+        return (cumulative[..., :-1] < np.asarray(p)[..., None]).sum(axis=-1).astype(float)
+
+    def sample(self, f: Array, rng: np.random.Generator) -> Array:
+        return self.ppf(rng.random(np.shape(f)[:-1]), f)
+
+    def expected(self, y: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
+        m = as_float(m)
+        self._check_latents(m)
+        log_sum, p, q = race(m, v)
+        code = np.asarray(y).astype(np.intp)
+        rows = np.arange(len(m))
+        slope = -p
+        slope[rows, code] += 1.0
+        value = m[rows, code] - log_sum
+        return tuple(part.astype(m.dtype, copy=False) for part in (value, slope, -0.5 * q))  # type: ignore[return-value]
+
+    def expected_mean(self, m: Array, v: Array) -> Array:
+        m = as_float(m)
+        self._check_latents(m)
+        return race(m, v)[1].astype(m.dtype, copy=False)
+
+    def expected_variance(self, m: Array, v: Array) -> Array:
+        p = self.expected_mean(m, v)
+        return p * (1.0 - p)
+
+    def log_predictive(self, y: Array, m: Array, v: Array) -> Array:
+        p = self.expected_mean(m, v)
+        chosen = p[np.arange(len(p)), np.asarray(y).astype(np.intp)]
+        return np.log(np.maximum(chosen, np.finfo(p.dtype).tiny))
+
+    def _check_latents(self, m: Array) -> None:
+        if m.ndim != 2 or m.shape[1] != self.n_latents:
+            raise ValueError(f"Softmax with {self.n_latents} classes needs f of shape (n, {self.n_latents}); found {m.shape}.")

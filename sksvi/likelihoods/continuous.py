@@ -1,0 +1,217 @@
+"""Likelihoods of real-valued y: Gaussian and Student-t."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import digamma, gammaln, ndtr, ndtri, polygamma, stdtr, stdtrit
+
+from .base import Likelihood, Support, weighted_moments
+from .links import LOG_SQRT_2PI, Array, as_float
+
+REAL = Support(-np.inf, np.inf, False, "finite real y")
+_MAD_TO_SD = 1.4826
+
+
+class Gaussian(Likelihood):
+    """Normal likelihood, y ~ N(f, variance).
+
+    Parameters
+    ----------
+    variance : float or "auto", default="auto"
+        Noise variance of y given f; "auto" learns it.
+
+    Examples
+    --------
+    >>> from sksvi.likelihoods import Gaussian
+    >>> print(round(float(Gaussian(variance=1.0).log_prob(0.0, 0.0)), 4))
+    -0.9189
+    """
+
+    support = REAL
+
+    @property
+    def noise(self) -> float:
+        return self._number("variance")
+
+    def __init__(self, *, variance: float | str = "auto"):
+        self.variance = variance
+
+    def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
+        variance = self._number("variance")
+        residual = as_float(y) - as_float(f)
+        slope = residual * (1.0 / variance)
+        value = -0.5 * residual * slope - (LOG_SQRT_2PI + 0.5 * np.log(variance)).astype(residual.dtype)
+        return value, slope, np.full_like(residual, -1.0 / variance)
+
+    def mean(self, f: Array) -> Array:
+        return as_float(f)
+
+    def conditional_variance(self, f: Array) -> Array:
+        return np.full_like(as_float(f), self._number("variance"))
+
+    def cdf(self, y: Array, f: Array) -> Array:
+        return ndtr((y - as_float(f)) / np.sqrt(self._number("variance")))
+
+    def ppf(self, p: Array, f: Array) -> Array:
+        return f + ndtri(p) * np.sqrt(self._number("variance"))
+
+    def sample(self, f: Array, rng: np.random.Generator) -> Array:
+        return rng.normal(f, np.sqrt(self._number("variance")))
+
+    def centre(self, y: Array) -> Array:
+        return as_float(y)
+
+    def expected(self, y: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
+        value, slope, curve = self.derivatives(y, m)
+        curve = 0.5 * curve
+        return value + curve * v, slope, curve
+
+    def expected_mean(self, m: Array, v: Array) -> Array:
+        return as_float(m)
+
+    def expected_variance(self, m: Array, v: Array) -> Array:
+        return as_float(v) + self._number("variance")
+
+    def log_predictive(self, y: Array, m: Array, v: Array) -> Array:
+        total = as_float(v) + self._number("variance")
+        return -0.5 * (np.log(total) + (y - m) ** 2 / total) - LOG_SQRT_2PI
+
+    def start(self, y: Array, weight: Array | None = None) -> Likelihood:
+        if not self._automatic():
+            return self._replaced({}, ())
+        variance = weighted_moments(y, weight)[1]
+        # half of the variance of y is a fair share for the noise before anything is explained
+        return self._replaced({"variance": 0.5 * variance if variance > 0 else 1.0}, ("variance",))
+
+    @property
+    def unconstrained(self) -> np.ndarray:
+        return np.log([self._number("variance")]) if self.learned else np.zeros(0)
+
+    def _constrain(self, unconstrained: np.ndarray) -> dict[str, Any]:
+        return {"variance": float(np.exp(unconstrained[0]))} if self.learned else {}
+
+    def d_parameters(self, y: Array, f: Array) -> tuple[Array, Array]:
+        if not self.learned:
+            return super().d_parameters(y, f)
+        half_square = 0.5 * (as_float(y) - as_float(f)) ** 2 / self._number("variance")
+        return (half_square - 0.5)[None], -half_square[None, None]
+
+
+class StudentT(Likelihood):
+    """Student-t likelihood, (y - f) / scale ~ t(df): robust to outliers, the only one here not log-concave in f.
+
+    Parameters
+    ----------
+    scale : float or "auto", default="auto"
+        Scale of y given f, in the units of y (not its standard deviation); "auto" learns it.
+    df : float or "auto", default="auto"
+        Degrees of freedom; "auto" learns it. With df <= 1 `mean` is the median, with df <= 2 the variance is infinite.
+
+    Examples
+    --------
+    >>> from sksvi.likelihoods import StudentT
+    >>> print(StudentT(scale=1.0, df=3.0).conditional_variance(0.0))
+    3.0
+    """
+
+    support = REAL
+    log_concave = False
+
+    @property
+    def noise(self) -> float:
+        return self._number("scale")
+
+    def __init__(self, *, scale: float | str = "auto", df: float | str = "auto"):
+        self.scale = scale
+        self.df = df
+
+    @property
+    def width(self) -> float:
+        return float(np.sqrt(self._number("df")) * self._number("scale") / 3.0)
+
+    def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
+        scale, df = self._number("scale"), self._number("df")
+        residual = as_float(y) - as_float(f)
+        constant = gammaln(0.5 * (df + 1)) - gammaln(0.5 * df) - 0.5 * np.log(df * np.pi) - np.log(scale)
+        # in units of sqrt(df) * scale, so that squares of data far from 1 stay finite
+        unit = np.sqrt(df) * scale
+        ratio = residual * (1.0 / unit)
+        square = ratio * ratio
+        inverse = 1.0 / (1.0 + square)
+        value = float(constant) - (0.5 * (df + 1)) * np.log1p(square)
+        slope = ((df + 1) / unit) * ratio * inverse
+        curve = ((df + 1) / unit**2) * (square - 1.0) * inverse * inverse
+        return value, slope, curve
+
+    def mean(self, f: Array) -> Array:
+        return as_float(f)
+
+    def conditional_variance(self, f: Array) -> Array:
+        df = self._number("df")
+        return np.full_like(as_float(f), self._number("scale") ** 2 * df / (df - 2) if df > 2 else np.inf)
+
+    def cdf(self, y: Array, f: Array) -> Array:
+        return stdtr(self._number("df"), (y - as_float(f)) / self._number("scale"))
+
+    def ppf(self, p: Array, f: Array) -> Array:
+        return f + stdtrit(self._number("df"), p) * self._number("scale")
+
+    def sample(self, f: Array, rng: np.random.Generator) -> Array:
+        return f + self._number("scale") * rng.standard_t(self._number("df"), size=np.shape(f))
+
+    def centre(self, y: Array) -> Array:
+        return as_float(y)
+
+    def expected_mean(self, m: Array, v: Array) -> Array:
+        return as_float(m)
+
+    def expected_variance(self, m: Array, v: Array) -> Array:
+        return v + self.conditional_variance(m)
+
+    def start(self, y: Array, weight: Array | None = None) -> Likelihood:
+        automatic = self._automatic()
+        y = np.asarray(y, dtype=float)
+        values: dict[str, Any] = {}
+        if "scale" in automatic:
+            keep = np.ones(len(y), dtype=bool) if weight is None else np.asarray(weight) > 0
+            # median based, so that the outliers this likelihood is for do not set its start
+            spread = _MAD_TO_SD * float(np.median(np.abs(y[keep] - np.median(y[keep]))))
+            if spread == 0.0:
+                spread = float(np.sqrt(weighted_moments(y, weight)[1])) or 1.0
+            values["scale"] = 0.7 * spread
+        if "df" in automatic:
+            values["df"] = 5.0
+        return self._replaced(values, automatic)
+
+    @property
+    def unconstrained(self) -> np.ndarray:
+        return np.log([self._number(name) for name in self.learned]) if self.learned else np.zeros(0)
+
+    def _constrain(self, unconstrained: np.ndarray) -> dict[str, Any]:
+        return {name: float(np.exp(value)) for name, value in zip(self.learned, unconstrained, strict=True)}
+
+    def d_parameters(self, y: Array, f: Array) -> tuple[Array, Array]:
+        if not self.learned:
+            return super().d_parameters(y, f)
+        df = self._number("df")
+        square = ((as_float(y) - as_float(f)) / (np.sqrt(df) * self._number("scale"))) ** 2
+        share = square / (1.0 + square)
+        change = share / (1.0 + square)
+        log_square = np.log1p(square)
+        digammas = 0.5 * df * (digamma(0.5 * (df + 1)) - digamma(0.5 * df))
+        trigammas = 0.25 * df**2 * (polygamma(1, 0.5 * (df + 1)) - polygamma(1, 0.5 * df))
+        first = {
+            "scale": (df + 1) * share - 1.0,
+            "df": digammas - 0.5 - 0.5 * df * log_square + 0.5 * (df + 1) * share,
+        }
+        cross = df * share - (df + 1) * change
+        second = {
+            ("scale", "scale"): -2.0 * (df + 1) * change,
+            ("df", "df"): digammas + trigammas - 0.5 * df * (log_square - 2.0 * share) - 0.5 * (df + 1) * change,
+            ("scale", "df"): cross,
+            ("df", "scale"): cross,
+        }
+        g = np.stack([first[name] for name in self.learned])
+        return g, np.stack([np.stack([second[row, name] for name in self.learned]) for row in self.learned])

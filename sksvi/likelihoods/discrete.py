@@ -1,0 +1,392 @@
+"""Likelihoods of binary y and of counts: Bernoulli, binomial, Poisson, negative binomial."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import betaln, digamma, gammaln, nbdtrik, ndtr, pdtr, pdtrik, polygamma, xlogy
+
+from .base import Likelihood, Support, weighted_moments
+from .links import (
+    Array,
+    as_float,
+    log_normal_cdf_terms,
+    log_sigmoid_terms,
+    log_softplus_terms,
+    safe_exp,
+    sigmoid,
+    softplus,
+)
+
+COUNT = Support(0.0, np.inf, False, "y >= 0")
+
+
+class Bernoulli(Likelihood):
+    """Binary likelihood, P(y = 1 | f) = link(f), y in {0, 1}.
+
+    Parameters
+    ----------
+    link : {"logit", "probit"}, default="logit"
+        Logistic function or standard normal distribution function.
+
+    Examples
+    --------
+    >>> from sksvi.likelihoods import Bernoulli
+    >>> print(Bernoulli().mean(0.0))
+    0.5
+    """
+
+    support = Support(0.0, 1.0, True, "y in {0, 1}")
+    discrete = True
+    classifies = True
+
+    def __init__(self, *, link: str = "logit"):
+        self.link = link
+
+    def _is_logit(self) -> bool:
+        if self.link not in ("logit", "probit"):
+            raise ValueError(f'Bernoulli needs link="logit" or "probit"; found {self.link!r}.')
+        return self.link == "logit"
+
+    @property
+    def width(self) -> float:
+        return 1.0 if self._is_logit() else 0.75
+
+    def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
+        f = as_float(f)
+        sign = (2.0 * as_float(y) - 1.0).astype(f.dtype, copy=False)
+        terms = log_sigmoid_terms if self._is_logit() else log_normal_cdf_terms
+        value, slope, curve = terms(sign * f)
+        return value, sign * slope, curve
+
+    def mean(self, f: Array) -> Array:
+        f = as_float(f)
+        return sigmoid(f) if self._is_logit() else ndtr(f)
+
+    def conditional_variance(self, f: Array) -> Array:
+        return self.mean(f) * self.mean(-as_float(f))
+
+    def cdf(self, y: Array, f: Array) -> Array:
+        return _two_point_cdf(y, self.mean(-as_float(f)))
+
+    def ppf(self, p: Array, f: Array) -> Array:
+        return np.where(np.asarray(p) > self.mean(-as_float(f)), 1.0, 0.0)
+
+    def sample(self, f: Array, rng: np.random.Generator) -> Array:
+        return (rng.random(np.shape(f)) < self.mean(f)).astype(float)
+
+    def expected_mean(self, m: Array, v: Array) -> Array | None:
+        return None if self._is_logit() else ndtr(m / np.sqrt(1.0 + as_float(v)))
+
+    def log_predictive(self, y: Array, m: Array, v: Array) -> Array | None:
+        if self._is_logit():
+            return None
+        return log_normal_cdf_terms((2.0 * as_float(y) - 1.0) * m / np.sqrt(1.0 + as_float(v)))[0]
+
+    def unit_deviance(self, y: Array, mu: Array) -> Array:
+        y, mu = as_float(y), as_float(mu)
+        return -2.0 * (xlogy(y, mu) + xlogy(1.0 - y, 1.0 - mu))
+
+
+class Binomial(Likelihood):
+    """Binomial likelihood with logit link; y has a trailing axis (successes, failures).
+
+    Moments, `sample`, `cdf` and `ppf` are those of one further trial, so `mean` is the proportion.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.likelihoods import Binomial
+    >>> print(np.round(Binomial().log_prob(np.array([[1.0, 1.0]]), np.array([0.0])), 4))
+    [-0.6931]
+    """
+
+    support = Support(0.0, np.inf, False, "successes and failures >= 0")
+    discrete = True
+    paired = True
+
+    def null_mean(self, y: Array, weight: Array | None) -> Array:
+        successes, failures = np.average(y, axis=0, weights=weight)
+        return np.full(len(y), successes / (successes + failures))
+
+    def check_target(self, y: Array) -> None:
+        if np.ndim(y) != 2 or np.shape(y)[1] != 2:
+            raise ValueError(f"Binomial needs y of shape (n, 2), successes and failures; found shape {np.shape(y)}.")
+        super().check_target(y)
+
+    def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
+        f = as_float(f)
+        y = np.asarray(y, dtype=f.dtype)
+        successes, trials = y[..., 0], y[..., 0] + y[..., 1]
+        small = np.exp(-np.abs(f))
+        larger = 1.0 / (1.0 + small)
+        ways = -betaln(successes + 1.0, y[..., 1] + 1.0) - np.log1p(trials)
+        # s * min(f, 0) - failures * max(f, 0) is s f - n max(f, 0) without its cancellation
+        value = successes * np.minimum(f, 0.0) - y[..., 1] * np.maximum(f, 0.0) - trials * np.log1p(small) + ways
+        small *= larger
+        up, down = np.where(f > 0, small, larger), np.where(f > 0, larger, small)
+        return value, successes * up - y[..., 1] * down, -trials * (small * larger)
+
+    def mean(self, f: Array) -> Array:
+        return sigmoid(as_float(f))
+
+    def conditional_variance(self, f: Array) -> Array:
+        f = as_float(f)
+        return sigmoid(f) * sigmoid(-f)
+
+    def cdf(self, y: Array, f: Array) -> Array:
+        return _two_point_cdf(y, sigmoid(-as_float(f)))
+
+    def ppf(self, p: Array, f: Array) -> Array:
+        return np.where(np.asarray(p) > sigmoid(-as_float(f)), 1.0, 0.0)
+
+    def sample(self, f: Array, rng: np.random.Generator) -> Array:
+        return (rng.random(np.shape(f)) < self.mean(f)).astype(float)
+
+    def centre(self, y: Array) -> Array:
+        return np.zeros(np.shape(y)[:-1])
+
+    def unit_deviance(self, y: Array, mu: Array) -> Array:
+        y, mu = as_float(y), as_float(mu)
+        successes, failures = y[..., 0], y[..., 1]
+        trials = np.where(successes + failures > 0, successes + failures, 1.0)
+        best = xlogy(successes, successes / trials) + xlogy(failures, failures / trials)
+        return 2.0 * (best - xlogy(successes, mu) - xlogy(failures, 1.0 - mu))
+
+
+class Poisson(Likelihood):
+    """Poisson likelihood with rate exp(f) or log(1 + exp(f)); y >= 0 need not be an integer.
+
+    Parameters
+    ----------
+    rate : {"exp", "softplus"}, default="exp"
+        The rate as a function of f. Beyond f = 700 exp(f) has no float and the rate stays at about 1e304.
+
+    Examples
+    --------
+    >>> from sksvi.likelihoods import Poisson
+    >>> print(Poisson().log_prob(0.0, 0.0))
+    -1.0
+    """
+
+    support = COUNT
+    discrete = True
+
+    def __init__(self, *, rate: str = "exp"):
+        self.rate = rate
+
+    def _is_exp(self) -> bool:
+        if self.rate not in ("exp", "softplus"):
+            raise ValueError(f'Poisson needs rate="exp" or "softplus"; found {self.rate!r}.')
+        return self.rate == "exp"
+
+    def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
+        f = as_float(f)
+        y = np.asarray(y, dtype=f.dtype)
+        constant = gammaln(y + 1.0)
+        if self._is_exp():
+            rate = safe_exp(f)
+            return y * f - rate - constant, y - rate, np.broadcast_to(-rate, np.broadcast(y, f).shape)
+        rate, log_rate, slope, ratio, curve = log_softplus_terms(f)
+        return y * log_rate - rate - constant, y * ratio - slope, y * curve - slope * sigmoid(-f)
+
+    def mean(self, f: Array) -> Array:
+        return safe_exp(f) if self._is_exp() else softplus(as_float(f))
+
+    def conditional_variance(self, f: Array) -> Array:
+        return self.mean(f)
+
+    def cdf(self, y: Array, f: Array) -> Array:
+        y = np.asarray(y, dtype=float)
+        return np.where(y < 0, 0.0, pdtr(np.floor(np.maximum(y, 0.0)), self.mean(f)))
+
+    def ppf(self, p: Array, f: Array) -> Array:
+        mean = np.asarray(self.mean(f), dtype=float)
+        with np.errstate(invalid="ignore"):
+            guess = np.nan_to_num(pdtrik(p, mean), nan=0.0)  # not a number below P(0): the answer is 0
+        return _smallest_count(lambda y: pdtr(y, mean), guess, np.asarray(p))
+
+    def sample(self, f: Array, rng: np.random.Generator) -> Array:
+        return _poisson_draw(np.asarray(self.mean(f), dtype=float), rng)
+
+    def centre(self, y: Array) -> Array:
+        rate = np.asarray(y, dtype=float) + 0.5
+        return np.log(rate) if self._is_exp() else rate + np.log(-np.expm1(-rate))
+
+    def cdf_width(self, y: Array) -> Array:
+        y = np.asarray(y, dtype=float)
+        return 1.0 / np.sqrt(np.maximum(y, 1.0)) if self._is_exp() else np.ones(y.shape)
+
+    def expected(self, y: Array, m: Array, v: Array) -> tuple[Array, Array, Array] | None:
+        if not self._is_exp():
+            return None
+        m, v = as_float(m), as_float(v)
+        y = np.asarray(y, dtype=m.dtype)
+        rate = safe_exp(m + 0.5 * v)
+        return y * m - rate - gammaln(y + 1.0), y - rate, -0.5 * rate
+
+    def expected_mean(self, m: Array, v: Array) -> Array | None:
+        return safe_exp(m + 0.5 * as_float(v)) if self._is_exp() else None
+
+    def expected_variance(self, m: Array, v: Array) -> Array | None:
+        if not self._is_exp():
+            return None
+        return self.expected_mean(m, v) + _log_normal_variance(as_float(m), as_float(v))
+
+    def unit_deviance(self, y: Array, mu: Array) -> Array:
+        y, mu = as_float(y), as_float(mu)
+        return 2.0 * (xlogy(y, y) - xlogy(y, mu) - y + mu)
+
+
+class NegativeBinomial(Likelihood):
+    """Negative binomial likelihood with mean exp(f) and variance mean + dispersion * mean^2; y >= 0.
+
+    Parameters
+    ----------
+    dispersion : float or "auto", default="auto"
+        Excess of the variance over Poisson's, per squared mean; "auto" learns it.
+
+    Examples
+    --------
+    >>> from sksvi.likelihoods import NegativeBinomial
+    >>> print(NegativeBinomial(dispersion=0.5).conditional_variance(0.0))
+    1.5
+    """
+
+    support = COUNT
+    discrete = True
+
+    @property
+    def noise(self) -> float:
+        return self._number("dispersion")
+
+    def __init__(self, *, dispersion: float | str = "auto"):
+        self.dispersion = dispersion
+
+    def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
+        dispersion = self._number("dispersion")
+        f = as_float(f)
+        y = np.asarray(y, dtype=f.dtype)
+        size = 1.0 / dispersion
+        u = f + float(np.log(dispersion))
+        small = np.exp(-np.abs(u))
+        larger = 1.0 / (1.0 + small)
+        # log(Gamma(y + size) / (Gamma(size) y!)) without the cancellation at small dispersion
+        constant = (-betaln(y + 1.0, size) - np.log(y + size)).astype(f.dtype, copy=False)
+        value = y * np.minimum(u, 0.0) - size * np.maximum(u, 0.0) - (y + size) * np.log1p(small) + constant
+        small *= larger
+        up, down = np.where(u > 0, small, larger), np.where(u > 0, larger, small)
+        return value, y * up - size * down, -(y + size) * (small * larger)
+
+    def mean(self, f: Array) -> Array:
+        return safe_exp(f)
+
+    def conditional_variance(self, f: Array) -> Array:
+        mean = np.minimum(safe_exp(f), 1e150)  # its square stays finite
+        return mean + self._number("dispersion") * mean * mean
+
+    def cdf(self, y: Array, f: Array) -> Array:
+        y = np.asarray(y, dtype=float)
+        return np.where(y < 0, 0.0, self._cdf(np.floor(np.maximum(y, 0.0)), np.asarray(f, dtype=float)))
+
+    def _cdf(self, y: Array, f: Array) -> Array:
+        from scipy.special import betainc, betaincc
+
+        dispersion = self._number("dispersion")
+        u = f + np.log(dispersion)
+        failure, success = sigmoid(-u), sigmoid(u)
+        # I_p(size, y + 1); from whichever argument is not rounded to 1
+        direct = betainc(1.0 / dispersion, y + 1.0, np.minimum(failure, 0.5))
+        return np.where(failure <= 0.5, direct, betaincc(y + 1.0, 1.0 / dispersion, np.minimum(success, 0.5)))
+
+    def ppf(self, p: Array, f: Array) -> Array:
+        f = np.asarray(f, dtype=float)
+        failure = sigmoid(-(f + np.log(self._number("dispersion"))))
+        with np.errstate(invalid="ignore"):
+            guess = np.nan_to_num(nbdtrik(p, 1.0 / self._number("dispersion"), failure), nan=0.0)
+        return _smallest_count(lambda y: self._cdf(y, f), guess, np.asarray(p))
+
+    def sample(self, f: Array, rng: np.random.Generator) -> Array:
+        dispersion = self._number("dispersion")
+        shares = rng.gamma(1.0 / dispersion, dispersion, size=np.shape(f))
+        return _poisson_draw(np.asarray(self.mean(f), dtype=float) * shares, rng)
+
+    def centre(self, y: Array) -> Array:
+        return np.full(np.shape(y), self.bends[0])
+
+    @property
+    def bends(self) -> np.ndarray:
+        return np.array([-np.log(self._number("dispersion"))])
+
+    def cdf_width(self, y: Array) -> Array:
+        y = np.maximum(np.asarray(y, dtype=float), 1.0)
+        return np.minimum(np.sqrt(1.0 / y + self._number("dispersion")), 1.0)
+
+    def expected_mean(self, m: Array, v: Array) -> Array:
+        return safe_exp(m + 0.5 * as_float(v))
+
+    def expected_variance(self, m: Array, v: Array) -> Array:
+        m, v = as_float(m), as_float(v)
+        second = safe_exp(2.0 * (m + v))
+        return safe_exp(m + 0.5 * v) + _log_normal_variance(m, v) + self._number("dispersion") * second
+
+    def unit_deviance(self, y: Array, mu: Array) -> Array:
+        y, mu, dispersion = as_float(y), as_float(mu), self._number("dispersion")
+        tail = (y + 1.0 / dispersion) * (np.log1p(dispersion * y) - np.log1p(dispersion * mu))
+        return 2.0 * (xlogy(y, y) - xlogy(y, mu) - tail)
+
+    def start(self, y: Array, weight: Array | None = None) -> Likelihood:
+        if not self._automatic():
+            return self._replaced({}, ())
+        mean, variance = weighted_moments(y, weight)
+        # half of the excess variance: the features will explain some of it
+        excess = 0.5 * (variance - mean) / mean**2 if mean > 0 else 0.0
+        return self._replaced({"dispersion": float(min(max(excess, 0.05), 10.0))}, ("dispersion",))
+
+    @property
+    def unconstrained(self) -> np.ndarray:
+        return np.log([self._number("dispersion")]) if self.learned else np.zeros(0)
+
+    def _constrain(self, unconstrained: np.ndarray) -> dict[str, Any]:
+        return {"dispersion": float(np.exp(unconstrained[0]))} if self.learned else {}
+
+    def d_parameters(self, y: Array, f: Array) -> tuple[Array, Array]:
+        if not self.learned:
+            return super().d_parameters(y, f)
+        dispersion = self._number("dispersion")
+        y, size = as_float(y), 1.0 / dispersion
+        u = as_float(f) + np.log(dispersion)
+        share, log_one_plus = sigmoid(u), softplus(u)
+        digammas = size * (digamma(y + size) - digamma(size))
+        trigammas = size**2 * (polygamma(1, y + size) - polygamma(1, size))
+        first = y - digammas - (y + size) * share + size * log_one_plus
+        second = digammas + trigammas - (y + size) * share * sigmoid(-u) + size * (2.0 * share - log_one_plus)
+        return first[None], second[None, None]
+
+
+def _two_point_cdf(y: Array, probability_of_zero: Array) -> Array:
+    y = np.asarray(y, dtype=float)
+    return np.where(y < 0, 0.0, np.where(y < 1, probability_of_zero, 1.0))
+
+
+def _log_normal_variance(m: Array, v: Array) -> Array:
+    """Var exp(f) under f ~ N(m, v), saturating like `safe_exp`."""
+    relative = np.where(v < 40.0, np.expm1(np.minimum(v, 40.0)), 1.0)
+    return safe_exp(np.minimum(2.0 * m + np.where(v < 40.0, v, 2.0 * v), 600.0)) * relative
+
+
+def _poisson_draw(mean: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Poisson draws; beyond 1e15, where counts are no longer exact in floats, the normal limit."""
+    draws = rng.poisson(np.minimum(mean, 1e15)).astype(float)
+    return np.where(mean > 1e15, mean, draws)
+
+
+def _smallest_count(cdf: Any, guess: Array, p: Array) -> Array:
+    """Smallest integer y >= 0 with cdf(y) >= p, from a guess of the continuous inverse."""
+    y = np.maximum(np.ceil(guess), 0.0)
+    for step in (-1.0, 1.0):
+        for _ in range(3):
+            moved = np.maximum(y + step, 0.0)
+            y = np.where(cdf(moved) >= p, moved, y) if step < 0 else np.where(cdf(y) < p, moved, y)
+    return y

@@ -1,0 +1,1 @@
+"""Models: data and structure in, gradients in the moments of each block out."""

@@ -1,0 +1,117 @@
+"""What every model answers, and the records that travel between model and engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from sksvi import batches
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Data:
+    """Encoded training data: design (dense or CSR), target, and per-row weight and offset (None: ones, zeros)."""
+
+    X: Any
+    y: Array
+    weight: Array | None = None
+    offset: Array | None = None
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights: the N of every formula."""
+        return float(len(self)) if self.weight is None else float(self.weight.sum())
+
+    def take(self, rows: slice | Array) -> Data:
+        """These rows."""
+        return Data(
+            self.X[rows],
+            self.y[rows],
+            None if self.weight is None else self.weight[rows],
+            None if self.offset is None else self.offset[rows],
+        )
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One step's share of the data: which blocks and plates move, on which rows, blown up by `scale`."""
+
+    rows: Array | slice
+    scale: float
+    blocks: tuple[str, ...] | None = None
+    plates: Array | None = None
+
+
+@dataclass
+class Terms:
+    """Numbers per datum, before any sum.
+
+    value (n,): E log p(y|f), nats. alpha, gamma (n,) or (n, K): its derivatives in mean and variance of f. linear:
+    hᵀm, the mean of f without offset (what a site needs). points: derivatives in the unconstrained likelihood
+    parameters, (n, P) and (n, P, P).
+    """
+
+    value: Array
+    alpha: Array
+    gamma: Array
+    linear: Array
+    points: dict[str, tuple[Array, Array]] = field(default_factory=dict)
+
+    def weighted(self, weight: Array | None) -> Terms:
+        """Every number times its row's weight: a row of weight k counts as k rows."""
+        if weight is None:
+            return self
+        column = weight.reshape(-1, *[1] * (self.alpha.ndim - 1))
+        points = {k: (g * weight[:, None], h * weight[:, None, None]) for k, (g, h) in self.points.items()}
+        return replace(self, value=self.value * weight, alpha=self.alpha * column, gamma=self.gamma * column, points=points)
+
+
+class Model(Protocol):
+    """A model knows data and structure, never a step size.
+
+    ``batchable`` : the bound is a sum over data (False: mini-batches are refused).
+    """
+
+    batchable: bool
+
+    def prior(self, q: dict[str, Any]) -> dict[str, Any]:
+        """Prior of every block that has one; may read point blocks."""
+
+    def init(self, data: Data) -> dict[str, Any]:
+        """The first q."""
+
+    def sweep(self, data: Data, batch_size: int | None, seed: int, pass_number: int) -> Iterator[Segment]:
+        """One pass over the data as segments."""
+
+    def blocks(self, rows: Array | slice, data: Data) -> list[Any]:
+        """The rows of a segment in blocks of fixed size."""
+
+    def terms(self, q: dict[str, Any], batch: Any, expect: Any, rng: np.random.Generator) -> Terms:
+        """Per datum: gradients and E log p, unscaled."""
+
+    def pull_back(self, terms: Terms, batch: Any) -> dict[str, Any]:
+        """Linear in the terms: gradient per block."""
+
+    def point_steps(self, q: dict[str, Any], gradient: dict[str, Any]) -> dict[str, tuple[Array, float]]:
+        """Step of each point block in its own coordinates, and the gain it promises, nats."""
+
+
+def default_sweep(data: Data, batch_size: int | None, seed: int, pass_number: int) -> Iterator[Segment]:
+    """All blocks, rows in shuffled batches, scalar scale N/B by weight."""
+    n = len(data)
+    if batch_size is None or batch_size >= n:
+        yield Segment(slice(0, n), 1.0)
+        return
+    total = data.total_weight
+    for rows in batches.shuffled(n, batch_size, seed, pass_number):
+        weight = float(len(rows)) if data.weight is None else float(data.weight[rows].sum())
+        if weight > 0:
+            yield Segment(rows, total / weight)

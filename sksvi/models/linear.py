@@ -1,0 +1,223 @@
+"""The generalized linear model: f_i = x_iᵀw + offset_i, one weight vector per latent (equations.md 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from sksvi.families import DiagonalGaussian, Gaussian, Point
+from sksvi.models.base import Data, Segment, Terms, default_sweep
+from sksvi.models.projection import DenseRows, SparseRows, design, project, pull_back, row_slices, stays_sparse
+
+Array = np.ndarray
+
+#: Variance of the latents under the first q, in units of the likelihood's width squared: moderate, never flat.
+START_VARIANCE = 1.0
+
+
+@dataclass
+class RowBlock:
+    """Some rows of the data with their design."""
+
+    data: Data
+    rows: DenseRows | SparseRows
+
+
+class LinearModel:
+    """GLM with Gaussian weights, plates for several latents, the intercept as last coordinate.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        With every scale a number; those in ``likelihood.learned`` become the point block "likelihood".
+    prior_precision : float, ndarray of shape (D,), "auto" or "ard"
+        Fixed, or learned as the point block "prior_precision" (log precision, one or D).
+    intercept_precision : float
+    n_features : int
+    fit_intercept, full : bool
+    n_uninformed : int, default=0
+        Weights that no row informs (a wide design in its informed subspace): they keep the prior and count in the
+        update of its precision.
+    """
+
+    batchable = True
+
+    def __init__(
+        self,
+        likelihood: Any,
+        *,
+        prior_precision: Any,
+        intercept_precision: float,
+        n_features: int,
+        fit_intercept: bool,
+        full: bool,
+        n_uninformed: int = 0,
+    ) -> None:
+        self.likelihood = likelihood
+        self.prior_precision = prior_precision
+        self.intercept_precision = intercept_precision
+        self.n_features = n_features
+        self.fit_intercept = fit_intercept
+        self.full = full
+        self.n_uninformed = n_uninformed
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the mean of the weights: (P,), or (K, P) with K latents."""
+        width = (self.n_features + self.fit_intercept,)
+        return width if self.likelihood.n_latents == 1 else (self.likelihood.n_latents, *width)
+
+    # ---- blocks
+    def precision(self, q: dict[str, Any]) -> Array:
+        """Prior precision of the D weights, (D,)."""
+        learned = q.get("prior_precision")
+        value = self.prior_precision if learned is None else np.exp(learned.value)
+        return np.broadcast_to(np.asarray(value, float), (self.n_features,))
+
+    def prior(self, q: dict[str, Any]) -> dict[str, Any]:
+        """N(0, diag(1/precision)) on the weights."""
+        tail = [self.intercept_precision] if self.fit_intercept else []
+        precision = np.concatenate([self.precision(q), tail])
+        return {"weights": DiagonalGaussian(np.zeros(self.shape), np.broadcast_to(precision, self.shape))}
+
+    def current_likelihood(self, q: dict[str, Any]) -> Any:
+        """The likelihood with its learned parameters as q has them."""
+        return self.likelihood.replace(q["likelihood"].value) if "likelihood" in q else self.likelihood
+
+    def init(self, data: Data) -> dict[str, Any]:
+        """Weights at zero (the intercept where it alone fits best), latents of moderate variance, points at their start."""
+        q: dict[str, Any] = {}
+        if isinstance(self.prior_precision, str):
+            q["prior_precision"] = Point(np.zeros(self.n_features if self.prior_precision == "ard" else 1))
+        if self.likelihood.learned:
+            q["likelihood"] = Point(self.likelihood.unconstrained)
+        prior = self.prior(q)["weights"].precision
+        mean = np.zeros(self.shape)
+        if self.fit_intercept and mean.ndim == 1:
+            mean[-1] = best_constant(self.likelihood, data)
+        width = self.likelihood.width if np.isfinite(self.likelihood.width) else 1.0
+        squares = np.append(mean_squares(data), [1.0] if self.fit_intercept else [])
+        precision = prior + squares * mean.shape[-1] / (START_VARIANCE * width**2)
+        if not self.full:
+            q["weights"] = DiagonalGaussian(mean, precision)
+        else:
+            q["weights"] = Gaussian(mean, precision[..., None] * np.eye(mean.shape[-1]))
+        return q
+
+    # ---- data
+    def sweep(self, data: Data, batch_size: int | None, seed: int, pass_number: int) -> Iterator[Segment]:
+        """One segment per batch of rows, all blocks."""
+        return default_sweep(data, batch_size, seed, pass_number)
+
+    def blocks(self, rows: Array | slice, data: Data) -> list[Any]:
+        """Rows in blocks of fixed size."""
+        width = self.n_features + self.fit_intercept
+        return row_slices(rows, data, width, stays_sparse(data.X, self.full), self.full)
+
+    def batch(self, data: Data, rows: Array | slice) -> RowBlock:
+        """The design of these rows."""
+        part = data.take(rows)
+        return RowBlock(part, design(part.X, self.fit_intercept, stays_sparse(data.X, self.full)))
+
+    # ---- gradients
+    def terms(
+        self, q: dict[str, Any], batch: RowBlock, expect: Any, rng: Any, variance: Array | None = None
+    ) -> Terms:
+        """alpha, gamma and E log p per datum; `variance` of the latents where it is known already."""
+        likelihood = self.current_likelihood(q)
+        linear, v = project(batch.rows, q["weights"]) if variance is None else (batch.rows.dot(q["weights"].mean), variance)
+        m = linear
+        if batch.data.offset is not None:
+            m = linear + batch.data.offset.reshape(-1, *[1] * (linear.ndim - 1))
+        value, alpha, gamma = expect(likelihood, batch.data.y, m, v, rng)
+        points = {}
+        if "likelihood" in q:
+            points["likelihood"] = expect.parameters(likelihood, batch.data.y, m, v, rng)
+        return Terms(value, alpha, gamma, linear, points).weighted(batch.data.weight)
+
+    def latent_variance(self, q: dict[str, Any], batch: RowBlock) -> Array:
+        """Variance of the latents, (n,) or (n, K)."""
+        return project(batch.rows, q["weights"])[1]
+
+    def pull_back_mean(self, terms: Terms, batch: RowBlock) -> Array:
+        """The gradient in the mean alone: no Gram product."""
+        if terms.alpha.ndim == 1:
+            return batch.rows.pull(terms.alpha).astype(float, copy=False)
+        return np.stack([batch.rows.pull(alpha).astype(float, copy=False) for alpha in terms.alpha.T])
+
+    def pull_back(self, terms: Terms, batch: RowBlock) -> dict[str, Any]:
+        """Gradient per block: linear in the terms."""
+        out: dict[str, Any] = {"weights": pull_back(batch.rows, terms.alpha, terms.gamma, self.full)}
+        for name, (g, hessian) in terms.points.items():
+            out[name] = (g.sum(0), hessian.sum(0))
+        return out
+
+    def point_steps(self, q: dict[str, Any], gradient: dict[str, Any]) -> dict[str, tuple[Array, float]]:
+        """Newton for the likelihood's scales, MacKay's fixed point for the prior precision."""
+        steps = {}
+        if "likelihood" in q:
+            step = q["likelihood"].newton(gradient["likelihood"])
+            steps["likelihood"] = (step, 0.5 * float(np.abs(step @ gradient["likelihood"][0])))
+        if "prior_precision" in q:
+            steps["prior_precision"] = self._precision_step(q)
+        return steps
+
+    def prior_step(self, q: dict[str, Any]) -> Array:
+        """Step of the log prior precision."""
+        return self._precision_step(q)[0]
+
+    def _precision_step(self, q: dict[str, Any]) -> tuple[Array, float]:
+        """log of (number of well-determined weights) / Σ m², whose fixed point is δ = D / (tr S + ‖m‖²).
+
+        The fixed point is that of equations.md 2 and is reached in fewer passes (MacKay 1992, eq. 4.10).
+        """
+        d = self.n_features
+        delta = self.precision(q)
+        mean, variance = q["weights"].mean[..., :d], q["weights"].variance[..., :d]
+        plates = mean.size // d
+        determined = (1.0 - delta * variance).reshape(plates, d)
+        squares = np.square(mean).reshape(plates, d)
+        if self.prior_precision != "ard":
+            determined, squares = determined.sum(keepdims=True), squares.sum(keepdims=True)
+        total, norm = determined.sum(0).ravel(), squares.sum(0).ravel()
+        tiny = np.finfo(float).tiny
+        step = np.log(np.maximum(total, tiny)) - np.log(np.maximum(norm, tiny)) - q["prior_precision"].value
+        gain = 0.25 * float(np.sum(np.maximum(total, 0.0) * np.square(step)))
+        return step, gain
+
+    def predict_latent(self, weights: Any, X: Any, offset: Array | None = None) -> tuple[Array, Array]:
+        """Mean and variance of f for the rows of X: (n,) or (n, K)."""
+        m, v = project(design(X, self.fit_intercept, stays_sparse(X, weights.full)), weights)
+        return (m, v) if offset is None else (m + offset.reshape(-1, *[1] * (m.ndim - 1)), v)
+
+
+def mean_squares(data: Data) -> Array:
+    """Weighted mean of x_j² per column."""
+    weight = np.ones(len(data)) if data.weight is None else data.weight
+    if sp.issparse(data.X):
+        return np.asarray(data.X.multiply(data.X).T @ weight).ravel() / weight.sum()
+    total = np.zeros(data.X.shape[1])
+    for start in range(0, len(data), 4096):
+        part = slice(start, start + 4096)
+        total += weight[part] @ np.square(data.X[part], dtype=float)
+    return total / weight.sum()
+
+
+def best_constant(likelihood: Any, data: Data) -> float:
+    """The constant latent that fits best, to a tenth of the likelihood's width: Newton, steps at most 10 widths."""
+    weight = 1.0 if data.weight is None else data.weight
+    offset = 0.0 if data.offset is None else data.offset
+    width = likelihood.width if np.isfinite(likelihood.width) else 1.0
+    value = float(np.average(likelihood.centre(data.y) - offset, weights=data.weight))
+    for _ in range(50):
+        _, d1, d2 = likelihood.derivatives(data.y, value + offset)
+        slope, bend = float(np.sum(weight * d1)), float(np.sum(weight * np.minimum(d2, 0.0)))
+        step = slope / max(-bend, abs(slope) / (10.0 * width), np.finfo(float).tiny)
+        value += step
+        if abs(step) < 0.1 * width:
+            break
+    return value

@@ -1,0 +1,86 @@
+"""Step sizes: how far a step goes at time t."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+Array = np.ndarray
+
+
+class Constant(BaseEstimator):
+    """The same rate at every step.
+
+    Parameters
+    ----------
+    value : float, default=1.0
+        In (0, 1] for natural steps.
+
+    Examples
+    --------
+    >>> from sksvi.schedules import Constant
+    >>> Constant(0.5).rate(7)
+    0.5
+    """
+
+    def __init__(self, value: float = 1.0) -> None:
+        self.value = value
+
+    def rate(self, t: int) -> float:
+        """Rate of step t = 0, 1, ..."""
+        return float(self.value)
+
+
+class RobbinsMonro(BaseEstimator):
+    """rho_t = min(1, scale (t + delay)^-kappa), t = 1, 2, ...
+
+    Parameters
+    ----------
+    scale : float, default=1.0
+    delay : float, default=10.0
+    kappa : float, default=0.55
+        In (0.5, 1] for the classical conditions of Robbins and Monro.
+
+    Examples
+    --------
+    >>> from sksvi.schedules import RobbinsMonro
+    >>> RobbinsMonro(delay=0.0, kappa=1.0).rate(3)
+    0.25
+    """
+
+    def __init__(self, scale: float = 1.0, delay: float = 10.0, kappa: float = 0.55) -> None:
+        self.scale = scale
+        self.delay = delay
+        self.kappa = kappa
+
+    def rate(self, t: int) -> float:
+        """Rate of step t = 0, 1, ..."""
+        return min(1.0, float(self.scale * (t + 1 + self.delay) ** -self.kappa))
+
+
+class AdaGrad(BaseEstimator):
+    """Elementwise steps rate * g / sqrt(sum g²) (Duchi et al. 2011), in coordinates of unit prior scale.
+
+    Parameters
+    ----------
+    rate : float, default=1.0
+    epsilon : float, default=1e-12
+        Added to the sum of squares of the gradient per datum.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.schedules import AdaGrad
+    >>> step, total = AdaGrad(rate=0.5).step(np.array([4.0]), np.zeros(1))
+    >>> step.round(6), total
+    (array([0.5]), array([16.]))
+    """
+
+    def __init__(self, rate: float = 1.0, epsilon: float = 1e-12) -> None:
+        self.rate = rate
+        self.epsilon = epsilon
+
+    def step(self, gradient: Array, total: Array) -> tuple[Array, Array]:
+        """Step and the new sum of squares for a gradient per datum."""
+        total = total + np.square(gradient)
+        return self.rate * gradient / np.sqrt(total + self.epsilon), total

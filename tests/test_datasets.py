@@ -1,0 +1,132 @@
+"""Data sets: scikit-learn's conventions, agreement with the source, and simulators that draw what they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sksvi import likelihoods
+from sksvi.datasets import load_bike_sharing, make_glm, make_wide_logistic
+
+NAMES = [
+    "logit",
+    "probit",
+    "softmax",
+    "binomial",
+    "poisson",
+    "poisson-softplus",
+    "negative-binomial",
+    "gaussian",
+    "student-t",
+    "ordinal",
+]
+
+
+def test_bike_sharing_bunch_follows_scikit_learn():
+    bunch = load_bike_sharing()
+    assert bunch.data.shape == (17379, 9) and bunch.target.shape == (17379,)
+    assert bunch.feature_names == list(bunch.data.columns)
+    assert list(bunch.frame.columns) == [*bunch.feature_names, *bunch.target_names]
+    assert "CC BY 4.0" in bunch.DESCR
+    assert bunch.categorical_features == list(bunch.data.select_dtypes("category").columns)
+    assert not bunch.frame.isna().any(axis=None)
+    X, y = load_bike_sharing(return_X_y=True)
+    pd.testing.assert_frame_equal(X, bunch.data)
+    pd.testing.assert_series_equal(y, bunch.target)
+
+
+def test_bike_sharing_as_arrays():
+    bunch = load_bike_sharing(as_frame=False)
+    frame = load_bike_sharing().frame
+    assert bunch.frame is None
+    assert isinstance(bunch.data, np.ndarray) and isinstance(bunch.target, np.ndarray)
+    assert np.issubdtype(bunch.target.dtype, np.integer)
+    np.testing.assert_array_equal(bunch.data[:, 2], frame["weekday"].astype(str))
+
+
+def test_bike_sharing_agrees_with_its_source(shared_data):
+    source = pd.read_csv(shared_data / "tabular" / "bike_hour.csv.xz")
+    frame = load_bike_sharing().frame
+    np.testing.assert_array_equal(frame["rentals"], source["cnt"])
+    np.testing.assert_array_equal(frame["month"].cat.codes + 1, source["mnth"])
+    np.testing.assert_array_equal(frame["weekday"].cat.codes, source["weekday"])
+    np.testing.assert_array_equal(frame["weather"].cat.codes + 1, source["weathersit"])
+    np.testing.assert_array_equal(frame["holiday"].cat.codes, source["holiday"])
+    np.testing.assert_array_equal(frame["hour"].astype(int), source["hr"])
+    np.testing.assert_allclose(frame["temperature"], 47 * source["temp"] - 8, atol=0.006)
+    np.testing.assert_allclose(frame["humidity"], 100 * source["hum"], atol=0.6)
+    np.testing.assert_allclose(frame["wind_speed"], 67 * source["windspeed"], atol=0.06)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_make_glm_shapes_support_and_seed(name, global_random_seed):
+    X, y, weights = make_glm(
+        50, 4, likelihood=name, coef=True, intercept_precision=1.0, random_state=global_random_seed
+    )
+    again = make_glm(50, 4, likelihood=name, intercept_precision=1.0, random_state=global_random_seed)
+    np.testing.assert_array_equal(again[0], X)
+    np.testing.assert_array_equal(again[1], y)
+    assert X.shape == (50, 4)
+    assert y.shape == ((50, 2) if name == "binomial" else (50,))
+    assert weights.shape == ((3, 5) if name == "softmax" else (5,))
+    if name == "binomial":
+        np.testing.assert_array_equal(y.sum(axis=1), 10)
+    if name == "softmax":
+        assert set(np.unique(y)) <= {0, 1, 2}
+    else:
+        likelihoods.resolve(name).check_target(y)
+
+
+@pytest.mark.parametrize("name", ["logit", "poisson", "gaussian", "binomial"])
+def test_make_glm_draws_around_the_mean(name, global_random_seed):
+    # prior precision 25 per feature keeps f small, so that y has moments to rely on
+    X, y, w = make_glm(4000, 2, likelihood=name, prior_precision=25.0, coef=True, random_state=global_random_seed)
+    f = X @ w
+    mean = {"poisson": np.exp(f), "gaussian": f}.get(name, 1 / (1 + np.exp(-f)))
+    if name == "binomial":
+        y, mean = y[:, 0], 10 * mean
+    residual = y - mean
+    for direction in (np.ones(len(f)), f / f.std()):
+        score = residual * direction
+        assert abs(score.mean()) < 4 * score.std() / np.sqrt(len(f))
+
+
+def test_make_glm_weights_have_the_prior_variance(global_random_seed):
+    precision = np.repeat([4.0, 100.0], 1500)
+    _, _, weights = make_glm(
+        1, 3000, likelihood="gaussian", prior_precision=precision, coef=True, random_state=global_random_seed
+    )
+    scaled = weights**2 * precision
+    for part in (scaled[:1500], scaled[1500:]):
+        assert abs(part.mean() - 1) < 4 * np.sqrt(2 / 1500)
+
+
+@pytest.mark.parametrize("kind", [np.random.default_rng, np.random.RandomState])
+def test_make_glm_takes_generators(kind):
+    first, second = (make_glm(5, 2, random_state=kind(3)) for _ in range(2))
+    np.testing.assert_array_equal(first[0], second[0])
+
+
+def test_make_wide_logistic(global_random_seed):
+    X, y, weights = make_wide_logistic(3000, 40, coef=True, random_state=global_random_seed)
+    np.testing.assert_allclose((X**2).sum(axis=1), 1)
+    assert X.shape == (3000, 40) and weights.shape == (40,) and set(np.unique(y)) == {0, 1}
+    residual = y - 1 / (1 + np.exp(-(X @ weights)))
+    assert abs(residual.mean()) < 4 * 0.5 / np.sqrt(3000)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({"n_samples": 0}, ValueError, "n_samples must be at least 1; found 0"),
+        ({"n_features": 2.5}, TypeError, "n_features must be an integer; found 2.5"),
+        ({"prior_precision": -1.0}, ValueError, "must be positive"),
+        ({"prior_precision": [1.0, 2.0]}, ValueError, r"shape \(10,\); found \(2,\)"),
+        ({"likelihood": "normal"}, ValueError, "gaussian"),
+        ({"likelihood": likelihoods.NegativeBinomial()}, ValueError, "dispersion='auto'"),
+    ],
+)
+def test_make_glm_refuses(arguments, error, text):
+    with pytest.raises(error, match=text):
+        make_glm(**arguments)
