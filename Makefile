@@ -1,7 +1,7 @@
 # Every target makes its own virtual environment in $(VENV) and installs what it needs; only make and Python >= 3.11 are assumed.
 # Choose another interpreter with `make test PYTHON=/path/to/python3.12`, another number of test processes with `make test JOBS=4`.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench docs clean
+.PHONY: help demo figures test lint format bench docs clean
 
 VENV ?= .venv
 JOBS ?= auto
@@ -30,6 +30,10 @@ $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
 
 demo: $(VENV)/.installed-plot
 	MPLBACKEND=Agg $(BIN)/python -m examples.demo
+
+# The figures of README and doc.
+figures: $(VENV)/.installed-plot
+	MPLBACKEND=Agg $(BIN)/python -m examples.demo --output doc/_static
 
 test: $(VENV)/.installed-dev
 	$(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)

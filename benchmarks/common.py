@@ -159,6 +159,7 @@ def machine() -> dict[str, Any]:
 
 
 def cell(value: Any) -> str:
+    """A value as the tables print it."""
     if value is None:
         return ""
     if isinstance(value, bool | np.bool_):
@@ -178,6 +179,11 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = Non
         return "| " + " | ".join(text.ljust(n) for text, n in zip(cells, width, strict=True)) + " |"
 
     return "\n".join([line(columns), "|" + "|".join("-" * (n + 2) for n in width) + "|", *map(line, body)])
+
+
+def progress(row: Mapping[str, Any]) -> None:
+    """One line about a finished row."""
+    print("  " + ", ".join(f"{name}: {cell(value)}" for name, value in row.items() if value is not None), flush=True)
 
 
 def report(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.common import RESULTS, Array, arguments, load_npz, report, standardised
+from benchmarks.common import RESULTS, Array, arguments, load_npz, progress, report, standardised
 
 BATCH = 2000
 
@@ -127,7 +127,7 @@ def main(quick: bool = False) -> None:
                     key = {"data": name, "setting": setting, "algorithm": algorithm}
                     short = None if point["bound"] is None else best - point["bound"]
                     rows.append({**key, **point, "short": short})
-                print(rows[-1], flush=True)
+                progress(rows[-1])
     notes = ["short: nats below the optimum (full batch, quadrature, tol 1e-9). The figure is results/figure1.png."]
     report("figure1", "Algorithms on wide dense data (Figure 1)", rows, notes, quick)
     if not quick:

@@ -13,7 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import Array, arguments, calibration_error, load_csv, load_libsvm, load_npz, log_loss, report
+from benchmarks.common import (
+    Array,
+    arguments,
+    calibration_error,
+    load_csv,
+    load_libsvm,
+    load_npz,
+    log_loss,
+    progress,
+    report,
+)
 
 
 def _libsvm(name: str, columns: int) -> tuple[Array, Array]:
@@ -132,7 +142,7 @@ def main(quick: bool = False) -> None:
     rows = []
     for name in names:
         rows.append(row_of(name, 4 if quick else 20))
-        print(name, rows[-1], flush=True)
+        progress(rows[-1])
     losses = sum(row["log loss"] <= row["log loss CV"] for row in rows)
     calibrated = sum(row["calibration"] < row["calibration CV"] for row in rows)
     fast = sum(row["time ratio"] <= 0.2 for row in rows)

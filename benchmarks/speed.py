@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import time
 import warnings
+from contextlib import ExitStack
 from functools import partial
+from itertools import product
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+from sklearn.base import clone
 
-from benchmarks.common import Array, arguments, covtype, interleave, load_csv, load_libsvm, median, report
+from benchmarks.common import Array, arguments, covtype, interleave, load_csv, load_libsvm, median, progress, report
 from benchmarks.exact import bound, optimum, posterior_of, precisions, with_constant
 
 CHUNK = 1000
@@ -71,21 +75,35 @@ def against_scikit_learn(quick: bool) -> list[dict[str, Any]]:
                 "ratio": median(ratios),
                 "our passes": ours.n_iter_,
                 "its iterations": int(np.max(peer.n_iter_)),
-                "product share": product_share(X, ours, median(seconds["ours"])),
+                **shares(ours, X, y),
             }
         )
-        print(rows[-1], flush=True)
+        progress(rows[-1])
     return rows
 
 
-def product_share(X: Any, model: Any, seconds: float) -> float:
-    """Share of our fit that one X' W X per pass takes, the product timed alone as a plain call."""
-    weight = np.full(X.shape[0], 0.5)
+def shares(model: Any, X: Any, y: Array) -> dict[str, float]:
+    """Share of a single-threaded fit that X'WX takes, and x'Sx of all rows."""
+    from sksvi.models.projection import DenseRows, SparseRows
 
-    def product() -> Any:
-        return X.T @ X.multiply(weight[:, None]).tocsr() if hasattr(X, "multiply") else X.T @ (X * weight[:, None])
+    spent = {"gram": 0.0, "spread": 0.0}
 
-    return model.n_iter_ * median(interleave({"product": product}, 5)["product"]) / seconds
+    def timed(verb: str, method: Any) -> Any:
+        def run(*arguments: Any) -> Any:
+            start = time.perf_counter()
+            result = method(*arguments)
+            spent[verb] += time.perf_counter() - start
+            return result
+
+        return run
+
+    with ExitStack() as stack:
+        for rows, verb in product((DenseRows, SparseRows), spent):
+            stack.enter_context(patch.object(rows, verb, timed(verb, getattr(rows, verb))))
+        start = time.perf_counter()
+        clone(model).set_params(n_jobs=1).fit(X, y)
+        total = time.perf_counter() - start
+    return {"share of X'WX": spent["gram"] / total, "share of x'Sx": spent["spread"] / total}
 
 
 def bandits_jobs(X1: Array, y: Array) -> dict[str, Any]:
@@ -220,14 +238,14 @@ def against_numpyro(quick: bool) -> list[dict[str, Any]]:
                 "with compilation": (found["seconds"] + found["compilation"]) / seconds,
             }
         )
-        print(rows[-1], flush=True)
+        progress(rows[-1])
     return rows
 
 
 def main(quick: bool = False) -> None:
     notes = [
-        "Medians of nine fits in turn after a warm-up; ratio: median of the ratios of neighbours. Product share: the "
-        "time of one plain X'WX per pass, over our seconds. Ours gives a posterior, the peer a point."
+        "Medians of nine fits in turn after a warm-up; ratio: median of the ratios of neighbours. Shares are of a fit "
+        "in one thread. Ours gives a posterior, the peer a point."
     ]
     report("speed", "Beside scikit-learn's newton-cholesky", against_scikit_learn(quick), notes, quick)
     notes = ["a9a, 124 coefficients, prior precision 1 for all; medians of five in turn; bound by our own quadrature."]

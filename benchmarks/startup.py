@@ -35,7 +35,7 @@ print(json.dumps(dict(first=first, steady=sorted(fit() for _ in range(5))[2])))
 
 def main(quick: bool = False) -> None:
     repeats = 3 if quick else 11
-    modules = ("sklearn.linear_model", "sksvi")
+    modules = ("sklearn.linear_model", "sksvi", "sksvi.linear_model")
     seconds: dict[str, list[float]] = {module: [] for module in modules}
     for round_ in range(repeats + 1):
         for module in modules:

@@ -12,7 +12,18 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.common import LN2, Array, arguments, covtype, interleave, load_libsvm, log_loss, median, report
+from benchmarks.common import (
+    LN2,
+    Array,
+    arguments,
+    covtype,
+    interleave,
+    load_libsvm,
+    log_loss,
+    median,
+    progress,
+    report,
+)
 from benchmarks.exact import optimum, precisions, row_space, with_constant
 
 # set: columns, prior precision, the paper's negative bound and log loss for "CVI-exact"
@@ -85,7 +96,7 @@ def rows_of(name: str, quick: bool) -> list[dict[str, Any]]:
                 "converged": model.converged_,
             }
         )
-        print(name, algorithm, expectation, f"{rows[-1]['excess']:.2e}", f"{rows[-1]['seconds']:.3f} s", flush=True)
+        progress(rows[-1])
     return rows
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import sksvi
 
 project = "sksvi"
@@ -31,10 +33,6 @@ autodoc_default_options = {
     "members": True,
     # Members of scikit-learn's base classes are documented there.
     "inherited-members": "BaseEstimator,ClassifierMixin,RegressorMixin,object,dict,tuple",
-    "exclude-members": ",".join(
-        ["set_output", "get_metadata_routing"]
-        + [f"set_{method}_request" for method in ("fit", "partial_fit", "predict", "predict_proba", "score")]
-    ),
 }
 numpydoc_show_class_members = False
 
@@ -43,3 +41,20 @@ html_static_path = ["_static"]
 html_title = "sksvi"
 html_show_sourcelink = False
 html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
+
+
+def skip_generated(app, what, name, obj, skip, options):
+    """Leave out the set_*_request methods that scikit-learn generates: its own pages document them."""
+    return True if re.fullmatch(r"set_\w+_request|set_output|get_metadata_routing", name) else None
+
+
+def keep_bars(app, what, name, obj, options, lines):
+    """Vertical bars in docstrings are determinants, absolute values and conditions, not reST substitutions."""
+    for number, line in enumerate(lines):
+        if "``" not in line and not line.lstrip().startswith((">>>", "...")):
+            lines[number] = re.sub(r"(?<![\\`])\|(?=\S)", r"\|", line)
+
+
+def setup(app):
+    app.connect("autodoc-skip-member", skip_generated)
+    app.connect("autodoc-process-docstring", keep_bars)

@@ -11,8 +11,14 @@ from typing import Any
 
 from sklearn.base import BaseEstimator, clone
 
-from sksvi.schedules import AdaGrad, Constant, RobbinsMonro
+from sksvi.schedules import AdaGrad, RobbinsMonro
 from sksvi.steps import AdaGradMemory, euclidean_step, hybrid_step, natural_step, shortened
+
+
+#: Rates of mini-batch and sampled steps when none is given (chosen by benchmarks/algorithms.py); t counts steps.
+STEP_RATE = RobbinsMonro(delay=10.0, kappa=0.55)
+#: Rates of messages, t counts passes: they remember, so that mini-batches bring no lasting noise to be damped.
+MESSAGE_RATE = RobbinsMonro(scale=2.0, delay=0.0, kappa=0.5)
 
 
 class Algorithm(BaseEstimator):
@@ -28,21 +34,17 @@ class Algorithm(BaseEstimator):
     batch_only = False
     mean_solver = False
     natural = True
-    #: Full batches without noise: one step is as good as Newton's, and the engine takes back what lowers the bound.
-    deterministic_rate = 1.0
 
-    def rate(self, t: int, deterministic: bool) -> float:
-        """Rate of the natural step t."""
+    def rate(self, t: int, deterministic: bool, messages: bool = False) -> float:
+        """Rate of the natural step t; of the messages in pass t for an algorithm that remembers them."""
         schedule = self.schedule  # type: ignore[attr-defined]
+        if schedule is None and deterministic:
+            return 1.0
         if schedule is None:
-            schedule = Constant(self.deterministic_rate) if deterministic else self.default_schedule()
-        return schedule.rate(t)
+            schedule = MESSAGE_RATE if messages else STEP_RATE
+        return float(schedule.rate(t))
 
-    def default_schedule(self) -> Any:
-        """Rates of mini-batches when none is given."""
-        return RobbinsMonro()
-
-    def start(self, q: Any) -> tuple[Any, Any]:
+    def start(self, q: Any, n: float) -> tuple[Any, Any]:
         """The block in the coordinates that this algorithm steps in, and its memory."""
         return q, None
 
@@ -59,7 +61,7 @@ class MCSSVI(Algorithm):
     Parameters
     ----------
     schedule : schedule, default=None
-        None: rate 1 for full batches without noise, else ``RobbinsMonro()``.
+        None: rate 1 for full batches without noise (a step that lowers the bound is taken back), else `STEP_RATE`.
 
     Examples
     --------
@@ -79,7 +81,8 @@ class CVI(Algorithm):
     Parameters
     ----------
     schedule : schedule, default=None
-        None: rate 1 for full batches without noise (NC-VMP), else ``RobbinsMonro()`` in passes over the data.
+        None: rate 1 for full batches without noise (NC-VMP); mini-batches with a full covariance `MESSAGE_RATE`, where
+        t counts passes because a datum is visited once a pass; else `STEP_RATE`.
     """
 
     remembers = True
@@ -110,9 +113,9 @@ class HybridMCSSVI(_Gradient):
         Of the means; None: ``AdaGrad()``.
     """
 
-    def start(self, q: Any) -> tuple[Any, Any]:
+    def start(self, q: Any, n: float) -> tuple[Any, Any]:
         """Natural coordinates and AdaGrad's sums."""
-        return q, AdaGradMemory.start(q)
+        return q, AdaGradMemory.start(q, n)
 
     def step(
         self, q: Any, prior: Any, gradient: Any, rate: float, damping: float, memory: Any, n: float
@@ -133,10 +136,10 @@ class SDSVI(_Gradient):
         None: ``AdaGrad()``.
     """
 
-    def start(self, q: Any) -> tuple[Any, Any]:
+    def start(self, q: Any, n: float) -> tuple[Any, Any]:
         """Mean and Cholesky factor, AdaGrad's sums."""
         q = q.standard()
-        return q, AdaGradMemory.start(q)
+        return q, AdaGradMemory.start(q, n)
 
     def step(
         self, q: Any, prior: Any, gradient: Any, rate: float, damping: float, memory: Any, n: float

@@ -67,7 +67,7 @@ class _StandInContext:
 
 
 def _copy_with(estimator: Any, attributes: dict[str, Any]) -> Any:
-    copy = type(estimator).__new__(type(estimator))
+    copy = object.__new__(type(estimator))
     copy.__dict__.update(vars(estimator))
     copy.__dict__.update(attributes)
     return copy

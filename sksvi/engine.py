@@ -19,7 +19,8 @@ import numpy as np
 from sksvi import batches
 from sksvi.families.gaussian import Gaussian, NotPositiveDefinite
 from sksvi.models.base import Data, Segment
-from sksvi.steps import MAX_HALVINGS, site_step
+from sksvi.sites import Sites
+from sksvi.steps import MAX_HALVINGS
 from sksvi.stopping import settled
 
 Array = np.ndarray
@@ -48,21 +49,6 @@ class Evaluation:
 
 
 @dataclass
-class Sites:
-    """One Gaussian message per datum (equations.md 1): linear and quadratic, with their sums over the data.
-
-    ``start`` (n,) is each datum's share of the first q, which fades as the datum's own site arrives; ``first`` holds
-    that q's natural parameters less the prior's, about zero.
-    """
-
-    linear: Array
-    quadratic: Array
-    start: Array
-    total: tuple[Array, Array]
-    first: tuple[Array, Array]
-
-
-@dataclass
 class State:
     """All that a fit knows: saved, resumed, continued by ``partial_fit``. Plain arrays, numbers and blocks."""
 
@@ -74,6 +60,7 @@ class State:
     damping: float = 1.0
     memory: dict[str, Any] = field(default_factory=dict)
     sites: Sites | None = None
+    average: dict[str, Any] = field(default_factory=dict)
     absorbed: Gaussian | None = None
     seen: float = 0.0
     previous: Evaluation | None = None
@@ -166,25 +153,13 @@ def evaluate(
         terms = model.terms(q, batch, problem.expect, batches.stream(state.seed, state.steps, number))
         value = float(terms.value.sum())
         if site_rate is not None:
-            terms = _moved_sites(state.sites, terms, rows, site_rate)
+            terms = state.sites.move(terms, rows, site_rate, q["weights"].full)  # type: ignore[union-attr]
         return (model.pull_back(terms, batch) if gradient_wanted else {}), value
 
     items = list(enumerate(model.blocks(segment.rows, data)))
     gradient, value = batches.tree_sum(batches.in_order(one, items, problem.threads))
     scale = segment.scale * problem.scale
     return (gradient if site_rate is not None else batches.scaled(gradient, scale)), value * scale
-
-
-def _moved_sites(sites: Any, terms: Any, rows: Any, rate: float) -> Any:
-    """Damp the rows' sites towards their new targets; the change comes back in the place of the terms."""
-    old = sites.linear[rows], sites.quadratic[rows]
-    new = (
-        site_step(old[0], terms.alpha - 2 * terms.gamma * terms.linear, rate),
-        site_step(old[1], terms.gamma, rate),
-    )
-    sites.linear[rows], sites.quadratic[rows] = new
-    sites.start[rows] *= 1 - rate
-    return replace(terms, alpha=new[0] - old[0], gamma=new[1] - old[1])
 
 
 def whole(problem: Problem) -> Segment:
@@ -205,13 +180,13 @@ def step(problem: Problem, state: State, gradient: dict[str, Any], rate: float) 
     """One step of every block: new q, new memory, and the gain that the points promise, nats."""
     algorithm, q = problem.algorithm, dict(state.q)
     memory = dict(state.memory)
-    prior = prior_of(problem, state)
     n = problem.data.total_weight * problem.scale
     points = problem.model.point_steps(q, gradient)
-    for name, block in prior.items():
-        q[name], memory[name] = algorithm.step(q[name], block, gradient[name], rate, state.damping, memory.get(name), n)
     for name in points.keys() - problem.frozen:
         q[name] = q[name].moved(points[name][0], rate * state.damping)
+    # The points move first: the other blocks step towards the prior as it will be.
+    for name, block in prior_of(problem, replace(state, q=q)).items():
+        q[name], memory[name] = algorithm.step(q[name], block, gradient[name], rate, state.damping, memory.get(name), n)
     return q, memory, sum(gain for name, (_, gain) in points.items() if name not in problem.frozen)
 
 
@@ -240,7 +215,7 @@ def first_state(problem: Problem, seed: int) -> State:
     q, memory = dict(problem.model.init(problem.data)), {}
     for name, block in q.items():
         if block.kind == "gaussian":
-            q[name], memory[name] = problem.algorithm.start(block)
+            q[name], memory[name] = problem.algorithm.start(block, problem.data.total_weight)
     return State(q, seed, memory=memory)
 
 
@@ -313,9 +288,16 @@ def propose(problem: Problem, state: State, gradient: dict[str, Any], rate: floa
         q, memory, gain = step(problem, state, gradient, rate)
     except NotPositiveDefinite as error:
         raise impossible(problem, state, error) from error
-    if problem.algorithm.mean_solver:
+    if solves_mean(problem, state):
         q["weights"] = solved_mean(problem, replace(state, q=q))
     return q, memory, gain
+
+
+def solves_mean(problem: Problem, state: State) -> bool:
+    """FP does; and so does a natural step on a diagonal block without noise, whose mean would creep: it ignores how
+    columns correlate, while the best mean at fixed variances is a concave problem that costs no Gram product."""
+    creeps = problem.deterministic and problem.algorithm.schedule is None and not state.q["weights"].full
+    return problem.algorithm.mean_solver or (problem.algorithm.natural and creeps)
 
 
 def solved_mean(problem: Problem, state: State) -> Any:
@@ -388,57 +370,56 @@ def stochastic_pass(problem: Problem, state: State, tol: float) -> tuple[State, 
     """Steps over shuffled batches; the mean of their scaled bounds stands for the pass."""
     if state.bounds and settled(state.bounds, tol):
         return state, StepInfo(state.bounds[-1], False, 0.0, 0), True
-    bounds, rate, before = [], 0.0, state.repairs
+    bounds, shares, rate, before = [], [], 0.0, state.repairs
     for segment in problem.model.sweep(problem.data, problem.batch_size, state.seed, state.passes):
         state, bound, rate = stochastic_step(problem, state, segment)
         bounds.append(bound)
+        shares.append(1.0 / segment.scale)
     state = replace(state, passes=state.passes + 1, previous=None)
-    return state, StepInfo(float(np.mean(bounds)), False, rate, state.repairs - before), False
+    return state, StepInfo(float(np.average(bounds, weights=shares)), False, rate, state.repairs - before), False
 
 
 def stochastic_step(problem: Problem, state: State, segment: Segment) -> tuple[State, float, float]:
     """One step on a segment: gradient, or change of sites, and the scaled bound before the step."""
-    rate = problem.algorithm.rate(state.steps, False)
     remembers = problem.algorithm.remembers and not problem.full_batch
+    # What is remembered moves once a pass, everything else with every batch.
+    rate = problem.algorithm.rate(state.passes if remembers else state.steps, False, remembers)
     if remembers and state.sites is None:
-        state = replace(state, sites=first_sites(problem, state))
+        prior = prior_of(problem, state)["weights"]
+        state = replace(state, sites=Sites.empty(state.q["weights"], prior, len(problem.data)))
     gradient, value = evaluate(problem, state, segment, rate if remembers else None)
     bound = value - divergence(problem, state, state.q)
     check_finite(bound, gradient, state)
     if remembers:
         change = gradient.pop("weights")
         gradient = batches.scaled(gradient, segment.scale * problem.scale)
-        q, memory, _ = site_update(problem, state, change, gradient, rate)
+        q, memory, _ = site_update(problem, state, change, gradient, rate, 1.0 / segment.scale)
     else:
         q, memory, _ = propose(problem, state, gradient, rate)
-    return replace(state, q=q, memory=memory, steps=state.steps + 1), bound, rate
+    state = replace(state, q=q, memory=memory, steps=state.steps + 1)
+    return replace(state, average=averaged(state)), bound, rate
 
 
-def first_sites(problem: Problem, state: State) -> Sites:
-    """Empty sites; the first q, less the prior, is shared out equally and fades with the rows' own sites."""
-    q, prior, n = state.q["weights"], prior_of(problem, state)["weights"], len(problem.data)
-    shape = (n,) if q.mean.ndim == 1 else (n, len(q.mean))
-    first = q.times(q.mean) - prior.times(prior.mean), q.precision - prior.precision_like(q)
-    zero = np.zeros_like(first[0]), np.zeros_like(first[1])
-    return Sites(np.zeros(shape), np.zeros(shape), np.full(n, 1.0 / n), zero, first)
+def averaged(state: State) -> dict[str, Any]:
+    """Mean of all q so far with weights that grow as t³: what noise is left in the steps averages out (Polyak)."""
+    if not state.average:
+        return state.q
+    weight = 4.0 / (state.steps + 3.0)
+    return {name: state.average[name].blended(block, weight) for name, block in state.q.items()}
 
 
 def site_update(
-    problem: Problem, state: State, change: Any, gradient: dict[str, Any], rate: float
+    problem: Problem, state: State, change: Any, gradient: dict[str, Any], rate: float, share: float
 ) -> tuple[dict[str, Any], dict, float]:
     """q from prior, sites and what is left of the first q; points take their own steps."""
-    sites, q = state.sites, dict(state.q)
-    assert sites is not None
-    sites.total = (sites.total[0] + change[0], sites.total[1] + change[1])
+    q = dict(state.q)
+    assert state.sites is not None
+    state.sites.add(change)
     for name, (move, _) in problem.model.point_steps(q, gradient).items():
         q[name] = q[name].moved(move, rate)
-    prior, block = prior_of(problem, replace(state, q=q))["weights"], q["weights"]
-    left = float(sites.start.sum())
-    linear = prior.times(prior.mean) + sites.total[0] + left * sites.first[0]
-    precision = prior.precision_like(block) - 2 * sites.total[1] + left * sites.first[1]
+    prior = prior_of(problem, replace(state, q=q))["weights"]
     try:
-        new = type(block)(np.zeros_like(linear), precision)
-        q["weights"] = type(block)(new.solve(linear), precision, new.root)
+        q["weights"] = state.sites.block(q["weights"], prior, rate * share)
     except NotPositiveDefinite as error:
         raise impossible(problem, state, error) from error
     return q, state.memory, 0.0
@@ -450,6 +431,7 @@ def close(problem: Problem, state: State) -> State:
         gradient, bound = state.previous.gradient, state.previous.bound
     else:
         exact = replace(problem, expect=problem.exact)
+        state = replace(state, q=state.average or state.q)
         learned = any(block.kind == "point" for block in state.q.values())
         gradient, value = evaluate(exact, state, whole(problem), gradient_wanted=learned)
         bound = value - divergence(problem, state, state.q)

@@ -67,9 +67,10 @@ class Expectation(BaseEstimator):
             return np.zeros((len(m), 0)), np.zeros((len(m), 0, 0))
 
         def terms(f: Array, rows: Any) -> Sequence[Array]:
-            return likelihood.d_parameters(y[rows], f)
+            return likelihood.parameter_moments(y[rows], f)
 
-        first, second = self._integrate(terms, likelihood, y, m, v, rng)
+        moments = self._integrate(terms, likelihood, y, m, v, rng)
+        first, second = likelihood.combine_parameters(y, moments)
         return np.moveaxis(first, -1, 0), np.moveaxis(second, -1, 0)
 
     def integrate(self, function: Any, likelihood: Likelihood, m: Array, v: Array) -> Array:
@@ -82,7 +83,7 @@ class Expectation(BaseEstimator):
     def log_integrate(self, function: Any, likelihood: Likelihood, m: Array, v: Array) -> Array:
         """log E exp(function(f, rows)), shape (n,), for functions on the scale of the likelihood's width.
 
-        For a likelihood that is narrow against q(f), such as large counts, use `quadrature.log_predictive`.
+        For a likelihood that is narrow against q(f), such as large counts, use `tilted.log_predictive`.
         """
         _, m, v = _prepared(m, m, v)
         centre = function(m[None], slice(0, len(m)))[0]
@@ -99,7 +100,9 @@ class Expectation(BaseEstimator):
 
 
 class Quadrature(Expectation):
-    """The accurate deterministic rule: relative error below 1e-6 for every variance of f.
+    """The accurate deterministic rule: relative error below 1e-6 for every variance of f (probit 3e-6).
+
+    Poisson with rate exp(f), whose log density falls exponentially in f, is served by its closed form.
 
     Examples
     --------
@@ -108,7 +111,7 @@ class Quadrature(Expectation):
     >>> from sksvi.likelihoods import Bernoulli
     >>> value, dm, dv = Quadrature()(Bernoulli(), np.ones(1), np.zeros(1), np.ones(1))
     >>> print(value.round(6), dm.round(6), dv.round(6))
-    [-0.806059] [0.5] [-0.103311]
+    [-0.806059] [0.5] [-0.10331]
     """
 
     def _several(self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: Any) -> Terms:
@@ -116,6 +119,12 @@ class Quadrature(Expectation):
         if terms is None:
             raise ValueError(f'{type(likelihood).__name__} has no deterministic rule: use expectation="monte-carlo".')
         return terms
+
+    def __call__(
+        self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: np.random.Generator | None = None
+    ) -> Terms:
+        closed = likelihood.expected(*_prepared(y, m, v)) if likelihood.closed_form_only else None
+        return super().__call__(likelihood, y, m, v, rng) if closed is None else closed
 
     def _integrate(
         self, terms: quadrature.Integrand, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: Any

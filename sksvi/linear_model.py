@@ -146,7 +146,7 @@ class _BayesianGLM(BaseSVI):
         if self._subspace is not None:
             scale, basis = self._subspace
             off = 1.0 / np.sqrt(model.precision(q)[0]) if "prior_precision" in q else 1.0
-            weights = ProjectedGaussian(scale, basis, weights.precise(), off)
+            weights = ProjectedGaussian(scale, basis, weights, off)
         self.posterior_ = Posterior({"weights": weights})
         self.likelihood_ = model.current_likelihood(q)
         precision = model.precision(q) if self._subspace is None else model.precision(q)[0] / np.square(self._subspace[0])

@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.encoding import Decoder, Encoder, class_key
+from sksvi.decoding import Decoder
+from sksvi.encoding import Encoder, class_key
 
 FORMAT = 1
 MANIFEST = "manifest.json"

@@ -63,7 +63,7 @@ class AdaGrad(BaseEstimator):
 
     Parameters
     ----------
-    rate : float, default=1.0
+    rate : float, default=3.0
     epsilon : float, default=1e-12
         Added to the sum of squares of the gradient per datum.
 
@@ -76,7 +76,7 @@ class AdaGrad(BaseEstimator):
     (array([0.5]), array([16.]))
     """
 
-    def __init__(self, rate: float = 1.0, epsilon: float = 1e-12) -> None:
+    def __init__(self, rate: float = 3.0, epsilon: float = 1e-12) -> None:
         self.rate = rate
         self.epsilon = epsilon
 

@@ -7,7 +7,7 @@ conjugate families); no function here knows a model.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,16 +23,39 @@ MAX_HALVINGS = 20
 
 @dataclass(frozen=True)
 class AdaGradMemory:
-    """Sums of squared gradients per datum, of the mean and of C, and the unit of each coordinate."""
+    """Sums of squared gradients per datum of the mean and of C, in coordinates where the first q has covariance I.
+
+    ``unit`` is the first q's C, a lower triangular matrix or a vector: C = C_u unit, and w = reach unitᵀ u. The mean has
+    further to go than its own standard deviation, sqrt(N / P) of them when a datum is worth a unit of information.
+    """
 
     unit: Array
     mean: Array
     root: Array
+    reach: float = 1.0
 
     @classmethod
-    def start(cls, q: Any) -> AdaGradMemory:
-        """Empty sums for a Gaussian block; the units are its first standard deviations."""
-        return cls(q.std, np.zeros_like(q.mean), np.zeros_like(q.root))
+    def start(cls, q: Any, n: float) -> AdaGradMemory:
+        """Empty sums for a Gaussian block that n data inform."""
+        reach = max(1.0, float(np.sqrt(n / q.mean.shape[-1])))
+        return cls(q.root, np.zeros_like(q.mean), np.zeros_like(q.root), reach)
+
+    @property
+    def _matrix(self) -> bool:
+        return self.unit.ndim > self.mean.ndim
+
+    def mean_step(self, gradient: Array, adagrad: AdaGrad, n: float) -> tuple[Array, Array]:
+        """Step of the mean, and the new sums."""
+        inner = np.einsum("...jk,...k->...j", self.unit, gradient) if self._matrix else self.unit * gradient
+        step, total = adagrad.step(inner * self.reach / n, self.mean)
+        step = step * self.reach
+        return (np.einsum("...j,...jk->...k", step, self.unit) if self._matrix else self.unit * step), total
+
+    def root_step(self, gradient: Array, adagrad: AdaGrad, n: float) -> tuple[Array, Array]:
+        """Step of C, and the new sums."""
+        inner = np.tril(gradient @ np.swapaxes(self.unit, -1, -2)) if self._matrix else self.unit * gradient
+        step, total = adagrad.step(inner / n, self.root)
+        return (step @ self.unit if self._matrix else self.unit * step), total
 
 
 def natural_step(q: Any, prior: Any, gradient: Any, rate: float) -> Any:
@@ -46,11 +69,9 @@ def hybrid_step(
 ) -> tuple[Any, AdaGradMemory]:
     """AdaGrad on the Gaussian mean, the natural step on its covariance."""
     in_mean = prior.times(prior.mean - q.mean) + gradient[0]
-    step, total = adagrad.step(in_mean * memory.unit / n, memory.mean)
+    step, total = memory.mean_step(in_mean, adagrad, n)
     moved = natural_step(q, prior, gradient, rate)
-    return type(q)(q.mean + memory.unit * step, moved.precision, moved.root), AdaGradMemory(
-        memory.unit, total, memory.root
-    )
+    return type(q)(q.mean + step, moved.precision, moved.root), replace(memory, mean=total)
 
 
 def euclidean_step(
@@ -58,11 +79,10 @@ def euclidean_step(
 ) -> tuple[Any, AdaGradMemory]:
     """AdaGrad on mean and Cholesky factor; a factor that leaves its domain is shortened (see `shortened`)."""
     in_mean, in_root = q.standard_gradient(prior, gradient)
-    unit = memory.unit[..., None, :] if q.full else memory.unit
-    mean_step, mean_total = adagrad.step(in_mean * memory.unit / n, memory.mean)
-    root_step, root_total = adagrad.step(in_root * unit / n, memory.root)
-    step = shortened(lambda share: type(q)(q.mean + share * memory.unit * mean_step, q.root + share * unit * root_step))
-    return step, AdaGradMemory(memory.unit, mean_total, root_total)
+    mean_step, mean_total = memory.mean_step(in_mean, adagrad, n)
+    root_step, root_total = memory.root_step(in_root, adagrad, n)
+    step = shortened(lambda share: type(q)(q.mean + share * mean_step, q.root + share * root_step))
+    return step, replace(memory, mean=mean_total, root=root_total)
 
 
 def site_step(sites: Array, target: Array, rate: float) -> Array:

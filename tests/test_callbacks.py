@@ -331,3 +331,68 @@ def test_checkpoint_works_inside_meta_estimators(data, tmp_path, listed):
     pipeline = make_pipeline(StandardScaler(), Learner(max_iter=4).set_callbacks(Checkpoint(path)))
     pipeline.fit(*data)
     assert load(path).level_ == pipeline[-1].level_
+
+
+# With the estimators -------------------------------------------------------------------------------------------------
+
+
+class Crash(Recorder):
+    """Ends the process's interest in a fit after some passes."""
+
+    def on_fit_task_end(self, estimator, context):
+        if context.task_name == "pass" and context.task_id + 1 == self.stop_after:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("batch_size", [None, 40])
+@pytest.mark.parametrize("algorithm", ["cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi"])
+def test_a_crashed_fit_goes_on_to_the_same_bits(algorithm, batch_size, data, tmp_path, global_random_seed):
+    from sksvi import BayesianGLMRegressor
+
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.normal(size=(150, 3))
+    y = rng.poisson(np.exp(0.5 * X[:, 0]))
+    settings = {"algorithm": algorithm, "batch_size": batch_size, "max_iter": 9, "tol": 0.0, "random_state": 3}
+    whole = BayesianGLMRegressor(likelihood="poisson", **settings).fit(X, y)
+    path = tmp_path / "fit.sksvi"
+    broken = BayesianGLMRegressor(likelihood="poisson", **settings)
+    with pytest.raises(KeyboardInterrupt):
+        broken.set_callbacks(Checkpoint(path, every=2), Crash(stop_after=5)).fit(X, y)
+    assert not hasattr(broken, "coef_")
+    checkpoint = load(path)
+    assert checkpoint.n_iter_ == 4 and np.all(np.isfinite(checkpoint.predict(X)))
+    resumed = checkpoint.set_params(warm_start=True).fit(X, y)
+    assert resumed.n_iter_ == whole.n_iter_
+    assert np.array_equal(resumed.lower_bounds_, whole.lower_bounds_)
+    assert np.array_equal(resumed.coef_, whole.coef_) and np.array_equal(resumed.coef_std_, whole.coef_std_)
+    assert resumed.lower_bound_ == whole.lower_bound_
+
+
+def test_a_callback_stops_an_estimator(data, recwarn):
+    from sksvi import BayesianGLMRegressor
+
+    recorder = Recorder(stop_after=2)
+    model = BayesianGLMRegressor(tol=0.0).set_callbacks(recorder).fit(*data)
+    assert model.n_iter_ == 2 and len(model.history_) == 2
+    assert recorder.calls.count("begin pass") == recorder.calls.count("end pass") == 2
+    assert session_attributes(model) == ["_skl_callbacks"]
+    assert not [w for w in recwarn if "converge" in str(w.message)]  # it was asked to stop
+
+
+@needs_upstream
+def test_the_official_callbacks_run_on_an_estimator_in_a_search(data, capsys):
+    from sksvi import BayesianGLMRegressor
+
+    pytest.importorskip("rich")
+    X, y = data
+    monitor = upstream.ScoringMonitor(scoring="neg_mean_squared_error")
+    model = BayesianGLMRegressor(prior_precision=1.0).set_callbacks(monitor).fit(X, y)
+    log = monitor.get_logs().data_as_pandas
+    assert (log["task_name"] == "pass").sum() == len(model.history_)
+    assert np.all(np.isfinite(log["neg_mean_squared_error"]))
+    pipeline = make_pipeline(StandardScaler(), BayesianGLMRegressor(verbose=1))
+    search = GridSearchCV(pipeline, {"bayesianglmregressor__prior_precision": [0.1, 1.0]}, cv=2)
+    search.set_callbacks(upstream.ProgressBar(max_propagation_depth=None)).fit(X, y)
+    assert "BayesianGLMRegressor - fit" in capsys.readouterr().out
+    assert session_attributes(search.best_estimator_[-1]) == []

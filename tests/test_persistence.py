@@ -17,7 +17,8 @@ from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator
 
 from sksvi import persistence
-from sksvi.encoding import Decoder, Encoder, class_key, resolve_class
+from sksvi.decoding import Decoder
+from sksvi.encoding import Encoder, class_key, resolve_class
 from sksvi.persistence import MANIFEST, REGISTRY, VersionWarning, load, save
 
 
@@ -586,16 +587,17 @@ def test_fitted_estimators_come_back_to_the_same_bits(kind, algorithm, covarianc
 def test_a_file_holds_no_training_rows(algorithm, batch_size, path, global_random_seed):
     if algorithm == "fp" and batch_size is not None:
         return
-    sizes = []
-    for n in (300, 3000):
-        X, y, _ = some_data(n, global_random_seed)
-        model = estimator("classifier", algorithm=algorithm, batch_size=batch_size, max_iter=5).fit(X, y)
-        model.save(path)
-        with zipfile.ZipFile(path) as archive:
-            sizes.append({name: archive.getinfo(name).file_size for name in archive.namelist() if name != MANIFEST})
-            data = b"".join(archive.read(name) for name in archive.namelist())
-        assert not any(value.tobytes() in data for value in X[:50].ravel())
-    assert sizes[0] == sizes[1]
+    n = 2000
+    X, y, _ = some_data(n, global_random_seed)
+    estimator("classifier", algorithm=algorithm, batch_size=batch_size, max_iter=5).fit(X, y).save(path)
+    with zipfile.ZipFile(path) as archive:
+        arrays = {name: archive.read(name) for name in archive.namelist() if name != MANIFEST}
+        manifest = archive.read(MANIFEST).decode()
+    assert max(map(len, arrays.values())) < n  # less than one byte a row
+    assert path.stat().st_size < 8 * n
+    data = b"".join(arrays.values())
+    for value in X[:100].ravel():
+        assert value.tobytes() not in data and repr(float(value)) not in manifest
 
 
 def test_an_estimator_with_everything_set_comes_back(path, global_random_seed):

@@ -9,13 +9,24 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from numpydoc.validate import validate
 
 import sksvi
+from sksvi.datasets import make_glm
 
 ROOT = Path(__file__).resolve().parents[1]
 ESTIMATORS = ["BayesianGLMClassifier", "BayesianGLMRegressor"]
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "doc/index.md",
+    "doc/glm.md",
+    "doc/algorithms.md",
+    "doc/streaming.md",
+]
 HEAVY = ["pandas", "numba", "matplotlib", "rich", "arviz", "pytest"]
 
 # Codes of numpydoc.validate that mark a docstring as wrong rather than short.
@@ -104,8 +115,11 @@ def test_estimators_show_an_example(name):
 
 
 def test_import_is_light():
-    loaded = run(f"import sys, sksvi, sksvi.linear_model; print([m for m in {HEAVY} if m in sys.modules])")
-    assert loaded.strip() == "[]"
+    """Nothing heavy is imported, neither by the package nor by its estimators, unless scikit-learn did so already."""
+    code = "import sys, {}; print(*(name for name in {} if name in sys.modules))"
+    assert run(code.format("sksvi", HEAVY)).split() == []
+    by_scikit_learn = run(code.format("sklearn.linear_model, sklearn.base", HEAVY)).split()
+    assert set(run(code.format("sksvi.linear_model", HEAVY)).split()) <= set(by_scikit_learn)
 
 
 def test_import_costs_little_more_than_scikit_learn():
@@ -122,11 +136,34 @@ def test_version_is_in_one_place():
     assert f'version = "{sksvi.__version__}"' not in (ROOT / "pyproject.toml").read_text()
 
 
-@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "README.md", "doc/glm.md", "doc/algorithms.md", "doc/index.md"])
-def test_code_of_the_pages_runs(page):
+@pytest.mark.parametrize("page", PAGES)
+def test_code_of_the_pages_runs(page, tmp_path, monkeypatch):
     """The python blocks of a page run, one after the other, as a reader would paste them."""
     blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     assert blocks
     names = {"__name__": page}
+    if page == "doc/streaming.md":  # what that page assumes: a file of rows, data of the same columns, a saved model
+        X, y = make_glm(400, 3, random_state=0)
+        frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(label=np.where(y == 1, "yes", "no"))
+        frame.to_csv(tmp_path / "rows.csv", index=False)
+        names |= {"X": frame[["a", "b", "c"]], "y": frame["label"], "path": "model.sksvi"}
+    monkeypatch.chdir(tmp_path)
     for block in blocks:
-        exec(compile(block, page, "exec"), names)
+        exec(compile(block, f"<{page}>", "exec"), names)
+
+
+def test_demo_prints_its_tables_and_writes_its_figures(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
+    from examples import demo
+
+    monkeypatch.setattr(demo, "N_SPLITS", 1)
+    monkeypatch.setattr(sys, "argv", ["demo", "--output", str(tmp_path / "figures")])
+    demo.main()
+    printed = capsys.readouterr().out
+    for name in (*demo.ALGORITHMS, "negative-binomial", "PoissonRegressor", "LogisticRegression"):
+        assert name in printed
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == [
+        "coefficients.png",
+        "intervals.png",
+        "lower_bound.png",
+    ]

@@ -112,6 +112,11 @@ class _Normal:
         """One plate."""
         return type(self)(*(part[plate] for part in self._parts()))
 
+    def blended(self, other: Any, weight: float) -> Any:
+        """(1 - weight) of this block's coordinates plus weight of the other's: an average over a fit's path."""
+        parts = zip(self._parts(), other._parts(), strict=True)
+        return type(self)(*((1 - weight) * a + weight * b for a, b in parts))
+
     def _parts(self) -> tuple[Array, ...]:
         raise AttributeError(f"{type(self).__name__} does not name its arrays")
 

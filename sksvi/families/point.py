@@ -66,6 +66,10 @@ class Point:
         delta = self.value - self.centre
         return 0.5 * float(delta @ self.information @ delta)
 
+    def blended(self, other: Point, weight: float) -> Point:
+        """(1 - weight) of this value plus weight of the other's."""
+        return Point((1 - weight) * self.value + weight * other.value, other.centre, other.information)
+
     def forgotten(self) -> Point:
         """The same point without memory of earlier data."""
         return Point(self.value)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -24,10 +26,11 @@ class Support:
     def first_outside(self, y: Array) -> int | None:
         """Row of the first value outside the support, or None."""
         values = np.asarray(y, dtype=float)
-        bad = ~((values >= self.low) & (values <= self.high))
-        bad |= ~np.isfinite(values)
+        finite = np.isfinite(values)
+        good = finite & (values >= self.low) & (values <= self.high)
         if self.integer:
-            bad |= np.where(np.isfinite(values), values, 0.5) % 1 != 0
+            good = good & (np.where(finite, values, 0.5) % 1 == 0)
+        bad = np.logical_not(good)
         if bad.ndim > 1:
             bad = bad.any(axis=tuple(range(1, bad.ndim)))
         return int(np.argmax(bad)) if bad.any() else None
@@ -57,6 +60,7 @@ class Likelihood(BaseEstimator):
     support: Support = Support(-np.inf, np.inf, False, "finite y")
     discrete: bool = False
     log_concave: bool = True
+    closed_form_only: bool = False  # log p falls exponentially in f, beyond any fixed range of nodes
     #: y is a label (0/1, or a class code); y has one of several ordered levels; y is (successes, failures).
     classifies: bool = False
     ordered: bool = False
@@ -136,6 +140,10 @@ class Likelihood(BaseEstimator):
         """Where in f the moments of y bend most, shape (c,)."""
         return np.zeros(1)
 
+    def cdf_centre(self, y: Array) -> Array:
+        """Where in f P(Y <= y | f) passes a half, about, shape of y."""
+        return self.centre(y)
+
     def cdf_width(self, y: Array) -> Array:
         """Scale in f over which P(Y <= y | f) changes, shape of y; sets the quadrature's step for quantiles."""
         return np.full(np.shape(y), self.width)
@@ -176,13 +184,23 @@ class Likelihood(BaseEstimator):
         shape = np.broadcast_shapes(np.shape(y), np.shape(f))
         return np.zeros((0, *shape)), np.zeros((0, 0, *shape))
 
+    def parameter_moments(self, y: Array, f: Array) -> Sequence[Array]:
+        """Functions of f, in whose expectations `combine_parameters` is linear; default: `d_parameters` itself."""
+        return self.d_parameters(y, f)
+
+    def combine_parameters(self, y: Array, moments: Sequence[Array]) -> tuple[Array, Array]:
+        """Derivatives in the parameters, (P, ...) and (P, P, ...), from `parameter_moments` or their expectations."""
+        first, second = moments
+        return first, second
+
     def _constrain(self, unconstrained: np.ndarray) -> dict[str, Any]:
         return {}
 
     def _automatic(self) -> tuple[str, ...]:
         """Names of the parameters still "auto"."""
         values = self.get_params(deep=False)
-        return tuple(name for name in self._get_param_names() if isinstance(values[name], str) and values[name] == "auto")
+        names = self._get_param_names()
+        return tuple(name for name in names if isinstance(values[name], str) and values[name] == "auto")
 
     def _replaced(self, values: dict[str, Any], learned: tuple[str, ...]) -> Likelihood:
         fitted = copy.copy(clone(self))
@@ -200,7 +218,7 @@ class Likelihood(BaseEstimator):
             raise ValueError(
                 f'{type(self).__name__}({name}="auto") has no value yet: call start(y), or give {name} a number.'
             )
-        if not (np.isscalar(value) and np.isreal(value) and 0 < value < np.inf):
+        if not isinstance(value, Real) or not 0 < float(value) < np.inf:
             raise ValueError(f'{type(self).__name__} needs {name}="auto" or a positive number; found {value!r}.')
         return float(value)
 

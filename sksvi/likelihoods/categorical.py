@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,8 @@ class Ordinal(Likelihood):
 
     Notes
     -----
-    With u = s (c_{k+1} - f) and l = s (c_k - f), log p = log sigmoid(u) + log sigmoid(-l) + log(1 - exp(l - u)), which is
-    stable and concave in f everywhere.
+    With u = s (c_{k+1} - f) and l = s (c_k - f), log p = log sigmoid(u) + log sigmoid(-l) + log(1 - exp(l - u)), which
+    is stable and concave in f everywhere.
 
     Examples
     --------
@@ -133,10 +134,9 @@ class Ordinal(Likelihood):
         codes = np.asarray(y).astype(np.intp)
         if len(codes) == 0 or codes.max() < 1:
             raise ValueError("Ordinal needs at least two levels in y; found one.")
-        counts = np.bincount(codes, weights=weight)
-        total = counts.sum()
         # half a count more per level keeps the increments positive for a level without weight
-        share = np.cumsum(counts + 0.5 * total / max(total, 1.0))[:-1] / (total + 0.5 * len(counts) * total / max(total, 1.0))
+        counts = np.bincount(codes, weights=weight) + 0.5
+        share = np.cumsum(counts)[:-1] / counts.sum()
         cuts = np.log(share / (1.0 - share)) / self._number("slope")
         return self._replaced({"cut_points": cuts}, ("cut_points",))
 
@@ -153,15 +153,13 @@ class Ordinal(Likelihood):
         steps = np.concatenate([unconstrained[:1], np.exp(unconstrained[1:])])
         return {"cut_points": np.cumsum(steps)}
 
-    def parameter_moments(self, y: Array, f: Array) -> Array:
-        """The functions of f that the parameters' derivatives are linear in, shape (4, ...)."""
+    def parameter_moments(self, y: Array, f: Array) -> Sequence[Array]:
         upper, lower, _ = self._edges(y, f)
         _, up, up_curve = log_sigmoid_terms(upper)
         _, down, down_curve = log_sigmoid_terms(lower)
-        return np.stack([up, down, up_curve, down_curve])
+        return up, down, up_curve, down_curve
 
-    def combine_parameters(self, y: Array, moments: Array) -> tuple[Array, Array]:
-        """Derivatives in the parameters, (P, ...) and (P, P, ...), from `parameter_moments` or their expectations."""
+    def combine_parameters(self, y: Array, moments: Sequence[Array]) -> tuple[Array, Array]:
         slope = self._number("slope")
         up, down, up_curve, down_curve = moments
         code = np.asarray(y).astype(np.intp)
@@ -194,7 +192,7 @@ class Ordinal(Likelihood):
 
 
 class Softmax(Likelihood):
-    """Categorical likelihood of K classes, P(y = c | f) = exp(f_c) / sum_j exp(f_j); y codes 0..K-1, f has a last axis of K.
+    """Categorical likelihood, P(y = c | f) = exp(f_c) / sum_j exp(f_j); y codes 0..K-1, f has a last axis of K.
 
     `mean` and `conditional_variance` are those of the indicator of each class, with the class axis. The second
     derivative is the diagonal one. `expected` is deterministic, by integrals over the largest of K Gumbel variables.
@@ -230,11 +228,12 @@ class Softmax(Likelihood):
         return Support(0.0, k - 1.0, True, f"integer codes of {k} classes, 0 to {k - 1}")
 
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
-        f = as_float(f)
+        f, code = as_float(f), np.asarray(y).astype(np.intp)
+        shape = np.broadcast_shapes(code.shape, f.shape[:-1])
+        f, code = np.broadcast_to(f, (*shape, f.shape[-1])), np.broadcast_to(code, shape)[..., None]
         shifted = f - f.max(axis=-1, keepdims=True)
         p = np.exp(shifted)
         total = p.sum(axis=-1, keepdims=True)
-        code = np.broadcast_to(np.asarray(y).astype(np.intp), f.shape[:-1])[..., None]
         value = np.take_along_axis(shifted, code, axis=-1)[..., 0] - np.log(total[..., 0])
         p = p / total
         curve = -p * (1.0 - p)
@@ -274,7 +273,11 @@ class Softmax(Likelihood):
         slope = -p
         slope[rows, code] += 1.0
         value = m[rows, code] - log_sum
-        return tuple(part.astype(m.dtype, copy=False) for part in (value, slope, -0.5 * q))  # type: ignore[return-value]
+        return (
+            value.astype(m.dtype, copy=False),
+            slope.astype(m.dtype, copy=False),
+            -0.5 * q.astype(m.dtype, copy=False),
+        )
 
     def expected_mean(self, m: Array, v: Array) -> Array:
         m = as_float(m)
@@ -292,4 +295,5 @@ class Softmax(Likelihood):
 
     def _check_latents(self, m: Array) -> None:
         if m.ndim != 2 or m.shape[1] != self.n_latents:
-            raise ValueError(f"Softmax with {self.n_latents} classes needs f of shape (n, {self.n_latents}); found {m.shape}.")
+            k = self.n_latents
+            raise ValueError(f"Softmax with {k} classes needs f of shape (n, {k}); found {m.shape}.")

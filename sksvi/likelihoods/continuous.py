@@ -40,7 +40,8 @@ class Gaussian(Likelihood):
 
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         variance = self._number("variance")
-        residual = as_float(y) - as_float(f)
+        f = as_float(f)
+        residual = np.asarray(y, dtype=f.dtype) - f
         slope = residual * (1.0 / variance)
         value = -0.5 * residual * slope - (LOG_SQRT_2PI + 0.5 * np.log(variance)).astype(residual.dtype)
         return value, slope, np.full_like(residual, -1.0 / variance)
@@ -133,10 +134,11 @@ class StudentT(Likelihood):
 
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         scale, df = self._number("scale"), self._number("df")
-        residual = as_float(y) - as_float(f)
+        f = as_float(f)
+        residual = np.asarray(y, dtype=f.dtype) - f
         constant = gammaln(0.5 * (df + 1)) - gammaln(0.5 * df) - 0.5 * np.log(df * np.pi) - np.log(scale)
         # in units of sqrt(df) * scale, so that squares of data far from 1 stay finite
-        unit = np.sqrt(df) * scale
+        unit = float(np.sqrt(df)) * scale
         ratio = residual * (1.0 / unit)
         square = ratio * ratio
         inverse = 1.0 / (1.0 + square)
@@ -163,6 +165,10 @@ class StudentT(Likelihood):
 
     def centre(self, y: Array) -> Array:
         return as_float(y)
+
+    def cdf_width(self, y: Array) -> Array:
+        # with many degrees of freedom the density is narrower than its singularities are far
+        return np.full(np.shape(y), min(self.width, self._number("scale")))
 
     def expected_mean(self, m: Array, v: Array) -> Array:
         return as_float(m)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import betaln, digamma, gammaln, nbdtrik, ndtr, pdtr, pdtrik, polygamma, xlogy
+from scipy.special import betainc, betaincc, betaln, digamma, gammaln, nbdtrik, ndtr, pdtr, pdtrik, polygamma, xlogy
 
 from .base import Likelihood, Support, weighted_moments
 from .links import (
@@ -176,6 +176,10 @@ class Poisson(Likelihood):
     def __init__(self, *, rate: str = "exp"):
         self.rate = rate
 
+    @property
+    def closed_form_only(self) -> bool:  # type: ignore[override]
+        return self._is_exp()
+
     def _is_exp(self) -> bool:
         if self.rate not in ("exp", "softplus"):
             raise ValueError(f'Poisson needs rate="exp" or "softplus"; found {self.rate!r}.')
@@ -291,14 +295,14 @@ class NegativeBinomial(Likelihood):
         return np.where(y < 0, 0.0, self._cdf(np.floor(np.maximum(y, 0.0)), np.asarray(f, dtype=float)))
 
     def _cdf(self, y: Array, f: Array) -> Array:
-        from scipy.special import betainc, betaincc
-
-        dispersion = self._number("dispersion")
-        u = f + np.log(dispersion)
-        failure, success = sigmoid(-u), sigmoid(u)
-        # I_p(size, y + 1); from whichever argument is not rounded to 1
-        direct = betainc(1.0 / dispersion, y + 1.0, np.minimum(failure, 0.5))
-        return np.where(failure <= 0.5, direct, betaincc(y + 1.0, 1.0 / dispersion, np.minimum(success, 0.5)))
+        size = 1.0 / self._number("dispersion")
+        y, u = np.broadcast_arrays(y, np.minimum(f, 700.0) - np.log(size))
+        # I(size, y + 1) at the probability of failure, from whichever argument is not rounded to 1
+        high = u > 0
+        out = np.empty(u.shape)
+        out[high] = betainc(size, y[high] + 1.0, sigmoid(-u[high]))
+        out[~high] = betaincc(y[~high] + 1.0, size, sigmoid(u[~high]))
+        return out
 
     def ppf(self, p: Array, f: Array) -> Array:
         f = np.asarray(f, dtype=float)
@@ -318,6 +322,9 @@ class NegativeBinomial(Likelihood):
     @property
     def bends(self) -> np.ndarray:
         return np.array([-np.log(self._number("dispersion"))])
+
+    def cdf_centre(self, y: Array) -> Array:
+        return np.log(np.asarray(y, dtype=float) + 0.5)
 
     def cdf_width(self, y: Array) -> Array:
         y = np.maximum(np.asarray(y, dtype=float), 1.0)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from sksvi.families import DiagonalGaussian, Gaussian, Point
 from sksvi.models.base import Data, Segment, Terms, default_sweep
@@ -15,8 +14,8 @@ from sksvi.models.projection import DenseRows, SparseRows, design, project, pull
 
 Array = np.ndarray
 
-#: Variance of the latents under the first q, in units of the likelihood's width squared: moderate, never flat.
-START_VARIANCE = 1.0
+#: Rows (or four per weight) whose curvature gives the first covariance.
+START_ROWS = 4096
 
 
 @dataclass
@@ -99,14 +98,27 @@ class LinearModel:
         mean = np.zeros(self.shape)
         if self.fit_intercept and mean.ndim == 1:
             mean[-1] = best_constant(self.likelihood, data)
-        width = self.likelihood.width if np.isfinite(self.likelihood.width) else 1.0
-        squares = np.append(mean_squares(data), [1.0] if self.fit_intercept else [])
-        precision = prior + squares * mean.shape[-1] / (START_VARIANCE * width**2)
-        if not self.full:
-            q["weights"] = DiagonalGaussian(mean, precision)
-        else:
-            q["weights"] = Gaussian(mean, precision[..., None] * np.eye(mean.shape[-1]))
+        q["weights"] = self._start(data, mean, prior)
         return q
+
+    def _start(self, data: Data, mean: Array, prior: Array) -> Any:
+        """Prior precision plus the curvature of the data at the start, from at most a few thousand rows."""
+        rows = slice(0, None, max(1, len(data) // max(START_ROWS, 4 * mean.shape[-1])))
+        part = data.take(rows)
+        if not part.total_weight > 0:
+            part = data
+        f = np.zeros((len(part), *mean.shape[:-1])) + (mean[..., -1] if self.fit_intercept else 0.0)
+        if part.offset is not None and mean.ndim == 1:
+            f = f + part.offset
+        bend = np.minimum(self.likelihood.derivatives(part.y, f)[2], 0.0)
+        bend = np.broadcast_to(np.average(bend, axis=0, weights=part.weight), f.shape)
+        weight = np.ones(len(part)) if part.weight is None else part.weight
+        gamma = bend * weight.reshape(-1, *[1] * (bend.ndim - 1)) * (data.total_weight / part.total_weight)
+        batch = self.batch(part, slice(0, len(part)))
+        _, curvature = pull_back(batch.rows, np.zeros_like(gamma), gamma, self.full)
+        if not self.full:
+            return DiagonalGaussian(mean, prior - curvature)
+        return Gaussian(mean, prior[..., None] * np.eye(mean.shape[-1]) - curvature)
 
     # ---- data
     def sweep(self, data: Data, batch_size: int | None, seed: int, pass_number: int) -> Iterator[Segment]:
@@ -193,18 +205,6 @@ class LinearModel:
         """Mean and variance of f for the rows of X: (n,) or (n, K)."""
         m, v = project(design(X, self.fit_intercept, stays_sparse(X, weights.full)), weights)
         return (m, v) if offset is None else (m + offset.reshape(-1, *[1] * (m.ndim - 1)), v)
-
-
-def mean_squares(data: Data) -> Array:
-    """Weighted mean of x_j² per column."""
-    weight = np.ones(len(data)) if data.weight is None else data.weight
-    if sp.issparse(data.X):
-        return np.asarray(data.X.multiply(data.X).T @ weight).ravel() / weight.sum()
-    total = np.zeros(data.X.shape[1])
-    for start in range(0, len(data), 4096):
-        part = slice(start, start + 4096)
-        total += weight[part] @ np.square(data.X[part], dtype=float)
-    return total / weight.sum()
 
 
 def best_constant(likelihood: Any, data: Data) -> float:

@@ -1,0 +1,333 @@
+"""What is predicted of y when f ~ N(m, v): moments, quantiles, densities, draws; also through sklearn's wrappers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from . import tilted
+from .expectations import Quadrature
+from .likelihoods.base import Likelihood
+from .likelihoods.categorical import Ordinal, Softmax
+from .likelihoods.continuous import Gaussian
+from .likelihoods.discrete import Bernoulli, Binomial
+from .likelihoods.links import as_float
+from .quadrature import expect, standard_deviation
+
+Array = Any
+
+_LARGEST_COUNT = 1e305  # where rates saturate, so that quantiles stay finite
+
+
+class Predictive:
+    """Distribution of y with the latent f ~ N(mean, variance) integrated out, independently for each row.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        With every parameter a number.
+    mean, variance : array of shape (n,), softmax (n, K)
+        Of f.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ or a variance is negative or not finite.
+
+    Examples
+    --------
+    >>> from sksvi.likelihoods import Gaussian
+    >>> from sksvi.predictive import Predictive
+    >>> Predictive(Gaussian(variance=3.0), [0.0], [1.0]).std()
+    array([2.])
+    """
+
+    def __init__(self, likelihood: Likelihood, mean: Array, variance: Array):
+        self.likelihood = likelihood
+        self.latent_mean = as_float(mean)
+        self.latent_variance = np.asarray(variance, dtype=self.latent_mean.dtype)
+        if self.latent_mean.shape != self.latent_variance.shape:
+            raise ValueError(
+                "mean and variance of f need one shape; "
+                f"found {self.latent_mean.shape} and {self.latent_variance.shape}."
+            )
+        standard_deviation(self.latent_variance.ravel())
+
+    def _expect(self, function: Callable[[Array], Array]) -> Array:
+        return Quadrature().integrate(
+            lambda f, rows: function(f), self.likelihood, self.latent_mean, self.latent_variance
+        )
+
+    def mean(self) -> Array:
+        """E y, shape (n,); binomial: the proportion; softmax: the probabilities, (n, K)."""
+        closed = self.likelihood.expected_mean(self.latent_mean, self.latent_variance)
+        return self._expect(self.likelihood.mean) if closed is None else closed
+
+    def variance(self) -> Array:
+        """Var y, shape of `mean`: what f leaves open and the uncertainty of f."""
+        closed = self.likelihood.expected_variance(self.latent_mean, self.latent_variance)
+        if closed is not None:
+            return closed
+        centre = self.mean()
+        likelihood = self.likelihood
+
+        def spread(f: Array, rows: Any) -> Array:
+            return likelihood.conditional_variance(f) + (likelihood.mean(f) - centre[rows]) ** 2
+
+        return Quadrature().integrate(spread, likelihood, self.latent_mean, self.latent_variance)
+
+    def std(self) -> Array:
+        """Standard deviation of y, noise included, shape of `mean`."""
+        return np.sqrt(self.variance())
+
+    def log_prob(self, y: Array) -> Array:
+        """log p(y) in nats, shape (n,), integrated over f (not the density at its mean)."""
+        return tilted.log_predictive(self.likelihood, y, self.latent_mean, self.latent_variance)
+
+    def probabilities(self) -> Array:
+        """P(y = k), shape (n, n_classes), rows sum to 1; Bernoulli and binomial (one trial), ordinal, softmax."""
+        likelihood, m, v = self.likelihood, self.latent_mean, self.latent_variance
+        if isinstance(likelihood, Softmax):
+            return likelihood.expected_mean(m, v)
+        if isinstance(likelihood, Ordinal):
+            p = self._expect(likelihood.probabilities).T
+        elif isinstance(likelihood, Bernoulli | Binomial):
+            # each side on its own keeps the relative accuracy of the smaller one
+            p = np.stack([Predictive(likelihood, sign * m, v).mean() for sign in (-1.0, 1.0)], axis=1)
+        else:
+            raise ValueError(f"{type(likelihood).__name__} has no classes, so no probabilities of them.")
+        return p / p.sum(axis=1, keepdims=True)
+
+    def quantile(self, q: Array) -> Array:
+        """Quantiles of y, shape (n, len(q)); for discrete y the smallest value whose distribution function reaches q.
+
+        Parameters
+        ----------
+        q : float or array of shape (k,)
+            Probabilities strictly between 0 and 1.
+        """
+        q = np.atleast_1d(np.asarray(q, dtype=float))
+        if q.ndim != 1 or not np.all((q > 0) & (q < 1)):
+            raise ValueError(f"quantiles need probabilities strictly between 0 and 1; found q={q.tolist()}.")
+        likelihood, m = self.likelihood, self.latent_mean
+        if isinstance(likelihood, Softmax):
+            raise ValueError("classes of a softmax have no order, so no quantiles.")
+        if isinstance(likelihood, Gaussian):
+            columns = [m + self.std() * ndtri(level) for level in q]
+        elif isinstance(likelihood, Bernoulli | Binomial | Ordinal):
+            below = np.cumsum(self.probabilities(), axis=1)[:, :-1]
+            columns = [(below < level).sum(axis=1).astype(m.dtype) for level in q]
+        elif likelihood.discrete:
+            columns = [self._count_quantile(level) for level in q]
+        else:
+            columns = [self._symmetric_quantile(level) for level in q]
+        return np.stack(columns, axis=1).astype(m.dtype, copy=False)
+
+    def interval(self, coverage: float = 0.9) -> Array:
+        """Equal-tailed interval of y, shape (n, 2)."""
+        tail = _tail(coverage)
+        return self.quantile([tail, 1.0 - tail])
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Draws of y, shape (n_rows, n)."""
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+            raise ValueError(f"the number of samples must be an integer >= 1; found {n!r}.")
+        m, sd = np.asarray(self.latent_mean, dtype=float), np.sqrt(np.asarray(self.latent_variance, dtype=float))
+        f = m[:, None] + sd[:, None] * rng.standard_normal((len(m), n, *m.shape[1:]))
+        return self.likelihood.sample(f, rng)
+
+    def cdf(self, y: Array) -> Array:
+        """P(Y <= y), shape (n,)."""
+        return self._cdf(np.asarray(y, dtype=float), np.arange(len(self.latent_mean)))
+
+    def _cdf(self, y: Array, rows: Array) -> Array:
+        """P(Y <= y) for some rows."""
+        likelihood = self.likelihood
+        m = self.latent_mean[rows].astype(np.float64)
+        v = self.latent_variance[rows].astype(np.float64)
+        at = np.maximum(y, 0.0) if likelihood.discrete else y
+        return expect(
+            lambda f, part: (likelihood.cdf(y[part], f),),
+            m,
+            v,
+            likelihood.cdf_width(at),
+            lambda: likelihood.cdf_centre(at),
+        )[0]
+
+    def _count_quantile(self, level: float) -> Array:
+        """Smallest count whose distribution function reaches `level`: a bracket about a log-normal guess, closed."""
+        mean, spread = np.asarray(self.mean(), dtype=float), np.asarray(self.std(), dtype=float)
+        log_variance = np.log1p(np.minimum(spread / np.maximum(mean, 1e-300), 1e100) ** 2)
+        guess = np.floor(mean * np.exp(ndtri(level) * np.sqrt(log_variance) - 0.5 * log_variance))
+        low, high, at_low, at_high = self._count_bracket(guess, np.ceil(0.02 * guess) + 1.0, level)
+        active = np.flatnonzero(high - low > 1.0)
+        for step in range(2000):
+            a, b = np.log(low[active] + 1.5), np.log(high[active] + 1.5)
+            share = (level - at_low[active]) / (at_high[active] - at_low[active])
+            # the normal score of the distribution function is nearly linear in log y
+            x, x_low, x_high = (ndtri(np.clip(p, 1e-300, 1 - 1e-16)) for p in (level, at_low[active], at_high[active]))
+            share = np.where(x_high > x_low, (x - x_low) / np.maximum(x_high - x_low, 1e-300), share)
+            share = np.where(step % 3 == 2, 0.5, np.clip(share, 0.0, 1.0))
+            middle = np.floor(np.exp(a + (b - a) * share) - 1.5)
+            middle = np.clip(middle, low[active] + 1.0, high[active] - 1.0)
+            # beyond 2^53 a float has no integer beside it
+            split = (middle > low[active]) & (middle < high[active])
+            active, middle = active[split], middle[split]
+            if not len(active):
+                break
+            value = self._cdf(middle, active)
+            up, down = value < level, value >= level
+            low[active[up]], at_low[active[up]] = middle[up], value[up]
+            high[active[down]], at_high[active[down]] = middle[down], value[down]
+            active = active[high[active] - low[active] > 1.0]
+        return high
+
+    def _count_bracket(self, guess: Array, step: Array, level: float) -> tuple[Array, Array, Array, Array]:
+        """Counts low < high whose distribution function is below and reaches `level`, and its values there."""
+        rows = np.arange(len(guess))
+        value = self._cdf(guess, rows)
+        reached = value >= level
+        low, high = np.where(reached, -1.0, guess), guess.copy()
+        at_low, at_high = np.where(reached, 0.0, value), value
+        active = rows[(reached & (guess > 0)) | ~reached]
+        while len(active):
+            # walk outwards, four times as far each time
+            down = reached[active]
+            end = np.where(down, np.maximum(high[active] - step[active], -1.0), low[active] + step[active])
+            end = np.minimum(end, _LARGEST_COUNT)
+            value = np.where(end < 0, 0.0, self._cdf(end, active))
+            value[end == _LARGEST_COUNT] = 1.0
+            enough = value >= level
+            for ends, values, pick in ((low, at_low, ~enough), (high, at_high, enough)):
+                ends[active[pick]], values[active[pick]] = end[pick], value[pick]
+            active = active[np.where(down, enough, ~enough)]
+            step[active] = np.minimum(4.0 * step[active], _LARGEST_COUNT)
+        return low, high, at_low, at_high
+
+    def _symmetric_quantile(self, level: float) -> Array:
+        """Quantile of noise that is symmetric about f: bracket by the union bound, then Newton kept inside it."""
+        likelihood = self.likelihood
+        m, v = self.latent_mean.astype(np.float64), self.latent_variance.astype(np.float64)
+        if level == 0.5:
+            return m
+        upper = max(level, 1.0 - level)
+        half_tail = 0.5 * min(level, 1.0 - level)
+        noise, sd = -float(likelihood.ppf(half_tail, 0.0)), np.sqrt(v)
+        low, high = np.zeros_like(m), noise - sd * ndtri(half_tail)
+        y = np.hypot(float(likelihood.ppf(upper, 0.0)), sd * ndtri(upper))
+        active = np.arange(len(m))
+        for _ in range(200):
+            at = y[active]
+            cdf, density = _cdf_and_density(likelihood, at, v[active])
+            high[active] = np.where(cdf >= upper, at, high[active])
+            low[active] = np.where(cdf < upper, at, low[active])
+            newton = at - (cdf - upper) / np.maximum(density, 1e-300)
+            inside = (newton > low[active]) & (newton < high[active])
+            y[active] = np.where(inside, newton, 0.5 * (low[active] + high[active]))
+            active = active[np.abs(y[active] - at) > 1e-10 * high[active]]
+            if not len(active):
+                break
+        return m + y if level > 0.5 else m - y
+
+
+def _cdf_and_density(likelihood: Likelihood, y: Array, v: Array) -> list[Array]:
+    """Distribution function and density of y under f ~ N(0, v)."""
+
+    def both(f: Array, rows: Any) -> tuple[Array, Array]:
+        return likelihood.cdf(y[rows], f), np.exp(likelihood.log_prob(y[rows], f))
+
+    return expect(both, np.zeros(len(y)), v, likelihood.cdf_width(y), lambda: likelihood.cdf_centre(y))
+
+
+def _tail(coverage: float) -> float:
+    if not 0 < coverage < 1:
+        raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}.")
+    return 0.5 * (1.0 - coverage)
+
+
+def predict_interval(model: Any, X: Any, coverage: float = 0.9) -> Array:
+    """Equal-tailed predictive interval of y, shape (n, 2), through Pipeline, search and TransformedTargetRegressor.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted regressor with ``predict_interval``, or one of scikit-learn's wrappers around it.
+    X : array-like
+        What the wrapper's own ``predict`` takes.
+    coverage : float, default=0.9
+        Probability of the interval.
+
+    Raises
+    ------
+    TypeError
+        If there is no regressor with ``predict_interval`` inside.
+    """
+    tail = _tail(coverage)
+    model, X, inverses = _unwrap(model, X)
+    if not inverses:
+        return _method(model, "predict_interval")(X, coverage=coverage)
+    # a decreasing inverse swaps the ends
+    return np.sort(_through(inverses, _method(model, "predict_quantiles")(X, [tail, 1.0 - tail])), axis=1)
+
+
+def predict_std(model: Any, X: Any) -> Array:
+    """Predictive standard deviation of y, noise included, shape (n,), through the same wrappers as `predict_interval`.
+
+    Through a TransformedTargetRegressor it is that of the transformed predictive distribution, from its quantiles.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted regressor with ``predict(X, return_std=True)``, or one of scikit-learn's wrappers around it.
+    X : array-like
+        What the wrapper's own ``predict`` takes.
+    """
+    model, X, inverses = _unwrap(model, X)
+    if not inverses:
+        return _method(model, "predict")(X, return_std=True)[1]
+    # E h(y) = E h(Q(Phi(z))) under z ~ N(0, 1), by the trapezoidal rule
+    z = np.linspace(-7.0, 7.0, 29)
+    weights = np.exp(-0.5 * z**2)
+    weights /= weights.sum()
+    y = _through(inverses, _method(model, "predict_quantiles")(X, ndtr(z)))
+    mean = y @ weights
+    return np.sqrt((y - mean[:, None]) ** 2 @ weights)
+
+
+def _unwrap(model: Any, X: Any) -> tuple[Any, Any, list[Any]]:
+    """The innermost regressor, its X, and the transformers of the target, innermost first."""
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.pipeline import Pipeline
+    from sklearn.utils.validation import check_is_fitted
+
+    inverses: list[Any] = []
+    while True:
+        if isinstance(model, Pipeline):
+            X = model[:-1].transform(X) if len(model.steps) > 1 else X
+            model = model.steps[-1][1]
+        elif isinstance(model, TransformedTargetRegressor):
+            check_is_fitted(model)
+            inverses.insert(0, model.transformer_)
+            model = model.regressor_
+        elif hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        else:
+            return model, X, inverses
+
+
+def _through(inverses: list[Any], y: Array) -> Array:
+    """Quantiles (n, k) in the units of the target before its transformers."""
+    y = np.asarray(y)
+    for transformer in inverses:
+        y = np.asarray(transformer.inverse_transform(y.reshape(-1, 1))).reshape(y.shape)
+    return y
+
+
+def _method(model: Any, name: str) -> Callable[..., Any]:
+    method = getattr(model, name, None)
+    if method is None:
+        raise TypeError(f"{type(model).__name__} has no {name}: fit one of sksvi's regressors inside the wrapper.")
+    return method

@@ -1,0 +1,235 @@
+"""Every likelihood: derivatives, normalisation, moments, stability, learned parameters, messages."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+from scipy import integrate
+from sklearn.base import clone
+
+from sksvi import likelihoods
+from sksvi.likelihoods import (
+    Bernoulli,
+    Binomial,
+    Gaussian,
+    NegativeBinomial,
+    Ordinal,
+    Poisson,
+    Softmax,
+    StudentT,
+    resolve,
+)
+from sksvi.testing import check_likelihood
+
+COUNTS = np.array([0.0, 1.0, 3.0, 7.0, 20.0, 0.5, 2.0])
+REAL = np.array([-2.0, 0.3, 0.0, 1.7, 6.0])
+LEVELS = np.array([0, 1, 2, 3, 2, 1, 1])
+REGISTRY = {
+    "logit": (Bernoulli(), np.array([0.0, 1.0, 1.0])),
+    "probit": (Bernoulli(link="probit"), np.array([0.0, 1.0, 1.0])),
+    "binomial": (Binomial(), np.array([[0.0, 3.0], [2.0, 5.0], [4.0, 0.0], [0.0, 0.0]])),
+    "poisson": (Poisson(), COUNTS),
+    "softplus": (Poisson(rate="softplus"), COUNTS),
+    "negative-binomial": (NegativeBinomial(), COUNTS),
+    "negative-binomial-fixed": (NegativeBinomial(dispersion=0.01), COUNTS),
+    "gaussian": (Gaussian(), REAL),
+    "gaussian-fixed": (Gaussian(variance=0.3), REAL),
+    "student": (StudentT(), REAL),
+    "student-scale": (StudentT(df=7.0), REAL),
+    "student-df": (StudentT(scale=0.7), REAL),
+    "student-cauchy": (StudentT(scale=2.0, df=1.0), REAL),
+    "ordinal": (Ordinal(), LEVELS),
+    "ordinal-fixed": (Ordinal(cut_points=[-20.0, -5.0, 9.0], slope=10.0), LEVELS),
+    "softmax": (Softmax(n_classes=4), LEVELS),
+}
+IDS = list(REGISTRY)
+
+
+def test_registry_is_complete():
+    classes = {
+        getattr(likelihoods, name)
+        for name in likelihoods.__all__
+        if inspect.isclass(getattr(likelihoods, name)) and name not in ("Likelihood", "Support")
+    }
+    assert classes == {type(likelihood) for likelihood, _ in REGISTRY.values()}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_check_likelihood(name, global_random_seed):
+    likelihood, y = REGISTRY[name]
+    check_likelihood(likelihood, y, seed=global_random_seed)
+
+
+def test_check_likelihood_finds_a_wrong_derivative():
+    class Wrong(Gaussian):
+        def derivatives(self, y, f):
+            value, d1, d2 = super().derivatives(y, f)
+            return value, 1.01 * d1, d2
+
+    with pytest.raises(AssertionError, match="d1"):
+        check_likelihood(Wrong(variance=1.0), REAL)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "student"])
+def test_continuous_density_integrates_to_one(name):
+    likelihood, y = REGISTRY[name]
+    likelihood = likelihood.start(y)
+    total, _ = integrate.quad(lambda value: np.exp(likelihood.log_prob(value, 0.4)), -np.inf, np.inf)
+    assert total == pytest.approx(1.0, abs=1e-7)
+
+
+@pytest.mark.parametrize("name", ["logit", "probit", "poisson", "softplus", "negative-binomial", "ordinal"])
+def test_discrete_mass_sums_to_one(name):
+    likelihood, y = REGISTRY[name]
+    likelihood = likelihood.start(y)
+    top = {"logit": 1, "probit": 1, "ordinal": 3}.get(name, 3000)
+    f = np.array([-30.0, -3.0, 0.0, 2.0])
+    codes = np.arange(top + 1)
+    mass = np.exp(likelihood.log_prob(codes[:, None], f))
+    np.testing.assert_allclose(mass.sum(axis=0), 1.0, atol=1e-9)
+    np.testing.assert_allclose(codes @ mass, likelihood.mean(f), rtol=1e-8, atol=1e-12)
+
+
+def test_binomial_and_softmax_mass():
+    s = np.arange(8.0)
+    mass = np.exp(Binomial().log_prob(np.stack([s, 7 - s], axis=1), 0.7))
+    assert mass.sum() == pytest.approx(1.0, abs=1e-12)
+    f = np.array([[0.0, 3.0, -700.0], [1e4, -1e4, 0.0]])
+    mass = np.exp(Softmax(n_classes=3).log_prob(np.arange(3)[:, None], f))
+    np.testing.assert_allclose(mass.sum(axis=0), 1.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("link", ["logit", "probit"])
+def test_tails_keep_their_digits(link):
+    likelihood = Bernoulli(link=link)
+    low, high = likelihood.derivatives(1.0, np.array([-30.0])), likelihood.derivatives(0.0, np.array([-30.0]))
+    if link == "logit":
+        np.testing.assert_allclose(low[0], -30.0, rtol=1e-14)
+        np.testing.assert_allclose(high[0], -np.exp(-30.0), rtol=1e-13)
+    else:
+        x = 1 / 900  # the asymptotic series
+        wanted = -450 - np.log(30 * np.sqrt(2 * np.pi)) + np.log(1 - x + 3 * x**2 - 15 * x**3 + 105 * x**4)
+        np.testing.assert_allclose(low[0], wanted, rtol=1e-13)
+        np.testing.assert_allclose(low[2], -(1 - 1 / 900 + 6 / 900**2), rtol=1e-5)
+
+
+def test_probit_is_continuous_where_its_forms_meet():
+    likelihood = Bernoulli(link="probit")
+    for edge in (-6.0, -50.0, 0.0):
+        below, above = (likelihood.derivatives(1.0, np.array([np.nextafter(edge, to)])) for to in (-np.inf, np.inf))
+        for a, b in zip(below, above, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-10)
+
+
+def test_softplus_is_continuous_where_its_forms_meet():
+    likelihood = Poisson(rate="softplus")
+    for edge in (-9.0, -600.0):
+        below, above = (likelihood.derivatives(2.0, np.nextafter(edge, to)) for to in (-np.inf, np.inf))
+        np.testing.assert_allclose(below, above, rtol=1e-9)
+
+
+def test_negative_binomial_tends_to_poisson():
+    f = np.linspace(-3, 3, 7)
+    for a, b in zip(NegativeBinomial(dispersion=1e-9).derivatives(4.0, f), Poisson().derivatives(4.0, f), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_ordinal_of_two_levels_is_bernoulli():
+    f, y = np.linspace(-5, 5, 11), np.arange(11) % 2
+    for a, b in zip(Ordinal(cut_points=[0.0]).derivatives(y, f), Bernoulli().derivatives(y, f), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-14)
+
+
+def test_start_names_what_is_learned():
+    y = np.array([0.0, 1.0, 2.0, 9.0])
+    assert Gaussian().start(y).learned == ("variance",)
+    assert Gaussian(variance=2.0).start(y).learned == ()
+    assert StudentT(df=3.0).start(y).learned == ("scale",)
+    assert len(Ordinal().start(y[:3].astype(int)).unconstrained) == 2
+    assert Poisson().start(y).unconstrained.shape == (0,)
+    original = Gaussian()
+    original.start(y)
+    assert original.variance == "auto"
+    assert clone(original.start(y)).variance > 0
+
+
+def test_start_weights_equal_repeats():
+    y, weight = np.array([0.0, 1.0, 2.0, 9.0, 2.0]), np.array([1, 3, 2, 1, 2])
+    repeated = np.repeat(y, weight)
+    for likelihood in (Gaussian(), NegativeBinomial()):
+        np.testing.assert_allclose(likelihood.start(y, weight).unconstrained, likelihood.start(repeated).unconstrained)
+    codes, weight = np.array([0, 1, 2, 2]), np.array([2.0, 1.0, 3.0, 1.0])
+    a, b = Ordinal().start(codes, weight), Ordinal().start(np.repeat(codes, weight.astype(int)))
+    np.testing.assert_allclose(a.unconstrained, b.unconstrained)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "y", "message"),
+    [
+        (Poisson(), [1.0, 2.0, 0.0, -1.0], "Poisson needs y >= 0; found -1 in row 3"),
+        (Bernoulli(), [0.0, 0.5], "found 0.5 in row 1"),
+        (Gaussian(), [0.0, np.nan], "found nan in row 1"),
+        (Ordinal(cut_points=[0.0, 1.0]), [0, 3], "found 3 in row 1"),
+        (Softmax(n_classes=2), [0, 2], "found 2 in row 1"),
+        (Binomial(), [[1.0, 2.0], [1.0, -2.0]], "row 1"),
+        (Binomial(), [1.0, 2.0], "shape"),
+    ],
+)
+def test_check_target_names_value_and_row(likelihood, y, message):
+    with pytest.raises(ValueError, match=message):
+        likelihood.check_target(np.asarray(y))
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "message"),
+    [
+        (Gaussian(), "call start"),
+        (Gaussian(variance=-1.0), "variance"),
+        (StudentT(scale="x", df=1.0), "scale"),
+        (Bernoulli(link="cauchit"), "link"),
+        (Poisson(rate="log"), "rate"),
+        (Ordinal(cut_points=[1.0, 0.0]), "increasing"),
+        (Ordinal(), "call start"),
+    ],
+)
+def test_wrong_parameters_are_named(likelihood, message):
+    with pytest.raises(ValueError, match=message):
+        likelihood.log_prob(np.array([1.0]), np.array([0.0]))
+
+
+def test_resolve():
+    names = ["logit", "bernoulli", "probit", "binomial", "poisson", "poisson-softplus", "negative-binomial"]
+    for name in [*names, "gaussian", "student-t", "ordinal"]:
+        assert isinstance(resolve(name), likelihoods.Likelihood)
+    assert resolve("softmax", n_classes=3).n_latents == 3
+    given = Gaussian(variance=2.0)
+    assert resolve(given) is not given
+    with pytest.raises(ValueError, match="negative-binomial"):
+        resolve("logistic")
+    with pytest.raises(ValueError, match="number of classes"):
+        resolve("softmax")
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_float32_stays_float32(name):
+    likelihood, y = REGISTRY[name]
+    likelihood = likelihood.start(y)
+    shape = (len(y),) if likelihood.n_latents == 1 else (len(y), likelihood.n_latents)
+    f = np.linspace(-2, 2, int(np.prod(shape))).reshape(shape)
+    for a, b in zip(likelihood.derivatives(y, f.astype(np.float32)), likelihood.derivatives(y, f), strict=True):
+        assert a.dtype == np.float32
+        np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5)
+
+
+def test_unit_deviance_is_zero_at_the_target_and_twice_the_loss():
+    y = np.array([1.0, 4.0])
+    for likelihood in (Poisson(), NegativeBinomial(dispersion=0.4)):
+        np.testing.assert_allclose(likelihood.unit_deviance(y, y), 0.0, atol=1e-12)
+        wanted = 2 * (likelihood.log_prob(y, np.log(y)) - likelihood.log_prob(y, np.log([2.0, 3.0])))
+        np.testing.assert_allclose(likelihood.unit_deviance(y, np.array([2.0, 3.0])), wanted)
+    np.testing.assert_allclose(Bernoulli().unit_deviance(np.array([1.0]), np.array([0.25])), -2 * np.log(0.25))
+    pair = np.array([[3.0, 1.0]])
+    np.testing.assert_allclose(Binomial().unit_deviance(pair, np.array([0.75])), 0.0, atol=1e-12)
+    assert Gaussian().unit_deviance(y, y) is None
