@@ -195,9 +195,19 @@ def report(
     if quick:
         return
     RESULTS.mkdir(exist_ok=True)
-    content = {"title": title, "machine": machine(), "notes": list(notes), "rows": [dict(row) for row in rows]}
+    content = {
+        "title": title,
+        "machine": machine(),
+        "notes": list(notes),
+        "rows": [{key: _finite(value) for key, value in row.items()} for row in rows],
+    }
     (RESULTS / f"{name}.json").write_text(json.dumps(content, indent=1, default=_plain) + "\n")
     (RESULTS / f"{name}.md").write_text(text)
+
+
+def _finite(value: Any) -> Any:
+    """None for what JSON has no number for."""
+    return None if isinstance(value, float | np.floating) and not np.isfinite(value) else value
 
 
 def _plain(value: Any) -> Any:

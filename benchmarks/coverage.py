@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.common import arguments, progress, report
+from benchmarks.common import Array, arguments, progress, report
 
 N_FEATURES, N_TEST, LEVEL, Z = 4, 20, 0.90, 1.6448536269514722
 ROWS_PER_COEFFICIENT = 30
@@ -33,10 +33,9 @@ CLASSIFIERS = ("logit", "probit", "softmax")
 CONTINUOUS = ("gaussian", "student-t")
 
 
-def one_set(likelihood: str, seed: Any) -> tuple[float, float, float]:
-    """Share of coefficients covered, share of new y covered (nan for classifiers), seconds of the fit."""
+def simulated(likelihood: str, seed: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """X, y, weights drawn from the prior, and the settings of that prior; the first N_TEST rows are for prediction."""
     from sksvi.datasets import make_glm
-    from sksvi.linear_model import BayesianGLMClassifier, BayesianGLMRegressor
 
     intercept = likelihood != "ordinal"  # its cut points are the intercept
     coefficients = (N_FEATURES + intercept) * (3 if likelihood == "softmax" else 1)
@@ -48,53 +47,59 @@ def one_set(likelihood: str, seed: Any) -> tuple[float, float, float]:
         coef=True,
         random_state=np.random.default_rng(seed),
     )
-    train, test = slice(N_TEST, None), slice(0, N_TEST)
     settings = {"prior_precision": float(N_FEATURES), "intercept_precision": 1.0, "fit_intercept": intercept}
+    return X, y, weights, settings
+
+
+def one_set(likelihood: str, seed: Any) -> dict[str, float] | None:
+    """Shares covered in one data set and seconds of its fit; None where a class never occurs: nothing to fit."""
+    from sksvi.linear_model import BayesianGLMClassifier, BayesianGLMRegressor
+
+    X, y, weights, settings = simulated(likelihood, seed)
+    train, test = slice(N_TEST, None), slice(0, N_TEST)
     if len(np.unique(y[train], axis=0)) < (3 if likelihood == "softmax" else 2):
-        return np.nan, np.nan, np.nan  # a class that never occurs: nothing to fit
-    model: Any
-    if likelihood in CLASSIFIERS:
-        model = BayesianGLMClassifier(likelihood=likelihood, **settings)
-    else:
-        model = BayesianGLMRegressor(likelihood=likelihood, **settings)
+        return None
+    estimator: Any = BayesianGLMClassifier if likelihood in CLASSIFIERS else BayesianGLMRegressor
+    model = estimator(likelihood=likelihood, **settings)
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X[train], y[train])
-    seconds = time.perf_counter() - start
+    found = {"seconds": time.perf_counter() - start}
     q = model.posterior_["weights"]
-    covered = float(
-        np.mean(np.abs(np.reshape(q.mean, weights.shape) - weights) <= Z * np.reshape(q.std, weights.shape))
-    )
-    if likelihood in CLASSIFIERS:
-        return covered, np.nan, seconds
-    if likelihood == "binomial":
-        return covered, binomial_coverage(model, X[test], y[test]), seconds
-    interval = model.predict_interval(X[test], coverage=LEVEL)
-    return covered, float(np.mean((interval[:, 0] <= y[test]) & (y[test] <= interval[:, 1]))), seconds
+    found["coefficients"] = inside(np.reshape(q.mean, weights.shape) - weights, np.reshape(q.std, weights.shape))
+    if likelihood == "softmax":
+        draws = np.reshape(q.sample(1000, random_state=0), (1000, *weights.shape))
+        error, spread = q.mean - weights, (draws[:, 1:] - draws[:, :1]).std(axis=0)
+        found["contrasts"] = inside(error[1:] - error[0], spread)
+    if likelihood not in CLASSIFIERS:
+        found["prediction"] = predicted(model, X[test], y[test])
+    return found
 
 
-def binomial_coverage(model: Any, X: Any, y: Any) -> float:
-    """The interval is of one trial, 0 or 1: share of the new trials inside it."""
-    interval, share = model.predict_interval(X, coverage=LEVEL), y[:, 0] / y.sum(axis=1)
-    return float(np.mean(np.where(interval[:, 1] >= 1, share, 0.0) + np.where(interval[:, 0] <= 0, 1 - share, 0.0)))
+def inside(error: Array, std: Array) -> float:
+    """Share of errors within 1.645 sd."""
+    return float(np.mean(np.abs(error) <= Z * std))
+
+
+def predicted(model: Any, X: Array, y: Array) -> float:
+    """Share of new y inside ``predict_interval``; a binomial's interval is of one trial, 0 or 1."""
+    low, high = model.predict_interval(X, coverage=LEVEL).T
+    if y.ndim == 2:
+        share = y[:, 0] / y.sum(axis=1)
+        return float(np.mean(np.where(high >= 1, share, 0.0) + np.where(low <= 0, 1 - share, 0.0)))
+    return float(np.mean((low <= y) & (y <= high)))
 
 
 def coverage(likelihood: str, n_sets: int, seed: int = 0) -> dict[str, Any]:
     """Coverage over ``n_sets`` simulated data sets, with its standard error (data sets are independent)."""
-    found = np.array([one_set(likelihood, [seed, i]) for i in range(n_sets)])
-    used = found[~np.isnan(found[:, 0])]
-    predictive = used[:, 1]
-    has_interval = likelihood not in CLASSIFIERS
-    return {
-        "likelihood": likelihood,
-        "data sets": len(used),
-        "coefficients": used[:, 0].mean(),
-        "its error": used[:, 0].std(ddof=1) / np.sqrt(len(used)),
-        "prediction": predictive.mean() if has_interval else None,
-        "its error ": predictive.std(ddof=1) / np.sqrt(len(used)) if has_interval else None,
-        "seconds per fit": float(np.median(used[:, 2])),
-    }
+    found = [result for result in (one_set(likelihood, [seed, i]) for i in range(n_sets)) if result is not None]
+    row: dict[str, Any] = {"likelihood": likelihood, "data sets": len(found)}
+    for name in ("coefficients", "contrasts", "prediction"):
+        values = np.array([result[name] for result in found if name in result])
+        row[name] = values.mean() if len(values) else None
+        row[f"{name}: error"] = values.std(ddof=1) / np.sqrt(len(values)) if len(values) else None
+    return {**row, "seconds per fit": float(np.median([result["seconds"] for result in found]))}
 
 
 def main(quick: bool = False) -> None:
@@ -105,7 +110,7 @@ def main(quick: bool = False) -> None:
     notes = [
         f"{ROWS_PER_COEFFICIENT} rows per coefficient, {N_FEATURES} standard normal columns, f of variance about 2; "
         f"{N_TEST} new rows per set. Intervals of counts are discrete and cover more; a data set in which a class "
-        "never occurs is left out."
+        "never occurs is left out. Contrasts: differences of the classes' coefficients to those of the first class."
     ]
     report("coverage", "Calibration: cover of 90 % intervals", rows, notes, quick)
 

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sksvi import algorithms, batches, engine, expectations
 from sksvi.callbacks import CallbackSupport, FitMonitor
+from sksvi.families import NotPositiveDefinite
 from sksvi.models.base import Data
 
 Array = np.ndarray
@@ -67,7 +68,7 @@ class Posterior(Mapping[str, Any]):
 class BaseSVI(CallbackSupport, BaseEstimator):
     """Parameters, the way from data to posterior, and what a fit leaves behind."""
 
-    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+    _parameter_constraints: dict[str, list[Any]] = {
         "algorithm": [StrOptions(set(algorithms.ALGORITHMS)), algorithms.Algorithm],
         "expectation": [
             StrOptions({"auto", "quadrature", "gauss-hermite", "monte-carlo"}),
@@ -117,17 +118,21 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             data = self._encode(X, y, sample_weight, offset, "more" if go_on else "fit")
             model, data = self._build_model(data)
             problem = self._problem(model, data)
-            state = self._warm_state(problem) if go_on else self._new_state(problem)
+            state = self._continued(problem) if go_on else self._new_state(problem)
             passes = state.passes + self.max_iter if state.finished else self.max_iter
-            state = self._run(problem, state, passes)
+            metadata = {"sample_weight": sample_weight, "offset": offset}
+            metadata = {name: value for name, value in metadata.items() if value is not None}
+            with FitMonitor(self, passes - state.passes, self.verbose, X=X, y=y, metadata=metadata) as monitor:
+                state = self._run(problem, state, passes, monitor)
             self._finish(model, state, data.total_weight)
-            if not state.converged and state.passes >= passes:
-                warnings.warn(
-                    f"{type(self).__name__} did not converge in max_iter={self.max_iter} passes (tol={self.tol}): "
-                    "raise max_iter or tol.",
-                    ConvergenceWarning,
-                    stacklevel=3,
-                )
+        # The fit stands, whatever becomes of the warning.
+        if not state.converged and state.passes >= passes:
+            warnings.warn(
+                f"{type(self).__name__} did not converge in max_iter={self.max_iter} passes (tol={self.tol}): "
+                "raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
         return self
 
     def _problem(self, model: Any, data: Data) -> engine.Problem:
@@ -154,24 +159,41 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         return engine.first_state(problem, seed)
 
-    def _warm_state(self, problem: engine.Problem) -> engine.State:
+    def _continued(self, problem: engine.Problem) -> engine.State:
+        """The state that the last fit left, for a fit that goes on from it."""
         state = self.state_
-        return state if not state.finished else replace(state, bounds=list(state.bounds), history=list(state.history))
+        if not state.finished:
+            return state
+        return replace(state, bounds=list(state.bounds), history=list(state.history))
 
-    def _run(self, problem: engine.Problem, state: engine.State, passes: int) -> engine.State:
+    def _run(self, problem: engine.Problem, state: engine.State, passes: int, monitor: FitMonitor) -> engine.State:
         def snapshot(state: engine.State) -> Any:
             fitted = copy.copy(self)
             fitted._finish(problem.model, state, problem.data.total_weight)
             return fitted
 
-        with FitMonitor(self, passes - state.passes, self.verbose) as monitor:
-            return engine.run(
-                problem,
-                state,
-                passes,
-                self.tol,
-                lambda state: bool(monitor.pass_end(state.history[-1], lambda: snapshot(state))),
-            )
+        def pass_end(state: engine.State) -> bool:
+            return bool(monitor.pass_end(state.history[-1], lambda: snapshot(state)))
+
+        with self._columns_named():
+            return engine.run(problem, state, passes, self.tol, pass_end)
+
+    @contextmanager
+    def _columns_named(self) -> Iterator[None]:
+        """An error about a coordinate of a block says which column it is."""
+        try:
+            yield
+        except ValueError as error:
+            cause = error if isinstance(error, NotPositiveDefinite) else error.__cause__
+            name = self._coordinate_name(cause.coordinate) if isinstance(cause, NotPositiveDefinite) else None
+            if name is None:
+                raise
+            text = str(error).replace(f"coordinate {cause.coordinate}", name)  # type: ignore[union-attr]
+            raise ValueError(text) from error
+
+    def _coordinate_name(self, coordinate: int) -> str | None:
+        """What users call a coordinate of the Gaussian block, or None."""
+        return None
 
     def _finish(self, model: Any, state: engine.State, weight: float) -> None:
         self.state_ = state
@@ -187,17 +209,21 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         with self._all_or_nothing(), batches.single_threaded_blas():
             first = not hasattr(self, "state_")
             data = self._encode(X, y, sample_weight, offset, "first chunk" if first else "more")
-            model = self._streaming_model(data, first)
+            model = self._streaming_model(data)
             seen = (0.0 if first else self.n_samples_seen_) + data.total_weight
             problem = replace(self._problem(model, data), total=self.total_samples or seen)
             if self.batch_size == "auto":
                 problem = replace(problem, batch_size=None)
-            state = self._new_state(problem) if first else self.state_
-            state = engine.absorb(problem, state, self.tol)
+            state = self._new_state(problem) if first else self._continued(problem)
+            if not problem.algorithm.remembers:
+                state = replace(state, absorbed=None)
+            with self._columns_named():
+                state = engine.absorb(problem, state, self.tol)
             self._finish(model, state, seen)
         return self
 
-    def _streaming_model(self, data: Data, first: bool) -> Any:
+    def _streaming_model(self, data: Data) -> Any:
+        """The model of one chunk."""
         raise AttributeError(f"{type(self).__name__} does not stream")
 
     # ---- what is left behind
@@ -241,8 +267,8 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         return validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
 
 
-def check_row_values(values: Any, n: int, name: str, weights: bool = False) -> Array | None:
-    """A vector with one finite number per row (weights: none negative, not all zero), or None.
+def check_row_values(values: Any, n: int, name: str, weights: bool = False, each: str = "row") -> Array | None:
+    """A vector with one finite number per row or column (weights: none negative, not all zero), or None.
 
     Raises
     ------
@@ -251,11 +277,11 @@ def check_row_values(values: Any, n: int, name: str, weights: bool = False) -> A
     """
     if values is None:
         return None
-    if np.ndim(values) == 0:
+    if isinstance(values, Real):
         values = np.full(n, values)
     values = check_array(values, ensure_2d=False, dtype=np.float64, input_name=name)
     if values.shape != (n,):
-        raise ValueError(f"{name}.shape == {values.shape}, expected {(n,)}: one number per row of X.")
+        raise ValueError(f"{name}.shape == {values.shape}, expected {(n,)}: one number per {each} of X.")
     if weights and np.any(values < 0):
         row = int(np.argmin(values))
         raise ValueError(f"Negative values in data passed to `{name}`: found {values[row]:g} in row {row}.")

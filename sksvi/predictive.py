@@ -123,7 +123,7 @@ class Predictive:
         elif likelihood.discrete:
             columns = [self._count_quantile(level) for level in q]
         else:
-            columns = [self._symmetric_quantile(level) for level in q]
+            columns = [self._continuous_quantile(level) for level in q]
         return np.stack(columns, axis=1).astype(m.dtype, copy=False)
 
     def interval(self, coverage: float = 0.9) -> Array:
@@ -207,39 +207,38 @@ class Predictive:
             step[active] = np.minimum(4.0 * step[active], _LARGEST_COUNT)
         return low, high, at_low, at_high
 
-    def _symmetric_quantile(self, level: float) -> Array:
-        """Quantile of noise that is symmetric about f: bracket by the union bound, then Newton kept inside it."""
+    def _continuous_quantile(self, level: float) -> Array:
+        """Quantile of a continuous y whose distribution moves one way with f: union-bound bracket, Newton inside it."""
         likelihood = self.likelihood
         m, v = self.latent_mean.astype(np.float64), self.latent_variance.astype(np.float64)
-        if level == 0.5:
-            return m
-        upper = max(level, 1.0 - level)
-        half_tail = 0.5 * min(level, 1.0 - level)
-        noise, sd = -float(likelihood.ppf(half_tail, 0.0)), np.sqrt(v)
-        low, high = np.zeros_like(m), noise - sd * ndtri(half_tail)
-        y = np.hypot(float(likelihood.ppf(upper, 0.0)), sd * ndtri(upper))
-        active = np.arange(len(m))
+        half = 0.5 * level, 0.5 * (1.0 - level)
+        # P(f outside) <= half and P(y outside | f inside) <= half bound the quantile from either side
+        reach = [-ndtri(0.5 * share) * np.sqrt(v) for share in half]
+        low = np.minimum(likelihood.ppf(half[0], m - reach[0]), likelihood.ppf(half[0], m + reach[0]))
+        high = np.maximum(likelihood.ppf(1.0 - half[1], m - reach[1]), likelihood.ppf(1.0 - half[1], m + reach[1]))
+        y = np.clip(likelihood.ppf(level, m), low, high)
+        active, width = np.arange(len(m)), high - low
         for _ in range(200):
             at = y[active]
-            cdf, density = _cdf_and_density(likelihood, at, v[active])
-            high[active] = np.where(cdf >= upper, at, high[active])
-            low[active] = np.where(cdf < upper, at, low[active])
-            newton = at - (cdf - upper) / np.maximum(density, 1e-300)
+            cdf, density = expect(
+                lambda f, part, at=at: (likelihood.cdf(at[part], f), np.exp(likelihood.log_prob(at[part], f))),
+                m[active],
+                v[active],
+                likelihood.cdf_width(at),
+                lambda at=at: likelihood.cdf_centre(at),
+            )
+            high[active] = np.where(cdf >= level, at, high[active])
+            low[active] = np.where(cdf < level, at, low[active])
+            newton = at - (cdf - level) / np.maximum(density, 1e-300)
             inside = (newton > low[active]) & (newton < high[active])
-            y[active] = np.where(inside, newton, 0.5 * (low[active] + high[active]))
-            active = active[np.abs(y[active] - at) > 1e-10 * high[active]]
+            a, b = low[active], high[active]
+            # halve the bracket in log y where it spans orders of magnitude
+            middle = np.where(a > 0, np.sqrt(np.maximum(a, 0)) * np.sqrt(np.maximum(b, 0)), 0.5 * (a + b))
+            y[active] = np.where(inside, newton, middle)
+            active = active[np.abs(y[active] - at) > 1e-10 * np.minimum(width[active], np.abs(y[active]) + np.abs(m[active]))]
             if not len(active):
                 break
-        return m + y if level > 0.5 else m - y
-
-
-def _cdf_and_density(likelihood: Likelihood, y: Array, v: Array) -> list[Array]:
-    """Distribution function and density of y under f ~ N(0, v)."""
-
-    def both(f: Array, rows: Any) -> tuple[Array, Array]:
-        return likelihood.cdf(y[rows], f), np.exp(likelihood.log_prob(y[rows], f))
-
-    return expect(both, np.zeros(len(y)), v, likelihood.cdf_width(y), lambda: likelihood.cdf_centre(y))
+        return y
 
 
 def _tail(coverage: float) -> float:

@@ -25,7 +25,24 @@ PIVOT_ROUNDINGS = 4.0
 
 
 class NotPositiveDefinite(ValueError):
-    """A precision matrix without a usable Cholesky factor; ``coordinate`` says where it broke down (or -1)."""
+    """A precision matrix without a usable Cholesky factor.
+
+    Parameters
+    ----------
+    message : str
+    coordinate : int, default=-1
+        Where the factorisation broke down; -1: unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.families import Gaussian, NotPositiveDefinite
+    >>> try:
+    ...     Gaussian(np.zeros(2), np.diag([1.0, -1.0])).root
+    ... except NotPositiveDefinite as error:
+    ...     print(error)
+    the precision matrix is not positive definite at coordinate 1
+    """
 
     def __init__(self, message: str, coordinate: int = -1) -> None:
         super().__init__(message)
@@ -172,6 +189,8 @@ class Gaussian(_Precise):
     ----------
     mean : ndarray of shape (..., P)
     precision : ndarray of shape (..., P, P)
+    root : ndarray of shape (..., P, P), optional
+        Lower triangular C with CᵀC = precision⁻¹, where it is known already.
 
     Raises
     ------
@@ -232,6 +251,17 @@ class Gaussian(_Precise):
 
 class DiagonalGaussian(_Precise):
     """N(m, diag(1/p)); the same answers as :class:`Gaussian` with vectors for matrices.
+
+    Parameters
+    ----------
+    mean, precision : ndarray of shape (..., P)
+    root : ndarray of shape (..., P), optional
+        Standard deviations, where they are known already.
+
+    Raises
+    ------
+    NotPositiveDefinite
+        When the standard deviations are first needed and a precision is not positive.
 
     Examples
     --------
@@ -311,7 +341,26 @@ class DiagonalGaussian(_Precise):
 
 
 class StandardGaussian(_Normal):
-    """N(m, CᵀC) held as mean and C (lower triangular, or a vector when diagonal): the block of a gradient step."""
+    """N(m, CᵀC) held as mean and C (lower triangular, or a vector when diagonal): the block of a gradient step.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (..., P)
+    root : ndarray of shape (..., P, P) or (..., P)
+
+    Raises
+    ------
+    NotPositiveDefinite
+        When the diagonal of C is not positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.families import StandardGaussian
+    >>> StandardGaussian(np.zeros(2), np.array([[1.0, 0.0], [0.5, 2.0]])).cov
+    array([[1.25, 1.  ],
+           [1.  , 4.  ]])
+    """
 
     def __init__(self, mean: Array, root: Array) -> None:
         if not np.all((np.diagonal(root, axis1=-2, axis2=-1) if root.ndim > mean.ndim else root) > 0):
@@ -380,7 +429,8 @@ class ProjectedGaussian(_Normal):
     ----------
     scale : ndarray of shape (D,)
     basis : ndarray of shape (D, r)
-    inner : Gaussian block of r + extra coordinates
+    inner : Gaussian
+        Block of r + extra coordinates; its plates are the plates of this block.
     off_std : float, default=1.0
     """
 
@@ -399,6 +449,19 @@ class ProjectedGaussian(_Normal):
         """Inner coordinates (..., r + extra) to weights (..., D + extra)."""
         return np.concatenate([self.scale * (z[..., : self._rank] @ self.basis.T), z[..., self._rank :]], axis=-1)
 
+    def prepare(self) -> None:
+        """Factor the inner block."""
+        self.inner.prepare()
+
+    def __getitem__(self, plate: int) -> ProjectedGaussian:
+        """One plate."""
+        return ProjectedGaussian(self.scale, self.basis, self.inner[plate], self.off_std)
+
+    @property
+    def root(self) -> Array:  # type: ignore[override]
+        """C of the covariance of all weights: formed only when asked for."""
+        return self.dense().root
+
     def inner_rows(self, rows: Array) -> Array:
         """Rows (n, D + extra) in inner coordinates."""
         d = len(self.scale)
@@ -406,24 +469,24 @@ class ProjectedGaussian(_Normal):
 
     @property
     def mean(self) -> Array:  # type: ignore[override]
-        """(D + extra,)."""
+        """(..., D + extra)."""
         return self._lift(self.inner.mean)
 
     @property
     def variance(self) -> Array:
         """Diagonal of S; a rounding below zero off the subspace counts as zero."""
         off = np.maximum(1.0 - np.square(self.basis).sum(1), 0.0) * np.square(self.off_std * self.scale)
-        lifted = np.square(self._lift(self.inner.root)).sum(0)
-        lifted[: len(off)] += off
+        lifted = np.square(self._lift(self.inner.root)).sum(-2)
+        lifted[..., : len(off)] += off
         return lifted
 
     @property
     def cov(self) -> Array:
         """S, (D + extra, D + extra): formed only when asked for."""
         lifted = self._lift(self.inner.root)
-        cov = lifted.T @ lifted
+        cov = np.swapaxes(lifted, -1, -2) @ lifted
         d = len(self.scale)
-        cov[:d, :d] += self.off_std**2 * self.scale[:, None] * (np.eye(d) - self.basis @ self.basis.T) * self.scale
+        cov[..., :d, :d] += self.off_std**2 * self.scale[:, None] * (np.eye(d) - self.basis @ self.basis.T) * self.scale
         return cov
 
     def spread(self, rows: Array) -> Array:
@@ -439,19 +502,19 @@ class ProjectedGaussian(_Normal):
         from sklearn.utils import check_random_state
 
         rng = check_random_state(random_state)
-        z = rng.standard_normal((n, len(self.scale)))
+        z = rng.standard_normal((n, *self.inner.mean.shape[:-1], len(self.scale)))
         draws = self._lift(self.inner.sample(n, rng))
-        draws[:, : len(self.scale)] += self.off_std * self.scale * (z - (z @ self.basis) @ self.basis.T)
+        draws[..., : len(self.scale)] += self.off_std * self.scale * (z - (z @ self.basis) @ self.basis.T)
         return draws
 
     def dense(self) -> Gaussian:
         """The same posterior with a D x D precision (to go on with more data)."""
-        extra = len(self.inner.mean) - self._rank
         inner = self.inner.precision
-        lift = np.zeros((len(self.scale) + extra, len(inner)))
+        extra = inner.shape[-1] - self._rank
+        lift = np.zeros((len(self.scale) + extra, inner.shape[-1]))
         d, r = self.basis.shape
         lift[:d, :r] = self.basis / self.scale[:, None]
         lift[d:, r:] = np.eye(extra)
         precision = lift @ inner @ lift.T
-        precision[:d, :d] += (np.eye(d) - self.basis @ self.basis.T) / np.outer(self.scale, self.scale) / self.off_std**2
+        precision[..., :d, :d] += (np.eye(d) - self.basis @ self.basis.T) / np.outer(self.scale, self.scale) / self.off_std**2
         return Gaussian(self.mean, precision)

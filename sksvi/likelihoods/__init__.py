@@ -37,6 +37,9 @@ _BY_NAME = {
     "ordinal": (Ordinal, {}),
 }
 
+#: Every name that `resolve` knows.
+NAMES = frozenset(_BY_NAME)
+
 
 def resolve(spec: str | Likelihood, n_classes: int | None = None) -> Likelihood:
     """Likelihood of that name, or a clone of the instance given.

@@ -1,0 +1,272 @@
+"""What classifier and regressor share: parameters, the way from rows to a model, fitted attributes, latents."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from sksvi import batches, engine, likelihoods
+from sksvi.base import BaseSVI, Posterior, check_row_values
+from sksvi.families import ProjectedGaussian
+from sksvi.linear_model._subspace import in_subspace, precise
+from sksvi.models.base import Data
+from sksvi.models.linear import LinearModel
+from sksvi.models.projection import informed_subspace
+from sksvi.predictive import Predictive
+
+Array = np.ndarray
+
+#: Ways to encode that fix classes, levels and likelihood: `fit`, and the first `partial_fit`.
+FRESH = ("fit", "first chunk")
+
+
+class BayesianGLM(BaseSVI):
+    """Parameters and fitted attributes that classifier and regressor share."""
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **BaseSVI._parameter_constraints,
+        "likelihood": [str, likelihoods.Likelihood],
+        "prior_precision": [StrOptions({"auto", "ard"}), Interval(Real, 0, None, closed="neither"), "array-like"],
+        "intercept_precision": [Interval(Real, 0, None, closed="neither")],
+        "fit_intercept": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        *,
+        likelihood: Any = "gaussian",
+        prior_precision: Any = "auto",
+        intercept_precision: float = 1e-4,
+        fit_intercept: bool = True,
+        algorithm: Any = "cvi",
+        expectation: Any = "auto",
+        covariance: str = "full",
+        batch_size: Any = "auto",
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        total_samples: float | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.likelihood = likelihood
+        self.prior_precision = prior_precision
+        self.intercept_precision = intercept_precision
+        self.fit_intercept = fit_intercept
+        self.algorithm = algorithm
+        self.expectation = expectation
+        self.covariance = covariance
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.tol = tol
+        self.total_samples = total_samples
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ---- model
+    def _model(self, n_features: int, likelihood: Any, precision: Any, n_uninformed: int = 0) -> LinearModel:
+        return LinearModel(
+            likelihood,
+            prior_precision=precision,
+            intercept_precision=self.intercept_precision,
+            n_features=n_features,
+            fit_intercept=self.fit_intercept,
+            full=self.covariance == "full",
+            n_uninformed=n_uninformed,
+        )
+
+    def _rows(self, X: Any, y: Array, sample_weight: Any, offset: Any) -> Data:
+        """Rows that count, CSR in canonical form, with checked weights and offsets; a weight of zero removes its row."""
+        n = X.shape[0]
+        weight = check_row_values(sample_weight, n, "sample_weight", weights=True)
+        data = Data(X, y, weight, check_row_values(offset, n, "offset"))
+        self._dtype = X.dtype.name
+        if weight is not None and not np.all(weight > 0):
+            data = data.take(np.flatnonzero(weight > 0))
+        if sp.issparse(data.X) and not data.X.has_canonical_format:
+            X = data.X.copy()
+            X.sum_duplicates()
+            data = replace(data, X=X)
+        return data
+
+    def _precision(self, n_features: int) -> Any:
+        if isinstance(self.prior_precision, str | Real):
+            return self.prior_precision
+        precision = check_row_values(self.prior_precision, n_features, "prior_precision", each="column")
+        assert precision is not None
+        if not np.all(precision > 0):
+            j = int(np.argmin(precision))
+            raise ValueError(
+                f"prior_precision must be positive; found {precision[j]:g} for {self._coordinate_name(j)}."
+            )
+        return precision
+
+    def _build_model(self, data: Data) -> tuple[Any, Data]:
+        n, d = data.X.shape
+        precision = self._precision(d)
+        self._subspace = None
+        if self.covariance == "diag" or d <= n or (isinstance(precision, str) and precision == "ard"):
+            return self._model(d, self.likelihood_, precision), data
+        scale = np.ones(d) if isinstance(precision, str) else np.broadcast_to(1 / np.sqrt(precision), (d,))
+        columns, basis = self._informed(data, scale)
+        self._subspace = scale, basis
+        # In the subspace a fixed prior is standard; a learned one needs to know the weights that no row informs.
+        inner = precision if isinstance(precision, str) else 1.0
+        return self._model(columns.shape[1], self.likelihood_, inner), replace(data, X=columns)
+
+    @staticmethod
+    def _informed(data: Data, scale: Array) -> tuple[Array, Array]:
+        """Columns and basis of the subspace that the rows inform: the same for a row of weight k as for k rows."""
+        root = None if data.weight is None else np.sqrt(data.weight)
+        X = (
+            data.X
+            if root is None
+            else (data.X.multiply(root[:, None]) if sp.issparse(data.X) else data.X * root[:, None])
+        )
+        columns, basis = informed_subspace(X, scale)
+        # The sign of a singular vector is arbitrary: fix it by the largest entry.
+        sign = np.sign(basis[np.argmax(np.abs(basis), axis=0), np.arange(basis.shape[1])])
+        columns = columns * sign
+        return columns if root is None else columns / root[:, None], basis * sign
+
+    def _streaming_model(self, data: Data) -> Any:
+        self._subspace = None  # rows to come inform other directions
+        return self._model(data.X.shape[1], self.likelihood_, self._precision(data.X.shape[1]))
+
+    # ---- going on from a fit
+    def _fitted_choices(self) -> dict[str, Any]:
+        """What a fit that goes on may not change."""
+        return {
+            "likelihood": str(self.likelihood),
+            "covariance": self.covariance,
+            "fit_intercept": bool(self.fit_intercept),
+            "prior_precision": self.prior_precision if isinstance(self.prior_precision, str) else "fixed",
+        }
+
+    def _check_choices(self) -> None:
+        now = self._fitted_choices()
+        for name, fitted in self._choices.items():
+            if now[name] != fitted:
+                raise ValueError(
+                    f"{name} was {fitted!r} when this model was fitted and is {now[name]!r} now: a fit that goes on "
+                    "(warm_start, partial_fit) cannot change it. Set it back, or fit a clone."
+                )
+
+    def _continued(self, problem: engine.Problem) -> engine.State:
+        state = super()._continued(problem)
+        before, after = self.posterior_["weights"], self._subspace
+        block = precise(state.q["weights"])
+        moved = in_subspace(before, block, after)
+        fresh, memory = problem.algorithm.start(moved, problem.data.total_weight)
+        known = state.memory.get("weights")
+        if moved is block and type(fresh) is type(state.q["weights"]) and (memory is None) == (known is None):
+            return state
+        return replace(state, q={**state.q, "weights": fresh}, memory={**state.memory, "weights": memory}, average={})
+
+    # ---- what a fit leaves behind
+    def _expose(self, model: Any, state: engine.State) -> None:
+        q = state.q
+        weights, precision = q["weights"], model.precision(q)
+        if self._subspace is not None:
+            scale, basis = self._subspace
+            learned = float(np.exp(q["prior_precision"].value[0])) if "prior_precision" in q else 1.0
+            weights = ProjectedGaussian(scale, basis, weights, 1.0 / np.sqrt(learned))
+            precision = learned / np.square(scale)
+        self.posterior_ = Posterior({"weights": weights})
+        self.likelihood_ = model.current_likelihood(q)
+        shared = isinstance(self.prior_precision, Real) or self._fitted_choices()["prior_precision"] == "auto"
+        self.prior_precision_ = float(precision[0]) if shared else np.array(precision)
+        self._choices = self._fitted_choices()
+        mean, std = weights.mean.astype(self._dtype), weights.std.astype(self._dtype)
+        d = self.n_features_in_
+        intercept = mean[..., d] if self.fit_intercept else 0.0 * mean[..., 0]
+        self._expose_coefficients(mean[..., :d], std[..., :d], intercept)
+
+    def _coordinate_name(self, coordinate: int) -> str:
+        if self._subspace is not None and coordinate < self._subspace[1].shape[1]:
+            return "a combination of columns"
+        if coordinate == self.n_features_in_ or self._subspace is not None:
+            return "the intercept"
+        names = getattr(self, "feature_names_in_", None)
+        return f"column {coordinate}" if names is None else f"column {names[coordinate]!r}"
+
+    def _expose_coefficients(self, coef: Array, std: Array, intercept: Any) -> None:
+        raise AttributeError(f"{type(self).__name__} does not name its coefficients")
+
+    # ---- prediction
+    def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
+        X = self._check_X(X)
+        offset = check_row_values(offset, X.shape[0], "offset")
+        weights = self.posterior_["weights"]
+        model = self._model(X.shape[1], self.likelihood_, 1.0)
+        size = max(batches.block_rows(X.shape[1], False), 512)
+
+        def one(rows: slice) -> tuple[Array, Array]:
+            return model.predict_latent(weights, X[rows], None if offset is None else offset[rows])
+
+        with batches.single_threaded_blas():
+            weights.prepare()
+            parts = list(batches.in_order(one, batches.blocks(X.shape[0], size), batches.n_threads(self.n_jobs)))
+        m, v = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return m.astype(X.dtype, copy=False), v.astype(X.dtype, copy=False)
+
+    def predict_latent(self, X: Any, offset: Any = None) -> tuple[Array, Array]:
+        """Mean and variance of f = Xw + offset under the posterior.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, D)
+        offset : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        mean, variance : ndarrays of shape (n,), or (n, K) for more than two classes
+        """
+        check_is_fitted(self)
+        return self._latent(X, offset)
+
+    def _predictive(self, X: Any, offset: Any) -> Predictive:
+        m, v = self._latent(X, offset)
+        return Predictive(self.likelihood_, m, v)
+
+    def summary(self, coverage: float = 0.9) -> Any:
+        """Posterior of every coefficient.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the equal-tailed interval (lower, upper).
+
+        Returns
+        -------
+        DataFrame
+            Columns mean, std, lower, upper; one row per coefficient, by class for more than two classes.
+        """
+        import pandas as pd
+        from scipy.special import ndtri
+
+        check_is_fitted(self)
+        weights = self.posterior_["weights"]
+        mean, std = weights.mean, weights.std
+        half = ndtri(0.5 + coverage / 2) * std
+        names = list(getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]))
+        names += ["intercept"] * self.fit_intercept
+        index = pd.Index(names, name="coefficient")
+        if mean.ndim == 2:
+            index = pd.MultiIndex.from_product([self.classes_, names], names=["class", "coefficient"])
+        columns = {"mean": mean, "std": std, "lower": mean - half, "upper": mean + half}
+        return pd.DataFrame({name: values.ravel() for name, values in columns.items()}, index=index)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

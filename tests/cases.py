@@ -1,0 +1,158 @@
+"""Small problems for every likelihood, and the bound computed on a grid of its own: shared by the tests of the core."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sksvi import algorithms, engine, expectations
+from sksvi.likelihoods import (
+    Bernoulli,
+    Binomial,
+    Gaussian,
+    NegativeBinomial,
+    Ordinal,
+    Poisson,
+    Softmax,
+    StudentT,
+)
+from sksvi.models.base import Data
+from sksvi.models.linear import LinearModel
+
+#: A likelihood with every parameter a number, to simulate from.
+TRUTH = {
+    "logit": Bernoulli(),
+    "probit": Bernoulli(link="probit"),
+    "binomial": Binomial(),
+    "poisson": Poisson(),
+    "poisson-softplus": Poisson(rate="softplus"),
+    "negative-binomial": NegativeBinomial(dispersion=0.4),
+    "gaussian": Gaussian(variance=0.5),
+    "student-t": StudentT(scale=0.6, df=4.0),
+    "ordinal": Ordinal(cut_points=[-1.0, 0.5, 1.5], slope=1.0),
+    "softmax": Softmax(n_classes=3),
+}
+#: The same with their scales to be learned.
+LEARNED = {
+    "negative-binomial": NegativeBinomial(),
+    "gaussian": Gaussian(),
+    "student-t": StudentT(),
+    "ordinal": Ordinal(),
+}
+NAMES = list(TRUTH)
+
+
+def design(n, d, seed, dtype=float):
+    """Well-conditioned columns of mean 0 and sd about 1."""
+    return np.random.default_rng([seed, 1]).standard_normal((n, d)).astype(dtype)
+
+
+def simulate(name, X, seed, shift=0.0):
+    """Targets for the rows of X, every level present."""
+    rng = np.random.default_rng([seed, 2])
+    likelihood = TRUTH[name]
+    k = likelihood.n_latents
+    w = np.linspace(-0.7, 0.7, X.shape[1]) if k == 1 else rng.permuted(np.linspace(-1, 1, k * X.shape[1])).reshape(-1, k)
+    f = X @ w * min(1.0, 3.0 / X.shape[1] ** 0.5) + (0.3 if k == 1 else 0.0) + shift
+    if name == "binomial":
+        trials = rng.integers(1, 6, len(X))
+        successes = rng.binomial(trials, likelihood.mean(f))
+        return np.column_stack([successes, trials - successes]).astype(float)
+    y = likelihood.sample(f, rng)
+    if likelihood.ordered or likelihood.n_latents > 1:
+        y[:4] = np.arange(4) % (4 if likelihood.ordered else k)
+    return y.astype(int) if likelihood.n_latents > 1 else y.astype(float)
+
+
+def data_for(name, n=60, d=3, seed=0, weight=False, offset=False):
+    """A small problem."""
+    X = design(n, d, seed)
+    rng = np.random.default_rng([seed, 3])
+    shift = 0.5 * rng.standard_normal(n) if offset and TRUTH[name].n_latents == 1 else None
+    y = simulate(name, X, seed, 0.0 if shift is None else shift)
+    return Data(X, y, rng.uniform(0.2, 2.0, n) if weight else None, shift)
+
+
+def model_for(name, data, full=True, learned=False, prior_precision=1.5, intercept=True, **options):
+    """The GLM of that likelihood."""
+    likelihood = LEARNED.get(name, TRUTH[name]) if learned else TRUTH[name]
+    return LinearModel(
+        likelihood.start(data.y, data.weight),
+        prior_precision=prior_precision,
+        intercept_precision=0.2,
+        n_features=data.X.shape[1],
+        fit_intercept=intercept,
+        full=full,
+        **options,
+    )
+
+
+def problem_for(model, data, algorithm="mc-ssvi", expectation="auto", **options):
+    """What the engine needs."""
+    expect = expectations.resolve(expectation)
+    exact = expect if expect.exact else expectations.resolve("auto")
+    return engine.Problem(model, data, algorithms.resolve(algorithm), expect, exact, **options)
+
+
+def fitted(problem, seed=0, max_iter=300, tol=1e-9):
+    """The state after a fit that nobody watches."""
+    return engine.run(problem, engine.first_state(problem, seed), max_iter, tol, lambda state: False)
+
+
+def rows_of(model, data):
+    """Dense [X, 1]."""
+    X = data.X.toarray() if hasattr(data.X, "toarray") else np.asarray(data.X)
+    return np.column_stack([X, np.ones(len(X))]) if model.fit_intercept else X
+
+
+def expected_log_prob(likelihood, y, m, v):
+    """E log p(y | f) per row on a dense grid (Gauss-Hermite in a product of few dimensions), no rule of the library."""
+    if likelihood.n_latents == 1:
+        z = np.linspace(-9.0, 9.0, 3001)[:, None]
+        weight = np.exp(-0.5 * z**2)
+        values = likelihood.log_prob(y if y.ndim == 1 else y[None], m + np.sqrt(v) * z)
+        return (weight * values).sum(0) / weight.sum()
+    z, weight = np.polynomial.hermite_e.hermegauss(24)
+    grid = np.stack(np.meshgrid(*[z] * likelihood.n_latents, indexing="ij"), -1).reshape(-1, 1, likelihood.n_latents)
+    mass = np.prod(np.stack(np.meshgrid(*[weight] * likelihood.n_latents, indexing="ij"), -1), -1).ravel()
+    values = likelihood.log_prob(y[None], m + np.sqrt(v) * grid)
+    return mass @ values / mass.sum()
+
+
+def latent_moments(mean, cov, A, offset=None):
+    """Mean and variance of the latents of rows A; plates become columns."""
+    m = A @ mean.T if mean.ndim == 2 else A @ mean
+    v = np.einsum("ij,...jk,ik->i...", A, cov, A)
+    return (m if offset is None else m + offset), v
+
+
+def kl_to_diagonal(mean, cov, precision):
+    """KL(N(mean, cov) || N(0, diag(1/precision))), summed over plates."""
+    mean, cov = np.atleast_2d(mean), cov.reshape(-1, *cov.shape[-2:])
+    precision = np.broadcast_to(precision, mean.shape)
+    total = 0.0
+    for m, s, p in zip(mean, cov, precision, strict=True):
+        total += p @ np.diag(s) + p @ m**2 - len(m) - np.log(p).sum() - np.linalg.slogdet(s)[1]
+    return 0.5 * total
+
+
+def grid_bound(model, data, q):
+    """The bound at q by dense quadrature and the closed form of the divergence."""
+    likelihood, weights = model.current_likelihood(q), q["weights"]
+    m, v = latent_moments(weights.mean, weights.cov, rows_of(model, data), data.offset)
+    values = expected_log_prob(likelihood, data.y, m, v)
+    weight = np.ones(len(data)) if data.weight is None else data.weight
+    return weight @ values - kl_to_diagonal(weights.mean, weights.cov, model.prior(q)["weights"].precision)
+
+
+def gaussian_answer(A, y, noise, precision, weight=None, offset=None):
+    """Posterior mean, precision and log evidence of y ~ N(A w + offset, noise / weight), w ~ N(0, diag(1/precision)).
+
+    A weight multiplies the log likelihood, so the normalising constants count `weight` times.
+    """
+    weight = np.ones(len(A)) if weight is None else weight
+    r = y if offset is None else y - offset
+    posterior = np.diag(precision) + (A.T * weight) @ A / noise
+    mean = np.linalg.solve(posterior, A.T @ (weight * r) / noise)
+    fit = weight @ (r - A @ mean) ** 2 / noise + precision @ mean**2
+    log_det = np.linalg.slogdet(posterior)[1] - np.log(precision).sum()
+    return mean, posterior, -0.5 * (fit + log_det + weight.sum() * np.log(2 * np.pi * noise))
