@@ -21,7 +21,7 @@ from sksvi.families.gaussian import Gaussian, NotPositiveDefinite
 from sksvi.models.base import Data, Segment
 from sksvi.sites import Sites
 from sksvi.steps import MAX_HALVINGS
-from sksvi.stopping import settled
+from sksvi.stopping import check_due, settled
 
 Array = np.ndarray
 
@@ -31,6 +31,8 @@ PREDICTED_SHARE = 1 / 300
 ROUGH_ROWS = 8192
 #: Most passes, and relative tolerance, of the start on a part of the rows.
 ROUGH_PASSES, ROUGH_TOL = 8, 1e-2
+#: Most closed-form steps of the prior precision between two looks at the data, and when they stop (log precision).
+PRIOR_STEPS, PRIOR_TOL = 10, 1e-3
 #: Most passes over one streamed chunk.
 CHUNK_PASSES = 50
 
@@ -66,6 +68,7 @@ class State:
     previous: Evaluation | None = None
     bound: float = -np.inf
     bounds: list[float] = field(default_factory=list)
+    checks: list[float] = field(default_factory=list)
     history: list[dict[str, Any]] = field(default_factory=list)
     converged: bool = False
     finished: bool = False
@@ -265,7 +268,7 @@ def full_pass(problem: Problem, state: State, tol: float) -> tuple[State, StepIn
     if problem.algorithm.natural:
         done = state.small_changes >= 2
     else:
-        done = settled(state.bounds, tol)
+        done = settled([b for t, b in enumerate(state.bounds, 1) if check_due(t)], tol) and check_due(len(state.bounds))
     if done:
         return state, StepInfo(here.bound, True, rate, 0), True
     proposal, memory, gain = propose(problem, state, here.gradient, rate)
@@ -288,6 +291,8 @@ def propose(problem: Problem, state: State, gradient: dict[str, Any], rate: floa
         q, memory, gain = step(problem, state, gradient, rate)
     except NotPositiveDefinite as error:
         raise impossible(problem, state, error) from error
+    if problem.deterministic and problem.algorithm.natural and rate * state.damping == 1.0:
+        q = settled_prior(problem, q, None, PRIOR_STEPS)
     if solves_mean(problem, state):
         q["weights"] = solved_mean(problem, replace(state, q=q))
     return q, memory, gain
@@ -368,7 +373,7 @@ def divergence_between(new: dict[str, Any], old: dict[str, Any]) -> float:
 
 def stochastic_pass(problem: Problem, state: State, tol: float) -> tuple[State, StepInfo, bool]:
     """Steps over shuffled batches; the mean of their scaled bounds stands for the pass."""
-    if state.bounds and settled(state.bounds, tol):
+    if settled(state.checks, tol):
         return state, StepInfo(state.bounds[-1], False, 0.0, 0), True
     bounds, shares, rate, before = [], [], 0.0, state.repairs
     for segment in problem.model.sweep(problem.data, problem.batch_size, state.seed, state.passes):
@@ -376,7 +381,18 @@ def stochastic_pass(problem: Problem, state: State, tol: float) -> tuple[State, 
         bounds.append(bound)
         shares.append(1.0 / segment.scale)
     state = replace(state, passes=state.passes + 1, previous=None)
+    if check_due(len(state.bounds) + 1):
+        exact = exact_bound(problem, replace(state, q=state.average))
+        state = replace(state, checks=[*state.checks, exact])
     return state, StepInfo(float(np.average(bounds, weights=shares)), False, rate, state.repairs - before), False
+
+
+def exact_bound(problem: Problem, state: State) -> float:
+    """The bound of all data at the state's q, without noise."""
+    _, value = evaluate(replace(problem, expect=problem.exact), state, whole(problem), gradient_wanted=False)
+    bound = value - divergence(problem, state, state.q)
+    check_finite(bound, {}, state)
+    return bound
 
 
 def stochastic_step(problem: Problem, state: State, segment: Segment) -> tuple[State, float, float]:
@@ -430,9 +446,9 @@ def close(problem: Problem, state: State) -> State:
     if state.previous is not None:
         gradient, bound = state.previous.gradient, state.previous.bound
     else:
-        exact = replace(problem, expect=problem.exact)
         state = replace(state, q=state.average or state.q)
         learned = any(block.kind == "point" for block in state.q.values())
+        exact = replace(problem, expect=problem.exact)
         gradient, value = evaluate(exact, state, whole(problem), gradient_wanted=learned)
         bound = value - divergence(problem, state, state.q)
         check_finite(bound, gradient, state)
@@ -472,7 +488,7 @@ def absorb_sites(problem: Problem, state: State, tol: float) -> tuple[State, Ste
     """The posterior so far is the prior of the chunk; its sites then join a sum kept apart from the prior."""
     first = state.steps == 0
     if not first and state.absorbed is None:
-        state = replace(state, absorbed=message(problem, state))
+        state = replace(state, absorbed=message(problem, state.q))
     problem = problem if first else replace(problem, frozen=frozenset({"prior_precision"}))
     inner = replace(state, bounds=[], small_changes=0, previous=None, damping=1.0, sites=None)
     run_pass = full_pass if problem.deterministic else stochastic_pass
@@ -486,29 +502,29 @@ def absorb_sites(problem: Problem, state: State, tol: float) -> tuple[State, Ste
     closed = close(problem, inner)
     past = 0.0 if first else state.bound
     done = replace(closed, bounds=state.bounds, history=state.history, passes=state.passes, bound=past + closed.bound)
-    done = replace(done, absorbed=message(problem, replace(done, absorbed=None)))
-    return settle_prior(problem, done), StepInfo(done.bound, problem.deterministic, 1.0, repairs)
+    said = message(problem, done.q)
+    q = settled_prior(replace(problem, frozen=frozenset()), done.q, said, CHUNK_PASSES)
+    return replace(done, q=q, absorbed=said), StepInfo(done.bound, problem.deterministic, 1.0, repairs)
 
 
-def message(problem: Problem, state: State) -> Any:
+def message(problem: Problem, blocks: dict[str, Any]) -> Any:
     """What the data said about the weights: natural parameters of q less those of the prior (linear as mean)."""
-    q, prior = state.q["weights"], problem.model.prior(state.q)["weights"]
+    q, prior = blocks["weights"], problem.model.prior(blocks)["weights"]
     return type(q)(q.times(q.mean) - prior.times(prior.mean), q.precision - prior.precision_like(q))
 
 
-def settle_prior(problem: Problem, state: State) -> State:
-    """Learned prior precisions, given what all chunks said: closed-form steps, no data."""
-    if "prior_precision" not in problem.frozen or "prior_precision" not in state.q:
-        return state
-    for _ in range(CHUNK_PASSES):
-        step = problem.model.prior_step(state.q)
-        point = state.q["prior_precision"].moved(step, 1.0)
-        q = {**state.q, "prior_precision": point}
-        q["weights"] = joined(problem.model.prior(q)["weights"], state.absorbed)
-        state = replace(state, q=q)
-        if np.max(np.abs(step)) < 1e-3:
+def settled_prior(problem: Problem, q: dict[str, Any], said: Any, n_steps: int) -> dict[str, Any]:
+    """Learned prior precisions, given what the data said about the weights: closed-form steps, no data."""
+    if "prior_precision" not in q or "prior_precision" in problem.frozen:
+        return q
+    said = message(problem, q) if said is None else said
+    for _ in range(n_steps):
+        step = problem.model.prior_step(q)
+        q = {**q, "prior_precision": q["prior_precision"].moved(step, 1.0)}
+        q["weights"] = joined(problem.model.prior(q)["weights"], said)
+        if np.max(np.abs(step)) < PRIOR_TOL:
             break
-    return state
+    return q
 
 
 def absorb_steps(problem: Problem, state: State) -> tuple[State, StepInfo]:

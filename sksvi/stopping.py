@@ -1,40 +1,40 @@
-"""When is a noisy fit done: the stopping rule for bounds that are estimates."""
+"""When is a noisy fit done?
+
+The bounds of single passes are estimates, and near the end their noise hides what is still to gain. So at passes that
+lie a factor apart the bound of the averaged q is evaluated exactly, and two such checks are compared. If the error
+falls as C/t, the gain from t/FACTOR to t is (FACTOR - 1) C/t: as much as is left, up to that factor.
+"""
 
 from __future__ import annotations
 
-import numpy as np
-
-#: Passes before a noisy fit may stop.
-MIN_PASSES = 10
-#: How far the bound may still climb, in units of tol: a rate that falls as 1/t leaves as much to gain as it gained
-#: since half the time.
-REMAINING = 20.0
+#: The first check, and the ratio of the passes of successive checks.
+FIRST_CHECK, FACTOR = 4, 1.5
+#: Gain between two checks, in units of tol, that is too little to go on.
+GAIN = 10.0
 
 
-def extrapolated_change(bounds: list[float]) -> tuple[float, float]:
-    """What the bound still has to gain, were its error to fall as 1/t, and the standard error of that guess.
+def check_due(t: int) -> bool:
+    """Whether the bound is evaluated exactly after pass t = 1, 2, ...
 
-    A line through the last half of the passes has slope s; an error C/t has slope C/t², so C/t = s t is left.
+    Examples
+    --------
+    >>> from sksvi.stopping import check_due
+    >>> [t for t in range(1, 60) if check_due(t)]
+    [4, 6, 9, 14, 21, 31, 46]
     """
-    t = len(bounds)
-    window = np.asarray(bounds[t // 2 :])
-    x = np.arange(len(window)) - (len(window) - 1) / 2
-    slope = float(x @ window / (x @ x))
-    residual = window - window.mean() - slope * x
-    error = np.sqrt(float(residual @ residual) / max(len(window) - 2, 1) / float(x @ x))
-    return slope * t, error * t
+    check = FIRST_CHECK
+    while check < t:
+        check = round(check * FACTOR + 1e-9)
+    return check == t
 
 
 def settled(bounds: list[float], tol: float) -> bool:
-    """Whether the smoothed bound has stopped moving, up to what its own noise allows to say.
+    """Whether the last of the exact bounds at two checks gained too little to go on.
 
     Examples
     --------
     >>> from sksvi.stopping import settled
-    >>> settled([-100.0 - 50.0 / t for t in range(1, 15)], 1e-4), settled([-100.0] * 15, 1e-4)
+    >>> settled([-120.0, -110.0], 1e-4), settled([-110.0, -109.99], 1e-4)
     (False, True)
     """
-    if len(bounds) < MIN_PASSES:
-        return False
-    change, error = extrapolated_change(bounds)
-    return abs(change) + error < REMAINING * tol * (abs(bounds[-1]) + 1)
+    return len(bounds) > 1 and abs(bounds[-1] - bounds[-2]) < GAIN * tol * (abs(bounds[-1]) + 1)
