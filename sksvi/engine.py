@@ -402,7 +402,8 @@ def stochastic_step(problem: Problem, state: State, segment: Segment) -> tuple[S
     rate = problem.algorithm.rate(state.passes if remembers else state.steps, False, remembers)
     if remembers and state.sites is None:
         prior = prior_of(problem, state)["weights"]
-        state = replace(state, sites=Sites.empty(state.q["weights"], prior, len(problem.data)))
+        shapes = problem.model.site_shapes(len(problem.data))
+        state = replace(state, sites=Sites.empty(state.q["weights"], prior, *shapes))
     gradient, value = evaluate(problem, state, segment, rate if remembers else None)
     bound = value - divergence(problem, state, state.q)
     check_finite(bound, gradient, state)

@@ -190,7 +190,14 @@ class MonteCarlo(Expectation):
         return rng.standard_normal((_count(self.n, "MonteCarlo"), *m.shape), dtype=m.dtype)
 
     def _several(self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: Any) -> Terms:
-        f = m + quadrature.standard_deviation(v) * self._draws(m, rng)
+        draws = self._draws(m, rng)
+        if v.ndim == 3:
+            f = m + np.einsum("njk,snk->snj", np.linalg.cholesky(v), draws)
+            value, d1, _ = likelihood.derivatives(y, f)
+            p = likelihood.mean(f)
+            outer = np.einsum("snj,snk->njk", p, p) / len(p)
+            return value.mean(axis=0), d1.mean(axis=0), 0.5 * (outer - p.mean(axis=0)[..., None] * np.eye(m.shape[1]))
+        f = m + quadrature.standard_deviation(v) * draws
         value, d1, d2 = likelihood.derivatives(y, f)
         return value.mean(axis=0), d1.mean(axis=0), 0.5 * d2.mean(axis=0)
 

@@ -49,7 +49,8 @@ class Predictive:
         self.likelihood = likelihood
         self.latent_mean = as_float(mean)
         self.latent_variance = np.asarray(variance, dtype=self.latent_mean.dtype)
-        if self.latent_mean.shape != self.latent_variance.shape:
+        joint = self.latent_variance.ndim == 3 and self.latent_variance.shape[:2] == self.latent_mean.shape
+        if not joint and self.latent_mean.shape != self.latent_variance.shape:
             raise ValueError(
                 "mean and variance of f need one shape; "
                 f"found {self.latent_mean.shape} and {self.latent_variance.shape}."

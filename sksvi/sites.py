@@ -33,21 +33,19 @@ class Sites:
     first: tuple[Array, Array]
 
     @classmethod
-    def empty(cls, q: Any, prior: Any, n: int) -> Sites:
-        """No messages yet."""
-        shape = (n,) if q.mean.ndim == 1 else (n, len(q.mean))
+    def empty(cls, q: Any, prior: Any, linear: tuple[int, ...], quadratic: tuple[int, ...]) -> Sites:
+        """No messages yet; the shapes of a row's message begin with the number of rows."""
+        n = linear[0]
         first = q.times(q.mean) - prior.times(prior.mean), q.precision - prior.precision_like(q)
         zero = np.zeros_like(first[0]), np.zeros_like(first[1])
-        return cls(np.zeros(shape), np.zeros(shape), np.full(n, 1.0 / n), zero, first)
+        return cls(np.zeros(linear), np.zeros(quadratic), np.full(n, 1.0 / n), zero, first)
 
     def move(self, terms: Any, rows: Any, rate: float, full: bool) -> Any:
         """Move the rows' sites towards their targets; the change comes back in the place of the terms."""
         old = self.linear[rows], self.quadratic[rows]
         if full:
-            new = (
-                site_step(old[0], terms.alpha - 2 * terms.gamma * terms.linear, rate),
-                site_step(old[1], terms.gamma, rate),
-            )
+            target = terms.message()
+            new = site_step(old[0], target[0], rate), site_step(old[1], target[1], rate)
         else:
             new = terms.alpha, terms.gamma
         self.linear[rows], self.quadratic[rows] = new

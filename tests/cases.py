@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from sksvi import algorithms, engine, expectations
 from sksvi.likelihoods import (
@@ -105,43 +106,56 @@ def rows_of(model, data):
 
 
 def expected_log_prob(likelihood, y, m, v):
-    """E log p(y | f) per row on a dense grid (Gauss-Hermite in a product of few dimensions), no rule of the library."""
+    """E log p(y | f) per row on a dense grid (a product rule for K latents), no rule of the library.
+
+    m (n,) and v (n,), or m (n, K) and v (n, K, K).
+    """
     if likelihood.n_latents == 1:
         z = np.linspace(-9.0, 9.0, 3001)[:, None]
         weight = np.exp(-0.5 * z**2)
         values = likelihood.log_prob(y if y.ndim == 1 else y[None], m + np.sqrt(v) * z)
         return (weight * values).sum(0) / weight.sum()
     z, weight = np.polynomial.hermite_e.hermegauss(24)
-    grid = np.stack(np.meshgrid(*[z] * likelihood.n_latents, indexing="ij"), -1).reshape(-1, 1, likelihood.n_latents)
+    grid = np.stack(np.meshgrid(*[z] * likelihood.n_latents, indexing="ij"), -1).reshape(-1, likelihood.n_latents)
     mass = np.prod(np.stack(np.meshgrid(*[weight] * likelihood.n_latents, indexing="ij"), -1), -1).ravel()
-    values = likelihood.log_prob(y[None], m + np.sqrt(v) * grid)
+    values = likelihood.log_prob(y[None], m + np.einsum("njk,sk->snj", np.linalg.cholesky(v), grid))
     return mass @ values / mass.sum()
 
 
+def flat_moments(weights):
+    """Mean (K P,) and covariance (K P, K P) of a block, whatever it makes of its classes."""
+    weights = getattr(weights, "joint", weights)
+    if weights.mean.ndim == 1:
+        return weights.mean, weights.cov
+    return weights.mean.ravel(), block_diag(*weights.cov)
+
+
 def latent_moments(mean, cov, A, offset=None):
-    """Mean and variance of the latents of rows A; plates become columns."""
-    m = A @ mean.T if mean.ndim == 2 else A @ mean
-    v = np.einsum("ij,...jk,ik->i...", A, cov, A)
+    """Mean and variance of the latents of rows A, (n,) and (n,), or (n, K) and (n, K, K); of flat moments."""
+    p = A.shape[1]
+    k = len(mean) // p
+    if k == 1:
+        m, v = A @ mean, np.einsum("ij,jk,ik->i", A, cov, A)
+    else:
+        m = A @ mean.reshape(k, p).T
+        v = np.einsum("ip,apbq,iq->iab", A, cov.reshape(k, p, k, p), A)
     return (m if offset is None else m + offset), v
 
 
 def kl_to_diagonal(mean, cov, precision):
-    """KL(N(mean, cov) || N(0, diag(1/precision))), summed over plates."""
-    mean, cov = np.atleast_2d(mean), cov.reshape(-1, *cov.shape[-2:])
-    precision = np.broadcast_to(precision, mean.shape)
-    total = 0.0
-    for m, s, p in zip(mean, cov, precision, strict=True):
-        total += p @ np.diag(s) + p @ m**2 - len(m) - np.log(p).sum() - np.linalg.slogdet(s)[1]
-    return 0.5 * total
+    """KL(N(mean, cov) || N(0, diag(1/precision)))."""
+    precision = np.ravel(precision)
+    total = precision @ np.diag(cov) + precision @ mean**2 - len(mean) - np.log(precision).sum()
+    return 0.5 * (total - np.linalg.slogdet(cov)[1])
 
 
 def grid_bound(model, data, q):
     """The bound at q by dense quadrature and the closed form of the divergence."""
-    likelihood, weights = model.current_likelihood(q), q["weights"]
-    m, v = latent_moments(weights.mean, weights.cov, rows_of(model, data), data.offset)
-    values = expected_log_prob(likelihood, data.y, m, v)
+    mean, cov = flat_moments(q["weights"])
+    m, v = latent_moments(mean, cov, rows_of(model, data), data.offset)
+    values = expected_log_prob(model.current_likelihood(q), data.y, m, v)
     weight = np.ones(len(data)) if data.weight is None else data.weight
-    return weight @ values - kl_to_diagonal(weights.mean, weights.cov, model.prior(q)["weights"].precision)
+    return weight @ values - kl_to_diagonal(mean, cov, model.prior(q)["weights"].precision)
 
 
 def gaussian_answer(A, y, noise, precision, weight=None, offset=None):

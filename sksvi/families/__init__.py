@@ -1,6 +1,7 @@
 """Exponential families of the posterior blocks."""
 
 from sksvi.families.gaussian import DiagonalGaussian, Gaussian, NotPositiveDefinite, ProjectedGaussian, StandardGaussian
+from sksvi.families.plates import ClassGaussian
 from sksvi.families.point import Point
 
-__all__ = ["DiagonalGaussian", "Gaussian", "NotPositiveDefinite", "Point", "ProjectedGaussian", "StandardGaussian"]
+__all__ = ["ClassGaussian", "DiagonalGaussian", "Gaussian", "NotPositiveDefinite", "Point", "ProjectedGaussian", "StandardGaussian"]

@@ -244,6 +244,10 @@ class Gaussian(_Precise):
         """log |P| summed over plates."""
         return -self.log_det_cov()
 
+    def lifted(self, lift: Array, off: Array, mean: Array) -> Gaussian:
+        """N(mean, ·) whose precision is this one's through `lift` (P', P) plus `off` (P', P'), per plate."""
+        return Gaussian(mean, lift @ self.precision @ lift.T + off)
+
     def standard(self) -> StandardGaussian:
         """The same distribution held as mean and C."""
         return StandardGaussian(self.mean, self.root)
@@ -497,6 +501,14 @@ class ProjectedGaussian(_Normal):
         off = np.maximum(prior - np.square(inner[:, : self._rank]).sum(1), 0.0)
         return self.off_std**2 * off + self.inner.spread(inner)
 
+    def latents(self, rows: Any) -> tuple[Array, Array]:
+        """Mean (n, K) and covariance (n, K, K) of the K latents of a dense row block, for an `inner` over all classes."""
+        prior = np.square(rows.A[:, : len(self.scale)] * self.scale).sum(1)
+        rows = rows.replaced(self.inner_rows(rows.A))
+        off = prior - np.square(rows.A[:, : self._rank]).sum(1)
+        m, v = self.inner.latents(rows)
+        return m, v + (self.off_std**2 * np.maximum(off, 0.0))[:, None, None] * np.eye(m.shape[1])
+
     def sample(self, n: int = 1, random_state: Any = None) -> Array:
         """Draw (n, D + extra)."""
         from sklearn.utils import check_random_state
@@ -509,12 +521,12 @@ class ProjectedGaussian(_Normal):
 
     def dense(self) -> Gaussian:
         """The same posterior with a D x D precision (to go on with more data)."""
-        inner = self.inner.precision
-        extra = inner.shape[-1] - self._rank
-        lift = np.zeros((len(self.scale) + extra, inner.shape[-1]))
         d, r = self.basis.shape
+        width = self.inner.mean.shape[-1]
+        extra = width - r
+        lift = np.zeros((d + extra, width))
         lift[:d, :r] = self.basis / self.scale[:, None]
         lift[d:, r:] = np.eye(extra)
-        precision = lift @ inner @ lift.T
-        precision[..., :d, :d] += (np.eye(d) - self.basis @ self.basis.T) / np.outer(self.scale, self.scale) / self.off_std**2
-        return Gaussian(self.mean, precision)
+        off = np.zeros((d + extra, d + extra))
+        off[:d, :d] = (np.eye(d) - self.basis @ self.basis.T) / np.outer(self.scale, self.scale) / self.off_std**2
+        return self.inner.lifted(lift, off, self.mean)

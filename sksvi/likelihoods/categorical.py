@@ -9,6 +9,7 @@ import numpy as np
 
 from .base import Likelihood, Support
 from .links import Array, as_float, log_sigmoid_terms, sigmoid
+from .joint import joint_softmax
 from .race import race
 
 
@@ -267,7 +268,7 @@ class Softmax(Likelihood):
     def expected(self, y: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
         m = as_float(m)
         self._check_latents(m)
-        log_sum, p, q = race(m, v)
+        log_sum, p, q = race(m, v) if v.ndim == 2 else joint_softmax(m, v)
         code = np.asarray(y).astype(np.intp)
         rows = np.arange(len(m))
         slope = -p
@@ -282,7 +283,8 @@ class Softmax(Likelihood):
     def expected_mean(self, m: Array, v: Array) -> Array:
         m = as_float(m)
         self._check_latents(m)
-        return race(m, v)[1].astype(m.dtype, copy=False)
+        p = race(m, v)[1] if v.ndim == 2 else joint_softmax(m, v, hessian=False)[1]
+        return p.astype(m.dtype, copy=False)
 
     def expected_variance(self, m: Array, v: Array) -> Array:
         p = self.expected_mean(m, v)

@@ -175,7 +175,7 @@ class BayesianGLM(BaseSVI):
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: engine.State) -> None:
         q = state.q
-        weights, precision = q["weights"], model.precision(q)
+        weights, precision = model.exposed(q["weights"]), model.precision(q)
         if self._subspace is not None:
             scale, basis = self._subspace
             learned = float(np.exp(q["prior_precision"].value[0])) if "prior_precision" in q else 1.0
@@ -215,6 +215,7 @@ class BayesianGLM(BaseSVI):
 
         with batches.single_threaded_blas():
             weights.prepare()
+            size = size if not model.joint else max(64, size // 4)
             parts = list(batches.in_order(one, batches.blocks(X.shape[0], size), batches.n_threads(self.n_jobs)))
         m, v = (np.concatenate(part) for part in zip(*parts, strict=True))
         return m.astype(X.dtype, copy=False), v.astype(X.dtype, copy=False)
@@ -232,7 +233,8 @@ class BayesianGLM(BaseSVI):
         mean, variance : ndarrays of shape (n,), or (n, K) for more than two classes
         """
         check_is_fitted(self)
-        return self._latent(X, offset)
+        m, v = self._latent(X, offset)
+        return m, np.diagonal(v, axis1=1, axis2=2).copy() if v.ndim == 3 else v
 
     def _predictive(self, X: Any, offset: Any) -> Predictive:
         m, v = self._latent(X, offset)

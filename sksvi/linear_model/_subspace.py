@@ -30,9 +30,14 @@ def in_subspace(before: Any, block: Any, subspace: tuple[Array, Array] | None) -
     """
     wide = isinstance(before, ProjectedGaussian)
     if subspace is None:
-        return ProjectedGaussian(before.scale, before.basis, block, before.off_std).dense() if wide else block
+        return before.dense() if wide else block
     if wide and np.array_equal(before.scale, subspace[0]) and np.array_equal(before.basis, subspace[1]):
         return block
+    if block.mean.ndim != before.mean.ndim:
+        raise ValueError(
+            "warm_start=True cannot carry a fit of more than two classes over to other rows of a design that has more "
+            "columns than rows: set warm_start=False, or use partial_fit."
+        )
     scale, basis = subspace
     extra = before.mean.shape[-1] - len(scale)
     rows = np.zeros((basis.shape[1] + extra, len(scale) + extra))

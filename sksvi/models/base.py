@@ -54,8 +54,8 @@ class Segment:
 class Terms:
     """Numbers per datum, before any sum.
 
-    value (n,): E log p(y|f), nats. alpha, gamma (n,) or (n, K): its derivatives in mean and variance of f. linear:
-    hᵀm, the mean of f without offset (what a site needs). points: derivatives in the unconstrained likelihood
+    value (n,): E log p(y|f), nats. alpha, gamma (n,) or (n, K), jointly over classes gamma (n, K, K): its
+    derivatives in mean and (co)variance of f. linear: hᵀm, the mean of f without offset (what a site needs). points: derivatives in the unconstrained likelihood
     parameters, (n, P) and (n, P, P).
     """
 
@@ -69,9 +69,20 @@ class Terms:
         """Every number times its row's weight: a row of weight k counts as k rows."""
         if weight is None:
             return self
-        column = weight.reshape(-1, *[1] * (self.alpha.ndim - 1))
+
+        def times(values: Array) -> Array:
+            return values * weight.reshape(-1, *[1] * (values.ndim - 1))
+
         points = {k: (g * weight[:, None], h * weight[:, None, None]) for k, (g, h) in self.points.items()}
-        return replace(self, value=self.value * weight, alpha=self.alpha * column, gamma=self.gamma * column, points=points)
+        return replace(
+            self, value=self.value * weight, alpha=times(self.alpha), gamma=times(self.gamma), points=points
+        )
+
+    def message(self) -> tuple[Array, Array]:
+        """Natural parameters of each datum's message about f: (alpha - 2 gamma hᵀm, gamma)."""
+        if self.gamma.ndim == 3:
+            return self.alpha - 2 * np.einsum("nkl,nl->nk", self.gamma, self.linear), self.gamma
+        return self.alpha - 2 * self.gamma * self.linear, self.gamma
 
 
 class Model(Protocol):

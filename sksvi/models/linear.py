@@ -8,9 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.families import DiagonalGaussian, Gaussian, Point
+from sksvi.families import ClassGaussian, DiagonalGaussian, Gaussian, Point
 from sksvi.models.base import Data, Segment, Terms, default_sweep
-from sksvi.models.projection import DenseRows, SparseRows, design, project, pull_back, row_slices, stays_sparse
+from sksvi.models.projection import (
+    DenseRows,
+    design,
+    project,
+    project_mean,
+    pull_back,
+    pull_back_classes,
+    row_slices,
+    SparseRows,
+    stays_sparse,
+)
 
 Array = np.ndarray
 
@@ -65,10 +75,34 @@ class LinearModel:
         self.n_uninformed = n_uninformed
 
     @property
+    def width(self) -> int:
+        """Weights of one latent, P."""
+        return self.n_features + int(self.fit_intercept)
+
+    @property
+    def joint(self) -> bool:
+        """Whether one full block spans the weights of several latents.
+
+        A softmax does not feel a shift common to all classes, so that weights of different classes are strongly
+        correlated: blocks per class would report a fraction of the spread (coverage of 90 % intervals near 50 %).
+        """
+        return bool(self.full and self.likelihood.n_latents > 1)
+
+    @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of the mean of the weights: (P,), or (K, P) with K latents."""
-        width = (self.n_features + self.fit_intercept,)
-        return width if self.likelihood.n_latents == 1 else (self.likelihood.n_latents, *width)
+        """Shape of the mean of the weights: (P,), jointly over K latents (K P,), else (K, P)."""
+        k = self.likelihood.n_latents
+        return (k * self.width,) if k == 1 or self.joint else (k, self.width)
+
+    def site_shapes(self, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Shapes of the linear and the quadratic part of n messages."""
+        k = self.likelihood.n_latents
+        linear = (n,) if k == 1 else (n, k)
+        return linear, (*linear, k) if self.joint else linear
+
+    def by_latent(self, values: Array) -> Array:
+        """Values per weight as (K, P)."""
+        return values.reshape(-1, self.width)
 
     # ---- blocks
     def precision(self, q: dict[str, Any]) -> Array:
@@ -81,6 +115,8 @@ class LinearModel:
         """N(0, diag(1/precision)) on the weights."""
         tail = [self.intercept_precision] if self.fit_intercept else []
         precision = np.concatenate([self.precision(q), tail])
+        if self.joint:
+            precision = np.tile(precision, self.likelihood.n_latents)
         return {"weights": DiagonalGaussian(np.zeros(self.shape), np.broadcast_to(precision, self.shape))}
 
     def current_likelihood(self, q: dict[str, Any]) -> Any:
@@ -96,7 +132,7 @@ class LinearModel:
             q["likelihood"] = Point(self.likelihood.unconstrained)
         prior = self.prior(q)["weights"].precision
         mean = np.zeros(self.shape)
-        if self.fit_intercept and mean.ndim == 1:
+        if self.fit_intercept and self.likelihood.n_latents == 1:
             mean[-1] = best_constant(self.likelihood, data)
         q["weights"] = self._start(data, mean, prior)
         return q
@@ -107,15 +143,20 @@ class LinearModel:
         part = data.take(rows)
         if not part.total_weight > 0:
             part = data
-        f = np.zeros((len(part), *mean.shape[:-1])) + (mean[..., -1] if self.fit_intercept else 0.0)
-        if part.offset is not None and mean.ndim == 1:
+        k = self.likelihood.n_latents
+        f = np.zeros((len(part), k)) + (self.by_latent(mean)[:, -1] if self.fit_intercept else 0.0)
+        f = f[:, 0] if k == 1 else f
+        if part.offset is not None:
             f = f + part.offset
         bend = np.minimum(self.likelihood.derivatives(part.y, f)[2], 0.0)
         bend = np.broadcast_to(np.average(bend, axis=0, weights=part.weight), f.shape)
         weight = np.ones(len(part)) if part.weight is None else part.weight
         gamma = bend * weight.reshape(-1, *[1] * (bend.ndim - 1)) * (data.total_weight / part.total_weight)
         batch = self.batch(part, slice(0, len(part)))
-        _, curvature = pull_back(batch.rows, np.zeros_like(gamma), gamma, self.full)
+        if self.joint:
+            # At f = 0 every class has p = 1/K: diag p - ppᵀ in the place of its diagonal.
+            gamma = (gamma / (1.0 - 1.0 / k))[..., None] * (np.eye(k) - 1.0 / k)
+        _, curvature = self._pull(batch.rows, np.zeros(f.shape), gamma)
         if not self.full:
             return DiagonalGaussian(mean, prior - curvature)
         return Gaussian(mean, prior[..., None] * np.eye(mean.shape[-1]) - curvature)
@@ -127,13 +168,22 @@ class LinearModel:
 
     def blocks(self, rows: Array | slice, data: Data) -> list[Any]:
         """Rows in blocks of fixed size."""
-        width = self.n_features + self.fit_intercept
-        return row_slices(rows, data, width, stays_sparse(data.X, self.full), self.full)
+        return row_slices(rows, data, self.width, stays_sparse(data.X, self.full), self.full)
 
     def batch(self, data: Data, rows: Array | slice) -> RowBlock:
         """The design of these rows."""
         part = data.take(rows)
         return RowBlock(part, design(part.X, self.fit_intercept, stays_sparse(data.X, self.full)))
+
+    def _project(self, rows: DenseRows | SparseRows, weights: Any) -> tuple[Array, Array]:
+        """Mean and (co)variance of the latents, without offset."""
+        if not self.joint:
+            return project(rows, weights)
+        return ClassGaussian(weights, self.likelihood.n_latents).latents(rows)
+
+    def _pull(self, rows: DenseRows | SparseRows, alpha: Array, gamma: Array) -> tuple[Array, Array]:
+        """Gradient in the mean and the covariance of the weights."""
+        return pull_back_classes(rows, alpha, gamma) if self.joint else pull_back(rows, alpha, gamma, self.full)
 
     # ---- gradients
     def terms(
@@ -141,7 +191,12 @@ class LinearModel:
     ) -> Terms:
         """alpha, gamma and E log p per datum; `variance` of the latents where it is known already."""
         likelihood = self.current_likelihood(q)
-        linear, v = project(batch.rows, q["weights"]) if variance is None else (batch.rows.dot(q["weights"].mean), variance)
+        weights = q["weights"]
+        if variance is None:
+            linear, v = self._project(batch.rows, weights)
+        else:
+            mean = weights.mean if self.likelihood.n_latents == 1 else self.by_latent(weights.mean)
+            linear, v = project_mean(batch.rows, mean), variance
         m = linear
         if batch.data.offset is not None:
             m = linear + batch.data.offset.reshape(-1, *[1] * (linear.ndim - 1))
@@ -153,17 +208,18 @@ class LinearModel:
 
     def latent_variance(self, q: dict[str, Any], batch: RowBlock) -> Array:
         """Variance of the latents, (n,) or (n, K)."""
-        return project(batch.rows, q["weights"])[1]
+        return self._project(batch.rows, q["weights"])[1]
 
     def pull_back_mean(self, terms: Terms, batch: RowBlock) -> Array:
         """The gradient in the mean alone: no Gram product."""
         if terms.alpha.ndim == 1:
             return batch.rows.pull(terms.alpha).astype(float, copy=False)
-        return np.stack([batch.rows.pull(alpha).astype(float, copy=False) for alpha in terms.alpha.T])
+        stacked = np.stack([batch.rows.pull(alpha).astype(float, copy=False) for alpha in terms.alpha.T])
+        return stacked.reshape(self.shape)
 
     def pull_back(self, terms: Terms, batch: RowBlock) -> dict[str, Any]:
         """Gradient per block: linear in the terms."""
-        out: dict[str, Any] = {"weights": pull_back(batch.rows, terms.alpha, terms.gamma, self.full)}
+        out: dict[str, Any] = {"weights": self._pull(batch.rows, terms.alpha, terms.gamma)}
         for name, (g, hessian) in terms.points.items():
             out[name] = (g.sum(0), hessian.sum(0))
         return out
@@ -189,10 +245,8 @@ class LinearModel:
         """
         d = self.n_features
         delta = self.precision(q)
-        mean, variance = q["weights"].mean[..., :d], q["weights"].variance[..., :d]
-        plates = mean.size // d
-        determined = (1.0 - delta * variance).reshape(plates, d)
-        squares = np.square(mean).reshape(plates, d)
+        determined = 1.0 - delta * self.by_latent(q["weights"].variance)[:, :d]
+        squares = np.square(self.by_latent(q["weights"].mean)[:, :d])
         if self.prior_precision != "ard":
             determined, squares = determined.sum(keepdims=True), squares.sum(keepdims=True)
         total, norm = determined.sum(0).ravel(), squares.sum(0).ravel()
@@ -202,9 +256,14 @@ class LinearModel:
         return step, gain
 
     def predict_latent(self, weights: Any, X: Any, offset: Array | None = None) -> tuple[Array, Array]:
-        """Mean and variance of f for the rows of X: (n,) or (n, K)."""
-        m, v = project(design(X, self.fit_intercept, stays_sparse(X, weights.full)), weights)
+        """Mean and variance of f for the rows of X: (n,) or (n, K), (co)variance (n, K, K) for joint weights."""
+        rows = design(X, self.fit_intercept, stays_sparse(X, weights.full) and not (self.joint and weights.through_rows))
+        m, v = weights.latents(rows) if self.joint else project(rows, weights)
         return (m, v) if offset is None else (m + offset.reshape(-1, *[1] * (m.ndim - 1)), v)
+
+    def exposed(self, weights: Any) -> Any:
+        """The weights as users see them: classes as plates."""
+        return ClassGaussian(weights, self.likelihood.n_latents) if self.joint else weights
 
 
 def best_constant(likelihood: Any, data: Data) -> float:
@@ -212,7 +271,9 @@ def best_constant(likelihood: Any, data: Data) -> float:
     weight = 1.0 if data.weight is None else data.weight
     offset = 0.0 if data.offset is None else data.offset
     width = likelihood.width if np.isfinite(likelihood.width) else 1.0
-    value = float(np.average(likelihood.centre(data.y) - offset, weights=data.weight))
+    centre = likelihood.centre(data.y)
+    centre = centre if centre.ndim == 1 else centre.mean(axis=0)  # an ordinal level has two edges
+    value = float(np.average(centre - offset, weights=data.weight))
     for _ in range(50):
         _, d1, d2 = likelihood.derivatives(data.y, value + offset)
         slope, bend = float(np.sum(weight * d1)), float(np.sum(weight * np.minimum(d2, 0.0)))

@@ -23,7 +23,29 @@ Array = np.ndarray
 SPARSE_COST = 10.0
 
 
-class DenseRows:
+class _Rows:
+    """What both kinds of row block answer through their verbs."""
+
+    def dot(self, w: Array) -> Array:
+        """A w."""
+        raise AttributeError(f"{type(self).__name__} has no dot")
+
+    def form(self, S: Array) -> Array:
+        """diag(A S Aᵀ) for any symmetric S."""
+        raise AttributeError(f"{type(self).__name__} has no form")
+
+    def classes(self, mean: Array, cov: Array) -> tuple[Array, Array]:
+        """Mean (n, K) and covariance (n, K, K) of the latents A w_k, for cov (K, K, P, P) between classes."""
+        k = len(mean)
+        m = np.stack([self.dot(mean[a]) for a in range(k)], axis=1)
+        v = np.empty((len(m), k, k), m.dtype)
+        for a in range(k):
+            for b in range(a + 1):
+                v[:, a, b] = v[:, b, a] = self.form(0.5 * (cov[a, b] + cov[a, b].T))
+        return m, v
+
+
+class DenseRows(_Rows):
     """Rows [X, 1] as one contiguous array."""
 
     def __init__(self, X: Any, intercept: bool) -> None:
@@ -32,6 +54,12 @@ class DenseRows:
         self.A[:, :d] = X.toarray() if sp.issparse(X) else X
         if intercept:
             self.A[:, d] = 1.0
+
+    def replaced(self, A: Array) -> DenseRows:
+        """A block with these rows in the place of A."""
+        new = object.__new__(DenseRows)
+        new.A = A
+        return new
 
     def dot(self, w: Array) -> Array:
         """A w."""
@@ -45,6 +73,10 @@ class DenseRows:
         root = q.root.astype(self.A.dtype, copy=False)
         Z = trmm(1.0, root.T, self.A.copy().T, lower=0, trans_a=1, overwrite_b=1).T
         return np.einsum("ij,ij->i", Z, Z)
+
+    def form(self, S: Array) -> Array:
+        """diag(A S Aᵀ) for any symmetric S."""
+        return np.einsum("ij,ij->i", self.A @ S.astype(self.A.dtype, copy=False), self.A)
 
     def pull(self, alpha: Array) -> Array:
         """Aᵀ alpha."""
@@ -65,7 +97,7 @@ class DenseRows:
         return out
 
 
-class SparseRows:
+class SparseRows(_Rows):
     """CSR rows with an implied column of ones."""
 
     def __init__(self, X: Any, intercept: bool) -> None:
@@ -89,10 +121,14 @@ class SparseRows:
             return SparseRows(self._squared, self.intercept).dot(q.variance)
         if q.through_rows:
             return DenseRows(self.X, self.intercept).spread(q)
+        return self.form(q.cov)
+
+    def form(self, S: Array) -> Array:
+        """diag(A S Aᵀ) for any symmetric S, pairs of non-zeros only."""
         from sksvi.models.csr import spread
 
         out = np.empty(self.X.shape[0])
-        spread(self.X.indptr, self.X.indices, self.X.data, q.cov, self.intercept, out)
+        spread(self.X.indptr, self.X.indices, self.X.data, S, self.intercept, out)
         return out
 
     def pull(self, alpha: Array) -> Array:
@@ -132,12 +168,30 @@ def row_slices(rows: Array | slice, data: Data, width: int, sparse: bool, full: 
     return [rows[part] for part in blocks(len(rows), 8192 if sparse else block_rows(width, full))]
 
 
+def project_mean(rows: DenseRows | SparseRows, mean: Array) -> Array:
+    """A w: (n,), or (n, K) for K weight vectors."""
+    return rows.dot(mean) if mean.ndim == 1 else np.stack([rows.dot(w) for w in mean], axis=1)
+
+
 def project(rows: DenseRows | SparseRows, q: Any) -> tuple[Array, Array]:
     """Mean and variance of A w under q: (n,), or (n, K) for K plates."""
     if q.mean.ndim == 1:
         return rows.dot(q.mean), rows.spread(q)
     plates = [project(rows, q[k]) for k in range(len(q.mean))]
     return np.stack([m for m, _ in plates], axis=1), np.stack([v for _, v in plates], axis=1)
+
+
+def pull_back_classes(rows: DenseRows | SparseRows, alpha: Array, gamma: Array) -> tuple[Array, Array]:
+    """Σ alpha_ia h_i, stacked over classes a, and Σ gamma_iab h_i h_iᵀ in blocks (a, b): (KP,), (KP, KP)."""
+    k = alpha.shape[1]
+    g = np.concatenate([rows.pull(alpha[:, a]) for a in range(k)]).astype(float, copy=False)
+    p = len(g) // k
+    curvature = np.empty((k, p, k, p))
+    for a in range(k):
+        for b in range(a + 1):
+            curvature[a, :, b] = rows.gram(gamma[:, a, b], True)
+            curvature[b, :, a] = curvature[a, :, b]
+    return g, curvature.reshape(k * p, k * p)
 
 
 def pull_back(rows: DenseRows | SparseRows, alpha: Array, gamma: Array, full: bool) -> tuple[Array, Array]:
