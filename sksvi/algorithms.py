@@ -171,6 +171,14 @@ ALGORITHMS = {"mc-ssvi": MCSSVI, "h-mc-ssvi": HybridMCSSVI, "s-dsvi": SDSVI, "cv
 def resolve(spec: Any) -> Algorithm:
     """The algorithm for a string of the table, or a copy of an instance.
 
+    Parameters
+    ----------
+    spec : str or Algorithm
+
+    Returns
+    -------
+    Algorithm
+
     Raises
     ------
     ValueError

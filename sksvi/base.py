@@ -203,7 +203,8 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         self.n_steps_ = int(state.steps)
         self.n_samples_seen_ = float(weight)
         self.converged_ = bool(state.converged)
-        self._expose(model, state)
+        # Where noisy steps go on, users see their average.
+        self._expose(model, replace(state, q=state.average or state.q))
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
         with self._all_or_nothing(), batches.single_threaded_blas():

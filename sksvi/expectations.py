@@ -214,6 +214,14 @@ _BY_NAME = {"auto": Auto, "quadrature": Quadrature, "gauss-hermite": GaussHermit
 def resolve(spec: str | Expectation) -> Expectation:
     """Expectation of that name, or a clone of the instance given.
 
+    Parameters
+    ----------
+    spec : str or Expectation
+
+    Returns
+    -------
+    Expectation
+
     Examples
     --------
     >>> from sksvi.expectations import resolve

@@ -42,7 +42,7 @@ class Sites:
 
     def move(self, terms: Any, rows: Any, rate: float, full: bool) -> Any:
         """Move the rows' sites towards their targets; the change comes back in the place of the terms."""
-        old = self.linear[rows], self.quadratic[rows]
+        old = self.linear[rows].copy(), self.quadratic[rows].copy()
         if full:
             target = terms.message()
             new = site_step(old[0], target[0], rate), site_step(old[1], target[1], rate)

@@ -52,7 +52,11 @@ def simulate(name, X, seed, shift=0.0):
     rng = np.random.default_rng([seed, 2])
     likelihood = TRUTH[name]
     k = likelihood.n_latents
-    w = np.linspace(-0.7, 0.7, X.shape[1]) if k == 1 else rng.permuted(np.linspace(-1, 1, k * X.shape[1])).reshape(-1, k)
+    w = (
+        np.linspace(-0.7, 0.7, X.shape[1])
+        if k == 1
+        else rng.permuted(np.linspace(-1, 1, k * X.shape[1])).reshape(-1, k)
+    )
     f = X @ w * min(1.0, 3.0 / X.shape[1] ** 0.5) + (0.3 if k == 1 else 0.0) + shift
     if name == "binomial":
         trials = rng.integers(1, 6, len(X))
@@ -124,7 +128,7 @@ def expected_log_prob(likelihood, y, m, v):
 
 def flat_moments(weights):
     """Mean (K P,) and covariance (K P, K P) of a block, whatever it makes of its classes."""
-    weights = getattr(weights, "joint", weights)
+    weights = weights.dense() if hasattr(weights, "dense") else getattr(weights, "joint", weights)
     if weights.mean.ndim == 1:
         return weights.mean, weights.cov
     return weights.mean.ravel(), block_diag(*weights.cov)

@@ -28,7 +28,10 @@ def test_block_rows(width):
 @pytest.mark.parametrize("count", range(1, 20))
 def test_tree_sum_adds_up(count, global_random_seed):
     rng = np.random.default_rng(global_random_seed)
-    parts = [{"a": (rng.standard_normal(3), rng.standard_normal((2, 2))), "b": float(rng.standard_normal())} for _ in range(count)]
+    parts = [
+        {"a": (rng.standard_normal(3), rng.standard_normal((2, 2))), "b": float(rng.standard_normal())}
+        for _ in range(count)
+    ]
     wanted = sum(part["a"][0] for part in parts), sum(part["a"][1] for part in parts), sum(part["b"] for part in parts)
     total = batches.tree_sum(iter(parts))
     np.testing.assert_allclose(total["a"][0], wanted[0], atol=1e-12)

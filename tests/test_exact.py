@@ -7,9 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import minimize
-from scipy.special import logsumexp
-
 from cases import (
     LEARNED,
     NAMES,
@@ -28,6 +25,9 @@ from cases import (
     rows_of,
     simulate,
 )
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, engine
 from sksvi.algorithms import MCSSVI
 from sksvi.families import DiagonalGaussian
@@ -61,6 +61,11 @@ def regression(form, seed, weight=False, offset=False):
 def regressor(**options):
     settings = {"likelihood": Gaussian(variance=NOISE), "prior_precision": PRECISION, "intercept_precision": INTERCEPT}
     return BayesianGLMRegressor(**{**settings, **options})
+
+
+def error_of(name, quadrature, approximate):
+    """What a rule for E log p may be off by: softmax integrates over K - 1 dimensions by quasi-Monte Carlo."""
+    return approximate if name == "softmax" else quadrature
 
 
 # ---- conjugate
@@ -184,7 +189,7 @@ def test_reported_bound_is_that_of_its_posterior(name, learned, full, global_ran
     precision = "auto" if learned else 1.5
     model = model_for(name, data, full, learned, precision)
     state = fitted(problem_for(model, data, "cvi"), tol=1e-6)
-    assert state.bound == pytest.approx(grid_bound(model, data, state.q), rel=2e-6)
+    assert state.bound == pytest.approx(grid_bound(model, data, state.q), rel=error_of(name, 2e-6, 1e-3))
 
 
 @pytest.mark.parametrize("expectation", ["auto", "monte-carlo"])
@@ -193,7 +198,12 @@ def test_lower_bound_belongs_to_posterior(batch_size, expectation, global_random
     """Mini-batches and samples too: the last pass is exact."""
     data = data_for("logit", n=200, seed=global_random_seed)
     model = BayesianGLMClassifier(
-        prior_precision=1.5, intercept_precision=0.2, batch_size=batch_size, expectation=expectation, random_state=0, tol=1e-3
+        prior_precision=1.5,
+        intercept_precision=0.2,
+        batch_size=batch_size,
+        expectation=expectation,
+        random_state=0,
+        tol=1e-3,
     ).fit(data.X, data.y)
     inner = model_for("logit", data)
     assert model.lower_bound_ == pytest.approx(grid_bound(inner, data, model.posterior_), rel=2e-6)
@@ -208,7 +218,7 @@ def test_bound_never_falls(name, algorithm, learned, full, global_random_seed):
     model = model_for(name, data, full, learned, "auto" if learned else 1.5)
     state = fitted(problem_for(model, data, algorithm), tol=1e-8)
     bounds = np.append(state.bounds, state.bound)
-    assert np.all(np.diff(bounds) >= -2e-10 * (np.abs(bounds[:-1]) + 1))
+    assert np.all(np.diff(bounds) >= -(2e-10 + model.rule_error) * (np.abs(bounds[:-1]) + 1))
     assert all(row["exact"] for row in state.history)
     assert state.converged
 
@@ -221,7 +231,8 @@ def test_bound_never_falls(name, algorithm, learned, full, global_random_seed):
 def test_check_model(name, learned, intercept, full, global_random_seed):
     data = data_for(name, n=30, seed=global_random_seed, weight=True, offset=True)
     precision = "ard" if learned else 1.5
-    check_model(model_for(name, data, full, learned, precision, intercept), data, seed=global_random_seed)
+    model = model_for(name, data, full, learned, precision, intercept)
+    check_model(model, data, tolerance=error_of(name, 1e-4, 1e-2), seed=global_random_seed)
 
 
 def test_check_model_finds_a_wrong_gradient(monkeypatch):
@@ -267,9 +278,11 @@ def test_gradient_against_the_bound_on_a_grid(name, full, global_random_seed):
         [(2, dp, gradient["likelihood"][0] @ dp)] if len(parameters) else []
     ):
         high, low = (
-            value(*[sign * 1e-3 * direction if i == position else part for i, part in enumerate(still)]) for sign in (1, -1)
+            value(*[sign * 1e-3 * direction if i == position else part for i, part in enumerate(still)])
+            for sign in (1, -1)
         )
-        assert found == pytest.approx((high - low) / 2e-3, rel=1e-4, abs=1e-4), f"direction {position}"
+        error = error_of(name, 1e-4, 1e-2)
+        assert found == pytest.approx((high - low) / 2e-3, rel=error, abs=error), f"direction {position}"
 
 
 # ---- two routes to one posterior
@@ -278,8 +291,6 @@ def test_gradient_against_the_bound_on_a_grid(name, full, global_random_seed):
 @pytest.mark.parametrize("name", ["logit", "poisson", "gaussian"])
 def test_cvi_and_mc_ssvi_have_the_same_iterates(name, expectation, full, global_random_seed):
     """From q = prior, full batches, equal rates and samples (equations.md 1): sites and natural parameters agree."""
-    from sksvi.schedules import Constant
-
     data = data_for(name, seed=global_random_seed)
     model = model_for(name, data, full, intercept=False)
     rate = 0.3
@@ -336,22 +347,22 @@ def test_sparse_is_dense(name, full, global_random_seed):
 def test_wide_fit_is_the_fit_in_all_weights(name, scales, form, global_random_seed):
     """The estimator's informed subspace against D x D natural steps on the same rows."""
     data = data_for(name, n=25, d=40, seed=global_random_seed)
-    options = {"prior_precision": scales, "intercept_precision": 0.2, "tol": 1e-8, "max_iter": 1000}
+    options = {"prior_precision": scales, "intercept_precision": 0.2, "tol": 1e-6, "max_iter": 1000}
     if name in ("logit", "softmax"):
         wide = BayesianGLMClassifier(**options)
     else:
         wide = BayesianGLMRegressor(likelihood=TRUTH[name], **options)
     wide.fit(sp.csr_array(data.X) if form == "sparse" else data.X, data.y)
-    state = fitted(problem_for(model_for(name, data, prior_precision=scales), data), tol=1e-8, max_iter=1000)
+    state = fitted(problem_for(model_for(name, data, prior_precision=scales), data), tol=1e-6, max_iter=1000)
     q, wanted = wide.posterior_["weights"], state.q["weights"]
-    assert wide.lower_bound_ == pytest.approx(state.bound, rel=1e-6)
-    np.testing.assert_allclose(q.mean.ravel(), wanted.mean.ravel(), atol=2e-3)
-    np.testing.assert_allclose(q.variance.ravel(), wanted.variance.ravel(), rtol=1e-2, atol=1e-3)
+    assert wide.lower_bound_ == pytest.approx(state.bound, rel=error_of(name, 1e-5, 1e-3))
+    np.testing.assert_allclose(q.mean.ravel(), wanted.mean.ravel(), atol=0.01)
+    np.testing.assert_allclose(q.variance.ravel(), wanted.variance.ravel(), rtol=0.02, atol=2e-3)
     if scales == 1.5:
-        whole = getattr(q, "joint", q)
-        np.testing.assert_allclose(flat_moments(q)[1], flat_moments(wanted)[1], atol=1e-4)
-        answer = grid_bound(model_for(name, data), data, {"weights": whole})
-        assert wide.lower_bound_ == pytest.approx(answer, rel=2e-6)
+        np.testing.assert_allclose(flat_moments(q)[1], flat_moments(wanted)[1], atol=2e-3)
+        answer = grid_bound(model_for(name, data), data, {"weights": q})
+        # Latents of sd 5: the grid of a softmax is no better than its rule there.
+        assert wide.lower_bound_ == pytest.approx(answer, rel=error_of(name, 2e-6, 1e-2))
 
 
 @FULL

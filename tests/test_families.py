@@ -9,6 +9,7 @@ import pytest
 
 from sksvi import families
 from sksvi.families import (
+    ClassGaussian,
     DiagonalGaussian,
     Gaussian,
     NotPositiveDefinite,
@@ -50,6 +51,7 @@ BLOCKS = {
     "StandardGaussian": lambda shape, seed: full(shape, seed).standard(),
     "StandardGaussian, diagonal": lambda shape, seed: diagonal(shape, seed).standard(),
     "ProjectedGaussian": projected,
+    "ClassGaussian": lambda shape, seed: ClassGaussian(full((3 * shape[-1],), seed), 3),
     "Point": lambda shape, seed: Point(np.arange(float(shape[-1])), np.ones(shape[-1]), 2.0 * np.eye(shape[-1])),
 }
 
@@ -64,7 +66,7 @@ def test_registry_is_complete():
 @pytest.mark.parametrize("name", BLOCKS)
 def test_check_family(name, shape, global_random_seed):
     q = BLOCKS[name](shape, global_random_seed)
-    if name == "Point":
+    if name in ("Point", "ClassGaussian"):
         check_family(q, seed=global_random_seed)
         return
     if q.mean.ndim > 2:  # check_family indexes one plate
@@ -102,7 +104,7 @@ def test_divergence_from_itself_is_zero(make, shape, global_random_seed):
     assert q.standard().kl(q) == pytest.approx(0.0, abs=1e-10)
 
 
-@pytest.mark.parametrize("name", [name for name in BLOCKS if name != "Point"])
+@pytest.mark.parametrize("name", [name for name in BLOCKS if name not in ("Point", "ClassGaussian")])
 def test_divergence_against_monte_carlo(name, global_random_seed):
     q = BLOCKS[name]((2, 3), global_random_seed)
     prior = diagonal(q.mean.shape, global_random_seed + 1)
@@ -170,6 +172,16 @@ def test_projected_equals_dense(shape, global_random_seed):
         one, matrix = (q, cov) if plate is None else (q[plate], cov[plate])
         np.testing.assert_allclose(one.spread(rows), np.einsum("ij,jk,ik->i", rows, matrix, rows), rtol=1e-8)
     assert q.sample(2, 0).shape == (2, *q.mean.shape)
+
+
+def test_classes_share_one_joint_gaussian(global_random_seed):
+    joint = full((6,), global_random_seed)
+    q = ClassGaussian(joint, 3)
+    np.testing.assert_array_equal(q.mean.ravel(), joint.mean)
+    np.testing.assert_allclose(q.cov[1], joint.cov[2:4, 2:4])
+    np.testing.assert_allclose(q.cov_blocks[0, 2], joint.cov[:2, 4:])
+    np.testing.assert_allclose(np.swapaxes(q.root, -1, -2) @ q.root, q.cov, rtol=1e-8)
+    np.testing.assert_array_equal(q.sample(4, 7).reshape(4, 6), joint.sample(4, 7))
 
 
 def test_draws_are_reproducible_and_shaped():

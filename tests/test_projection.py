@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-
 from cases import data_for, flat_moments, latent_moments, model_for, rows_of
+
 from sksvi import batches
 from sksvi.families import DiagonalGaussian, Gaussian, ProjectedGaussian
 from sksvi.models.base import Data

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -38,7 +39,11 @@ class Quadratic:
 
     def start(self):
         size = len(self.b)
-        return Gaussian(np.zeros(size), 2.0 * np.eye(size)) if self.full else DiagonalGaussian(np.zeros(size), np.ones(size))
+        return (
+            Gaussian(np.zeros(size), 2.0 * np.eye(size))
+            if self.full
+            else DiagonalGaussian(np.zeros(size), np.ones(size))
+        )
 
     def gradient(self, q):
         return self.b - self.a @ q.mean, -0.5 * (self.a if self.full else np.diag(self.a))
@@ -181,7 +186,10 @@ def test_algorithms_are_a_complete_registry():
     classes = {
         value
         for name, value in vars(algorithms).items()
-        if inspect.isclass(value) and issubclass(value, Algorithm) and not name.startswith("_") and value is not Algorithm
+        if inspect.isclass(value)
+        and issubclass(value, Algorithm)
+        and not name.startswith("_")
+        and value is not Algorithm
     }
     assert classes == set(ALGORITHMS.values())
 
@@ -197,7 +205,7 @@ def test_resolve(name):
 
 
 def test_resolve_lists_what_there_is():
-    with pytest.raises(ValueError, match="'adam'.*'cvi'.*'s-dsvi'"):
+    with pytest.raises(ValueError, match=r"'adam'.*'cvi'.*'s-dsvi'"):
         algorithms.resolve("adam")
 
 
@@ -207,11 +215,13 @@ def test_rates_are_one_where_nothing_is_random_and_fall_elsewhere(name):
     assert algorithm.rate(7, True) == 1.0
     for messages in (False, True):
         rates = [algorithm.rate(t, False, messages) for t in range(2000)]
-        assert all(0 < late <= early <= 1 for early, late in zip(rates, rates[1:], strict=False))
+        assert all(0 < late <= early <= 1 for early, late in pairwise(rates))
         assert rates[-1] < 0.1
 
 
-@pytest.mark.parametrize("cls", [cls for _, cls in inspect.getmembers(schedules, inspect.isclass) if hasattr(cls, "rate")])
+@pytest.mark.parametrize(
+    "cls", [cls for _, cls in inspect.getmembers(schedules, inspect.isclass) if hasattr(cls, "rate")]
+)
 def test_schedules(cls):
     assert cls() is not None
     for t in (0, 1, 1000):

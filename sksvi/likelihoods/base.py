@@ -16,7 +16,17 @@ from .links import Array
 
 @dataclass(frozen=True)
 class Support:
-    """The values y may take, as data, so that one generic line validates every target."""
+    """The values y may take, as data, so that one generic line validates every target.
+
+    Parameters
+    ----------
+    low, high : float
+        Bounds, both allowed.
+    integer : bool
+        Whether y must be a whole number.
+    text : str
+        The condition in words, for the error message.
+    """
 
     low: float
     high: float

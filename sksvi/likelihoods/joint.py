@@ -17,7 +17,7 @@ from scipy.special import ndtri
 Array = Any
 
 #: Largest variance of a contrast, and the points that rows up to it get.
-LEVELS = ((0.03, 32), (0.3, 128), (np.inf, 512))
+LEVELS = ((0.03, 32), (0.5, 64), (np.inf, 192))
 _CHUNK_NUMBERS = 2**17
 
 
