@@ -216,7 +216,7 @@ def test_lower_bound_belongs_to_posterior(batch_size, expectation, global_random
 def test_bound_never_falls(name, algorithm, learned, full, global_random_seed):
     data = data_for(name, seed=global_random_seed, weight=True)
     model = model_for(name, data, full, learned, "auto" if learned else 1.5)
-    state = fitted(problem_for(model, data, algorithm), tol=1e-8)
+    state = fitted(problem_for(model, data, algorithm), tol=1e-6)
     bounds = np.append(state.bounds, state.bound)
     assert np.all(np.diff(bounds) >= -(2e-10 + model.rule_error) * (np.abs(bounds[:-1]) + 1))
     assert all(row["exact"] for row in state.history)

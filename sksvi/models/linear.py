@@ -100,11 +100,6 @@ class LinearModel:
         linear = (n,) if k == 1 else (n, k)
         return linear, (*linear, k) if self.joint else linear
 
-    @property
-    def rule_error(self) -> float:
-        """Relative error of the bound's deterministic rule: quasi-Monte Carlo over several latents has one."""
-        return 0.0 if self.likelihood.n_latents == 1 else 1e-6
-
     def by_latent(self, values: Array) -> Array:
         """Values per weight as (K, P)."""
         return values.reshape(-1, self.width)
@@ -139,8 +134,6 @@ class LinearModel:
         mean = np.zeros(self.shape)
         if self.fit_intercept and self.likelihood.n_latents == 1:
             mean[-1] = best_constant(self.likelihood, data)
-        elif self.fit_intercept:
-            mean.reshape(-1, self.width)[:, -1] = class_constants(self.likelihood.n_latents, data)
         q["weights"] = self._start(data, mean, prior)
         return q
 
@@ -161,8 +154,8 @@ class LinearModel:
         gamma = bend * weight.reshape(-1, *[1] * (bend.ndim - 1)) * (data.total_weight / part.total_weight)
         batch = self.batch(part, slice(0, len(part)))
         if self.joint:
-            p = self.likelihood.mean(f[0])
-            gamma = (gamma / (p * (1.0 - p)))[..., None] * (np.diag(p) - np.outer(p, p))
+            # At f = 0 every class has p = 1/K: diag p - ppᵀ in the place of its diagonal.
+            gamma = (gamma / (1.0 - 1.0 / k))[..., None] * (np.eye(k) - 1.0 / k)
         _, curvature = self._pull(batch.rows, np.zeros(f.shape), gamma)
         if not self.full:
             return DiagonalGaussian(mean, prior - curvature)
@@ -207,11 +200,7 @@ class LinearModel:
         m = linear
         if batch.data.offset is not None:
             m = linear + batch.data.offset.reshape(-1, *[1] * (linear.ndim - 1))
-        separate = v.ndim == 2
-        if separate:  # independent latents: one rule serves both kinds of covariance
-            v = v[..., None] * np.eye(v.shape[1])
         value, alpha, gamma = expect(likelihood, batch.data.y, m, v, rng)
-        gamma = np.diagonal(gamma, axis1=1, axis2=2) if separate else gamma
         points = {}
         if "likelihood" in q:
             points["likelihood"] = expect.parameters(likelihood, batch.data.y, m, v, rng)
@@ -275,12 +264,6 @@ class LinearModel:
     def exposed(self, weights: Any) -> Any:
         """The weights as users see them: classes as plates."""
         return ClassGaussian(weights, self.likelihood.n_latents) if self.joint else weights
-
-
-def class_constants(k: int, data: Data) -> Array:
-    """Log frequencies of the classes, one more of each so that none is empty, with mean zero."""
-    counts = np.log(1.0 + np.bincount(data.y, weights=data.weight, minlength=k))
-    return counts - counts.mean()
 
 
 def best_constant(likelihood: Any, data: Data) -> float:
