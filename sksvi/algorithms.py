@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator, clone
 from sksvi.schedules import AdaGrad, RobbinsMonro
 from sksvi.steps import AdaGradMemory, euclidean_step, hybrid_step, natural_step, shortened
 
-
 #: Rates of mini-batch and sampled steps when none is given (chosen by benchmarks/algorithms.py); t counts steps.
 STEP_RATE = RobbinsMonro(delay=10.0, kappa=0.55)
 #: Rates of messages, t counts passes: they remember, so that mini-batches bring no lasting noise to be damped.
@@ -37,7 +36,7 @@ class Algorithm(BaseEstimator):
 
     def rate(self, t: int, deterministic: bool, messages: bool = False) -> float:
         """Rate of the natural step t; of the messages in pass t for an algorithm that remembers them."""
-        schedule = self.schedule  # type: ignore[attr-defined]
+        schedule = self.schedule
         if schedule is None and deterministic:
             return 1.0
         if schedule is None:

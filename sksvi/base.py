@@ -263,7 +263,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         return to_arviz(self, n_samples, random_state)
 
     # ---- validation shared by the methods
-    def _check_X(self, X: Any) -> Any:
+    def _validated(self, X: Any) -> Any:
         check_is_fitted(self)
         return validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
 

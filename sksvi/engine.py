@@ -284,11 +284,11 @@ def full_pass(problem: Problem, state: State, tol: float) -> tuple[State, StepIn
     before = state
     state = judged(problem, state)
     assert state.previous is not None
-    repairs = state.repairs - before.repairs
+    bound, repairs = state.previous.bound, state.repairs - before.repairs
     rate *= before.damping / 2**repairs
-    change = abs(state.previous.bound - here.bound) / (rate * (abs(here.bound) + 1))
+    change = abs(bound - here.bound) / (rate * (abs(here.bound) + 1))
     state = replace(state, small_changes=state.small_changes + 1 if change < tol else 0)
-    return state, StepInfo(state.previous.bound, True, rate, repairs), False
+    return state, StepInfo(bound, True, rate, repairs), False
 
 
 def propose(problem: Problem, state: State, gradient: dict[str, Any], rate: float) -> tuple[dict, dict, float]:
@@ -312,7 +312,7 @@ def solves_mean(problem: Problem, state: State) -> bool:
 
 
 def solved_mean(problem: Problem, state: State) -> Any:
-    """The Gaussian block with the mean that is best at its covariance: L-BFGS on a concave function, no Gram product."""
+    """The Gaussian block with the mean that is best at its covariance: a concave problem without Gram products."""
     from scipy.optimize import minimize
 
     model, data, q = problem.model, problem.data, state.q
@@ -337,7 +337,7 @@ def solved_mean(problem: Problem, state: State) -> Any:
 
     steps = FP_STEPS if problem.algorithm.mean_solver else MEAN_STEPS
     options = {"gtol": 1e-5, "maxiter": steps}
-    best = minimize(negative, np.zeros(block.mean.size), jac=True, method="L-BFGS-B", options=options)
+    best = minimize(negative, np.zeros(block.mean.size), jac=True, method="L-BFGS-B", options=options)  # type: ignore[call-overload]
     return type(block)(block.mean + block.coloured(best.x.reshape(block.mean.shape)), block.precision, block.root)
 
 
@@ -395,7 +395,21 @@ def stochastic_pass(problem: Problem, state: State, tol: float) -> tuple[State, 
     if check_due(len(state.bounds) + 1):
         exact = exact_bound(problem, replace(state, q=state.average))
         state = replace(state, checks=[*state.checks, exact])
+        if state.sites is not None:
+            state.sites.total = summed_sites(problem, state)
     return state, StepInfo(float(np.average(bounds, weights=shares)), False, rate, state.repairs - before), False
+
+
+def summed_sites(problem: Problem, state: State) -> tuple[Array, Array]:
+    """The sums of all sites, afresh: changes that were added up drift by their rounding."""
+    model, data, sites = problem.model, problem.data, state.sites
+    assert sites is not None
+
+    def one(rows: Any) -> Any:
+        return model.pull_back(sites.as_terms(rows), model.batch(data, rows))["weights"]
+
+    rows = model.blocks(slice(0, len(data)), data)
+    return batches.tree_sum(batches.in_order(one, rows, problem.threads))
 
 
 def exact_bound(problem: Problem, state: State) -> float:

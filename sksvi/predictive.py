@@ -236,7 +236,8 @@ class Predictive:
             # halve the bracket in log y where it spans orders of magnitude
             middle = np.where(a > 0, np.sqrt(np.maximum(a, 0)) * np.sqrt(np.maximum(b, 0)), 0.5 * (a + b))
             y[active] = np.where(inside, newton, middle)
-            active = active[np.abs(y[active] - at) > 1e-10 * np.minimum(width[active], np.abs(y[active]) + np.abs(m[active]))]
+            small = 1e-10 * np.minimum(width[active], np.abs(y[active]) + np.abs(m[active]))
+            active = active[np.abs(y[active] - at) > small]
             if not len(active):
                 break
         return y

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from sksvi.models.base import Terms
 from sksvi.steps import natural_step, shortened, site_step
 
 Array = np.ndarray
@@ -51,6 +52,11 @@ class Sites:
         self.linear[rows], self.quadratic[rows] = new
         self.start[rows] *= (1 - rate) if full else 0.0
         return replace(terms, alpha=new[0] - old[0], gamma=new[1] - old[1])
+
+    def as_terms(self, rows: Any) -> Terms:
+        """The rows' sites in the place of gradients."""
+        linear = self.linear[rows]
+        return Terms(np.zeros(len(linear)), linear, self.quadratic[rows], linear)
 
     def add(self, change: tuple[Array, Array]) -> None:
         """Add the change of some sites, pulled back, to the sums."""

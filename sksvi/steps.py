@@ -25,8 +25,8 @@ MAX_HALVINGS = 20
 class AdaGradMemory:
     """Sums of squared gradients per datum of the mean and of C, in coordinates where the first q has covariance I.
 
-    ``unit`` is the first q's C, a lower triangular matrix or a vector: C = C_u unit, and w = reach unitᵀ u. The mean has
-    further to go than its own standard deviation, sqrt(N / P) of them when a datum is worth a unit of information.
+    ``unit`` is the first q's C, a lower triangular matrix or a vector: C = C_u unit, and w = reach unitᵀ u. The mean
+    has further to go than its own standard deviation: sqrt(N / P) of them when a datum is worth a unit of information.
     """
 
     unit: Array

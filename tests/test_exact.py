@@ -218,7 +218,7 @@ def test_bound_never_falls(name, algorithm, learned, full, global_random_seed):
     model = model_for(name, data, full, learned, "auto" if learned else 1.5)
     state = fitted(problem_for(model, data, algorithm), tol=1e-6)
     bounds = np.append(state.bounds, state.bound)
-    assert np.all(np.diff(bounds) >= -(2e-10 + model.rule_error) * (np.abs(bounds[:-1]) + 1))
+    assert np.all(np.diff(bounds) >= -(2e-10 + error_of(name, 0.0, 1e-6)) * (np.abs(bounds[:-1]) + 1))
     assert all(row["exact"] for row in state.history)
     assert state.converged
 
@@ -232,7 +232,7 @@ def test_check_model(name, learned, intercept, full, global_random_seed):
     data = data_for(name, n=30, seed=global_random_seed, weight=True, offset=True)
     precision = "ard" if learned else 1.5
     model = model_for(name, data, full, learned, precision, intercept)
-    check_model(model, data, tolerance=error_of(name, 1e-4, 1e-2), seed=global_random_seed)
+    check_model(model, data, tolerance=error_of(name, 1e-4, 3e-2), seed=global_random_seed)
 
 
 def test_check_model_finds_a_wrong_gradient(monkeypatch):
@@ -281,7 +281,7 @@ def test_gradient_against_the_bound_on_a_grid(name, full, global_random_seed):
             value(*[sign * 1e-3 * direction if i == position else part for i, part in enumerate(still)])
             for sign in (1, -1)
         )
-        error = error_of(name, 1e-4, 1e-2)
+        error = error_of(name, 1e-4, 3e-2)
         assert found == pytest.approx((high - low) / 2e-3, rel=error, abs=error), f"direction {position}"
 
 

@@ -4,4 +4,12 @@ from sksvi.families.gaussian import DiagonalGaussian, Gaussian, NotPositiveDefin
 from sksvi.families.plates import ClassGaussian
 from sksvi.families.point import Point
 
-__all__ = ["ClassGaussian", "DiagonalGaussian", "Gaussian", "NotPositiveDefinite", "Point", "ProjectedGaussian", "StandardGaussian"]
+__all__ = [
+    "ClassGaussian",
+    "DiagonalGaussian",
+    "Gaussian",
+    "NotPositiveDefinite",
+    "Point",
+    "ProjectedGaussian",
+    "StandardGaussian",
+]

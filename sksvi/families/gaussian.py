@@ -141,7 +141,8 @@ class _Normal:
 class _Precise(_Normal):
     """A Gaussian held as mean and precision: prior, or block of a natural step."""
 
-    precision: Array
+    def __init__(self, mean: Array, precision: Array, root: Array | None = None) -> None:
+        self.mean, self.precision, self._root = mean, precision, root
 
     def _parts(self) -> tuple[Array, ...]:
         return self.mean, self.precision
@@ -207,9 +208,6 @@ class Gaussian(_Precise):
     """
 
     full = True
-
-    def __init__(self, mean: Array, precision: Array, root: Array | None = None) -> None:
-        self.mean, self.precision, self._root = mean, precision, root
 
     @property
     def root(self) -> Array:  # type: ignore[override]
@@ -277,9 +275,6 @@ class DiagonalGaussian(_Precise):
     """
 
     full = False
-
-    def __init__(self, mean: Array, precision: Array, root: Array | None = None) -> None:
-        self.mean, self.precision, self._root = mean, precision, root
 
     @property
     def root(self) -> Array:  # type: ignore[override]
@@ -502,7 +497,7 @@ class ProjectedGaussian(_Normal):
         return self.off_std**2 * off + self.inner.spread(inner)
 
     def latents(self, rows: Any) -> tuple[Array, Array]:
-        """Mean (n, K) and covariance (n, K, K) of the K latents of a dense row block, for an `inner` over all classes."""
+        """Mean (n, K) and covariance (n, K, K) of the latents of a dense row block, `inner` over all classes."""
         prior = np.square(rows.A[:, : len(self.scale)] * self.scale).sum(1)
         rows = rows.replaced(self.inner_rows(rows.A))
         off = prior - np.square(rows.A[:, : self._rank]).sum(1)

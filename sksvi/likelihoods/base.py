@@ -76,6 +76,8 @@ class Likelihood(BaseEstimator):
     ordered: bool = False
     paired: bool = False
     learned: tuple[str, ...] = ()
+    #: Least value of a learned scale, as `start` finds it: data that are fitted exactly would take it to zero.
+    least: float = 0.0
 
     @property
     def width(self) -> float:
@@ -217,6 +219,7 @@ class Likelihood(BaseEstimator):
         for name, value in values.items():
             setattr(fitted, name, value)
         fitted.learned = tuple(learned)
+        fitted.least = self.least
         return fitted
 
     def _number(self, name: str) -> float:
@@ -231,6 +234,10 @@ class Likelihood(BaseEstimator):
         if not isinstance(value, Real) or not 0 < float(value) < np.inf:
             raise ValueError(f'{type(self).__name__} needs {name}="auto" or a positive number; found {value!r}.')
         return float(value)
+
+
+#: Standard deviation of y, per standard deviation (or size) of all y, below which a learned noise does not go.
+LEAST_NOISE = 1e-4
 
 
 def weighted_moments(y: Array, weight: Array | None) -> tuple[float, float]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .base import Likelihood, Support
-from .links import Array, as_float, log_sigmoid_terms, sigmoid
 from .joint import joint_softmax
+from .links import Array, as_float, log_sigmoid_terms, sigmoid
 from .race import race
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import digamma, gammaln, ndtr, ndtri, polygamma, stdtr, stdtrit
 
-from .base import Likelihood, Support, weighted_moments
+from .base import LEAST_NOISE, Likelihood, Support, weighted_moments
 from .links import LOG_SQRT_2PI, Array, as_float
 
 REAL = Support(-np.inf, np.inf, False, "finite real y")
@@ -20,7 +20,7 @@ class Gaussian(Likelihood):
     Parameters
     ----------
     variance : float or "auto", default="auto"
-        Noise variance of y given f; "auto" learns it.
+        Noise variance of y given f; "auto" learns it, down to 1e-8 of the variance of y.
 
     Examples
     --------
@@ -82,22 +82,27 @@ class Gaussian(Likelihood):
     def start(self, y: Array, weight: Array | None = None) -> Likelihood:
         if not self._automatic():
             return self._replaced({}, ())
-        variance = weighted_moments(y, weight)[1]
+        mean, variance = weighted_moments(y, weight)
+        size = variance or mean**2 or 1.0
         # half of the variance of y is a fair share for the noise before anything is explained
-        return self._replaced({"variance": 0.5 * variance if variance > 0 else 1.0}, ("variance",))
+        started = self._replaced({"variance": 0.5 * size}, ("variance",))
+        started.least = LEAST_NOISE**2 * size
+        return started
 
     @property
     def unconstrained(self) -> np.ndarray:
-        return np.log([self._number("variance")]) if self.learned else np.zeros(0)
+        return np.log([self._number("variance") - self.least]) if self.learned else np.zeros(0)
 
     def _constrain(self, unconstrained: np.ndarray) -> dict[str, Any]:
-        return {"variance": float(np.exp(unconstrained[0]))} if self.learned else {}
+        return {"variance": self.least + float(np.exp(unconstrained[0]))} if self.learned else {}
 
     def d_parameters(self, y: Array, f: Array) -> tuple[Array, Array]:
         if not self.learned:
             return super().d_parameters(y, f)
         half_square = 0.5 * (as_float(y) - as_float(f)) ** 2 / self._number("variance")
-        return (half_square - 0.5)[None], -half_square[None, None]
+        share = 1.0 - self.least / self._number("variance")
+        slope = share * (half_square - 0.5)
+        return slope[None], ((1.0 - share) * slope - share**2 * half_square)[None, None]
 
 
 class StudentT(Likelihood):
@@ -106,7 +111,8 @@ class StudentT(Likelihood):
     Parameters
     ----------
     scale : float or "auto", default="auto"
-        Scale of y given f, in the units of y (not its standard deviation); "auto" learns it.
+        Scale of y given f, in the units of y (not its standard deviation); "auto" learns it, down to
+        1e-4 of its first guess.
     df : float or "auto", default="auto"
         Degrees of freedom; "auto" learns it. With df <= 1 `mean` is the median, with df <= 2 the variance is infinite.
 
@@ -185,18 +191,24 @@ class StudentT(Likelihood):
             # median based, so that the outliers this likelihood is for do not set its start
             spread = _MAD_TO_SD * float(np.median(np.abs(y[keep] - np.median(y[keep]))))
             if spread == 0.0:
-                spread = float(np.sqrt(weighted_moments(y, weight)[1])) or 1.0
+                mean, variance = weighted_moments(y, weight)
+                spread = float(np.sqrt(variance)) or abs(mean) or 1.0
             values["scale"] = 0.7 * spread
         if "df" in automatic:
             values["df"] = 5.0
-        return self._replaced(values, automatic)
+        started = self._replaced(values, automatic)
+        started.least = LEAST_NOISE * values.get("scale", 0.0)
+        return started
 
     @property
     def unconstrained(self) -> np.ndarray:
-        return np.log([self._number(name) for name in self.learned]) if self.learned else np.zeros(0)
+        least = {"scale": self.least}
+        return np.log([self._number(name) - least.get(name, 0.0) for name in self.learned])
 
     def _constrain(self, unconstrained: np.ndarray) -> dict[str, Any]:
-        return {name: float(np.exp(value)) for name, value in zip(self.learned, unconstrained, strict=True)}
+        least = {"scale": self.least}
+        pairs = zip(self.learned, unconstrained, strict=True)
+        return {name: least.get(name, 0.0) + float(np.exp(value)) for name, value in pairs}
 
     def d_parameters(self, y: Array, f: Array) -> tuple[Array, Array]:
         if not self.learned:
@@ -212,9 +224,12 @@ class StudentT(Likelihood):
             "scale": (df + 1) * share - 1.0,
             "df": digammas - 0.5 - 0.5 * df * log_square + 0.5 * (df + 1) * share,
         }
-        cross = df * share - (df + 1) * change
+        # of the scale that exp moves, the part above the least one
+        part = 1.0 - self.least / self._number("scale")
+        first["scale"] = part * first["scale"]
+        cross = part * (df * share - (df + 1) * change)
         second = {
-            ("scale", "scale"): -2.0 * (df + 1) * change,
+            ("scale", "scale"): (1.0 - part) * first["scale"] - part**2 * 2.0 * (df + 1) * change,
             ("df", "df"): digammas + trigammas - 0.5 * df * (log_square - 2.0 * share) - 0.5 * (df + 1) * change,
             ("scale", "df"): cross,
             ("df", "scale"): cross,

@@ -14,10 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import batches, engine, likelihoods
 from sksvi.base import BaseSVI, Posterior, check_row_values
 from sksvi.families import ProjectedGaussian
-from sksvi.linear_model._subspace import in_subspace, precise
+from sksvi.linear_model._subspace import in_subspace, informed, precise
 from sksvi.models.base import Data
 from sksvi.models.linear import LinearModel
-from sksvi.models.projection import informed_subspace
 from sksvi.predictive import Predictive
 
 Array = np.ndarray
@@ -85,7 +84,7 @@ class BayesianGLM(BaseSVI):
         )
 
     def _rows(self, X: Any, y: Array, sample_weight: Any, offset: Any) -> Data:
-        """Rows that count, CSR in canonical form, with checked weights and offsets; a weight of zero removes its row."""
+        """Rows that count, CSR in canonical form, weights and offsets checked; a weight of zero removes its row."""
         n = X.shape[0]
         weight = check_row_values(sample_weight, n, "sample_weight", weights=True)
         data = Data(X, y, weight, check_row_values(offset, n, "offset"))
@@ -117,26 +116,11 @@ class BayesianGLM(BaseSVI):
         if self.covariance == "diag" or d <= n or (isinstance(precision, str) and precision == "ard"):
             return self._model(d, self.likelihood_, precision), data
         scale = np.ones(d) if isinstance(precision, str) else np.broadcast_to(1 / np.sqrt(precision), (d,))
-        columns, basis = self._informed(data, scale)
+        columns, basis = informed(data, scale)
         self._subspace = scale, basis
         # In the subspace a fixed prior is standard; a learned one needs to know the weights that no row informs.
         inner = precision if isinstance(precision, str) else 1.0
         return self._model(columns.shape[1], self.likelihood_, inner), replace(data, X=columns)
-
-    @staticmethod
-    def _informed(data: Data, scale: Array) -> tuple[Array, Array]:
-        """Columns and basis of the subspace that the rows inform: the same for a row of weight k as for k rows."""
-        root = None if data.weight is None else np.sqrt(data.weight)
-        X = (
-            data.X
-            if root is None
-            else (data.X.multiply(root[:, None]) if sp.issparse(data.X) else data.X * root[:, None])
-        )
-        columns, basis = informed_subspace(X, scale)
-        # The sign of a singular vector is arbitrary: fix it by the largest entry.
-        sign = np.sign(basis[np.argmax(np.abs(basis), axis=0), np.arange(basis.shape[1])])
-        columns = columns * sign
-        return columns if root is None else columns / root[:, None], basis * sign
 
     def _streaming_model(self, data: Data) -> Any:
         self._subspace = None  # rows to come inform other directions
@@ -192,10 +176,12 @@ class BayesianGLM(BaseSVI):
         self._expose_coefficients(mean[..., :d], std[..., :d], intercept)
 
     def _coordinate_name(self, coordinate: int) -> str:
-        if self._subspace is not None and coordinate < self._subspace[1].shape[1]:
-            return "a combination of columns"
-        if coordinate == self.n_features_in_ or self._subspace is not None:
+        width = self.n_features_in_ if self._subspace is None else self._subspace[1].shape[1]
+        coordinate %= width + self.fit_intercept  # classes follow one another
+        if coordinate == width:
             return "the intercept"
+        if self._subspace is not None:
+            return "a combination of columns"
         names = getattr(self, "feature_names_in_", None)
         return f"column {coordinate}" if names is None else f"column {names[coordinate]!r}"
 
@@ -204,7 +190,7 @@ class BayesianGLM(BaseSVI):
 
     # ---- prediction
     def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
-        X = self._check_X(X)
+        X = self._validated(X)
         offset = check_row_values(offset, X.shape[0], "offset")
         weights = self.posterior_["weights"]
         model = self._model(X.shape[1], self.likelihood_, 1.0)

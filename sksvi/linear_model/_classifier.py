@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sksvi import likelihoods
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import FRESH, BayesianGLM
+from sksvi.linear_model._subspace import merged
 from sksvi.models.base import Data
 
 Array = np.ndarray
@@ -215,7 +216,7 @@ class BayesianGLMClassifier(ClassifierMixin, BayesianGLM):
             self.likelihood_ = self._class_likelihood()
         if offset is not None and self.likelihood_.n_latents > 1:
             raise ValueError("offset shifts every class alike with more than two classes: it has no effect there.")
-        return replace(data, y=codes if self.likelihood_.n_latents > 1 else codes.astype(X.dtype))
+        return merged(replace(data, y=codes if self.likelihood_.n_latents > 1 else codes.astype(X.dtype)))
 
     def _codes(self, y: Array) -> Array:
         """Position of each label in ``classes_``."""

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sksvi import likelihoods
 from sksvi.base import check_row_values
 from sksvi.linear_model._base import FRESH, BayesianGLM
+from sksvi.linear_model._subspace import merged
 from sksvi.models.base import Data
 
 Array = np.ndarray
@@ -178,6 +179,7 @@ class BayesianGLMRegressor(RegressorMixin, BayesianGLM):
         if base.ordered and how in FRESH:
             self._fix_levels(base, data.y)
         data = replace(data, y=self._codes(data.y).astype(X.dtype) if base.ordered else data.y.astype(X.dtype))
+        data = merged(data)
         if how in FRESH:
             self.likelihood_ = base.start(data.y, data.weight)
         return data

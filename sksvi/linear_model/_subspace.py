@@ -1,14 +1,55 @@
-"""Carry the weights of a fit over to a fit on other rows: from one subspace of a wide design to another, or to all D."""
+"""Wide designs: the subspace that the rows inform, and the weights of a fit carried over from one to another."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from sksvi.families import Gaussian, ProjectedGaussian, StandardGaussian
+from sksvi.models.base import Data
+from sksvi.models.projection import informed_subspace
 
 Array = np.ndarray
+
+
+def merged(data: Data) -> Data:
+    """Equal rows of a wide design as one row with the sum of their weights, sorted.
+
+    Fewer rows than weights may be fitted exactly, where roundings grow: this way repeats and weights share their bits.
+    """
+    if data.X.shape[1] <= len(data):
+        return data
+    y = np.ascontiguousarray(data.y)
+    offset = None if data.offset is None else np.ascontiguousarray(data.offset)
+    weight = np.ones(len(data)) if data.weight is None else data.weight
+    first: dict[bytes, int] = {}
+    total: dict[bytes, list[float]] = {}
+    for i in range(len(data)):
+        if sp.issparse(data.X):
+            part = slice(data.X.indptr[i], data.X.indptr[i + 1])
+            row = data.X.indices[part].astype(np.int64).tobytes() + data.X.data[part].tobytes()
+        else:
+            row = data.X[i].tobytes()
+        key = y[i].tobytes() + (b"" if offset is None else offset[i].tobytes()) + row
+        first.setdefault(key, i)
+        total.setdefault(key, []).append(float(weight[i]))
+    keys = sorted(first)
+    weights = np.array([sum(sorted(total[key])) for key in keys])
+    return replace(data.take(np.array([first[key] for key in keys])), weight=weights)
+
+
+def informed(data: Data, scale: Array) -> tuple[Array, Array]:
+    """Rows in the coordinates of the subspace that they inform, (n, r), and its basis, (D, r).
+
+    A row of weight k counts as k rows, so that the directions are those of the weighted data.
+    """
+    root = np.ones(len(data)) if data.weight is None else np.sqrt(data.weight)
+    X = data.X.multiply(root[:, None]).tocsr() if sp.issparse(data.X) else data.X * root[:, None]
+    columns, basis = informed_subspace(X, scale)
+    return columns / root[:, None], basis
 
 
 def precise(block: Any) -> Any:

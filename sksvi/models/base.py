@@ -54,9 +54,9 @@ class Segment:
 class Terms:
     """Numbers per datum, before any sum.
 
-    value (n,): E log p(y|f), nats. alpha, gamma (n,) or (n, K), jointly over classes gamma (n, K, K): its
-    derivatives in mean and (co)variance of f. linear: hᵀm, the mean of f without offset (what a site needs). points: derivatives in the unconstrained likelihood
-    parameters, (n, P) and (n, P, P).
+    value (n,): E log p(y|f), nats. alpha, gamma (n,) or (n, K), jointly over classes gamma (n, K, K): its derivatives
+    in mean and (co)variance of f. linear: hᵀm, the mean of f without offset (what a site needs). points: derivatives
+    in the unconstrained likelihood parameters, (n, P) and (n, P, P).
     """
 
     value: Array
