@@ -147,6 +147,12 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             if not model.batchable:
                 raise ValueError(f"the bound of {type(self).__name__} is no sum over rows: set batch_size=None.")
         expect = expectations.resolve(self.expectation)
+        if algorithm.mean_solver and not expect.exact:
+            raise ValueError(
+                f"algorithm={self.algorithm!r} solves for the mean of a bound without noise and cannot take "
+                f"expectation={self.expectation!r}, such as 'monte-carlo': choose 'auto' or 'quadrature', or another "
+                "algorithm."
+            )
         exact = expect if expect.exact else expectations.resolve("auto")
         return engine.Problem(model, data, algorithm, expect, exact, size, batches.n_threads(self.n_jobs))
 
@@ -209,7 +215,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
         with self._all_or_nothing(), batches.single_threaded_blas():
             first = not hasattr(self, "state_")
-            data = self._encode(X, y, sample_weight, offset, "first chunk" if first else "more")
+            data = self._encode(X, y, sample_weight, offset, "first chunk" if first else "chunk")
             model = self._streaming_model(data)
             seen = (0.0 if first else self.n_samples_seen_) + data.total_weight
             problem = replace(self._problem(model, data), total=self.total_samples or seen)

@@ -20,7 +20,7 @@ def check_due(t: int) -> bool:
     --------
     >>> from sksvi.stopping import check_due
     >>> [t for t in range(1, 60) if check_due(t)]
-    [4, 6, 9, 14, 21, 31, 46]
+    [4, 6, 9, 14, 21, 32, 48]
     """
     check = FIRST_CHECK
     while check < t:

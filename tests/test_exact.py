@@ -155,6 +155,16 @@ def test_chunks_with_learned_scales_end_near_the_batch_fit(global_random_seed):
     np.testing.assert_allclose(stream.coef_, whole.coef_, atol=0.2 * whole.coef_std_.max())
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_float32_stays_near(form, global_random_seed):
+    X, y, _, _, _, _, (mean, precision, evidence) = regression(form, global_random_seed)
+    model = regressor().fit(X.astype(np.float32), y.astype(np.float32))
+    np.testing.assert_allclose(model.posterior_["weights"].mean, mean, atol=1e-4)
+    np.testing.assert_allclose(model.posterior_["weights"].std, np.sqrt(np.diag(np.linalg.inv(precision))), rtol=1e-4)
+    assert model.lower_bound_ == pytest.approx(evidence, rel=1e-4)
+    assert model.coef_.dtype == np.float32
+
+
 # ---- evidence of two weights by a dense grid
 @pytest.mark.parametrize("name", ["logit", "poisson", "probit", "student-t"])
 @pytest.mark.parametrize("size", [1, 2])

@@ -14,7 +14,7 @@ from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, likelihoods
 from sksvi.algorithms import ALGORITHMS
 from sksvi.models import linear
 
-N, SEED = 120, 11
+N = 120
 MODELS = {"linear": linear.LinearModel}
 EXPECTATIONS = ["auto", "quadrature", "gauss-hermite", "monte-carlo"]
 #: Relative error of the bound that a stochastic fit of a small, well-conditioned set may leave; 5 % where draws and a
@@ -23,9 +23,9 @@ CLOSE, CLOSE_DIAGONAL_DRAWS = 0.01, 0.05
 
 
 @cache
-def problem(name, covariance):
+def problem(name, covariance, seed):
     """Data, the best bound that deterministic fits find, and the posterior there."""
-    data = data_for(name, n=N, seed=SEED)
+    data = data_for(name, n=N, seed=seed)
     model = model_for(name, data, covariance == "full")
     states = [fitted(problem_for(model, data, algorithm), tol=1e-9) for algorithm in ("fp", "cvi")]
     best = max(states, key=lambda state: state.bound)
@@ -33,11 +33,11 @@ def problem(name, covariance):
     return data, best.bound, model.exposed(best.q["weights"])
 
 
-def estimator(name, **options):
+def estimator(name, seed, **options):
     classifies = TRUTH[name].classifies
     cls = BayesianGLMClassifier if classifies else BayesianGLMRegressor
     likelihood = name if classifies else TRUTH[name]
-    settings = {"prior_precision": 1.5, "intercept_precision": 0.2, "random_state": SEED}
+    settings = {"prior_precision": 1.5, "intercept_precision": 0.2, "random_state": seed}
     return cls(likelihood=likelihood, **{**settings, **options})
 
 
@@ -58,9 +58,16 @@ def test_the_product_is_complete():
 @pytest.mark.parametrize("covariance", ["full", "diag"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("name", NAMES)
-def test_every_combination(name, algorithm, covariance, expectation, batch_size):
-    data, best, optimum = problem(name, covariance)
-    model = estimator(name, algorithm=algorithm, covariance=covariance, expectation=expectation, batch_size=batch_size)
+def test_every_combination(name, algorithm, covariance, expectation, batch_size, global_random_seed):
+    data, best, optimum = problem(name, covariance, global_random_seed)
+    model = estimator(
+        name,
+        global_random_seed,
+        algorithm=algorithm,
+        covariance=covariance,
+        expectation=expectation,
+        batch_size=batch_size,
+    )
     if algorithm == "fp" and (batch_size or expectation == "monte-carlo"):
         message = "works on all rows at once.*choose 'cvi'" if batch_size else ".*monte-carlo"
         with pytest.raises(ValueError, match=f"algorithm='fp' {message}"):
@@ -90,10 +97,10 @@ def test_every_combination(name, algorithm, covariance, expectation, batch_size)
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name != "fp"])
-def test_streams_of_every_combination(name, algorithm):
+def test_streams_of_every_combination(name, algorithm, global_random_seed):
     """partial_fit: finite, and every row counted."""
-    data, _, _ = problem(name, "full")
-    model = estimator(name, algorithm=algorithm)
+    data, _, _ = problem(name, "full", global_random_seed)
+    model = estimator(name, global_random_seed, algorithm=algorithm)
     first = {"classes": np.unique(data.y)} if TRUTH[name].classifies else {}
     levels = np.argsort(np.arange(N) >= 4, kind="stable")  # the first rows have every level
     for rows in np.array_split(levels, 3):
@@ -103,8 +110,8 @@ def test_streams_of_every_combination(name, algorithm):
     assert model.n_samples_seen_ == N
 
 
-def test_fp_does_not_stream():
-    data, _, _ = problem("poisson", "full")
-    model = estimator("poisson", algorithm="fp", batch_size=40)
+def test_fp_does_not_stream(global_random_seed):
+    data, _, _ = problem("poisson", "full", global_random_seed)
+    model = estimator("poisson", global_random_seed, algorithm="fp", batch_size=40)
     with pytest.raises(ValueError, match="algorithm='fp' works on all rows at once"):
         model.partial_fit(data.X, data.y)

@@ -21,7 +21,8 @@ from sksvi.predictive import Predictive
 
 Array = np.ndarray
 
-#: Ways to encode that fix classes, levels and likelihood: `fit`, and the first `partial_fit`.
+#: Ways to encode that fix classes, levels and likelihood: `fit`, and the first `partial_fit`; the others are "more"
+#: (a warm start) and "chunk".
 FRESH = ("fit", "first chunk")
 
 

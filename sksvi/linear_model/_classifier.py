@@ -201,7 +201,7 @@ class BayesianGLMClassifier(ClassifierMixin, BayesianGLM):
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Data:
         X, y = validate_data(self, X, y, reset=how in FRESH, accept_sparse="csr", dtype=[np.float64, np.float32])
         check_classification_targets(y)
-        if how == "more":
+        if how not in FRESH:
             self._check_choices()
         data = self._rows(X, y, sample_weight, offset)
         if how == "fit":
@@ -216,7 +216,8 @@ class BayesianGLMClassifier(ClassifierMixin, BayesianGLM):
             self.likelihood_ = self._class_likelihood()
         if offset is not None and self.likelihood_.n_latents > 1:
             raise ValueError("offset shifts every class alike with more than two classes: it has no effect there.")
-        return merged(replace(data, y=codes if self.likelihood_.n_latents > 1 else codes.astype(X.dtype)))
+        data = replace(data, y=codes if self.likelihood_.n_latents > 1 else codes.astype(X.dtype))
+        return data if "chunk" in how else merged(data)
 
     def _codes(self, y: Array) -> Array:
         """Position of each label in ``classes_``."""

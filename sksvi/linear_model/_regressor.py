@@ -102,7 +102,7 @@ class BayesianGLMRegressor(RegressorMixin, BayesianGLM):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = BayesianGLMRegressor().fit(scale(X), y)
     >>> model.predict_interval(scale(X)[:1], coverage=0.9).round(-1)
-    array([[120., 300.]])
+    array([[110., 290.]])
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -158,8 +158,8 @@ class BayesianGLMRegressor(RegressorMixin, BayesianGLM):
         return self._partial_fit(X, y, sample_weight, offset)
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Data:
-        base = self.likelihood_ if how == "more" else likelihoods.resolve(self.likelihood)
-        if how == "more":
+        base = self.likelihood_ if how not in FRESH else likelihoods.resolve(self.likelihood)
+        if how not in FRESH:
             self._check_choices()
         if base.n_latents > 1:
             raise ValueError(f"likelihood={self.likelihood!r} is for labels: use BayesianGLMClassifier.")
@@ -179,7 +179,8 @@ class BayesianGLMRegressor(RegressorMixin, BayesianGLM):
         if base.ordered and how in FRESH:
             self._fix_levels(base, data.y)
         data = replace(data, y=self._codes(data.y).astype(X.dtype) if base.ordered else data.y.astype(X.dtype))
-        data = merged(data)
+        if "chunk" not in how:
+            data = merged(data)
         if how in FRESH:
             self.likelihood_ = base.start(data.y, data.weight)
         return data
@@ -188,7 +189,9 @@ class BayesianGLMRegressor(RegressorMixin, BayesianGLM):
         """The sorted values of y are the levels; cut points that are given say how many there must be."""
         self.levels_ = np.unique(y)
         if len(self.levels_) < 2:
-            raise ValueError(f"an ordinal y needs at least two levels; it contains only {self.levels_[0]:g}.")
+            raise ValueError(
+                f"an ordinal y needs at least two levels; it contains only {self.levels_[0]:g} (n_samples={len(y)})."
+            )
         if not isinstance(base.cut_points, str) and len(base.cut_points) != len(self.levels_) - 1:
             raise ValueError(
                 f"{len(base.cut_points)} cut_points separate {len(base.cut_points) + 1} levels; "
