@@ -85,7 +85,8 @@ class Problem:
     """What a fit does not change: model, data, algorithm, expectations and how to split the work.
 
     ``expect`` serves the steps, ``exact`` the bound that a fit reports at its end. ``total`` is the population's
-    weight where the data are a part of it, ``frozen`` names blocks that stay as they are.
+    weight where the data are a part of it, ``frozen`` names blocks that stay as they are, ``past`` is the size of the
+    bound of earlier chunks (nats): `tol` is relative to all data seen.
     """
 
     model: Any
@@ -97,6 +98,7 @@ class Problem:
     threads: int = 1
     total: float | None = None
     frozen: frozenset[str] = frozenset()
+    past: float = 0.0
 
     @property
     def full_batch(self) -> bool:
@@ -268,7 +270,7 @@ def full_pass(problem: Problem, state: State, tol: float) -> tuple[State, StepIn
         state = judged(problem, state)
     here = state.previous
     assert here is not None
-    rate = problem.algorithm.rate(state.steps, True)
+    rate, size = problem.algorithm.rate(state.steps, True), abs(here.bound) + problem.past + 1
     if problem.algorithm.natural:
         done = state.small_changes >= 2
     else:
@@ -278,7 +280,7 @@ def full_pass(problem: Problem, state: State, tol: float) -> tuple[State, StepIn
     proposal, memory, gain = propose(problem, state, here.gradient, rate)
     if problem.algorithm.natural and state.bounds:
         promised = gain + divergence_between(proposal, state.q) / (rate * state.damping) ** 2
-        if promised < PREDICTED_SHARE * tol * (abs(here.bound) + 1):
+        if promised < PREDICTED_SHARE * tol * size:
             return state, StepInfo(here.bound, True, rate, 0), True
     state = replace(state, q=proposal, memory=memory, steps=state.steps + 1, passes=state.passes + 1)
     before = state
@@ -286,7 +288,7 @@ def full_pass(problem: Problem, state: State, tol: float) -> tuple[State, StepIn
     assert state.previous is not None
     bound, repairs = state.previous.bound, state.repairs - before.repairs
     rate *= before.damping / 2**repairs
-    change = abs(bound - here.bound) / (rate * (abs(here.bound) + 1))
+    change = abs(bound - here.bound) / (rate * size)
     state = replace(state, small_changes=state.small_changes + 1 if change < tol else 0)
     return state, StepInfo(bound, True, rate, repairs), False
 
@@ -515,7 +517,8 @@ def absorb_sites(problem: Problem, state: State, tol: float) -> tuple[State, Ste
     first = state.steps == 0
     if not first and state.absorbed is None:
         state = replace(state, absorbed=message(problem, state.q))
-    problem = problem if first else replace(problem, frozen=frozenset({"prior_precision"}))
+    if not first:
+        problem = replace(problem, frozen=frozenset({"prior_precision"}), past=abs(state.bound))
     inner = replace(state, bounds=[], small_changes=0, previous=None, damping=1.0, sites=None)
     run_pass = full_pass if problem.deterministic else stochastic_pass
     for _ in range(CHUNK_PASSES):

@@ -20,6 +20,8 @@ EXPECTATIONS = ["auto", "quadrature", "gauss-hermite", "monte-carlo"]
 #: Relative error of the bound that a stochastic fit of a small, well-conditioned set may leave; 5 % where draws and a
 #: diagonal covariance come together.
 CLOSE, CLOSE_DIAGONAL_DRAWS = 0.01, 0.05
+#: What ten draws per datum cost on top, nats: about a quarter per coordinate that wanders.
+NOISE = 1.0
 
 
 @cache
@@ -87,8 +89,9 @@ def test_every_combination(name, algorithm, covariance, expectation, batch_size,
     # lower_bound_ is computed without draws, so that it cannot lie above the optimum.
     slack = 1e-4 if name == "softmax" or expectation == "gauss-hermite" else 1e-6
     assert model.lower_bound_ <= best + slack * (abs(best) + 1)
-    noisy_diagonal = expectation == "monte-carlo" and covariance == "diag"
-    assert best - model.lower_bound_ <= (CLOSE_DIAGONAL_DRAWS if noisy_diagonal else CLOSE) * abs(best)
+    draws = expectation == "monte-carlo"
+    share = CLOSE_DIAGONAL_DRAWS if draws and covariance == "diag" else CLOSE
+    assert best - model.lower_bound_ <= share * abs(best) + NOISE * draws
     if covariance == "full":
         # A bound that is k nats short allows the means to be about sqrt(2 k) posterior standard deviations off.
         short = max(best - model.lower_bound_, 0.0) + 1e-3 * abs(best)

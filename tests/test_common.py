@@ -1,0 +1,105 @@
+"""scikit-learn's own checks: all of them, for every algorithm, without an expected failure."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils import estimator_checks
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+
+from sksvi import BayesianGLMClassifier, BayesianGLMRegressor
+from sksvi.algorithms import ALGORITHMS, HybridMCSSVI
+from sksvi.likelihoods import Gaussian
+from sksvi.schedules import AdaGrad
+
+# As in scikit-learn's own run of these checks: some of their data are separable or fitted exactly.
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+CLASSES = [BayesianGLMClassifier, BayesianGLMRegressor]
+# Passes of the gradient algorithms: enough for every check of accuracy.
+BY_ALGORITHM = [
+    cls(algorithm=name, max_iter=60 if name in ("h-mc-ssvi", "s-dsvi") else 300) for name in ALGORITHMS for cls in CLASSES
+]
+DIAGONAL = [cls(covariance="diag", max_iter=100) for cls in CLASSES]
+PRIORS = [BayesianGLMClassifier(prior_precision="ard", max_iter=60), BayesianGLMRegressor(prior_precision=1.0)]
+LIKELIHOODS = [
+    BayesianGLMClassifier(likelihood="probit"),
+    BayesianGLMRegressor(likelihood="student-t"),
+    BayesianGLMRegressor(likelihood="poisson"),
+    BayesianGLMRegressor(likelihood="poisson-softplus"),
+    BayesianGLMRegressor(likelihood="negative-binomial"),
+    BayesianGLMRegressor(likelihood=Gaussian(variance=0.5)),
+]
+
+#: Checks that scikit-learn defines and does not yield to other packages, where they mean something here.
+UNYIELDED = ["check_dataframe_column_names_consistency", "check_param_validation", "check_inplace_ensure_writeable"]
+#: These call every estimator with predict_proba a classifier; the contract gives it to ordinal regressors.
+CALLS_IT_A_CLASSIFIER = {
+    "check_estimator_sparse_array",
+    "check_estimator_sparse_matrix",
+    "check_regressors_no_decision_function",
+}
+
+
+@parametrize_with_checks(BY_ALGORITHM)
+def test_every_algorithm(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks(DIAGONAL + PRIORS)
+def test_diagonal_covariance_and_priors(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks(LIKELIHOODS)
+def test_every_likelihood(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+def test_ordinal_passes_but_for_having_probabilities():
+    """The checks' targets are real numbers, so that every row is a level of its own."""
+    results = check_estimator(BayesianGLMRegressor(likelihood="ordinal", max_iter=20), on_fail=None, on_skip=None)
+    assert {r["check_name"] for r in results if r["status"] == "failed"} <= CALLS_IT_A_CLASSIFIER
+
+
+@pytest.mark.parametrize("name", UNYIELDED)
+@pytest.mark.parametrize("estimator", [*BY_ALGORITHM, *LIKELIHOODS], ids=repr)
+def test_checks_that_are_not_yielded(estimator, name):
+    getattr(estimator_checks, name)(type(estimator).__name__, clone(estimator))
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_constructor_is_keyword_only_and_documented(cls):
+    parameters = list(inspect.signature(cls).parameters.values())
+    assert all(p.kind is p.KEYWORD_ONLY for p in parameters)
+    documented = inspect.getdoc(cls)
+    assert [p.name for p in parameters if f"\n{p.name} : " not in documented] == []
+    assert [p.name for p in parameters] == [*inspect.signature(BayesianGLMClassifier).parameters]
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_a_fit_changes_no_parameter(cls, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X, y = rng.standard_normal((30, 2)), np.arange(30) % 2
+    algorithm = HybridMCSSVI(adagrad=AdaGrad(rate=0.3))
+    model = cls(algorithm=algorithm, prior_precision=np.array([1.0, 2.0]), max_iter=5)
+    before = repr(model.get_params())
+    model.fit(X, y)
+    assert model.algorithm is algorithm and repr(model.get_params()) == before
+    assert model.set_params(algorithm__adagrad__rate=0.1).get_params()["algorithm__adagrad__rate"] == 0.1
+
+
+def test_tags_follow_the_likelihood():
+    tags = BayesianGLMRegressor(likelihood="poisson").__sklearn_tags__()
+    assert tags.target_tags.positive_only and tags.input_tags.sparse and tags.estimator_type == "regressor"
+    assert not BayesianGLMRegressor(likelihood="ordinal").__sklearn_tags__().target_tags.positive_only
+    assert BayesianGLMRegressor(likelihood="binomial").__sklearn_tags__().target_tags.multi_output
+    assert BayesianGLMClassifier().__sklearn_tags__().classifier_tags.multi_class
+    assert not BayesianGLMClassifier(likelihood="probit").__sklearn_tags__().classifier_tags.multi_class
+    # An estimator with a wrong parameter can still be printed, cloned and asked for its tags.
+    assert repr(clone(BayesianGLMRegressor(likelihood="nothing")))
+    assert BayesianGLMRegressor(likelihood="nothing").__sklearn_tags__() is not None
