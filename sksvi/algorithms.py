@@ -20,6 +20,12 @@ STEP_RATE = RobbinsMonro(delay=10.0, kappa=0.55)
 MESSAGE_RATE = RobbinsMonro(scale=2.0, delay=0.0, kappa=0.5)
 
 
+#: Up to this many rows a natural step takes all of them: it gains what a Newton step does.
+FULL_BATCH_ROWS = 2**20
+#: Up to this many rows every algorithm takes all of them.
+SMALL_ROWS = 128
+
+
 class Algorithm(BaseEstimator):
     """What the engine asks of an algorithm.
 
@@ -42,6 +48,10 @@ class Algorithm(BaseEstimator):
         if schedule is None:
             schedule = MESSAGE_RATE if messages else STEP_RATE
         return float(schedule.rate(t))
+
+    def auto_batch(self, n: int) -> int | None:
+        """Rows of a batch for n rows when the user leaves it to us; None: all of them."""
+        return None if n <= FULL_BATCH_ROWS else FULL_BATCH_ROWS // 8
 
     def start(self, q: Any, n: float) -> tuple[Any, Any]:
         """The block in the coordinates that this algorithm steps in, and its memory."""
@@ -92,6 +102,10 @@ class CVI(Algorithm):
 
 class _Gradient(Algorithm):
     natural = False
+
+    def auto_batch(self, n: int) -> int | None:
+        """Many short steps: a gradient step on all rows gains little more than one on a sixteenth of them."""
+        return None if n <= SMALL_ROWS else min(max(n // 16, 32), 512)
 
     def __init__(self, schedule: Any = None, adagrad: Any = None) -> None:
         self.schedule = schedule

@@ -85,9 +85,6 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    #: Up to this many rows a batch is all of them: a full pass costs less than what shuffling would save.
-    _full_batch_rows = 2**20
-
     # ---- what a subclass says
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Data:
         raise AttributeError(f"{type(self).__name__} does not encode its data")
@@ -137,7 +134,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
 
     def _problem(self, model: Any, data: Data) -> engine.Problem:
         algorithm = algorithms.resolve(self.algorithm)
-        size = self._batch_size(len(data))
+        size = self._batch_size(len(data), algorithm)
         if size is not None and size < len(data):
             if algorithm.batch_only:
                 raise ValueError(
@@ -156,10 +153,10 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         exact = expect if expect.exact else expectations.resolve("auto")
         return engine.Problem(model, data, algorithm, expect, exact, size, batches.n_threads(self.n_jobs))
 
-    def _batch_size(self, n: int) -> int | None:
-        if self.batch_size == "auto":
-            return None if n <= self._full_batch_rows else self._full_batch_rows // 8
-        return self.batch_size
+    def _batch_size(self, n: int, algorithm: Any) -> int | None:
+        if self.batch_size != "auto":
+            return self.batch_size
+        return algorithm.auto_batch(n)
 
     def _new_state(self, problem: engine.Problem) -> engine.State:
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))

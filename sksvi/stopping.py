@@ -29,12 +29,15 @@ def check_due(t: int) -> bool:
 
 
 def settled(bounds: list[float], tol: float) -> bool:
-    """Whether the last of the exact bounds at two checks gained too little to go on.
+    """Whether the exact bounds at the last three checks gained too little, twice, to go on.
 
     Examples
     --------
     >>> from sksvi.stopping import settled
-    >>> settled([-120.0, -110.0], 1e-4), settled([-110.0, -109.99], 1e-4)
+    >>> settled([-120.0, -110.0, -109.99], 1e-4), settled([-110.0, -109.99, -109.98], 1e-4)
     (False, True)
     """
-    return len(bounds) > 1 and abs(bounds[-1] - bounds[-2]) < GAIN * tol * (abs(bounds[-1]) + 1)
+    if len(bounds) < 3:
+        return False
+    small = GAIN * tol * (abs(bounds[-1]) + 1)
+    return abs(bounds[-1] - bounds[-2]) < small and abs(bounds[-2] - bounds[-3]) < small
