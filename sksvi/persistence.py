@@ -60,6 +60,7 @@ REGISTRY: dict[str, str] = {
     "DiagonalGaussian": "sksvi.families.gaussian:DiagonalGaussian",
     "StandardGaussian": "sksvi.families.gaussian:StandardGaussian",
     "ProjectedGaussian": "sksvi.families.gaussian:ProjectedGaussian",
+    "ClassGaussian": "sksvi.families.plates:ClassGaussian",
     "Point": "sksvi.families.point:Point",
     "AdaGradMemory": "sksvi.steps:AdaGradMemory",
     "State": "sksvi.engine:State",

@@ -129,7 +129,7 @@ def test_fit_after_partial_fit_starts_anew(binary):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_warm_start_goes_on(algorithm, binary):
     X, y = binary
-    settings = {"algorithm": algorithm, "prior_precision": 1.0, "random_state": 0, "tol": 0.0}
+    settings = {"algorithm": algorithm, "prior_precision": 1.0, "random_state": 0, "tol": 0.0, "batch_size": None}
     with pytest.warns(ConvergenceWarning):
         whole = BayesianGLMClassifier(max_iter=6, **settings).fit(X, y)
         model = BayesianGLMClassifier(max_iter=3, warm_start=True, **settings).fit(X, y)

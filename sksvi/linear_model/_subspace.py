@@ -70,8 +70,10 @@ def in_subspace(before: Any, block: Any, subspace: tuple[Array, Array] | None) -
         Where the next fit takes place; None: all weights.
     """
     wide = isinstance(before, ProjectedGaussian)
+    if subspace is None and wide:
+        return ProjectedGaussian(before.scale, before.basis, precise(before.inner), before.off_std).dense()
     if subspace is None:
-        return before.dense() if wide else block
+        return block
     if wide and np.array_equal(before.scale, subspace[0]) and np.array_equal(before.basis, subspace[1]):
         return block
     if block.mean.ndim != before.mean.ndim:
