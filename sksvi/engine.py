@@ -86,7 +86,8 @@ class Problem:
 
     ``expect`` serves the steps, ``exact`` the bound that a fit reports at its end. ``total`` is the population's
     weight where the data are a part of it, ``frozen`` names blocks that stay as they are, ``past`` is the size of the
-    bound of earlier chunks (nats): `tol` is relative to all data seen.
+    bound of earlier chunks (nats): `tol` is relative to all data seen. ``so_far`` is the posterior that a stream left,
+    the prior of this chunk.
     """
 
     model: Any
@@ -99,6 +100,7 @@ class Problem:
     total: float | None = None
     frozen: frozenset[str] = frozenset()
     past: float = 0.0
+    so_far: Any = None
 
     @property
     def full_batch(self) -> bool:
@@ -129,7 +131,9 @@ class StepInfo:
 def prior_of(problem: Problem, state: State) -> dict[str, Any]:
     """The prior of every block, with what streamed chunks left behind."""
     prior = dict(problem.model.prior(state.q))
-    if state.absorbed is not None:
+    if problem.so_far is not None:
+        prior["weights"] = problem.so_far
+    elif state.absorbed is not None:
         prior["weights"] = joined(prior["weights"], state.absorbed)
     return prior
 
@@ -518,7 +522,8 @@ def absorb_sites(problem: Problem, state: State, tol: float) -> tuple[State, Ste
     if not first and state.absorbed is None:
         state = replace(state, absorbed=message(problem, state.q))
     if not first:
-        problem = replace(problem, frozen=frozenset({"prior_precision"}), past=abs(state.bound))
+        so_far = prior_of(problem, state)["weights"]
+        problem = replace(problem, frozen=frozenset({"prior_precision"}), past=abs(state.bound), so_far=so_far)
     inner = replace(state, bounds=[], small_changes=0, previous=None, damping=1.0, sites=None)
     run_pass = full_pass if problem.deterministic else stochastic_pass
     for _ in range(CHUNK_PASSES):
@@ -532,7 +537,7 @@ def absorb_sites(problem: Problem, state: State, tol: float) -> tuple[State, Ste
     past = 0.0 if first else state.bound
     done = replace(closed, bounds=state.bounds, history=state.history, passes=state.passes, bound=past + closed.bound)
     said = message(problem, done.q)
-    q = settled_prior(replace(problem, frozen=frozenset()), done.q, said, CHUNK_PASSES)
+    q = settled_prior(replace(problem, frozen=frozenset(), so_far=None), done.q, said, CHUNK_PASSES)
     return replace(done, q=q, absorbed=said), StepInfo(done.bound, problem.deterministic, 1.0, repairs)
 
 

@@ -335,8 +335,8 @@ class NegativeBinomial(Likelihood):
 
     def expected_variance(self, m: Array, v: Array) -> Array:
         m, v = as_float(m), as_float(v)
-        second = safe_exp(2.0 * (m + v))
-        return safe_exp(m + 0.5 * v) + _log_normal_variance(m, v) + self._number("dispersion") * second
+        excess = safe_exp(2.0 * (m + v) + np.log(self._number("dispersion")))
+        return safe_exp(m + 0.5 * v) + _log_normal_variance(m, v) + excess
 
     def unit_deviance(self, y: Array, mu: Array) -> Array:
         y, mu, dispersion = as_float(y), as_float(mu), self._number("dispersion")

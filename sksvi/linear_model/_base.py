@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import batches, engine, likelihoods
 from sksvi.base import BaseSVI, Posterior, check_row_values
-from sksvi.families import ProjectedGaussian
+from sksvi.families import DiagonalGaussian, ProjectedGaussian, StandardGaussian
 from sksvi.linear_model._subspace import in_subspace, informed, precise
 from sksvi.models.base import Data
 from sksvi.models.linear import LinearModel
@@ -112,8 +112,8 @@ class BayesianGLM(BaseSVI):
 
     def _build_model(self, data: Data) -> tuple[Any, Data]:
         n, d = data.X.shape
-        precision = self._precision(d)
         self._subspace = None
+        precision = self._precision(d)
         if self.covariance == "diag" or d <= n or (isinstance(precision, str) and precision == "ard"):
             return self._model(d, self.likelihood_, precision), data
         scale = np.ones(d) if isinstance(precision, str) else np.broadcast_to(1 / np.sqrt(precision), (d,))
@@ -148,13 +148,14 @@ class BayesianGLM(BaseSVI):
 
     def _continued(self, problem: engine.Problem) -> engine.State:
         state = super()._continued(problem)
-        before, after = self.posterior_["weights"], self._subspace
-        block = precise(state.q["weights"])
-        moved = in_subspace(before, block, after)
-        fresh, memory = problem.algorithm.start(moved, problem.data.total_weight)
-        known = state.memory.get("weights")
-        if moved is block and type(fresh) is type(state.q["weights"]) and (memory is None) == (known is None):
+        block = state.q["weights"]
+        moved = in_subspace(self.posterior_["weights"], block, self._subspace)
+        # The algorithm may be another one than before, with other coordinates and other memory.
+        held, memory = problem.algorithm.start(DiagonalGaussian(np.zeros(1), np.ones(1)), 1.0)
+        alike = isinstance(held, StandardGaussian) == isinstance(block, StandardGaussian)
+        if moved is block and alike and (memory is None) == (state.memory.get("weights") is None):
             return state
+        fresh, memory = problem.algorithm.start(precise(moved), problem.data.total_weight)
         return replace(state, q={**state.q, "weights": fresh}, memory={**state.memory, "weights": memory}, average={})
 
     # ---- what a fit leaves behind
@@ -244,6 +245,8 @@ class BayesianGLM(BaseSVI):
         from scipy.special import ndtri
 
         check_is_fitted(self)
+        if not 0 < coverage < 1:
+            raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}.")
         weights = self.posterior_["weights"]
         mean, std = weights.mean, weights.std
         half = ndtri(0.5 + coverage / 2) * std

@@ -196,7 +196,7 @@ class BayesianGLMClassifier(ClassifierMixin, BayesianGLM):
                 raise ValueError("classes must be passed on the first call to partial_fit.")
             self.classes_ = np.unique(classes)
         elif classes is not None and not np.array_equal(self.classes_, np.unique(classes)):
-            raise ValueError(f"classes={classes!r} differ from those of the first call: {self.classes_!r}.")
+            raise ValueError(f"classes={classes!r} differ from those of the first call: {self.classes_.tolist()}.")
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Data:
         X, y = validate_data(self, X, y, reset=how in FRESH, accept_sparse="csr", dtype=[np.float64, np.float32])
@@ -209,7 +209,7 @@ class BayesianGLMClassifier(ClassifierMixin, BayesianGLM):
         if len(self.classes_) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs samples of at least 2 classes in the data; "
-                f"it contains only one class: {self.classes_[0]!r}."
+                f"it contains only one class: {self.classes_.tolist()[0]!r}."
             )
         codes = self._codes(data.y)
         if how in FRESH:
@@ -225,7 +225,8 @@ class BayesianGLMClassifier(ClassifierMixin, BayesianGLM):
         unknown = self.classes_[codes] != y
         if np.any(unknown):
             raise ValueError(
-                f"y has labels that the first call did not name: {np.unique(y[unknown])!r}; known: {self.classes_!r}."
+                f"y has labels that the first call did not name: {np.unique(y[unknown]).tolist()}; "
+                f"known: {self.classes_.tolist()}."
             )
         return codes
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sksvi.families import Gaussian, ProjectedGaussian, StandardGaussian
+from sksvi.families import ClassGaussian, Gaussian, ProjectedGaussian, StandardGaussian
 from sksvi.models.base import Data
 from sksvi.models.projection import informed_subspace
 
@@ -54,6 +54,8 @@ def informed(data: Data, scale: Array) -> tuple[Array, Array]:
 
 def precise(block: Any) -> Any:
     """The block held as mean and precision."""
+    if isinstance(block, ClassGaussian):
+        return ClassGaussian(precise(block.joint), block.n_classes)
     return block.precise() if isinstance(block, StandardGaussian) else block
 
 
@@ -65,7 +67,7 @@ def in_subspace(before: Any, block: Any, subspace: tuple[Array, Array] | None) -
     before : Gaussian block
         Posterior of all weights after the fit.
     block : Gaussian block
-        The block that was fitted, held as mean and precision: inside ``before`` for a wide design.
+        The block that was fitted: inside ``before`` for a wide design.
     subspace : (scale, basis) or None
         Where the next fit takes place; None: all weights.
     """
