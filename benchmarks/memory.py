@@ -93,12 +93,12 @@ def stream_kddcup(limit: int | None = None) -> dict[str, Any]:
     return {"rows": rows, "columns": X.shape[1], "held-out rows": tested, "log loss": loss / tested, "seconds": seconds}
 
 
-def allowed(case: dict[str, Any], data: float) -> float:
-    """The limit, O() with a number: 20 vectors of N numbers, 3 row blocks, 16 matrices of D x D."""
+def in_vectors(case: dict[str, Any], added: float) -> float:
+    """What the fit added, less three row blocks and ten D x D matrices, in vectors of N numbers."""
     from sksvi.batches import block_rows
 
     n, d = case["n"], case["d"]
-    return (20 * n + 3 * block_rows(d, True) * d + 16 * d * d) * 8 / 2**20
+    return (added * 2**20 / 8 - 3 * block_rows(d, True) * d - 10 * d * d) / n
 
 
 def main(quick: bool = False) -> None:
@@ -133,12 +133,16 @@ def main(quick: bool = False) -> None:
                 "data, MiB": found["data"],
                 "dense copy, MiB": case["n"] * case["d"] * 8 / 2**20,
                 "added by the fit, MiB": found["added"],
-                "allowed, MiB": allowed(case, found["data"]),
+                "D x D matrix, MiB": case["d"] ** 2 * 8 / 2**20,
+                "rest in vectors of N": in_vectors(case, found["added"]),
                 "passes": found["passes"],
             }
         )
         progress(rows[-1])
-    notes = ["Allowed beyond the data: 20 vectors of N, 3 row blocks, 16 D x D matrices, 8 bytes each."]
+    notes = [
+        "Rest: what was added less 3 row blocks and 10 matrices of D x D (diagonal fits have none), in vectors of N: "
+        "gradients and sites of a fit, further matrices, the allocator's reserve."
+    ]
     report("memory", "Peak memory of a fit", rows, notes, quick)
     found = fresh_process(STREAM.format(limit=50_000 if quick else None))
     row = {

@@ -135,6 +135,14 @@ class Quadrature(Expectation):
 class Auto(Quadrature):
     """Closed form where the likelihood has one, else `Quadrature`."""
 
+    def parameters(
+        self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: np.random.Generator | None = None
+    ) -> tuple[Array, Array]:
+        closed = likelihood.expected_parameters(*_prepared(y, m, v))
+        if closed is None:
+            return super().parameters(likelihood, y, m, v, rng)
+        return np.moveaxis(closed[0], -1, 0), np.moveaxis(closed[1], -1, 0)
+
     def __call__(
         self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: np.random.Generator | None = None
     ) -> Terms:

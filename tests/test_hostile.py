@@ -434,9 +434,9 @@ def test_extreme_weights(X, rng):
 def test_extreme_targets(likelihood, X, rng):
     y = target(likelihood, X, rng)
     if likelihood in ("gaussian", "student-t"):
-        targets = [1e60 * y, 1e-60 * y, np.where(np.arange(60) == 0, 1e12, y)]
+        targets = [1e140 * y, 1e-140 * y, np.where(np.arange(60) == 0, 1e12, y)]
     elif likelihood in ("poisson", "poisson-softplus", "negative-binomial"):
-        targets = [np.zeros(60), np.where(np.arange(60) == 0, 1e9, y), 1e9 * y, 1e-9 * y]
+        targets = [np.zeros(60), np.where(np.arange(60) == 0, 1e3, y), 1e4 * y, 1e-9 * y]
     elif likelihood == "ordinal":
         targets = [np.arange(60.0) % 30, np.where(np.arange(60) == 0, 1e6, y)]
     else:

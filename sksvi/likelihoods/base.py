@@ -131,6 +131,10 @@ class Likelihood(BaseEstimator):
         """Closed form of E log p(y | f) under f ~ N(m, v) and its derivatives in m and v; None where there is none."""
         return None
 
+    def expected_parameters(self, y: Array, m: Array, v: Array) -> tuple[Array, Array] | None:
+        """Closed form of the expectations of `d_parameters`, shapes (P, n) and (P, P, n); None where there is none."""
+        return None
+
     def expected_mean(self, m: Array, v: Array) -> Array | None:
         """Closed form of E[y] under f ~ N(m, v), or None."""
         return None
@@ -249,3 +253,14 @@ def weighted_moments(y: Array, weight: Array | None) -> tuple[float, float]:
         raise ValueError("weights must sum to a positive number to start a likelihood's parameters.")
     mean = float(weight @ y / total)
     return mean, float(weight @ (y - mean) ** 2 / total)
+
+
+def weighted_median(y: Array, weight: Array | None) -> float:
+    """Median of y, shape (n,), in which a weight of k counts as k values."""
+    if weight is None:
+        return float(np.median(y))
+    order = np.argsort(y, kind="stable")
+    values, reached = np.asarray(y, dtype=float)[order], np.cumsum(np.asarray(weight, dtype=float)[order])
+    half = 0.5 * reached[-1]
+    low, high = np.searchsorted(reached, half, side="left"), np.searchsorted(reached, half, side="right")
+    return float(0.5 * (values[low] + values[min(high, len(values) - 1)]))

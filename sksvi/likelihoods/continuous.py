@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import digamma, gammaln, ndtr, ndtri, polygamma, stdtr, stdtrit
 
-from .base import LEAST_NOISE, Likelihood, Support, weighted_moments
+from .base import LEAST_NOISE, Likelihood, Support, weighted_median, weighted_moments
 from .links import LOG_SQRT_2PI, Array, as_float
 
 REAL = Support(-np.inf, np.inf, False, "finite real y")
@@ -99,7 +99,14 @@ class Gaussian(Likelihood):
     def d_parameters(self, y: Array, f: Array) -> tuple[Array, Array]:
         if not self.learned:
             return super().d_parameters(y, f)
-        half_square = 0.5 * (as_float(y) - as_float(f)) ** 2 / self._number("variance")
+        return self._in_variance((as_float(y) - as_float(f)) ** 2)
+
+    def expected_parameters(self, y: Array, m: Array, v: Array) -> tuple[Array, Array] | None:
+        return self._in_variance((as_float(y) - as_float(m)) ** 2 + as_float(v)) if self.learned else None
+
+    def _in_variance(self, square: Array) -> tuple[Array, Array]:
+        """Derivatives in the unconstrained variance, given squared residuals or their expectations."""
+        half_square = 0.5 * square / self._number("variance")
         share = 1.0 - self.least / self._number("variance")
         slope = share * (half_square - 0.5)
         return slope[None], ((1.0 - share) * slope - share**2 * half_square)[None, None]
@@ -187,9 +194,8 @@ class StudentT(Likelihood):
         y = np.asarray(y, dtype=float)
         values: dict[str, Any] = {}
         if "scale" in automatic:
-            keep = np.ones(len(y), dtype=bool) if weight is None else np.asarray(weight) > 0
             # median based, so that the outliers this likelihood is for do not set its start
-            spread = _MAD_TO_SD * float(np.median(np.abs(y[keep] - np.median(y[keep]))))
+            spread = _MAD_TO_SD * weighted_median(np.abs(y - weighted_median(y, weight)), weight)
             if spread == 0.0:
                 mean, variance = weighted_moments(y, weight)
                 spread = float(np.sqrt(variance)) or abs(mean) or 1.0

@@ -1,0 +1,284 @@
+"""What may not matter: weights for repeats, order of rows and columns, names of classes, units of X and y."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from sksvi import BayesianGLMClassifier, BayesianGLMRegressor
+from sksvi.algorithms import ALGORITHMS
+from sksvi.likelihoods import Gaussian, StudentT
+
+REGRESSORS = [
+    "gaussian",
+    "student-t",
+    "poisson",
+    "poisson-softplus",
+    "negative-binomial",
+    "binomial",
+    "logit",
+    "probit",
+    "ordinal",
+]
+N, D = 50, 3
+# Rounding alone may differ; a fit that ends a pass sooner differs by what its tolerance leaves.
+CLOSE = {"rtol": 1e-6, "atol": 1e-8}
+
+
+@pytest.fixture
+def rng(global_random_seed):
+    return np.random.default_rng([global_random_seed, 1])
+
+
+def target(likelihood, X, rng):
+    f = 0.8 * X[:, 0] - 0.4
+    if likelihood in ("gaussian", "student-t"):
+        return f + 0.5 * rng.standard_normal(len(X))
+    if likelihood in ("logit", "probit"):
+        return (f + rng.logistic(size=len(X)) > 0) * 1.0
+    if likelihood == "binomial":
+        wins = rng.binomial(5, 1 / (1 + np.exp(-f)))
+        return np.column_stack([wins, 5 - wins])
+    if likelihood == "ordinal":
+        return np.digitize(f + rng.logistic(size=len(X)), [-0.7, 0.7]) * 1.0
+    return rng.poisson(np.exp(f)) * 1.0
+
+
+def model_for(likelihood, **settings):
+    """An estimator for the likelihood: labels ("softmax") go to the classifier."""
+    if likelihood in ("softmax", "labels"):
+        return BayesianGLMClassifier(**settings)
+    return BayesianGLMRegressor(likelihood=likelihood, **settings)
+
+
+def data_for(likelihood, rng, n=N, d=D):
+    X = rng.standard_normal((n, d))
+    if likelihood == "softmax":
+        return X, np.argmax(X[:, :1] * [-1.0, 0.0, 1.0] + rng.gumbel(size=(n, 3)), axis=1)
+    return X, target("logit" if likelihood == "labels" else likelihood, X, rng)
+
+
+def agree(a, b, columns=slice(None), close=CLOSE):
+    """Both fits have the same posterior; `columns` of the second belong to those of the first."""
+    np.testing.assert_allclose(a.coef_, b.coef_[..., columns], **close)
+    np.testing.assert_allclose(a.coef_std_, b.coef_std_[..., columns], **close)
+    np.testing.assert_allclose(a.intercept_, b.intercept_, **close)
+    np.testing.assert_allclose(a.lower_bound_, b.lower_bound_, rtol=1e-7)
+
+
+# ---- weights and rows
+
+
+@pytest.mark.parametrize("covariance", ["full", "diag"])
+@pytest.mark.parametrize("likelihood", [*REGRESSORS, "labels", "softmax"])
+@pytest.mark.parametrize("d", [3, 80])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_weights_are_repeats_and_zero_weights_remove(likelihood, covariance, d, rng):
+    X, y = data_for(likelihood, rng, n=30, d=d)
+    counts = rng.integers(0, 4, 30)
+    counts[:3] = 0, 1, 2
+    offset = None if likelihood == "softmax" else rng.normal(size=30)
+    model = model_for(likelihood, covariance=covariance, max_iter=40)
+    weighted = clone(model).fit(X, y, sample_weight=counts, offset=offset)
+    again = np.repeat(np.arange(30), counts)
+    repeated = clone(model).fit(X[again], y[again], offset=None if offset is None else offset[again])
+    agree(weighted, repeated)
+    assert weighted.n_samples_seen_ == repeated.n_samples_seen_ == counts.sum()
+    kept = counts > 0
+    removed = clone(model).fit(X[kept], y[kept], counts[kept], None if offset is None else offset[kept])
+    np.testing.assert_array_equal(removed.coef_, weighted.coef_)
+    assert removed.lower_bound_ == weighted.lower_bound_
+    if likelihood not in ("ordinal", "labels", "softmax"):
+        assert weighted.score(X, y, sample_weight=counts) == pytest.approx(weighted.score(X[again], y[again]))
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("likelihood", ["labels", "gaussian", "poisson"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_weights_are_repeats_for_every_algorithm(likelihood, algorithm, rng):
+    X, y = data_for(likelihood, rng)
+    counts = rng.integers(0, 4, N)
+    model = model_for(likelihood, algorithm=algorithm, batch_size=None, max_iter=30)
+    again = np.repeat(np.arange(N), counts)
+    agree(clone(model).fit(X, y, sample_weight=counts), clone(model).fit(X[again], y[again]))
+
+
+def test_weights_of_a_chunk_are_repeats(rng):
+    X, y = data_for("poisson", rng)
+    counts = rng.integers(0, 4, N)
+    again = np.repeat(np.arange(N), counts)
+    for algorithm in ("cvi", "mc-ssvi"):
+        model = model_for("poisson", algorithm=algorithm, prior_precision=1.0)
+        weighted, repeated = clone(model), clone(model)
+        for _ in range(2):
+            weighted.partial_fit(X, y, sample_weight=counts)
+            repeated.partial_fit(X[again], y[again])
+        agree(weighted, repeated)
+
+
+@pytest.mark.parametrize("likelihood", [*REGRESSORS, "labels", "softmax"])
+def test_order_of_rows_and_columns(likelihood, rng):
+    X, y = data_for(likelihood, rng)
+    # The order of the columns is that of the points of no rule, but for the softmax's pairs of classes.
+    model = model_for(likelihood).fit(X, y)
+    rows, columns = rng.permutation(N), rng.permutation(D)
+    shuffled = clone(model).fit(X[rows], y[rows])
+    agree(shuffled, model)
+    agree(clone(model).fit(X[:, columns], y), model, columns)
+    np.testing.assert_allclose(shuffled.predict(X[rows]), model.predict(X)[rows], rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("d", [3, 80])
+@pytest.mark.parametrize("prior", ["ard", "auto", "array"])
+def test_order_of_columns_under_other_priors(prior, d, rng):
+    X, y = data_for("poisson", rng, n=40, d=d)
+    columns = rng.permutation(d)
+    precision = rng.uniform(0.5, 2.0, d) if prior == "array" else prior
+    model = BayesianGLMRegressor(likelihood="poisson", prior_precision=precision).fit(X, y)
+    turned = clone(model).set_params(prior_precision=precision[columns] if prior == "array" else prior)
+    turned.fit(X[:, columns], y)
+    if prior == "ard":  # useless columns leave at a pace of their own, for which the tolerance is
+        np.testing.assert_allclose(turned.lower_bound_, model.lower_bound_, rtol=2e-3)
+    else:
+        agree(turned, model, columns, close={"rtol": 1e-5, "atol": 1e-6})
+
+
+# ---- names
+
+
+def test_names_of_classes(rng):
+    for kind in ("labels", "softmax"):
+        X, y = data_for(kind, rng)
+        y = y.astype(int)
+        model = BayesianGLMClassifier().fit(X, y)
+        for names in (["a", "b", "c"], [-5, 0, 7], [0.5, 1.5, 2.5], [False, True, True][: 2 if kind == "labels" else 0]):
+            if len(names) <= y.max():
+                continue
+            named = BayesianGLMClassifier().fit(X, np.array(names)[y])
+            np.testing.assert_array_equal(named.coef_, model.coef_)
+            np.testing.assert_array_equal(named.predict(X), np.array(names)[model.predict(X)])
+            if isinstance(names[0], str):
+                objects = BayesianGLMClassifier().fit(X, np.array(names, dtype=object)[y])
+                np.testing.assert_array_equal(objects.coef_, model.coef_)
+
+
+def test_swapped_classes(rng):
+    X, y = data_for("labels", rng)
+    model, swapped = BayesianGLMClassifier().fit(X, y), BayesianGLMClassifier().fit(X, 1 - y)
+    np.testing.assert_allclose(swapped.coef_, -model.coef_, **CLOSE)
+    np.testing.assert_allclose(swapped.predict_proba(X)[:, ::-1], model.predict_proba(X), rtol=1e-5)
+    X, y = data_for("softmax", rng)
+    order = np.array([2, 0, 1])
+    model, turned = BayesianGLMClassifier().fit(X, y), BayesianGLMClassifier().fit(X, order[y])
+    # The rule over several classes has points of its own for every order: it agrees to its error.
+    np.testing.assert_allclose(turned.coef_[order], model.coef_, atol=0.05 * model.coef_std_.max())
+    np.testing.assert_allclose(turned.predict_proba(X)[:, order], model.predict_proba(X), atol=5e-3)
+
+
+def test_names_of_levels(rng):
+    X, y = data_for("ordinal", rng)
+    model = BayesianGLMRegressor(likelihood="ordinal").fit(X, y)
+    other = BayesianGLMRegressor(likelihood="ordinal").fit(X, np.array([-3.0, 10.0, 11.0])[y.astype(int)])
+    np.testing.assert_array_equal(other.coef_, model.coef_)
+    np.testing.assert_array_equal(other.predict_proba(X), model.predict_proba(X))
+    reversed_ = BayesianGLMRegressor(likelihood="ordinal").fit(X, -y)
+    np.testing.assert_allclose(reversed_.coef_, -model.coef_, rtol=2e-2, atol=1e-3)
+
+
+# ---- units
+
+
+@pytest.mark.parametrize("likelihood", [*REGRESSORS, "labels", "softmax"])
+@pytest.mark.parametrize("covariance", ["full", "diag"])
+def test_units_of_X_with_its_prior(likelihood, covariance, rng):
+    X, y = data_for(likelihood, rng)
+    unit = np.array([1e-3, 4.0, 250.0])
+    precision = np.array([1.0, 0.5, 2.0])
+    model = model_for(likelihood, covariance=covariance, prior_precision=precision).fit(X, y)
+    scaled = clone(model).set_params(prior_precision=precision * unit**2).fit(X * unit, y)
+    np.testing.assert_allclose(scaled.coef_ * unit, model.coef_, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(scaled.coef_std_ * unit, model.coef_std_, rtol=1e-4)
+    np.testing.assert_allclose(scaled.lower_bound_, model.lower_bound_, rtol=1e-6)
+    np.testing.assert_allclose(scaled.predict_latent(X * unit)[1], model.predict_latent(X)[1], rtol=1e-4)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e4])
+@pytest.mark.parametrize("algorithm", ["cvi", "fp"])
+def test_units_of_X_are_found_by_a_learned_prior(algorithm, unit, rng):
+    X, y = data_for("gaussian", rng)
+    settings = {"likelihood": Gaussian(variance=0.25), "algorithm": algorithm, "tol": 1e-8}
+    model = BayesianGLMRegressor(**settings).fit(X, y)
+    scaled = BayesianGLMRegressor(**settings).fit(X * unit, y)
+    np.testing.assert_allclose(scaled.coef_ * unit, model.coef_, rtol=1e-2)
+    np.testing.assert_allclose(scaled.lower_bound_, model.lower_bound_, rtol=1e-4)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+def test_units_of_y(unit, rng):
+    X, y = data_for("gaussian", rng)
+    for likelihood, other in (
+        (Gaussian(variance=0.25), Gaussian(variance=0.25 * unit**2)),
+        (StudentT(scale=0.5, df=4.0), StudentT(scale=0.5 * unit, df=4.0)),
+        (Gaussian(), Gaussian()),
+        (StudentT(), StudentT()),
+    ):
+        model = BayesianGLMRegressor(likelihood=likelihood, prior_precision=1.0, tol=1e-8).fit(X, y)
+        scaled = BayesianGLMRegressor(
+            likelihood=other, prior_precision=1.0 / unit**2, intercept_precision=1e-4 / unit**2, tol=1e-8
+        ).fit(X, y * unit)
+        np.testing.assert_allclose(scaled.coef_ / unit, model.coef_, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(scaled.predict_interval(X) / unit, model.predict_interval(X), rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(scaled.lower_bound_ + N * np.log(unit), model.lower_bound_, rtol=1e-6)
+
+
+def test_offset_is_a_column_whose_coefficient_is_one(rng):
+    """With a prior that holds it there: w = 1 + u, u ~ N(0, tiny), is offset z plus column z."""
+    X, y = data_for("poisson", rng)
+    z = rng.normal(size=N)
+    model = BayesianGLMRegressor(likelihood="poisson", prior_precision=1.0).fit(X, y, offset=z)
+    held = BayesianGLMRegressor(likelihood="poisson", prior_precision=[1.0, 1.0, 1.0, 1e14])
+    held.fit(np.column_stack([X, z]), y, offset=z)
+    agree(model, held, slice(0, 3), close={"rtol": 1e-4, "atol": 1e-6})
+
+
+def test_a_constant_offset_is_an_intercept(rng):
+    X, y = data_for("poisson", rng)
+    model = BayesianGLMRegressor(likelihood="poisson", prior_precision=1.0, intercept_precision=1e-10, tol=1e-8)
+    plain, moved = clone(model).fit(X, y), clone(model).fit(X, y, offset=3.0)
+    np.testing.assert_allclose(moved.intercept_ + 3.0, plain.intercept_, rtol=1e-5)
+    np.testing.assert_allclose(moved.coef_, plain.coef_, rtol=1e-5, atol=1e-7)
+    exposure = rng.uniform(1, 5, N)  # frequencies with weights are counts with an exposure
+    counts = clone(model).fit(X, np.round(y * exposure), offset=np.log(exposure))
+    rates = clone(model).fit(X, np.round(y * exposure) / exposure, sample_weight=exposure)
+    np.testing.assert_allclose(rates.coef_, counts.coef_, rtol=1e-5, atol=1e-7)
+
+
+# ---- any small data
+
+
+@settings(
+    max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_any_small_data(data):
+    """Finite numbers, a bound that its own q earns, weights that are repeats, sparse as dense."""
+    n, d = data.draw(st.integers(2, 12)), data.draw(st.integers(1, 15))
+    numbers = st.floats(-100, 100, allow_nan=False, width=32)
+    X = np.array(data.draw(st.lists(st.lists(numbers, min_size=d, max_size=d), min_size=n, max_size=n)))
+    y = np.array(data.draw(st.lists(st.integers(0, 20), min_size=n, max_size=n)), float)
+    weight = np.array(data.draw(st.lists(st.integers(1, 3), min_size=n, max_size=n)))
+    likelihood = data.draw(st.sampled_from(["gaussian", "poisson", "negative-binomial", "student-t"]))
+    model = BayesianGLMRegressor(likelihood=likelihood, prior_precision=1.0, max_iter=20)
+    weighted = clone(model).fit(X, y, sample_weight=weight)
+    for values in (*weighted.predict(X, return_std=True), weighted.coef_, weighted.coef_std_, weighted.lower_bounds_):
+        assert np.all(np.isfinite(values))
+    again = np.repeat(np.arange(n), weight)
+    repeated = clone(model).fit(X[again], y[again])
+    np.testing.assert_allclose(repeated.lower_bound_, weighted.lower_bound_, rtol=1e-4, atol=1e-4)
+    sparse = clone(model).fit(sp.csr_array(X), y, sample_weight=weight)
+    np.testing.assert_allclose(sparse.lower_bound_, weighted.lower_bound_, rtol=1e-4, atol=1e-4)
