@@ -20,7 +20,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sksvi import algorithms, batches, engine, expectations
+from sksvi import algorithms, batches, engine, expectations, streaming
 from sksvi.callbacks import CallbackSupport, FitMonitor
 from sksvi.families import NotPositiveDefinite
 from sksvi.models.base import Data
@@ -222,7 +222,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             if not problem.algorithm.remembers:
                 state = replace(state, absorbed=None)
             with self._columns_named():
-                state = engine.absorb(problem, state, self.tol)
+                state = streaming.absorb(problem, state, self.tol)
             self._finish(model, state, seen)
         return self
 

@@ -1,25 +1,38 @@
-"""The engine: State, one step, and the only training loop of the library.
+"""The engine: one step, and the only training loop of the library.
 
     data ──segment──▶ model.terms ──pull_back──▶ gradient ──Σ, ×N/B──▶ algorithm.step ──▶ q
 
 A full batch without sampling noise is judged: a step that lowers the bound is taken back and its rate halved, and the
-fit stops when neither the last step nor the next one is worth ``tol``. Stochastic steps are not judged one by one: the
-mean bound over a pass is followed, and the fit ends with one exact pass.
+fit stops when neither the last step nor the next one is worth ``tol``. Stochastic steps are not judged one by one: now
+and then the bound of the averaged q is evaluated exactly (`stopping`), and the fit ends with such a pass.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from sksvi import batches
-from sksvi.families.gaussian import Gaussian, NotPositiveDefinite
-from sksvi.models.base import Data, Segment
+from sksvi.families.gaussian import NotPositiveDefinite
+from sksvi.fixed_point import solved_mean, solves_mean
+from sksvi.models.base import Segment
 from sksvi.sites import Sites
+from sksvi.state import (
+    Evaluation,
+    NonFinite,
+    Problem,
+    State,
+    StepInfo,
+    divergence,
+    divergence_between,
+    prior_of,
+    remembered_points,
+    settled_prior,
+)
 from sksvi.steps import MAX_HALVINGS
 from sksvi.stopping import check_due, settled
 
@@ -33,123 +46,8 @@ ROUNDING, DAMPING_GROWTH = 1e-10, 1.5
 ROUGH_ROWS = 8192
 #: Most passes, and relative tolerance, of the start on a part of the rows.
 ROUGH_PASSES, ROUGH_TOL = 8, 1e-2
-#: Most steps of L-BFGS for a mean at its covariance: in FP (Sheth and Khardon's supplement), and in other algorithms.
-FP_STEPS, MEAN_STEPS = 500, 30
-#: Most closed-form steps of the prior precision between two looks at the data, and when they stop (log precision).
-PRIOR_STEPS, PRIOR_TOL = 10, 1e-3
-#: Most passes over one streamed chunk.
-CHUNK_PASSES = 50
-
-
-class NonFinite(ValueError):
-    """A bound or gradient that is not a finite number."""
-
-
-@dataclass
-class Evaluation:
-    """Gradient and bound at one q: what a step needs, and what taking it back needs."""
-
-    q: dict[str, Any]
-    gradient: dict[str, Any]
-    bound: float
-
-
-@dataclass
-class State:
-    """All that a fit knows: saved, resumed, continued by ``partial_fit``. Plain arrays, numbers and blocks."""
-
-    q: dict[str, Any]
-    seed: int
-    passes: int = 0
-    steps: int = 0
-    rows: float = 0.0
-    damping: float = 1.0
-    memory: dict[str, Any] = field(default_factory=dict)
-    sites: Sites | None = None
-    average: dict[str, Any] = field(default_factory=dict)
-    absorbed: Gaussian | None = None
-    seen: float = 0.0
-    previous: Evaluation | None = None
-    bound: float = -np.inf
-    bounds: list[float] = field(default_factory=list)
-    checks: list[float] = field(default_factory=list)
-    history: list[dict[str, Any]] = field(default_factory=list)
-    converged: bool = False
-    finished: bool = False
-    repairs: int = 0
-    small_changes: int = 0
-
-
-@dataclass
-class Problem:
-    """What a fit does not change: model, data, algorithm, expectations and how to split the work.
-
-    ``expect`` serves the steps, ``exact`` the bound that a fit reports at its end. ``total`` is the population's
-    weight where the data are a part of it, ``frozen`` names blocks that stay as they are, ``past`` is the size of the
-    bound of earlier chunks (nats): `tol` is relative to all data seen. ``so_far`` is the posterior that a stream left,
-    the prior of this chunk.
-    """
-
-    model: Any
-    data: Data
-    algorithm: Any
-    expect: Any
-    exact: Any
-    batch_size: int | None = None
-    threads: int = 1
-    total: float | None = None
-    frozen: frozenset[str] = frozenset()
-    past: float = 0.0
-    so_far: Any = None
-
-    @property
-    def full_batch(self) -> bool:
-        """Whether one segment is all the data."""
-        return self.batch_size is None or self.batch_size >= len(self.data)
-
-    @property
-    def deterministic(self) -> bool:
-        """No mini-batch and no sampling noise."""
-        return self.full_batch and self.expect.exact
-
-    @property
-    def scale(self) -> float:
-        """Population size over the data's weight."""
-        return 1.0 if self.total is None else self.total / self.data.total_weight
-
-
-@dataclass(frozen=True)
-class StepInfo:
-    """One row of ``history_``."""
-
-    bound: float
-    exact: bool
-    rate: float
-    repairs: int
-
-
-def prior_of(problem: Problem, state: State) -> dict[str, Any]:
-    """The prior of every block, with what streamed chunks left behind."""
-    prior = dict(problem.model.prior(state.q))
-    if problem.so_far is not None:
-        prior["weights"] = problem.so_far
-    elif state.absorbed is not None:
-        prior["weights"] = joined(prior["weights"], state.absorbed)
-    return prior
-
-
-def joined(prior: Any, absorbed: Any) -> Any:
-    """Product of a prior and a Gaussian message held as (linear as mean, precision)."""
-    blank = type(absorbed)(np.zeros_like(prior.mean), prior.precision_like(absorbed) + absorbed.precision)
-    return type(absorbed)(blank.solve(prior.times(prior.mean) + absorbed.mean), blank.precision, blank.root)
-
-
-def divergence(problem: Problem, state: State, q: dict[str, Any]) -> float:
-    """Σ KL(q ‖ prior) over the blocks that have a prior, nats."""
-    prior = prior_of(problem, replace(state, q=q))
-    return sum(q[name].kl(block) for name, block in prior.items()) + sum(
-        block.penalty() for block in q.values() if block.kind == "point"
-    )
+#: Most closed-form steps of the prior precision between two looks at the data.
+PRIOR_STEPS = 10
 
 
 def evaluate(
@@ -310,43 +208,6 @@ def propose(problem: Problem, state: State, gradient: dict[str, Any], rate: floa
     return q, memory, gain
 
 
-def solves_mean(problem: Problem, state: State) -> bool:
-    """FP does; and so does a natural step on a diagonal block without noise, whose mean would creep: it ignores how
-    columns correlate, while the best mean at fixed variances is a concave problem that costs no Gram product."""
-    creeps = problem.deterministic and problem.algorithm.schedule is None and not state.q["weights"].full
-    return problem.algorithm.mean_solver or (problem.algorithm.natural and creeps)
-
-
-def solved_mean(problem: Problem, state: State) -> Any:
-    """The Gaussian block with the mean that is best at its covariance: a concave problem without Gram products."""
-    from scipy.optimize import minimize
-
-    model, data, q = problem.model, problem.data, state.q
-    block, prior = q["weights"], prior_of(problem, state)["weights"]
-    block.prepare()
-    rows = model.blocks(slice(0, len(data)), data)
-    variances = list(batches.in_order(lambda r: model.latent_variance(q, model.batch(data, r)), rows, problem.threads))
-
-    def negative(flat: Array) -> tuple[float, Array]:
-        mean = block.mean + block.coloured(flat.reshape(block.mean.shape))
-        here = {**q, "weights": type(block)(mean, block.precision, block.root)}
-
-        def one(item: tuple[Any, Array]) -> tuple[Array, float]:
-            batch = model.batch(data, item[0])
-            terms = model.terms(here, batch, problem.expect, None, variance=item[1])
-            return model.pull_back_mean(terms, batch), float(terms.value.sum())
-
-        g, value = batches.tree_sum(batches.in_order(one, list(zip(rows, variances, strict=True)), problem.threads))
-        delta = mean - prior.mean
-        slope = g * problem.scale - prior.times(delta)
-        return 0.5 * float(np.sum(delta * prior.times(delta))) - value * problem.scale, -block.uncoloured(slope).ravel()
-
-    steps = FP_STEPS if problem.algorithm.mean_solver else MEAN_STEPS
-    options = {"gtol": 1e-5, "maxiter": steps}
-    best = minimize(negative, np.zeros(block.mean.size), jac=True, method="L-BFGS-B", options=options)  # type: ignore[call-overload]
-    return type(block)(block.mean + block.coloured(best.x.reshape(block.mean.shape)), block.precision, block.root)
-
-
 def impossible(state: State, error: NotPositiveDefinite) -> ValueError:
     """The error of a step that no halving saves."""
     return ValueError(
@@ -381,11 +242,6 @@ def judged(problem: Problem, state: State) -> State:
         state = replace(back, q=q, memory=memory)
     assert state.previous is not None
     return replace(state, q=state.previous.q)
-
-
-def divergence_between(new: dict[str, Any], old: dict[str, Any]) -> float:
-    """KL of the blocks after a natural step to those before, nats: to second order what the step gains."""
-    return sum(block.kl(old[name]) for name, block in new.items() if block.kind != "point")
 
 
 def stochastic_pass(problem: Problem, state: State, tol: float) -> tuple[State, StepInfo, bool]:
@@ -486,96 +342,3 @@ def close(problem: Problem, state: State) -> State:
         check_finite(bound, gradient, state)
     q = remembered_points(state.q, gradient)
     return replace(state, q=q, average={}, finished=True, bound=bound, previous=None, sites=None, small_changes=0)
-
-
-def remembered_points(q: dict[str, Any], gradient: dict[str, Any]) -> dict[str, Any]:
-    """Points keep the curvature of the data that they were learned from, for data to come."""
-    return {
-        name: block.absorbed(gradient[name][1]) if block.kind == "point" and name in gradient else block
-        for name, block in q.items()
-    }
-
-
-def with_block(state: State, name: str, block: Any) -> State:
-    """The state with one block replaced, and no memory of it."""
-    memory = {key: value for key, value in state.memory.items() if key != name}
-    return replace(state, q={**state.q, name: block}, memory=memory)
-
-
-# ---- streaming
-def absorb(problem: Problem, state: State, tol: float) -> State:
-    """One chunk of a stream: sites iterated and absorbed, or one step per batch."""
-    started = time.perf_counter()
-    state = replace(state, bounds=list(state.bounds), history=list(state.history))
-    if problem.algorithm.remembers:
-        state, info = absorb_sites(replace(problem, batch_size=None, total=None), state, tol)
-    else:
-        state, info = absorb_steps(problem, state)
-    state = replace(state, passes=state.passes + 1, rows=state.rows + problem.data.total_weight, finished=True)
-    record(state, info, started)
-    return state
-
-
-def absorb_sites(problem: Problem, state: State, tol: float) -> tuple[State, StepInfo]:
-    """The posterior so far is the prior of the chunk; its sites then join a sum kept apart from the prior."""
-    first = state.steps == 0
-    if not first and state.absorbed is None:
-        state = replace(state, absorbed=message(problem, state.q))
-    if not first:
-        so_far = prior_of(problem, state)["weights"]
-        problem = replace(problem, frozen=frozenset({"prior_precision"}), past=abs(state.bound), so_far=so_far)
-    inner = replace(state, bounds=[], small_changes=0, previous=None, damping=1.0, sites=None)
-    run_pass = full_pass if problem.deterministic else stochastic_pass
-    for _ in range(CHUNK_PASSES):
-        inner, info, stop = run_pass(problem, inner, tol)
-        if stop:
-            inner = replace(inner, converged=True)
-            break
-        inner.bounds.append(info.bound)
-    repairs = inner.repairs - state.repairs
-    closed = close(problem, inner)
-    past = 0.0 if first else state.bound
-    done = replace(closed, bounds=state.bounds, history=state.history, passes=state.passes, bound=past + closed.bound)
-    said = message(problem, done.q)
-    q = settled_prior(replace(problem, frozen=frozenset(), so_far=None), done.q, said, CHUNK_PASSES)
-    return replace(done, q=q, absorbed=said), StepInfo(done.bound, problem.deterministic, 1.0, repairs)
-
-
-def message(problem: Problem, blocks: dict[str, Any]) -> Any:
-    """What the data said about the weights: natural parameters of q less those of the prior (linear as mean)."""
-    q, prior = blocks["weights"], problem.model.prior(blocks)["weights"]
-    return type(q)(q.times(q.mean) - prior.times(prior.mean), q.precision - prior.precision_like(q))
-
-
-def settled_prior(problem: Problem, q: dict[str, Any], said: Any, n_steps: int) -> dict[str, Any]:
-    """Learned prior precisions, given what the data said about the weights: closed-form steps, no data."""
-    if "prior_precision" not in q or "prior_precision" in problem.frozen:
-        return q
-    said = message(problem, q) if said is None else said
-    for _ in range(n_steps):
-        step = problem.model.prior_step(q)
-        moved = {**q, "prior_precision": q["prior_precision"].moved(step, 1.0)}
-        try:
-            moved["weights"] = joined(problem.model.prior(moved)["weights"], said)
-        except NotPositiveDefinite:  # too little data to bear so small a precision: the last one stands
-            break
-        q = moved
-        if np.max(np.abs(step)) < PRIOR_TOL:
-            break
-    return q
-
-
-def absorb_steps(problem: Problem, state: State) -> tuple[State, StepInfo]:
-    """One step per batch of the chunk, in order, blown up to the population."""
-    n = len(problem.data)
-    bounds, rate, before = [], 0.0, state.repairs
-    for part in batches.blocks(n, problem.batch_size or n):
-        weight = problem.data.take(part).total_weight
-        if weight > 0:
-            segment = Segment(np.arange(part.start, part.stop), problem.data.total_weight / weight)
-            state, bound, rate = stochastic_step(replace(problem, batch_size=None), state, segment)
-            bounds.append(bound)
-    chunk = float(np.mean(bounds))
-    seen = len(state.bounds)
-    state = replace(state, bound=chunk if not seen else (state.bound * seen + chunk) / (seen + 1))
-    return state, StepInfo(state.bound, False, rate, state.repairs - before)

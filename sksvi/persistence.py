@@ -63,9 +63,9 @@ REGISTRY: dict[str, str] = {
     "ClassGaussian": "sksvi.families.plates:ClassGaussian",
     "Point": "sksvi.families.point:Point",
     "AdaGradMemory": "sksvi.steps:AdaGradMemory",
-    "State": "sksvi.engine:State",
-    "Sites": "sksvi.engine:Sites",
-    "Evaluation": "sksvi.engine:Evaluation",
+    "State": "sksvi.state:State",
+    "Sites": "sksvi.sites:Sites",
+    "Evaluation": "sksvi.state:Evaluation",
     "Posterior": "sksvi.base:Posterior",
 }
 

@@ -52,7 +52,12 @@ def test_partial_fit_comes_near_the_batch_fit(algorithm, covariance, binary):
     X, y = binary
     batch = BayesianGLMClassifier(prior_precision=1.0, covariance=covariance).fit(X, y)
     model = BayesianGLMClassifier(
-        prior_precision=1.0, algorithm=algorithm, covariance=covariance, batch_size=50, total_samples=400, random_state=0
+        prior_precision=1.0,
+        algorithm=algorithm,
+        covariance=covariance,
+        batch_size=50,
+        total_samples=400,
+        random_state=0,
     )
     for _ in range(1 if algorithm == "cvi" else 20):
         for chunk in np.split(np.arange(400), 4):

@@ -336,7 +336,9 @@ def test_frames_keep_their_names(X, rng):
     np.testing.assert_array_equal(again.coef_, model.coef_)
 
 
-@pytest.mark.parametrize("container", [sp.csr_matrix, sp.csc_matrix, sp.coo_matrix, sp.csr_array, sp.csc_array, sp.coo_array])
+@pytest.mark.parametrize(
+    "container", [sp.csr_matrix, sp.csc_matrix, sp.coo_matrix, sp.csr_array, sp.csc_array, sp.coo_array]
+)
 @pytest.mark.parametrize("covariance", ["full", "diag"])
 def test_sparse_equals_dense(container, covariance, X, rng):
     X = np.where(rng.random((N, 30)) < 0.1, rng.standard_normal((N, 30)), 0.0)
@@ -372,7 +374,10 @@ def test_float32_stays_float32(likelihood, X, rng):
     assert single.coef_.dtype == single.coef_std_.dtype == np.float32
     np.testing.assert_allclose(single.coef_, double.coef_, rtol=5e-3, atol=2e-3)
     np.testing.assert_allclose(single.lower_bound_, double.lower_bound_, rtol=1e-4)
-    for values in (*single.predict(X.astype(np.float32), return_std=True), *single.predict_latent(X.astype(np.float32))):
+    for values in (
+        *single.predict(X.astype(np.float32), return_std=True),
+        *single.predict_latent(X.astype(np.float32)),
+    ):
         assert values.dtype == np.float32
     assert double.predict(X).dtype == np.float64
 

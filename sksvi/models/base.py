@@ -74,9 +74,7 @@ class Terms:
             return values * weight.reshape(-1, *[1] * (values.ndim - 1))
 
         points = {k: (g * weight[:, None], h * weight[:, None, None]) for k, (g, h) in self.points.items()}
-        return replace(
-            self, value=self.value * weight, alpha=times(self.alpha), gamma=times(self.gamma), points=points
-        )
+        return replace(self, value=self.value * weight, alpha=times(self.alpha), gamma=times(self.gamma), points=points)
 
     def message(self) -> tuple[Array, Array]:
         """Natural parameters of each datum's message about f: (alpha - 2 gamma hᵀm, gamma)."""

@@ -191,9 +191,7 @@ class LinearModel:
         return pull_back_classes(rows, alpha, gamma) if self.joint else pull_back(rows, alpha, gamma, self.full)
 
     # ---- gradients
-    def terms(
-        self, q: dict[str, Any], batch: RowBlock, expect: Any, rng: Any, variance: Array | None = None
-    ) -> Terms:
+    def terms(self, q: dict[str, Any], batch: RowBlock, expect: Any, rng: Any, variance: Array | None = None) -> Terms:
         """alpha, gamma and E log p per datum; `variance` of the latents where it is known already."""
         likelihood = self.current_likelihood(q)
         weights = q["weights"]

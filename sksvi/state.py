@@ -1,0 +1,171 @@
+"""What a fit knows: its problem, its state, and the algebra of q that needs no data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from sksvi.families.gaussian import Gaussian, NotPositiveDefinite
+from sksvi.models.base import Data
+from sksvi.sites import Sites
+
+Array = np.ndarray
+
+#: When closed-form steps of the log prior precision stop.
+PRIOR_TOL = 1e-3
+
+
+class NonFinite(ValueError):
+    """A bound or gradient that is not a finite number."""
+
+
+@dataclass
+class Evaluation:
+    """Gradient and bound at one q: what a step needs, and what taking it back needs."""
+
+    q: dict[str, Any]
+    gradient: dict[str, Any]
+    bound: float
+
+
+@dataclass
+class State:
+    """All that a fit knows: saved, resumed, continued by ``partial_fit``. Plain arrays, numbers and blocks."""
+
+    q: dict[str, Any]
+    seed: int
+    passes: int = 0
+    steps: int = 0
+    rows: float = 0.0
+    damping: float = 1.0
+    memory: dict[str, Any] = field(default_factory=dict)
+    sites: Sites | None = None
+    average: dict[str, Any] = field(default_factory=dict)
+    absorbed: Gaussian | None = None
+    seen: float = 0.0
+    previous: Evaluation | None = None
+    bound: float = -np.inf
+    bounds: list[float] = field(default_factory=list)
+    checks: list[float] = field(default_factory=list)
+    history: list[dict[str, Any]] = field(default_factory=list)
+    converged: bool = False
+    finished: bool = False
+    repairs: int = 0
+    small_changes: int = 0
+
+
+@dataclass
+class Problem:
+    """What a fit does not change: model, data, algorithm, expectations and how to split the work.
+
+    ``expect`` serves the steps, ``exact`` the bound that a fit reports at its end. ``total`` is the population's
+    weight where the data are a part of it, ``frozen`` names blocks that stay as they are, ``past`` is the size of the
+    bound of earlier chunks (nats): `tol` is relative to all data seen. ``so_far`` is the posterior that a stream left,
+    the prior of this chunk.
+    """
+
+    model: Any
+    data: Data
+    algorithm: Any
+    expect: Any
+    exact: Any
+    batch_size: int | None = None
+    threads: int = 1
+    total: float | None = None
+    frozen: frozenset[str] = frozenset()
+    past: float = 0.0
+    so_far: Any = None
+
+    @property
+    def full_batch(self) -> bool:
+        """Whether one segment is all the data."""
+        return self.batch_size is None or self.batch_size >= len(self.data)
+
+    @property
+    def deterministic(self) -> bool:
+        """No mini-batch and no sampling noise."""
+        return self.full_batch and self.expect.exact
+
+    @property
+    def scale(self) -> float:
+        """Population size over the data's weight."""
+        return 1.0 if self.total is None else self.total / self.data.total_weight
+
+
+@dataclass(frozen=True)
+class StepInfo:
+    """One row of ``history_``."""
+
+    bound: float
+    exact: bool
+    rate: float
+    repairs: int
+
+
+def prior_of(problem: Problem, state: State) -> dict[str, Any]:
+    """The prior of every block, with what streamed chunks left behind."""
+    prior = dict(problem.model.prior(state.q))
+    if problem.so_far is not None:
+        prior["weights"] = problem.so_far
+    elif state.absorbed is not None:
+        prior["weights"] = joined(prior["weights"], state.absorbed)
+    return prior
+
+
+def joined(prior: Any, absorbed: Any) -> Any:
+    """Product of a prior and a Gaussian message held as (linear as mean, precision)."""
+    blank = type(absorbed)(np.zeros_like(prior.mean), prior.precision_like(absorbed) + absorbed.precision)
+    return type(absorbed)(blank.solve(prior.times(prior.mean) + absorbed.mean), blank.precision, blank.root)
+
+
+def divergence(problem: Problem, state: State, q: dict[str, Any]) -> float:
+    """Σ KL(q ‖ prior) over the blocks that have a prior, nats."""
+    prior = prior_of(problem, replace(state, q=q))
+    return sum(q[name].kl(block) for name, block in prior.items()) + sum(
+        block.penalty() for block in q.values() if block.kind == "point"
+    )
+
+
+def divergence_between(new: dict[str, Any], old: dict[str, Any]) -> float:
+    """KL of the blocks after a natural step to those before, nats: to second order what the step gains."""
+    return sum(block.kl(old[name]) for name, block in new.items() if block.kind != "point")
+
+
+def message(problem: Problem, blocks: dict[str, Any]) -> Any:
+    """What the data said about the weights: natural parameters of q less those of the prior (linear as mean)."""
+    q, prior = blocks["weights"], problem.model.prior(blocks)["weights"]
+    return type(q)(q.times(q.mean) - prior.times(prior.mean), q.precision - prior.precision_like(q))
+
+
+def settled_prior(problem: Problem, q: dict[str, Any], said: Any, n_steps: int) -> dict[str, Any]:
+    """Learned prior precisions, given what the data said about the weights: closed-form steps, no data."""
+    if "prior_precision" not in q or "prior_precision" in problem.frozen:
+        return q
+    said = message(problem, q) if said is None else said
+    for _ in range(n_steps):
+        step = problem.model.prior_step(q)
+        moved = {**q, "prior_precision": q["prior_precision"].moved(step, 1.0)}
+        try:
+            moved["weights"] = joined(problem.model.prior(moved)["weights"], said)
+        except NotPositiveDefinite:  # too little data to bear so small a precision: the last one stands
+            break
+        q = moved
+        if np.max(np.abs(step)) < PRIOR_TOL:
+            break
+    return q
+
+
+def with_block(state: State, name: str, block: Any) -> State:
+    """The state with one block replaced, and no memory of it."""
+    memory = {key: value for key, value in state.memory.items() if key != name}
+    return replace(state, q={**state.q, name: block}, memory=memory)
+
+
+def remembered_points(q: dict[str, Any], gradient: dict[str, Any]) -> dict[str, Any]:
+    """Points keep the curvature of the data that they were learned from, for data to come."""
+    return {
+        name: block.absorbed(gradient[name][1]) if block.kind == "point" and name in gradient else block
+        for name, block in q.items()
+    }
