@@ -17,7 +17,7 @@ from sksvi.steps import AdaGradMemory, euclidean_step, hybrid_step, natural_step
 #: Rates of mini-batch and sampled steps when none is given (chosen by benchmarks/algorithms.py); t counts steps.
 STEP_RATE = RobbinsMonro(delay=10.0, kappa=0.55)
 #: Rates of messages, t counts passes: they remember, so that mini-batches bring no lasting noise to be damped.
-MESSAGE_RATE = RobbinsMonro(scale=2.0, delay=0.0, kappa=0.5)
+MESSAGE_RATE = RobbinsMonro(delay=0.0, kappa=0.3)
 
 
 #: Up to this many rows a natural step takes all of them: it gains what a Newton step does.

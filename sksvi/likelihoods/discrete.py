@@ -335,7 +335,7 @@ class NegativeBinomial(Likelihood):
 
     def expected_variance(self, m: Array, v: Array) -> Array:
         m, v = as_float(m), as_float(v)
-        excess = safe_exp(2.0 * (m + v) + np.log(self._number("dispersion")))
+        excess = safe_exp(2.0 * (m + v) + float(np.log(self._number("dispersion"))))
         return safe_exp(m + 0.5 * v) + _log_normal_variance(m, v) + excess
 
     def unit_deviance(self, y: Array, mu: Array) -> Array:
