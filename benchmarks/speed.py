@@ -232,7 +232,7 @@ def against_numpyro(quick: bool) -> list[dict[str, Any]]:
                 }
             )
     for rate in (0.003, 0.01, 0.03):
-        found = numpyro_times(X1, y.astype(float), precision, goal, rate, 20.0 if quick else 180.0)
+        found = numpyro_times(X1, y.astype(float), precision, goal, rate, 20.0 if quick else 60.0)
         rows.append(
             {
                 "method": f"NumPyro AutoMultivariateNormal, Adam {rate}",
@@ -258,7 +258,7 @@ def main(quick: bool = False) -> None:
     notes = ["a9a, 124 coefficients, prior precision 1 for all; medians of five in turn; bound by our own quadrature."]
     report("speed_bayesianbandits", "Beside bayesianbandits", against_bayesianbandits(quick), notes, quick)
     notes = [
-        "a9a dense; full batches in 32 bit; compilation and the checks of the bound not counted. NaN: not within 180 s."
+        "a9a dense; full batches in 32 bit; compilation and the checks of the bound not counted. NaN: not within 60 s."
     ]
     report(
         "speed_numpyro",

@@ -130,7 +130,14 @@ class BaseSVI(CallbackSupport, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=4,
             )
+        advice = self._advice()
+        if advice:
+            warnings.warn(advice, UserWarning, stacklevel=4)
         return self
+
+    def _advice(self) -> str | None:
+        """What a user should know about a fit that stands, or None."""
+        return None
 
     def _problem(self, model: Any, data: Data) -> engine.Problem:
         algorithm = algorithms.resolve(self.algorithm)

@@ -39,7 +39,7 @@ from sksvi.stopping import check_due, settled
 Array = np.ndarray
 
 #: A step whose predicted gain is below this share of `tol` (times the bound) is not worth taking.
-PREDICTED_SHARE = 1 / 300
+PREDICTED_SHARE = 1 / 150
 #: Relative fall of a bound that rounding explains, and how fast a damped step grows again.
 ROUNDING, DAMPING_GROWTH = 1e-10, 1.5
 #: Fits of fewer rows start on all of them.

@@ -55,7 +55,9 @@ class Predictive:
                 "mean and variance of f need one shape; "
                 f"found {self.latent_mean.shape} and {self.latent_variance.shape}."
             )
-        standard_deviation(self.latent_variance.ravel())
+        # Between classes covariances may be negative.
+        own = np.diagonal(self.latent_variance, axis1=1, axis2=2) if joint else self.latent_variance
+        standard_deviation(own.ravel())
 
     def _expect(self, function: Callable[[Array], Array]) -> Array:
         return Quadrature().integrate(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -38,7 +40,7 @@ def test_partial_fit_of_cvi_in_any_chunking_is_the_batch_fit(rng):
     batch = clone(model).fit(X, y)
     for edges in ([0, 90], [0, 1, 40, 90], list(range(0, 91, 10))):
         stream = clone(model)
-        for a, b in zip(edges, edges[1:]):
+        for a, b in pairwise(edges):
             assert stream.partial_fit(X[a:b], y[a:b]) is stream
         np.testing.assert_allclose(stream.coef_, batch.coef_, rtol=1e-8)
         np.testing.assert_allclose(stream.posterior_["weights"].cov, batch.posterior_["weights"].cov, rtol=1e-8)

@@ -134,7 +134,7 @@ def test_a_single_class_or_level(X, rng):
 def test_wrong_shapes(X, rng):
     y = target("gaussian", X, rng)
     model = BayesianGLMRegressor(prior_precision=1.0).fit(X, y)
-    refused(model, "2 features.*expecting 3 features", X[:, :2], y, method="partial_fit")
+    refused(model, r"2 features.*expecting 3 features", X[:, :2], y, method="partial_fit")
     with pytest.raises(ValueError, match="2 features"):
         model.predict(X[:, :2])
     refused(model, "inconsistent numbers of samples", X, y[:50])
@@ -142,7 +142,7 @@ def test_wrong_shapes(X, rng):
     refused(model, "inconsistent numbers of samples", X[:50], y, method="score")
     refused(model, r"sample_weight.shape == \(50,\), expected \(60,\)", X, y, sample_weight=np.ones(50))
     refused(model, r"offset.shape == \(60, 2\), expected \(60,\)", X, y, offset=np.ones((60, 2)))
-    with pytest.raises(ValueError, match="offset.shape"):
+    with pytest.raises(ValueError, match=r"offset.shape"):
         model.predict(X, offset=np.ones(3))
     refused(model, "Expected 2D array", X[0], y[:1])
     refused(model, "0 sample", X[:0], y[:0])
@@ -153,24 +153,14 @@ def test_wrong_shapes(X, rng):
 
 def test_weights(X, rng):
     y = target("binary", X, rng)
+    negative = {"sample_weight": np.where(np.arange(60) == 5, -2.0, 1.0)}
+    nothing = {"sample_weight": np.zeros(60)}
     for model in (BayesianGLMClassifier(), BayesianGLMRegressor()):
         for method in ("fit", "partial_fit"):
-            more = (
-                {"classes": [0.0, 1.0]} if method == "partial_fit" and isinstance(model, BayesianGLMClassifier) else {}
-            )
-            weight = np.where(np.arange(60) == 5, -2.0, 1.0)
-            refused(
-                model,
-                "Negative values .*`sample_weight`: found -2 in row 5",
-                X,
-                y,
-                method=method,
-                sample_weight=weight,
-                **more,
-            )
-            refused(
-                model, "sample_weight is zero in every row", X, y, method=method, sample_weight=np.zeros(60), **more
-            )
+            streams = method == "partial_fit" and isinstance(model, BayesianGLMClassifier)
+            call = {"method": method, **({"classes": [0.0, 1.0]} if streams else {})}
+            refused(model, "Negative values .*`sample_weight`: found -2 in row 5", X, y, **call, **negative)
+            refused(model, "sample_weight is zero in every row", X, y, **call, **nothing)
     model = BayesianGLMRegressor().fit(X, y)
     refused(model, "Negative values", X, y, method="score", sample_weight=-np.ones(60))
     refused(model, "sample_weight is zero", X, y, method="score", sample_weight=np.zeros(60))
@@ -233,7 +223,7 @@ def test_coverage_and_quantiles(value, X, rng):
         model.summary(coverage=value)
     with pytest.raises(ValueError, match=r"\(0, 1\)"):
         model.predict_quantiles(X, [0.5, value])
-    with pytest.raises(ValueError, match="n_samples|samples"):
+    with pytest.raises(ValueError, match="number of samples"):
         model.sample_y(X, n_samples=0)
 
 
@@ -357,7 +347,7 @@ def test_exactly_linear_targets(rng):
 def test_a_column_far_from_zero(likelihood, shift, X, rng):
     """A column like a time stamp: an error that names it, or the posterior, in which the intercept cannot follow it."""
     y = target(likelihood, X, rng)
-    frame = pd.DataFrame(X + [0.0, shift, 0.0], columns=["a", "time stamp", "b"])
+    frame = pd.DataFrame(X + np.array([0.0, shift, 0.0]), columns=["a", "time stamp", "b"])
     without = BayesianGLMRegressor(likelihood=likelihood, prior_precision=1.0, intercept_precision=1.0, tol=1e-8)
     model = clone(without)
     without.fit(X[:, [0, 2]], y)
@@ -375,7 +365,7 @@ def test_a_column_far_from_zero(likelihood, shift, X, rng):
 @pytest.mark.parametrize("shift", [1e4, 1e6, 1e8])
 def test_a_shifted_column_of_a_gaussian_is_exact(shift, X, rng):
     y = target("gaussian", X, rng)
-    frame = pd.DataFrame(X + [0.0, shift, 0.0], columns=["a", "time stamp", "b"])
+    frame = pd.DataFrame(X + np.array([0.0, shift, 0.0]), columns=["a", "time stamp", "b"])
     model = BayesianGLMRegressor(likelihood=Gaussian(variance=0.1), prior_precision=1.0, intercept_precision=1.0)
     try:
         model.fit(frame, y)

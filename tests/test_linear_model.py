@@ -38,6 +38,7 @@ REGRESSORS = [
     "probit",
     "ordinal",
 ]
+CONTAINERS = [sp.csr_matrix, sp.csc_matrix, sp.coo_matrix, sp.csr_array, sp.csc_array, sp.coo_array]
 N, D = 120, 3
 
 
@@ -250,7 +251,7 @@ def test_binary_classifier(X, rng):
         proba = model.predict_proba(X)
         assert proba.shape == (N, 2)
         np.testing.assert_allclose(proba.sum(1), 1.0, rtol=1e-14)
-        np.testing.assert_allclose(model.predict_log_proba(X), np.log(proba), rtol=1e-6)
+        np.testing.assert_allclose(model.predict_log_proba(X), np.log(proba), rtol=1e-6, atol=1e-8)
         np.testing.assert_allclose(model.decision_function(X), np.log(proba[:, 1] / proba[:, 0]), rtol=1e-6, atol=1e-7)
         np.testing.assert_array_equal(model.predict(X), np.where(proba[:, 1] > proba[:, 0], "yes", "no"))
         expected = np.log(proba[np.arange(N), (y == "yes").astype(int)])

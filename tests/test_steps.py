@@ -217,7 +217,7 @@ def test_rates_are_one_where_nothing_is_random_and_fall_elsewhere(name):
     for messages in (False, True):
         rates = [algorithm.rate(t, False, messages) for t in range(2000)]
         assert all(0 < late <= early <= 1 for early, late in pairwise(rates))
-        assert rates[-1] < 0.1
+        assert rates[-1] < 0.2
 
 
 @pytest.mark.parametrize(

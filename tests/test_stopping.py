@@ -83,10 +83,11 @@ def test_a_flat_noisy_bound_stops(sd, global_random_seed):
     assert first_stop(BEST + noise, 1e-4) is not None
 
 
-def test_one_check_says_nothing():
+def test_two_checks_say_nothing():
     assert not settled([], 1.0)
     assert not settled([BEST], 1.0)
-    assert settled([BEST, BEST], 1e-4)
+    assert not settled([BEST, BEST], 1.0)
+    assert settled([BEST, BEST, BEST], 1e-4)
 
 
 def test_tolerance_zero_never_stops():
@@ -94,14 +95,15 @@ def test_tolerance_zero_never_stops():
 
 
 def test_a_falling_bound_is_no_convergence():
-    assert not settled([BEST, BEST - 50.0], 1e-4)
+    assert not settled([BEST, BEST, BEST - 50.0], 1e-4)
 
 
-def test_only_the_last_two_checks_count():
-    assert settled([-5000.0, BEST, BEST + 0.1], 1e-4)
+def test_only_the_last_three_checks_count():
+    assert settled([-5000.0, BEST, BEST, BEST + 0.1], 1e-4)
     assert not settled([BEST, BEST, BEST + 100.0], 1e-4)
+    assert not settled([BEST, BEST + 100.0, BEST + 100.1], 1e-4)
 
 
 def test_bounds_near_zero_have_an_absolute_tolerance():
-    assert settled([1e-9, -1e-9], 1e-4)
-    assert not settled([-0.2, -0.1], 1e-4)
+    assert settled([1e-9, -1e-9, 1e-9], 1e-4)
+    assert not settled([-0.3, -0.2, -0.1], 1e-4)

@@ -21,6 +21,9 @@ from sksvi.predictive import Predictive
 
 Array = np.ndarray
 
+#: Prior standard deviations between an intercept and zero from which a user is told.
+PINNED = 5.0
+
 #: Ways to encode that fix classes, levels and likelihood: `fit`, and the first `partial_fit`; the others are "more"
 #: (a warm start) and "chunk".
 FRESH = ("fit", "first chunk")
@@ -176,6 +179,15 @@ class BayesianGLM(BaseSVI):
         d = self.n_features_in_
         intercept = mean[..., d] if self.fit_intercept else 0.0 * mean[..., 0]
         self._expose_coefficients(mean[..., :d], std[..., :d], intercept)
+
+    def _advice(self) -> str | None:
+        pull = float(np.max(np.abs(self.intercept_))) * np.sqrt(self.intercept_precision)
+        if not self.fit_intercept or self.likelihood_.discrete or pull < PINNED:
+            return None
+        return (
+            f"the intercept lies {pull:.1f} standard deviations of its prior from zero, which pulls it there: "
+            f"lower intercept_precision={self.intercept_precision:g}, or centre and scale y."
+        )
 
     def _coordinate_name(self, coordinate: int) -> str:
         width = self.n_features_in_ if self._subspace is None else self._subspace[1].shape[1]

@@ -26,6 +26,8 @@ Array = np.ndarray
 
 #: Rows (or four per weight) whose curvature gives the first covariance.
 START_ROWS = 4096
+#: Largest mean variance of the latents under the first q, in units of the likelihood's width squared.
+START_SPREAD = 16.0
 
 
 @dataclass
@@ -162,9 +164,16 @@ class LinearModel:
             # At f = 0 every class has p = 1/K: diag p - ppᵀ in the place of its diagonal.
             gamma = (gamma / (1.0 - 1.0 / k))[..., None] * (np.eye(k) - 1.0 / k)
         _, curvature = self._pull(batch.rows, np.zeros(f.shape), gamma)
-        if not self.full:
-            return DiagonalGaussian(mean, prior - curvature)
-        return Gaussian(mean, prior[..., None] * np.eye(mean.shape[-1]) - curvature)
+        precision = prior - curvature if not self.full else prior[..., None] * np.eye(mean.shape[-1]) - curvature
+        block = DiagonalGaussian if not self.full else Gaussian
+        start = block(mean, precision)
+        if not self.likelihood.discrete:
+            return start
+        # Data without curvature (counts that are all zero) leave the flat prior, under which nothing is finite.
+        v = self._project(batch.rows, start)[1]
+        width = self.likelihood.width if np.isfinite(self.likelihood.width) else 1.0
+        excess = float(np.mean(v if v.ndim < 3 else np.diagonal(v, axis1=1, axis2=2))) / (START_SPREAD * width**2)
+        return start if excess <= 1 else block(mean, precision * excess)
 
     # ---- data
     def sweep(self, data: Data, batch_size: int | None, seed: int, pass_number: int) -> Iterator[Segment]:
