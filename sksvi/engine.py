@@ -123,7 +123,10 @@ def run(problem: Problem, state: State, max_iter: int, tol: float, pass_end: Cal
 
 def first_state(problem: Problem, seed: int) -> State:
     """The state before any step: the model's first q in the coordinates that the algorithm steps in."""
-    q, memory = dict(problem.model.init(problem.data)), {}
+    try:
+        q, memory = dict(problem.model.init(problem.data)), {}
+    except NotPositiveDefinite as error:
+        raise impossible(State({}, seed), error) from error
     for name, block in q.items():
         if block.kind == "gaussian":
             q[name], memory[name] = problem.algorithm.start(block, problem.data.total_weight)
