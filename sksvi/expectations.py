@@ -91,12 +91,12 @@ class Expectation(BaseEstimator):
         return centre + np.log(moved)
 
     def _several(self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: Any) -> Terms:
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} needs a method _several")
 
     def _integrate(
         self, terms: quadrature.Integrand, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: Any
     ) -> Sequence[Array]:
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} needs a method _integrate")
 
 
 class Quadrature(Expectation):

@@ -273,12 +273,13 @@ def test_verbose_without_rich_is_a_plain_line(data, capsys, monkeypatch):
     assert capsys.readouterr().err.split("\r")[-1].strip() == "Learner: pass 2 of at most 2, bound -0.5 nats"
 
 
-def test_two_bars_at_once(data):
+def test_two_bars_at_once(data, capsys):
     pytest.importorskip("rich")
     outer = FitMonitor(Learner(), None, 1)
     with outer as monitor:
         Learner(verbose=1).fit(*data)
-        monitor.pass_end({"pass": 1, "bound": None}, lambda: None)
+        assert not monitor.pass_end({"pass": 1, "bound": None}, lambda: None)
+    assert "Learner" in capsys.readouterr().err
 
 
 @needs_upstream
@@ -286,6 +287,7 @@ def test_a_bar_inside_a_search_with_a_progress_callback(data):
     pytest.importorskip("rich")
     search = GridSearchCV(Learner(verbose=1, max_iter=2), {"shift": [0.0, 1.0]}, cv=2)
     search.set_callbacks(upstream.ProgressBar(max_propagation_depth=None)).fit(*data)
+    assert search.best_estimator_.get_params()["verbose"] == 1
 
 
 # Checkpoint ----------------------------------------------------------------------------------------------------------

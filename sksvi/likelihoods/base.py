@@ -93,7 +93,7 @@ class Likelihood(BaseEstimator):
 
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         """log p(y | f) and its first and second derivative in f, each of the broadcast shape."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} needs a method derivatives")
 
     def log_prob(self, y: Array, f: Array) -> Array:
         """log p(y | f) in nats."""
@@ -109,23 +109,23 @@ class Likelihood(BaseEstimator):
 
     def mean(self, f: Array) -> Array:
         """E[y | f]."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} needs a method mean")
 
     def conditional_variance(self, f: Array) -> Array:
         """Var[y | f]."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} needs a method conditional_variance")
 
     def cdf(self, y: Array, f: Array) -> Array:
         """P(Y <= y | f)."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} needs a method cdf")
 
     def ppf(self, p: Array, f: Array) -> Array:
         """Smallest y with P(Y <= y | f) >= p."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} needs a method ppf")
 
     def sample(self, f: Array, rng: np.random.Generator) -> Array:
         """One draw of y for each f."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} needs a method sample")
 
     def expected(self, y: Array, m: Array, v: Array) -> tuple[Array, Array, Array] | None:
         """Closed form of E log p(y | f) under f ~ N(m, v) and its derivatives in m and v; None where there is none."""
