@@ -540,3 +540,12 @@ def test_predictions_depend_on_their_own_row(rng):
         order = rng.permutation(3000)
         np.testing.assert_allclose(method(X[order]), whole[order], rtol=1e-12)
         np.testing.assert_array_equal(method(X), whole)
+
+
+def test_an_intercept_that_its_prior_pulls_is_told():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 2))
+    y = 1e5 + X[:, 0]
+    with pytest.warns(UserWarning, match="lower intercept_precision=0.0001"):
+        BayesianGLMRegressor().fit(X, y)
+    BayesianGLMRegressor(intercept_precision=1e-14).fit(X, y)
