@@ -6,14 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin, _fit_context
-from sklearn.metrics import accuracy_score
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from sksvi import likelihoods
+from sksvi._classification import ClassificationMethods
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import FRESH, BayesianGLM
 from sksvi.linear_model._subspace import merged
@@ -22,7 +20,7 @@ from sksvi.models.base import Data
 Array = np.ndarray
 
 
-class BayesianGLMClassifier(ClassifierMixin, BayesianGLM):
+class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
     """Bayesian logistic or probit regression; softmax regression for more than two classes.
 
     p(y|f) = σ(±f) with f = Xw + b (softmax: one f per class), w_j ~ N(0, 1/prior_precision), and a Gaussian q(w) that
@@ -190,14 +188,6 @@ class BayesianGLMClassifier(ClassifierMixin, BayesianGLM):
             self._fix_classes(classes)
             return self._partial_fit(X, y, sample_weight, offset)
 
-    def _fix_classes(self, classes: Any) -> None:
-        if not hasattr(self, "state_"):
-            if classes is None:
-                raise ValueError("classes must be passed on the first call to partial_fit.")
-            self.classes_ = np.unique(classes)
-        elif classes is not None and not np.array_equal(self.classes_, np.unique(classes)):
-            raise ValueError(f"classes={classes!r} differ from those of the first call: {self.classes_.tolist()}.")
-
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Data:
         X, y = validate_data(self, X, y, reset=how in FRESH, accept_sparse="csr", dtype=[np.float64, np.float32])
         check_classification_targets(y)
@@ -205,12 +195,8 @@ class BayesianGLMClassifier(ClassifierMixin, BayesianGLM):
             self._check_choices()
         data = self._rows(X, y, sample_weight, offset)
         if how == "fit":
-            self.classes_ = np.unique(data.y)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs samples of at least 2 classes in the data; "
-                f"it contains only one class: {self.classes_.tolist()[0]!r}."
-            )
+            self._find_classes(data.y)
+        self._check_classes()
         codes = self._codes(data.y)
         if how in FRESH:
             self.likelihood_ = self._class_likelihood()
@@ -219,138 +205,6 @@ class BayesianGLMClassifier(ClassifierMixin, BayesianGLM):
         data = replace(data, y=codes if self.likelihood_.n_latents > 1 else codes.astype(X.dtype))
         return data if "chunk" in how else merged(data)
 
-    def _codes(self, y: Array) -> Array:
-        """Position of each label in ``classes_``."""
-        codes = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
-        unknown = self.classes_[codes] != y
-        if np.any(unknown):
-            raise ValueError(
-                f"y has labels that the first call did not name: {np.unique(y[unknown]).tolist()}; "
-                f"known: {self.classes_.tolist()}."
-            )
-        return codes
-
-    def _class_likelihood(self) -> Any:
-        k = len(self.classes_)
-        spec = self.likelihood
-        if isinstance(spec, str) and (spec == "softmax" or (k > 2 and spec in ("logit", "bernoulli"))):
-            return likelihoods.Softmax(n_classes=k)
-        likelihood = likelihoods.resolve(spec)
-        if not likelihood.classifies:
-            raise ValueError(
-                f"likelihood={spec!r} does not describe labels: choose 'logit', 'probit' or 'softmax', "
-                "or use BayesianGLMRegressor."
-            )
-        if likelihood.n_latents == 1 and k > 2:
-            raise ValueError(
-                f"Only binary classification is supported. The type of the target is multiclass ({k} classes): "
-                f"likelihood={spec!r} is binary, 'softmax' takes any number."
-            )
-        if likelihood.n_latents not in (1, k):
-            raise ValueError(f"likelihood={spec!r} has {likelihood.n_latents} classes, y has {k}.")
-        return likelihood
-
     def _expose_coefficients(self, coef: Array, std: Array, intercept: Any) -> None:
         self.coef_, self.coef_std_ = np.atleast_2d(coef), np.atleast_2d(std)
         self.intercept_ = np.atleast_1d(intercept)
-
-    # ---- prediction
-    def predict_proba(self, X: Any, offset: Any = None) -> Array:
-        """Predictive probabilities, integrated over q.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, D)
-        offset : array-like of shape (n,), default=None
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-            Columns as in ``classes_``.
-        """
-        return self._predictive(X, offset).probabilities()
-
-    def predict_log_proba(self, X: Any, offset: Any = None) -> Array:
-        """Logarithm of `predict_proba`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, D)
-        offset : array-like of shape (n,), default=None
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-        """
-        predictive = self._predictive(X, offset)
-        n = len(predictive.latent_mean)
-        return np.column_stack([predictive.log_prob(np.full(n, k)) for k in range(len(self.classes_))])
-
-    def predict(self, X: Any, offset: Any = None) -> Array:
-        """Most probable label.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, D)
-        offset : array-like of shape (n,), default=None
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        best = np.argmax(self.predict_proba(X, offset), axis=1)
-        return self.classes_[best]
-
-    def decision_function(self, X: Any, offset: Any = None) -> Array:
-        """Log odds of `predict_proba` (two classes), else its logarithm.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, D)
-        offset : array-like of shape (n,), default=None
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, K)
-        """
-        log_proba = self.predict_log_proba(X, offset)
-        return log_proba[:, 1] - log_proba[:, 0] if len(self.classes_) == 2 else log_proba
-
-    def log_predictive_density(self, X: Any, y: Any, offset: Any = None) -> Array:
-        """log p(y) of each row under the predictive distribution, nats.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, D)
-        y : array-like of shape (n,)
-        offset : array-like of shape (n,), default=None
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        check_is_fitted(self)
-        y = column_or_1d(y)
-        check_consistent_length(X, y)
-        return self._predictive(X, offset).log_prob(self._codes(y))
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
-        """Accuracy.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, D)
-        y : array-like of shape (n,)
-        sample_weight, offset : array-like of shape (n,), default=None
-
-        Returns
-        -------
-        float
-        """
-        return float(accuracy_score(y, self.predict(X, offset), sample_weight=sample_weight))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        spec = self.likelihood
-        tags.classifier_tags.multi_class = spec.n_latents > 1 if isinstance(spec, Likelihood) else spec != "probit"
-        return tags
