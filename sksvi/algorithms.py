@@ -12,7 +12,7 @@ from typing import Any
 from sklearn.base import BaseEstimator, clone
 
 from sksvi.schedules import AdaGrad, RobbinsMonro
-from sksvi.steps import AdaGradMemory, euclidean_step, hybrid_step, natural_step, shortened
+from sksvi.steps import AdaGradMemory, FlatMemory, euclidean_step, flat_step, hybrid_step, natural_step, shortened
 
 #: Rates of mini-batch and sampled steps when none is given (chosen by benchmarks/algorithms.py); t counts steps.
 STEP_RATE = RobbinsMonro(delay=10.0, kappa=0.55)
@@ -127,13 +127,15 @@ class HybridMCSSVI(_Gradient):
     """
 
     def start(self, q: Any, n: float) -> tuple[Any, Any]:
-        """Natural coordinates and AdaGrad's sums."""
-        return q, AdaGradMemory.start(q, n)
+        """Natural coordinates; AdaGrad's sums for a Gaussian block."""
+        return q, AdaGradMemory.start(q, n) if q.kind == "gaussian" else None
 
     def step(
         self, q: Any, prior: Any, gradient: Any, rate: float, damping: float, memory: Any, n: float
     ) -> tuple[Any, Any]:
-        """AdaGrad on the mean, natural step on the covariance."""
+        """AdaGrad on the mean, natural step on the covariance and on every other family."""
+        if q.kind != "gaussian":
+            return super().step(q, prior, gradient, rate, damping, memory, n)
         adagrad = AdaGrad(self._adagrad().rate * damping, self._adagrad().epsilon)
         return shortened(lambda share: hybrid_step(q, prior, gradient, rate * damping * share, memory, adagrad, n))
 
@@ -150,15 +152,19 @@ class SDSVI(_Gradient):
     """
 
     def start(self, q: Any, n: float) -> tuple[Any, Any]:
-        """Mean and Cholesky factor, AdaGrad's sums."""
+        """Mean and Cholesky factor, or other unconstrained coordinates, and AdaGrad's sums."""
+        if q.kind != "gaussian":
+            return q, FlatMemory.start(q)
         q = q.standard()
         return q, AdaGradMemory.start(q, n)
 
     def step(
         self, q: Any, prior: Any, gradient: Any, rate: float, damping: float, memory: Any, n: float
     ) -> tuple[Any, Any]:
-        """AdaGrad on mean and factor."""
+        """AdaGrad on mean and factor, or on other unconstrained coordinates."""
         adagrad = AdaGrad(self._adagrad().rate * damping, self._adagrad().epsilon)
+        if q.kind != "gaussian":
+            return flat_step(q, prior, gradient, memory, adagrad, n)
         return euclidean_step(q, prior, gradient, memory, adagrad, n)
 
 

@@ -33,7 +33,7 @@ from sksvi.state import (
     remembered_points,
     settled_prior,
 )
-from sksvi.steps import MAX_HALVINGS
+from sksvi.steps import MAX_HALVINGS, adam_step
 from sksvi.stopping import check_due, settled
 
 Array = np.ndarray
@@ -64,7 +64,7 @@ def evaluate(
         terms = model.terms(q, batch, problem.expect, batches.stream(state.seed, state.steps, number))
         value = float(terms.value.sum())
         if site_rate is not None:
-            terms = state.sites.move(terms, rows, site_rate, q["weights"].full)  # type: ignore[union-attr]
+            terms = state.sites.move(terms, rows, site_rate, q[model.block].full)  # type: ignore[union-attr]
         return (model.pull_back(terms, batch) if gradient_wanted else {}), value
 
     items = list(enumerate(model.blocks(segment.rows, data)))
@@ -95,10 +95,19 @@ def step(problem: Problem, state: State, gradient: dict[str, Any], rate: float) 
     points = problem.model.point_steps(q, gradient)
     for name in points.keys() - problem.frozen:
         q[name] = q[name].moved(points[name][0], rate * state.damping)
+    if not problem.deterministic:
+        move_free(problem, q, gradient, memory)
     # The points move first: the other blocks step towards the prior as it will be.
     for name, block in prior_of(problem, replace(state, q=q)).items():
         q[name], memory[name] = algorithm.step(q[name], block, gradient[name], rate, state.damping, memory.get(name), n)
     return q, memory, sum(gain for name, (_, gain) in points.items() if name not in problem.frozen)
+
+
+def move_free(problem: Problem, q: dict[str, Any], gradient: dict[str, Any], memory: dict[str, Any]) -> None:
+    """Adam's step of every free block, in place."""
+    for name, slope in problem.model.free_gradients(q, gradient).items():
+        if name not in problem.frozen:
+            q[name], memory[name] = adam_step(q[name], slope, memory.get(name))
 
 
 def run(problem: Problem, state: State, max_iter: int, tol: float, pass_end: Callable[[State], bool]) -> State:
@@ -112,7 +121,9 @@ def run(problem: Problem, state: State, max_iter: int, tol: float, pass_end: Cal
     while state.passes < max_iter:
         state, info, stop = run_pass(problem, state, tol)
         if stop:
-            state.converged = True
+            state, goes_on = improve(problem, state, max_iter, tol, started, pass_end)
+            if goes_on:
+                continue
             break
         state.rows += problem.data.total_weight
         record(state, info, started)
@@ -121,14 +132,39 @@ def run(problem: Problem, state: State, max_iter: int, tol: float, pass_end: Cal
     return close(problem, state)
 
 
+def improve(
+    problem: Problem, state: State, max_iter: int, tol: float, started: float, pass_end: Callable[[State], bool]
+) -> tuple[State, bool]:
+    """Once q has settled the model may move its free blocks; then q settles anew, until there is nothing to gain."""
+    ended = False
+
+    def tick(bound: float) -> bool:
+        """Another look at all data; True: the fit must stop."""
+        nonlocal ended
+        state.passes += 1
+        state.rows += problem.data.total_weight
+        record(state, StepInfo(bound, True, 0.0, 0), started)
+        ended = pass_end(state) or state.passes >= max_iter
+        return ended
+
+    moved = False
+    if problem.deterministic:
+        improved, moved = problem.model.improved(problem, state, tick, tol)
+    if not moved:
+        state.converged = not ended
+        return state, False
+    fresh = replace(improved, previous=None, small_changes=0, damping=1.0)
+    return fresh, not ended
+
+
 def first_state(problem: Problem, seed: int) -> State:
     """The state before any step: the model's first q in the coordinates that the algorithm steps in."""
     try:
         q, memory = dict(problem.model.init(problem.data)), {}
     except NotPositiveDefinite as error:
-        raise impossible(State({}, seed), error) from error
+        raise impossible(problem, State({}, seed), error) from error
     for name, block in q.items():
-        if block.kind == "gaussian":
+        if block.kind not in ("point", "free"):
             q[name], memory[name] = problem.algorithm.start(block, problem.data.total_weight)
     return State(q, seed, memory=memory)
 
@@ -203,19 +239,19 @@ def propose(problem: Problem, state: State, gradient: dict[str, Any], rate: floa
     try:
         q, memory, gain = step(problem, state, gradient, rate)
     except NotPositiveDefinite as error:
-        raise impossible(state, error) from error
+        raise impossible(problem, state, error) from error
     if problem.deterministic and problem.algorithm.natural and rate * state.damping == 1.0:
         q = settled_prior(problem, q, None, PRIOR_STEPS)
     if solves_mean(problem, state):
-        q["weights"] = solved_mean(problem, replace(state, q=q))
+        q[problem.model.block] = solved_mean(problem, replace(state, q=q))
     return q, memory, gain
 
 
-def impossible(state: State, error: NotPositiveDefinite) -> ValueError:
+def impossible(problem: Problem, state: State, error: NotPositiveDefinite) -> ValueError:
     """The error of a step that no halving saves."""
     return ValueError(
-        f"block 'weights', pass {state.passes + 1}: {error}, even after {MAX_HALVINGS} halvings of the step. "
-        "Standardise the columns, drop duplicated ones, or raise prior_precision."
+        f"block {problem.model.block!r}, pass {state.passes + 1}: {error}, even after {MAX_HALVINGS} halvings of the "
+        "step. Standardise the columns, drop duplicated ones, or raise prior_precision."
     )
 
 
@@ -229,7 +265,7 @@ def judged(problem: Problem, state: State) -> State:
             check_finite(bound, gradient, state)
         except NotPositiveDefinite as error:
             if before is None:
-                raise impossible(state, error) from error
+                raise impossible(problem, state, error) from error
             bound = -np.inf
         except NonFinite:
             if before is None:
@@ -265,13 +301,13 @@ def stochastic_pass(problem: Problem, state: State, tol: float) -> tuple[State, 
     return state, StepInfo(float(np.average(bounds, weights=shares)), False, rate, state.repairs - before), False
 
 
-def summed_sites(problem: Problem, state: State) -> tuple[Array, Array]:
+def summed_sites(problem: Problem, state: State) -> dict[str, Any]:
     """The sums of all sites, afresh: changes that were added up drift by their rounding."""
     model, data, sites = problem.model, problem.data, state.sites
     assert sites is not None
 
     def one(rows: Any) -> Any:
-        return model.pull_back(sites.as_terms(rows), model.batch(data, rows))["weights"]
+        return model.pull_back(sites.as_terms(rows), model.batch(data, rows))
 
     rows = model.blocks(slice(0, len(data)), data)
     return batches.tree_sum(batches.in_order(one, rows, problem.threads))
@@ -291,14 +327,14 @@ def stochastic_step(problem: Problem, state: State, segment: Segment) -> tuple[S
     # What is remembered moves once a pass, everything else with every batch.
     rate = problem.algorithm.rate(state.passes if remembers else state.steps, False, remembers)
     if remembers and state.sites is None:
-        prior = prior_of(problem, state)["weights"]
+        name = problem.model.block
         shapes = problem.model.site_shapes(len(problem.data))
-        state = replace(state, sites=Sites.empty(state.q["weights"], prior, *shapes))
+        state = replace(state, sites=Sites.empty(name, state.q, prior_of(problem, state), *shapes))
     gradient, value = evaluate(problem, state, segment, rate if remembers else None)
     bound = value - divergence(problem, state, state.q)
     check_finite(bound, gradient, state)
     if remembers:
-        change = gradient.pop("weights")
+        change = {name: gradient.pop(name) for name in problem.model.prior(state.q)}
         gradient = batches.scaled(gradient, segment.scale * problem.scale)
         q, memory, _ = site_update(problem, state, change, gradient, rate, 1.0 / segment.scale)
     else:
@@ -322,14 +358,16 @@ def site_update(
     q = dict(state.q)
     assert state.sites is not None
     state.sites.add(change)
+    memory = dict(state.memory)
     for name, (move, _) in problem.model.point_steps(q, gradient).items():
         q[name] = q[name].moved(move, rate)
-    prior = prior_of(problem, replace(state, q=q))["weights"]
+    move_free(problem, q, gradient, memory)
     try:
-        q["weights"] = state.sites.block(q["weights"], prior, rate * share)
+        for name, prior in prior_of(problem, replace(state, q=q)).items():
+            q[name] = state.sites.moved(name, q[name], prior, rate * share)
     except NotPositiveDefinite as error:
-        raise impossible(state, error) from error
-    return q, state.memory, 0.0
+        raise impossible(problem, state, error) from error
+    return q, memory, 0.0
 
 
 def close(problem: Problem, state: State) -> State:

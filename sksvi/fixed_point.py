@@ -18,7 +18,7 @@ FP_STEPS, MEAN_STEPS = 500, 30
 def solves_mean(problem: Problem, state: State) -> bool:
     """FP does; and so does a natural step on a diagonal block without noise, whose mean would creep: it ignores how
     columns correlate, while the best mean at fixed variances is a concave problem that costs no Gram product."""
-    creeps = problem.deterministic and problem.algorithm.schedule is None and not state.q["weights"].full
+    creeps = problem.deterministic and problem.algorithm.schedule is None and not state.q[problem.model.block].full
     return problem.algorithm.mean_solver or (problem.algorithm.natural and creeps)
 
 
@@ -27,14 +27,15 @@ def solved_mean(problem: Problem, state: State) -> Any:
     from scipy.optimize import minimize
 
     model, data, q = problem.model, problem.data, state.q
-    block, prior = q["weights"], prior_of(problem, state)["weights"]
+    name = model.block
+    block, prior = q[name], prior_of(problem, state)[name]
     block.prepare()
     rows = model.blocks(slice(0, len(data)), data)
     variances = list(batches.in_order(lambda r: model.latent_variance(q, model.batch(data, r)), rows, problem.threads))
 
     def negative(flat: Array) -> tuple[float, Array]:
         mean = block.mean + block.coloured(flat.reshape(block.mean.shape))
-        here = {**q, "weights": type(block)(mean, block.precision, block.root)}
+        here = {**q, name: type(block)(mean, block.precision, block.root)}
 
         def one(item: tuple[Any, Array]) -> tuple[Array, float]:
             batch = model.batch(data, item[0])

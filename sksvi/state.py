@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.families.gaussian import Gaussian, NotPositiveDefinite
+from sksvi.families.gaussian import NotPositiveDefinite
 from sksvi.models.base import Data
 from sksvi.sites import Sites
 
@@ -43,7 +43,7 @@ class State:
     memory: dict[str, Any] = field(default_factory=dict)
     sites: Sites | None = None
     average: dict[str, Any] = field(default_factory=dict)
-    absorbed: Gaussian | None = None
+    absorbed: dict[str, Any] | None = None
     seen: float = 0.0
     previous: Evaluation | None = None
     bound: float = -np.inf
@@ -62,8 +62,8 @@ class Problem:
 
     ``expect`` serves the steps, ``exact`` the bound that a fit reports at its end. ``total`` is the population's
     weight where the data are a part of it, ``frozen`` names blocks that stay as they are, ``past`` is the size of the
-    bound of earlier chunks (nats): `tol` is relative to all data seen. ``so_far`` is the posterior that a stream left,
-    the prior of this chunk.
+    bound of earlier chunks (nats): `tol` is relative to all data seen. ``so_far`` is what a stream left,
+    the prior of this chunk, by block.
     """
 
     model: Any
@@ -108,14 +108,16 @@ def prior_of(problem: Problem, state: State) -> dict[str, Any]:
     """The prior of every block, with what streamed chunks left behind."""
     prior = dict(problem.model.prior(state.q))
     if problem.so_far is not None:
-        prior["weights"] = problem.so_far
+        prior.update(problem.so_far)
     elif state.absorbed is not None:
-        prior["weights"] = joined(prior["weights"], state.absorbed)
+        prior = {name: joined(block, state.absorbed[name]) for name, block in prior.items()}
     return prior
 
 
 def joined(prior: Any, absorbed: Any) -> Any:
-    """Product of a prior and a Gaussian message held as (linear as mean, precision)."""
+    """Product of a prior and a message: a Gaussian one is held as (linear as mean, precision), others as numbers."""
+    if prior.kind != "gaussian":
+        return prior.replace([a + b for a, b in zip(prior.natural(prior), absorbed, strict=True)])
     blank = type(absorbed)(np.zeros_like(prior.mean), prior.precision_like(absorbed) + absorbed.precision)
     return type(absorbed)(blank.solve(prior.times(prior.mean) + absorbed.mean), blank.precision, blank.root)
 
@@ -123,37 +125,44 @@ def joined(prior: Any, absorbed: Any) -> Any:
 def divergence(problem: Problem, state: State, q: dict[str, Any]) -> float:
     """Σ KL(q ‖ prior) over the blocks that have a prior, nats."""
     prior = prior_of(problem, replace(state, q=q))
-    return sum(q[name].kl(block) for name, block in prior.items()) + sum(
-        block.penalty() for block in q.values() if block.kind == "point"
-    )
+    paid = sum(block.penalty() for block in q.values() if block.kind == "point")
+    return sum(q[name].kl(block) for name, block in prior.items()) + paid - problem.model.log_hyperprior(q)
 
 
 def divergence_between(new: dict[str, Any], old: dict[str, Any]) -> float:
     """KL of the blocks after a natural step to those before, nats: to second order what the step gains."""
-    return sum(block.kl(old[name]) for name, block in new.items() if block.kind != "point")
+    return sum(block.kl(old[name]) for name, block in new.items() if block.kind not in ("point", "free"))
 
 
-def message(problem: Problem, blocks: dict[str, Any]) -> Any:
-    """What the data said about the weights: natural parameters of q less those of the prior (linear as mean)."""
-    q, prior = blocks["weights"], problem.model.prior(blocks)["weights"]
+def messages(problem: Problem, blocks: dict[str, Any]) -> dict[str, Any]:
+    """What the data said about each block: natural parameters of q less those of the prior (linear as mean)."""
+    return {name: message(blocks[name], prior) for name, prior in problem.model.prior(blocks).items()}
+
+
+def message(q: Any, prior: Any) -> Any:
+    """What the data said about one block."""
+    if q.kind != "gaussian":
+        return tuple(a - b for a, b in zip(q.natural(q), prior.natural(q), strict=True))
     return type(q)(q.times(q.mean) - prior.times(prior.mean), q.precision - prior.precision_like(q))
 
 
 def settled_prior(problem: Problem, q: dict[str, Any], said: Any, n_steps: int) -> dict[str, Any]:
-    """Learned prior precisions, given what the data said about the weights: closed-form steps, no data."""
-    if "prior_precision" not in q or "prior_precision" in problem.frozen:
+    """Learned precisions of the prior, given what the data said about the weights: closed-form steps, no data."""
+    model, name = problem.model, problem.model.block
+    steps = {key: step for key, step in model.prior_steps(q).items() if key not in problem.frozen}
+    if not steps:
         return q
-    said = message(problem, q) if said is None else said
+    said = message(q[name], model.prior(q)[name]) if said is None else said
     for _ in range(n_steps):
-        step = problem.model.prior_step(q)
-        moved = {**q, "prior_precision": q["prior_precision"].moved(step, 1.0)}
+        moved = {**q, **{key: q[key].moved(step, 1.0) for key, step in steps.items()}}
         try:
-            moved["weights"] = joined(problem.model.prior(moved)["weights"], said)
+            moved[name] = joined(model.prior(moved)[name], said)
         except NotPositiveDefinite:  # too little data to bear so small a precision: the last one stands
             break
         q = moved
-        if np.max(np.abs(step)) < PRIOR_TOL:
+        if max(np.max(np.abs(step)) for step in steps.values()) < PRIOR_TOL:
             break
+        steps = {key: step for key, step in model.prior_steps(q).items() if key in steps}
     return q
 
 

@@ -85,6 +85,44 @@ def euclidean_step(
     return step, replace(memory, mean=mean_total, root=root_total)
 
 
+@dataclass(frozen=True)
+class FlatMemory:
+    """AdaGrad's sums for a block of a few unconstrained standard coordinates (a log scale), and its first step."""
+
+    total: Array
+    unit: float = 0.1
+
+    @classmethod
+    def start(cls, q: Any) -> FlatMemory:
+        """Empty sums."""
+        return cls(np.zeros_like(q.standard_values))
+
+
+def flat_step(
+    q: Any, prior: Any, gradient: Any, memory: FlatMemory, adagrad: AdaGrad, n: float
+) -> tuple[Any, FlatMemory]:
+    """AdaGrad on unconstrained standard coordinates."""
+    slope = q.standard_gradient(prior, gradient)
+    step, total = adagrad.step(slope * memory.unit / n, memory.total)
+    return q.at(q.standard_values + memory.unit * step), replace(memory, total=total)
+
+
+#: Adam's step in the units of a free block (e-folds of a length scale), how it falls, and its two memories.
+ADAM_RATE, ADAM_DELAY, ADAM_FIRST, ADAM_SECOND = 0.03, 1000.0, 0.9, 0.99
+
+
+def adam_step(block: Any, gradient: Array, memory: Any) -> tuple[Any, Any]:
+    """A free block moved along its gradient (Kingma and Ba 2015), with a rate that falls as 1/sqrt(t)."""
+    mean, square, t = memory or (np.zeros_like(gradient), np.zeros_like(gradient), 0)
+    t += 1
+    mean = ADAM_FIRST * mean + (1 - ADAM_FIRST) * gradient
+    square = ADAM_SECOND * square + (1 - ADAM_SECOND) * np.square(gradient)
+    rate = ADAM_RATE / np.sqrt(1.0 + t / ADAM_DELAY)
+    unbiased = mean / (1 - ADAM_FIRST**t), square / (1 - ADAM_SECOND**t)
+    step = rate * unbiased[0] / np.maximum(np.sqrt(unbiased[1]), np.finfo(float).tiny)
+    return type(block)(block.value + step), (mean, square, t)
+
+
 def site_step(sites: Array, target: Array, rate: float) -> Array:
     """Damped messages: (1 - rate) site + rate target, one per datum (CVI, equations.md 1)."""
     return (1 - rate) * sites + rate * target

@@ -10,7 +10,7 @@ import numpy as np
 from sksvi import batches
 from sksvi.engine import close, full_pass, record, stochastic_pass, stochastic_step
 from sksvi.models.base import Segment
-from sksvi.state import Problem, State, StepInfo, message, prior_of, settled_prior
+from sksvi.state import Problem, State, StepInfo, messages, prior_of, settled_prior
 
 #: Most passes over one chunk, and most closed-form steps of the prior precision after it.
 CHUNK_PASSES = 50
@@ -33,10 +33,11 @@ def absorb_sites(problem: Problem, state: State, tol: float) -> tuple[State, Ste
     """The posterior so far is the prior of the chunk; its sites then join a sum kept apart from the prior."""
     first = state.steps == 0
     if not first and state.absorbed is None:
-        state = replace(state, absorbed=message(problem, state.q))
+        state = replace(state, absorbed=messages(problem, state.q))
     if not first:
-        so_far = prior_of(problem, state)["weights"]
-        problem = replace(problem, frozen=frozenset({"prior_precision"}), past=abs(state.bound), so_far=so_far)
+        frozen = frozenset(problem.model.prior_steps(state.q)) | {n for n, b in state.q.items() if b.kind == "free"}
+        so_far = prior_of(problem, state)
+        problem = replace(problem, frozen=frozen, past=abs(state.bound), so_far=so_far)
     inner = replace(state, bounds=[], small_changes=0, previous=None, damping=1.0, sites=None)
     run_pass = full_pass if problem.deterministic else stochastic_pass
     for _ in range(CHUNK_PASSES):
@@ -49,8 +50,9 @@ def absorb_sites(problem: Problem, state: State, tol: float) -> tuple[State, Ste
     closed = close(problem, inner)
     past = 0.0 if first else state.bound
     done = replace(closed, bounds=state.bounds, history=state.history, passes=state.passes, bound=past + closed.bound)
-    said = message(problem, done.q)
-    q = settled_prior(replace(problem, frozen=frozenset(), so_far=None), done.q, said, CHUNK_PASSES)
+    said = messages(problem, done.q)
+    alone = replace(problem, frozen=frozenset(), so_far=None)
+    q = settled_prior(alone, done.q, said[problem.model.block], CHUNK_PASSES)
     return replace(done, q=q, absorbed=said), StepInfo(done.bound, problem.deterministic, 1.0, repairs)
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from sksvi import likelihoods
-from sksvi.datasets import load_bike_sharing, make_glm, make_wide_logistic
+from sksvi.datasets import load_bike_sharing, make_glm, make_gme, make_wide_logistic
 
 NAMES = [
     "logit",
@@ -114,6 +114,42 @@ def test_make_wide_logistic(global_random_seed):
     assert X.shape == (3000, 40) and weights.shape == (40,) and set(np.unique(y)) == {0, 1}
     residual = y - 1 / (1 + np.exp(-(X @ weights)))
     assert abs(residual.mean()) < 4 * 0.5 / np.sqrt(3000)
+
+
+def test_make_gme_draws_noise_of_the_variance_it_returns(global_random_seed):
+    n = 20_000
+    bunch = make_gme(n, 5, random_state=global_random_seed)
+    again = make_gme(n, 5, random_state=global_random_seed)
+    np.testing.assert_array_equal(again.target, bunch.target)
+    np.testing.assert_allclose((bunch.data**2).sum(axis=1), 1)
+    noise = bunch.latent - bunch.data @ bunch.coef
+    assert abs(noise.var() / bunch.noise_variance - 1) < 4 * np.sqrt(2 / n)
+    rate = np.logaddexp(0, bunch.latent)
+    assert abs(np.mean(bunch.target - rate)) < 4 * np.sqrt(rate.mean() / n)
+    likelihoods.resolve("poisson-softplus").check_target(bunch.target)
+
+
+def test_make_gme_draws_the_variance_from_its_prior(global_random_seed):
+    """Rayleigh(2): E w2^2 = 8, sd of w2^2 8."""
+    rng = np.random.default_rng(global_random_seed)
+    drawn = np.array([make_gme(1, 1, noise_prior_scale=2.0, random_state=rng).noise_variance for _ in range(2000)])
+    assert abs(np.mean(drawn**2) - 8) < 4 * 8 / np.sqrt(2000)
+    assert make_gme(1, 1, noise_variance=0.5, random_state=0).noise_variance == 0.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"noise_variance": 0.0}, "noise_variance must be positive and finite; found 0.0"),
+        ({"noise_prior_scale": np.inf}, "noise_prior_scale must be positive and finite; found inf"),
+        ({"likelihood": "softmax"}, "one latent"),
+        ({"likelihood": "binomial"}, "one latent"),
+        ({"n_samples": -3}, "n_samples must be at least 1; found -3"),
+    ],
+)
+def test_make_gme_refuses(arguments, text):
+    with pytest.raises(ValueError, match=text):
+        make_gme(**arguments)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils import Bunch
 
 from sksvi import likelihoods
 
@@ -181,3 +182,68 @@ def make_wide_logistic(
     X /= np.sqrt(np.einsum("ij,ij->i", X, X))[:, None]
     y = likelihoods.Bernoulli(link="logit").sample(X @ weights, rng)
     return (X, y, weights) if coef else (X, y)
+
+
+def make_gme(
+    n_samples: int = 20_000,
+    n_features: int = 500,
+    *,
+    likelihood: Any = "poisson-softplus",
+    noise_variance: float | None = None,
+    noise_prior_scale: float = 5.0,
+    random_state: Any = None,
+) -> Bunch:
+    """Data from a generalized linear model with Gaussian noise on the latent of every row (mixed effects GLM).
+
+    As in the GME experiment of Sheth and Khardon, "Monte Carlo Structured SVI for Two-Level Non-Conjugate Models"
+    (Figure 2), where "true parameters (w1, w2) were sampled from the priors": w1 ~ N(0, I), w2 ~ Rayleigh(5),
+    f_i ~ N(w1'x_i, w2) and y_i ~ Poisson(log(1 + exp(f_i))). The rows of X have length 1, as those of their
+    ``epsilon`` data (see :func:`make_wide_logistic`), so w1'x has variance 1.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+        Rows and columns of X.
+    likelihood : str or Likelihood, default="poisson-softplus"
+        Any with one latent; scales as in :func:`make_glm`.
+    noise_variance : float, default=None
+        Variance w2 of the noise. None: drawn from its prior.
+    noise_prior_scale : float, default=5.0
+        Scale of the Rayleigh prior of w2, whose mean is 1.25 times the scale.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed.
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        With the attributes ``data`` (n_samples, n_features), ``target`` (n_samples,), ``coef`` (n_features,), the
+        number ``noise_variance`` and ``latent`` (n_samples,), the f with its noise.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a size is no positive integer, a variance or scale is not positive, the likelihood is unknown, has a scale
+        "auto" or more than one latent.
+
+    Examples
+    --------
+    >>> from sksvi.datasets import make_gme
+    >>> bunch = make_gme(100, 3, noise_variance=2.0, random_state=0)
+    >>> bunch.data.shape, bunch.target.shape, bunch.noise_variance
+    ((100, 3), (100,), 2.0)
+    """
+    n_samples, n_features = _count("n_samples", n_samples), _count("n_features", n_features)
+    model = _simulable(likelihood, 2)
+    if model.n_latents != 1 or isinstance(model, likelihoods.Binomial):
+        raise ValueError(f"likelihood must have one latent and one number per row; found {type(model).__name__}")
+    for name, value in (("noise_variance", noise_variance), ("noise_prior_scale", noise_prior_scale)):
+        if value is not None and not (np.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be positive and finite; found {value}")
+    rng = _generator(random_state)
+    weights = rng.standard_normal(n_features)
+    drawn = float(rng.rayleigh(noise_prior_scale))
+    variance = drawn if noise_variance is None else float(noise_variance)
+    X = rng.standard_normal((n_samples, n_features))
+    X /= np.sqrt(np.einsum("ij,ij->i", X, X))[:, None]
+    f = X @ weights + np.sqrt(variance) * rng.standard_normal(n_samples)
+    return Bunch(data=X, target=model.sample(f, rng), coef=weights, noise_variance=variance, latent=f)

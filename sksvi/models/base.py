@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +56,8 @@ class Terms:
 
     value (n,): E log p(y|f), nats. alpha, gamma (n,) or (n, K), jointly over classes gamma (n, K, K): its derivatives
     in mean and (co)variance of f. linear: hᵀm, the mean of f without offset (what a site needs). points: derivatives
-    in the unconstrained likelihood parameters, (n, P) and (n, P, P).
+    in the unconstrained likelihood parameters, (n, P) and (n, P, P). scalars (n,): gradient in the one moment of
+    a further block.
     """
 
     value: Array
@@ -64,6 +65,7 @@ class Terms:
     gamma: Array
     linear: Array
     points: dict[str, tuple[Array, Array]] = field(default_factory=dict)
+    scalars: dict[str, Array] = field(default_factory=dict)
 
     def weighted(self, weight: Array | None) -> Terms:
         """Every number times its row's weight: a row of weight k counts as k rows."""
@@ -74,7 +76,9 @@ class Terms:
             return values * weight.reshape(-1, *[1] * (values.ndim - 1))
 
         points = {k: (g * weight[:, None], h * weight[:, None, None]) for k, (g, h) in self.points.items()}
-        return replace(self, value=self.value * weight, alpha=times(self.alpha), gamma=times(self.gamma), points=points)
+        scalars = {k: g * weight for k, g in self.scalars.items()}
+        alpha, gamma = times(self.alpha), times(self.gamma)
+        return replace(self, value=self.value * weight, alpha=alpha, gamma=gamma, points=points, scalars=scalars)
 
     def message(self) -> tuple[Array, Array]:
         """Natural parameters of each datum's message about f: (alpha - 2 gamma hᵀm, gamma)."""
@@ -83,34 +87,65 @@ class Terms:
         return self.alpha - 2 * self.gamma * self.linear, self.gamma
 
 
-class Model(Protocol):
+class Model:
     """A model knows data and structure, never a step size.
 
+    ``block`` : the Gaussian block that the latents are linear in.
     ``batchable`` : the bound is a sum over data (False: mini-batches are refused).
+    ``rule_error`` : relative error of the bound's deterministic rule.
     """
 
-    batchable: bool
+    block = "weights"
+    batchable = True
+    rule_error = 0.0
 
     def prior(self, q: dict[str, Any]) -> dict[str, Any]:
         """Prior of every block that has one; may read point blocks."""
+        raise AttributeError(f"{type(self).__name__} has no prior")
 
     def init(self, data: Data) -> dict[str, Any]:
         """The first q."""
+        raise AttributeError(f"{type(self).__name__} has no init")
 
     def sweep(self, data: Data, batch_size: int | None, seed: int, pass_number: int) -> Iterator[Segment]:
-        """One pass over the data as segments."""
+        """One pass over the data as segments: all blocks, one batch of rows each."""
+        return default_sweep(data, batch_size, seed, pass_number)
 
     def blocks(self, rows: Array | slice, data: Data) -> list[Any]:
         """The rows of a segment in blocks of fixed size."""
+        raise AttributeError(f"{type(self).__name__} has no blocks")
 
-    def terms(self, q: dict[str, Any], batch: Any, expect: Any, rng: np.random.Generator) -> Terms:
-        """Per datum: gradients and E log p, unscaled."""
+    def batch(self, data: Data, rows: Array | slice) -> Any:
+        """What `terms` needs of these rows."""
+        raise AttributeError(f"{type(self).__name__} has no batch")
+
+    def terms(self, q: dict[str, Any], batch: Any, expect: Any, rng: Any, variance: Array | None = None) -> Terms:
+        """Per datum: gradients and E log p, unscaled; `variance` of the latents where it is known already."""
+        raise AttributeError(f"{type(self).__name__} has no terms")
 
     def pull_back(self, terms: Terms, batch: Any) -> dict[str, Any]:
         """Linear in the terms: gradient per block."""
+        raise AttributeError(f"{type(self).__name__} has no pull_back")
 
     def point_steps(self, q: dict[str, Any], gradient: dict[str, Any]) -> dict[str, tuple[Array, float]]:
         """Step of each point block in its own coordinates, and the gain it promises, nats."""
+        return {}
+
+    def prior_steps(self, q: dict[str, Any]) -> dict[str, Array]:
+        """Steps of the point blocks that only the prior of the Gaussian block reads; they need no data."""
+        return {}
+
+    def log_hyperprior(self, q: dict[str, Any]) -> float:
+        """Log density of the point blocks in their own coordinates, nats up to a constant; part of the bound."""
+        return 0.0
+
+    def free_gradients(self, q: dict[str, Any], gradient: dict[str, Any]) -> dict[str, Array]:
+        """Gradient of the bound in each free block, from the sums that `pull_back` left."""
+        return {}
+
+    def improved(self, problem: Any, state: Any, tick: Any, tol: float) -> tuple[Any, bool]:
+        """A settled fit with its free blocks moved to where the bound is larger, and whether that was worth `tol`."""
+        return state, False
 
 
 def default_sweep(data: Data, batch_size: int | None, seed: int, pass_number: int) -> Iterator[Segment]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from sksvi.families import ClassGaussian, DiagonalGaussian, Gaussian, Point
-from sksvi.models.base import Data, Segment, Terms, default_sweep
+from sksvi.models.base import Data, Model, Terms
 from sksvi.models.projection import (
     DenseRows,
     SparseRows,
@@ -38,7 +37,7 @@ class RowBlock:
     rows: DenseRows | SparseRows
 
 
-class LinearModel:
+class LinearModel(Model):
     """GLM with Gaussian weights, plates for several latents, the intercept as last coordinate.
 
     Parameters
@@ -54,8 +53,6 @@ class LinearModel:
         Weights that no row informs (a wide design in its informed subspace): they keep the prior and count in the
         update of its precision.
     """
-
-    batchable = True
 
     def __init__(
         self,
@@ -103,7 +100,7 @@ class LinearModel:
         return linear, (*linear, k) if self.joint else linear
 
     @property
-    def rule_error(self) -> float:
+    def rule_error(self) -> float:  # type: ignore[override]
         """Relative error of the bound's deterministic rule: quasi-Monte Carlo over several latents has one."""
         return 0.0 if self.likelihood.n_latents == 1 else 1e-6
 
@@ -176,10 +173,6 @@ class LinearModel:
         return start if excess <= 1 else block(mean, precision * excess)
 
     # ---- data
-    def sweep(self, data: Data, batch_size: int | None, seed: int, pass_number: int) -> Iterator[Segment]:
-        """One segment per batch of rows, all blocks."""
-        return default_sweep(data, batch_size, seed, pass_number)
-
     def blocks(self, rows: Array | slice, data: Data) -> list[Any]:
         """Rows in blocks of fixed size."""
         return row_slices(rows, data, self.width, stays_sparse(data.X, self.full), self.full)
@@ -238,6 +231,8 @@ class LinearModel:
         out: dict[str, Any] = {"weights": self._pull(batch.rows, terms.alpha, terms.gamma)}
         for name, (g, hessian) in terms.points.items():
             out[name] = (g.sum(0), hessian.sum(0))
+        for name, values in terms.scalars.items():
+            out[name] = (values.sum(keepdims=True),)
         return out
 
     def point_steps(self, q: dict[str, Any], gradient: dict[str, Any]) -> dict[str, tuple[Array, float]]:
@@ -250,9 +245,9 @@ class LinearModel:
             steps["prior_precision"] = self._precision_step(q)
         return steps
 
-    def prior_step(self, q: dict[str, Any]) -> Array:
+    def prior_steps(self, q: dict[str, Any]) -> dict[str, Array]:
         """Step of the log prior precision."""
-        return self._precision_step(q)[0]
+        return {"prior_precision": self._precision_step(q)[0]} if "prior_precision" in q else {}
 
     def _precision_step(self, q: dict[str, Any]) -> tuple[Array, float]:
         """log of (number of well-determined weights) / Σ m², whose fixed point is δ = D / (tr S + ‖m‖²).
