@@ -160,17 +160,25 @@ def improve(
 def first_state(problem: Problem, seed: int) -> State:
     """The state before any step: the model's first q in the coordinates that the algorithm steps in."""
     try:
-        q, memory = dict(problem.model.init(problem.data)), {}
+        q = dict(problem.model.init(problem.data))
     except NotPositiveDefinite as error:
         raise impossible(problem, State({}, seed), error) from error
+    return restarted(problem, State(q, seed))
+
+
+def restarted(problem: Problem, state: State) -> State:
+    """The state with every block in the algorithm's coordinates, and an empty memory."""
+    q, memory = dict(state.q), {}
     for name, block in q.items():
         if block.kind not in ("point", "free"):
             q[name], memory[name] = problem.algorithm.start(block, problem.data.total_weight)
-    return State(q, seed, memory=memory)
+    return replace(state, q=q, memory=memory, average={})
 
 
 def rough_start(problem: Problem, state: State) -> State:
     """A few judged steps on an eighth of many rows, blown up to all: most of the way at an eighth of the price."""
+    if not problem.model.batchable:
+        return state
     n, width = len(problem.data), problem.model.shape[-1]
     size = max(n // 8, 10 * width)
     if n < ROUGH_ROWS or size > n // 4:

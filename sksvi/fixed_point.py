@@ -26,6 +26,8 @@ def solved_mean(problem: Problem, state: State) -> Any:
     """The Gaussian block with the mean that is best at its covariance: a concave problem without Gram products."""
     from scipy.optimize import minimize
 
+    if hasattr(problem.model, "solved_mean"):
+        return problem.model.solved_mean(problem, state)
     model, data, q = problem.model, problem.data, state.q
     name = model.block
     block, prior = q[name], prior_of(problem, state)[name]

@@ -35,6 +35,8 @@ _ARRAY_KINDS = "biufcUSMm"
 # The closed table: key in the file -> class. A new class is one line; a key, once released, keeps its meaning.
 REGISTRY: dict[str, str] = {
     "BayesianGLMClassifier": "sksvi.linear_model:BayesianGLMClassifier",
+    "GMEClassifier": "sksvi.mixed_effects:GMEClassifier",
+    "GMERegressor": "sksvi.mixed_effects:GMERegressor",
     "BayesianGLMRegressor": "sksvi.linear_model:BayesianGLMRegressor",
     "Bernoulli": "sksvi.likelihoods:Bernoulli",
     "Binomial": "sksvi.likelihoods:Binomial",
@@ -63,6 +65,9 @@ REGISTRY: dict[str, str] = {
     "ClassGaussian": "sksvi.families.plates:ClassGaussian",
     "Point": "sksvi.families.point:Point",
     "Free": "sksvi.families.free:Free",
+    "Marginal": "sksvi.families.marginal:Marginal",
+    "ArrowGaussian": "sksvi.families.arrow:ArrowGaussian",
+    "ArrowMatrix": "sksvi.families.arrow:ArrowMatrix",
     "Rayleigh": "sksvi.families.rayleigh:Rayleigh",
     "AdaGradMemory": "sksvi.steps:AdaGradMemory",
     "FlatMemory": "sksvi.steps:FlatMemory",

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, likelihoods
 from sksvi.algorithms import ALGORITHMS
 from sksvi.models import linear
+from sksvi.models.base import Model
 
 N = 120
 MODELS = {"linear": linear.LinearModel}

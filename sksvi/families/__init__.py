@@ -2,6 +2,7 @@
 
 from sksvi.families.free import Free
 from sksvi.families.gaussian import DiagonalGaussian, Gaussian, NotPositiveDefinite, ProjectedGaussian, StandardGaussian
+from sksvi.families.marginal import Marginal
 from sksvi.families.plates import ClassGaussian
 from sksvi.families.point import Point
 from sksvi.families.rayleigh import Rayleigh
@@ -11,6 +12,7 @@ __all__ = [
     "DiagonalGaussian",
     "Free",
     "Gaussian",
+    "Marginal",
     "NotPositiveDefinite",
     "Point",
     "ProjectedGaussian",

@@ -134,6 +134,10 @@ class _Normal:
         parts = zip(self._parts(), other._parts(), strict=True)
         return type(self)(*((1 - weight) * a + weight * b for a, b in parts))
 
+    def matrix_of(self, vector: Array) -> Any:
+        """diag(vector) in the form that this block's precision has: a matrix, or the vector itself."""
+        return vector[..., None] * np.eye(self.mean.shape[-1]) if self.full else vector  # type: ignore[attr-defined]
+
     def _parts(self) -> tuple[Array, ...]:
         raise AttributeError(f"{type(self).__name__} does not name its arrays")
 
@@ -314,9 +318,7 @@ class DiagonalGaussian(_Precise):
 
     def precision_like(self, other: _Normal) -> Array:
         """The precision in the form that `other` is held in."""
-        if not other.full:  # type: ignore[attr-defined]
-            return self.precision
-        return self.precision[..., None] * np.eye(self.mean.shape[-1])
+        return other.matrix_of(self.precision)
 
     def expected_quadratic(self, q: _Normal) -> float:
         """E_q (w - m)ᵀ P (w - m), summed over plates."""

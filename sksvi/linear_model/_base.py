@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sksvi import batches, engine, likelihoods
 from sksvi.base import BaseSVI, Posterior, check_row_values
@@ -87,6 +87,11 @@ class BayesianGLM(BaseSVI):
             n_uninformed=n_uninformed,
         )
 
+    def _checked(self, X: Any, y: Any, reset: bool, **options: Any) -> tuple[Any, Array]:
+        """X and y of a fit, as scikit-learn validates them."""
+        dtype = [np.float64, np.float32]
+        return validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=dtype, **options)
+
     def _rows(self, X: Any, y: Array, sample_weight: Any, offset: Any) -> Data:
         """Rows that count, CSR in canonical form, weights and offsets checked; a weight of zero removes its row."""
         n = X.shape[0]
@@ -158,13 +163,12 @@ class BayesianGLM(BaseSVI):
         alike = isinstance(held, StandardGaussian) == isinstance(block, StandardGaussian)
         if moved is block and alike and (memory is None) == (state.memory.get("weights") is None):
             return state
-        fresh, memory = problem.algorithm.start(precise(moved), problem.data.total_weight)
-        return replace(state, q={**state.q, "weights": fresh}, memory={**state.memory, "weights": memory}, average={})
+        return engine.restarted(problem, replace(state, q={**state.q, "weights": precise(moved)}))
 
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: engine.State) -> None:
         q = state.q
-        weights, precision = model.exposed(q["weights"]), model.precision(q)
+        weights, precision = model.exposed(q["weights"]), model.precision(q)[: model.n_fixed]
         if self._subspace is not None:
             scale, basis = self._subspace
             learned = float(np.exp(q["prior_precision"].value[0])) if "prior_precision" in q else 1.0
@@ -173,10 +177,10 @@ class BayesianGLM(BaseSVI):
         self.posterior_ = Posterior({"weights": weights})
         self.likelihood_ = model.current_likelihood(q)
         shared = isinstance(self.prior_precision, Real) or self._fitted_choices()["prior_precision"] == "auto"
-        self.prior_precision_ = float(precision[0]) if shared else np.array(precision)
+        self.prior_precision_ = float(precision[0]) if shared and len(precision) else np.array(precision)
         self._choices = self._fitted_choices()
         mean, std = weights.mean.astype(self._dtype), weights.std.astype(self._dtype)
-        d = self.n_features_in_
+        d = mean.shape[-1] - self.fit_intercept
         intercept = mean[..., d] if self.fit_intercept else 0.0 * mean[..., 0]
         self._expose_coefficients(mean[..., :d], std[..., :d], intercept)
 
@@ -190,14 +194,17 @@ class BayesianGLM(BaseSVI):
         )
 
     def _coordinate_name(self, coordinate: int) -> str:
-        width = self.n_features_in_ if self._subspace is None else self._subspace[1].shape[1]
+        names = self._coordinate_names()
+        width = len(names) if self._subspace is None else self._subspace[1].shape[1]
         coordinate %= width + self.fit_intercept  # classes follow one another
         if coordinate == width:
             return "the intercept"
-        if self._subspace is not None:
-            return "a combination of columns"
-        names = getattr(self, "feature_names_in_", None)
-        return f"column {coordinate}" if names is None else f"column {names[coordinate]!r}"
+        return "a combination of columns" if self._subspace is not None else names[coordinate]
+
+    def _coordinate_names(self) -> list[str]:
+        """What errors call the coordinates of the Gaussian block, without the intercept."""
+        names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        return [f"column {name!r}" for name in names]
 
     def _expose_coefficients(self, coef: Array, std: Array, intercept: Any) -> None:
         raise AttributeError(f"{type(self).__name__} does not name its coefficients")
@@ -206,8 +213,7 @@ class BayesianGLM(BaseSVI):
     def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
         X = self._validated(X)
         offset = check_row_values(offset, X.shape[0], "offset")
-        weights = self.posterior_["weights"]
-        model = self._model(X.shape[1], self.likelihood_, 1.0)
+        weights, model = self._predicting(X)
         size = max(batches.block_rows(X.shape[1], False), 512)
 
         def one(rows: slice) -> tuple[Array, Array]:
@@ -219,6 +225,10 @@ class BayesianGLM(BaseSVI):
             parts = list(batches.in_order(one, batches.blocks(X.shape[0], size), batches.n_threads(self.n_jobs)))
         m, v = (np.concatenate(part) for part in zip(*parts, strict=True))
         return m.astype(X.dtype, copy=False), v.astype(X.dtype, copy=False)
+
+    def _predicting(self, X: Any) -> tuple[Any, Any]:
+        """The block that latents are projected from, and the model that does it."""
+        return self.posterior_["weights"], self._model(X.shape[1], self.likelihood_, 1.0)
 
     def predict_latent(self, X: Any, offset: Any = None) -> tuple[Array, Array]:
         """Mean and variance of f = Xw + offset under the posterior.
@@ -238,7 +248,15 @@ class BayesianGLM(BaseSVI):
 
     def _predictive(self, X: Any, offset: Any) -> Predictive:
         m, v = self._latent(X, offset)
+        return self._distribution(m, v)
+
+    def _distribution(self, m: Array, v: Array) -> Any:
+        """Predictive distribution of y for latents of this mean and variance."""
         return Predictive(self.likelihood_, m, v)
+
+    def _column_names(self) -> list[str]:
+        """Names of the columns that have a coefficient."""
+        return list(getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]))
 
     def summary(self, coverage: float = 0.9) -> Any:
         """Posterior of every coefficient.
@@ -262,8 +280,7 @@ class BayesianGLM(BaseSVI):
         weights = self.posterior_["weights"]
         mean, std = weights.mean, weights.std
         half = ndtri(0.5 + coverage / 2) * std
-        names = list(getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]))
-        names += ["intercept"] * self.fit_intercept
+        names = self._column_names() + ["intercept"] * self.fit_intercept
         index = pd.Index(names, name="coefficient")
         if mean.ndim == 2:
             index = pd.MultiIndex.from_product([self.classes_, names], names=["class", "coefficient"])

@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from sksvi._classification import ClassificationMethods
 from sksvi.likelihoods import Likelihood
@@ -189,7 +188,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
             return self._partial_fit(X, y, sample_weight, offset)
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Data:
-        X, y = validate_data(self, X, y, reset=how in FRESH, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X, y = self._checked(X, y, how in FRESH)
         check_classification_targets(y)
         if how not in FRESH:
             self._check_choices()

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import validate_data
 
 from sksvi import likelihoods
 from sksvi._regression import RegressionMethods
@@ -154,16 +153,7 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
             self._check_choices()
         if base.n_latents > 1:
             raise ValueError(f"likelihood={self.likelihood!r} is for labels: use BayesianGLMClassifier.")
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            reset=how in FRESH,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            multi_output=base.paired,
-            y_numeric=True,
-        )
+        X, y = self._checked(X, y, how in FRESH, multi_output=base.paired, y_numeric=True)
         if not base.ordered:
             base.check_target(y)
         data = self._rows(X, y, sample_weight, offset)

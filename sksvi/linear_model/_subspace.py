@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from sksvi.families import ClassGaussian, Gaussian, ProjectedGaussian, StandardGaussian
 from sksvi.models.base import Data
-from sksvi.models.projection import informed_subspace
+from sksvi.models.projection import Design, informed_subspace
 
 Array = np.ndarray
 
@@ -20,7 +20,7 @@ def merged(data: Data) -> Data:
 
     Fewer rows than weights may be fitted exactly, where roundings grow: this way repeats and weights share their bits.
     """
-    if data.X.shape[1] <= len(data):
+    if data.X.shape[1] <= len(data) or isinstance(data.X, Design):
         return data
     y = np.ascontiguousarray(data.y)
     offset = None if data.offset is None else np.ascontiguousarray(data.offset)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from sksvi.families import ClassGaussian, DiagonalGaussian, Gaussian, Point
+from sksvi.families.arrow import ArrowGaussian, ArrowMatrix
 from sksvi.models.base import Data, Model, Terms
 from sksvi.models.projection import (
     DenseRows,
@@ -108,12 +109,17 @@ class LinearModel(Model):
         """Values per weight as (K, P)."""
         return values.reshape(-1, self.width)
 
+    @property
+    def n_fixed(self) -> int:
+        """Weights that share the prior precision of this model, the first ones."""
+        return self.n_features
+
     # ---- blocks
     def precision(self, q: dict[str, Any]) -> Array:
-        """Prior precision of the D weights, (D,)."""
+        """Prior precision of every weight but the intercept."""
         learned = q.get("prior_precision")
         value = self.prior_precision if learned is None else np.exp(learned.value)
-        return np.broadcast_to(np.asarray(value, float), (self.n_features,))
+        return np.broadcast_to(np.asarray(value, float), (self.n_fixed,))
 
     def prior(self, q: dict[str, Any]) -> dict[str, Any]:
         """N(0, diag(1/precision)) on the weights."""
@@ -127,11 +133,11 @@ class LinearModel(Model):
         """The likelihood with its learned parameters as q has them."""
         return self.likelihood.replace(q["likelihood"].value) if "likelihood" in q else self.likelihood
 
-    def init(self, data: Data) -> dict[str, Any]:
-        """Weights at zero, the intercept where it alone fits best, points at their start."""
-        q: dict[str, Any] = {}
+    def init(self, data: Data, first: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Weights at zero, the intercept where it alone fits best, points at their start; `first` has more blocks."""
+        q: dict[str, Any] = dict(first or {})
         if isinstance(self.prior_precision, str):
-            q["prior_precision"] = Point(np.zeros(self.n_features if self.prior_precision == "ard" else 1))
+            q["prior_precision"] = Point(np.zeros(self.n_fixed if self.prior_precision == "ard" else 1))
         if self.likelihood.learned:
             q["likelihood"] = Point(self.likelihood.unconstrained)
         prior = self.prior(q)["weights"].precision
@@ -161,16 +167,14 @@ class LinearModel(Model):
             # At f = 0 every class has p = 1/K: diag p - ppᵀ in the place of its diagonal.
             gamma = (gamma / (1.0 - 1.0 / k))[..., None] * (np.eye(k) - 1.0 / k)
         _, curvature = self._pull(batch.rows, np.zeros(f.shape), gamma)
-        precision = prior - curvature if not self.full else prior[..., None] * np.eye(mean.shape[-1]) - curvature
-        block = DiagonalGaussian if not self.full else Gaussian
-        start = block(mean, precision)
+        start = informed_block(mean, prior, curvature)
         if not self.likelihood.discrete:
             return start
         # Data without curvature (counts that are all zero) leave the flat prior, under which nothing is finite.
         v = self._project(batch.rows, start)[1]
         width = self.likelihood.width if np.isfinite(self.likelihood.width) else 1.0
         excess = float(np.mean(v if v.ndim < 3 else np.diagonal(v, axis1=1, axis2=2))) / (START_SPREAD * width**2)
-        return start if excess <= 1 else block(mean, precision * excess)
+        return start if excess <= 1 else type(start)(mean, start.precision * excess)
 
     # ---- data
     def blocks(self, rows: Array | slice, data: Data) -> list[Any]:
@@ -208,12 +212,16 @@ class LinearModel(Model):
         separate = v.ndim == 2
         if separate:  # independent latents: one rule serves both kinds of covariance
             v = v[..., None] * np.eye(v.shape[1])
-        value, alpha, gamma = expect(likelihood, batch.data.y, m, v, rng)
-        gamma = np.diagonal(gamma, axis1=1, axis2=2) if separate else gamma
-        points = {}
-        if "likelihood" in q:
-            points["likelihood"] = expect.parameters(likelihood, batch.data.y, m, v, rng)
-        return Terms(value, alpha, gamma, linear, points).weighted(batch.data.weight)
+        terms = self.expected(q, likelihood, batch.data.y, m, v, expect, rng)
+        gamma = np.diagonal(terms.gamma, axis1=1, axis2=2) if separate else terms.gamma
+        return replace(terms, gamma=gamma, linear=linear).weighted(batch.data.weight)
+
+    def expected(
+        self, q: dict[str, Any], likelihood: Any, y: Array, m: Array, v: Array, expect: Any, rng: Any
+    ) -> Terms:
+        """E log p(y|f) and its derivatives for f ~ N(m, v)."""
+        points = {"likelihood": expect.parameters(likelihood, y, m, v, rng)} if "likelihood" in q else {}
+        return Terms(*expect(likelihood, y, m, v, rng), m, points)
 
     def latent_variance(self, q: dict[str, Any], batch: RowBlock) -> Array:
         """Variance of the latents, (n,) or (n, K)."""
@@ -254,8 +262,8 @@ class LinearModel(Model):
 
         The fixed point is that of equations.md 2 and is reached in fewer passes (MacKay 1992, eq. 4.10).
         """
-        d = self.n_features
-        delta = self.precision(q)
+        d = self.n_fixed
+        delta = self.precision(q)[:d]
         determined = 1.0 - delta * self.by_latent(q["weights"].variance)[:, :d]
         squares = np.square(self.by_latent(q["weights"].mean)[:, :d])
         if self.prior_precision != "ard":
@@ -276,6 +284,15 @@ class LinearModel(Model):
     def exposed(self, weights: Any) -> Any:
         """The weights as users see them: classes as plates."""
         return ClassGaussian(weights, self.likelihood.n_latents) if self.joint else weights
+
+
+def informed_block(mean: Array, prior: Array, curvature: Any) -> Any:
+    """The Gaussian whose precision is a diagonal prior's less the curvature, in the curvature's own structure."""
+    if isinstance(curvature, ArrowMatrix):
+        data: Any = ArrowGaussian(mean, -curvature)
+    else:
+        data = (DiagonalGaussian if curvature.ndim == mean.ndim else Gaussian)(mean, -curvature)
+    return type(data)(mean, DiagonalGaussian(mean, prior).precision_like(data) + data.precision)
 
 
 def best_constant(likelihood: Any, data: Data) -> float:

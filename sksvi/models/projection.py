@@ -45,6 +45,17 @@ class _Rows:
         return m, v
 
 
+class Design:
+    """A design that makes its own row blocks, in the place of an array or a CSR matrix."""
+
+    #: Rows of a block.
+    block_rows: int
+
+    def rows(self, intercept: bool) -> Any:
+        """The row block, with the four verbs."""
+        raise AttributeError(f"{type(self).__name__} has no rows")
+
+
 class DenseRows(_Rows):
     """Rows [X, 1] as one contiguous array."""
 
@@ -156,16 +167,21 @@ def stays_sparse(X: Any, full: bool) -> bool:
     return bool(not full or SPARSE_COST * per_row**2 < X.shape[1] ** 2)
 
 
-def design(X: Any, intercept: bool, sparse: bool) -> DenseRows | SparseRows:
+def design(X: Any, intercept: bool, sparse: bool) -> Any:
     """The row block of X in the form that is cheaper."""
+    if isinstance(X, Design):
+        return X.rows(intercept)
     return SparseRows(X, intercept) if sparse else DenseRows(X, intercept)
 
 
 def row_slices(rows: Array | slice, data: Data, width: int, sparse: bool, full: bool) -> list[Array | slice]:
     """A segment's rows in blocks of fixed size."""
+    size = 8192 if sparse else block_rows(width, full)
+    if isinstance(data.X, Design):
+        size = data.X.block_rows
     if isinstance(rows, slice):
-        return list(blocks(len(data), 8192 if sparse else block_rows(width, full)))
-    return [rows[part] for part in blocks(len(rows), 8192 if sparse else block_rows(width, full))]
+        return list(blocks(len(data), size))
+    return [rows[part] for part in blocks(len(rows), size)]
 
 
 def project_mean(rows: DenseRows | SparseRows, mean: Array) -> Array:
