@@ -7,18 +7,24 @@ import importlib
 import time
 import traceback
 
-#: Timing first, while the machine is quiet; "reference" needs numpyro and is rerun only when named.
+#: Timing first, while the machine is quiet.
 NAMES = ("startup", "speed", "table3", "memory", "algorithms", "small_sets", "coverage", "figure1")
+NAMES += ("gme_insteval", "gme_counts", "gme_figure2")
+#: Long runs of other packages, stored as moments: they need numpyro and are rerun only when named.
+REFERENCES = ("reference", "mixed_reference")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small versions, printed and not stored")
     parser.add_argument(
-        "names", nargs="*", metavar="name", help=f"among {', '.join((*NAMES, 'reference'))}; default: all but the last"
+        "names",
+        nargs="*",
+        metavar="name",
+        help=f"among {', '.join((*NAMES, *REFERENCES))}; default: all but {' and '.join(REFERENCES)}",
     )
     options = parser.parse_args()
-    unknown = sorted(set(options.names) - {*NAMES, "reference"})
+    unknown = sorted(set(options.names) - {*NAMES, *REFERENCES})
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}")
     failed = []

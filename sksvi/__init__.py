@@ -14,6 +14,8 @@ __version__ = "0.1.0.dev0"
 _ATTRIBUTES = {
     "BayesianGLMClassifier": "sksvi.linear_model",
     "BayesianGLMRegressor": "sksvi.linear_model",
+    "GMEClassifier": "sksvi.mixed_effects",
+    "GMERegressor": "sksvi.mixed_effects",
     "CoefficientDisplay": "sksvi.displays",
     "LowerBoundDisplay": "sksvi.displays",
     "load": "sksvi.persistence",
@@ -30,6 +32,7 @@ _SUBMODULES = (
     "families",
     "likelihoods",
     "linear_model",
+    "mixed_effects",
     "persistence",
     "predictive",
     "schedules",

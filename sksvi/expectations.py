@@ -185,12 +185,16 @@ class MonteCarlo(Expectation):
     ----------
     n : int, default=10
         Samples per datum.
+    n_inner : int, default=100
+        Samples of f per sample of the weights, where a model averages inside a logarithm (mixed effects, optimal
+        bound). The logarithm of that average is biased downwards.
     """
 
     exact = False
 
-    def __init__(self, n: int = 10):
+    def __init__(self, n: int = 10, n_inner: int = 100):
         self.n = n
+        self.n_inner = n_inner
 
     def _draws(self, m: Array, rng: np.random.Generator | None) -> Array:
         if rng is None:

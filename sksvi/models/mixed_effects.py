@@ -1,6 +1,6 @@
 """The mixed-effects GLM: noise per datum and effects per level of grouping factors (equations.md 3).
 
-f_i = x_iᵀw + Σ_f z_ifᵀ u_f[level of i] + noise_i, noise_i ~ N(0, w2), u_f ~ N(0, s_f²) independently. The levels' effects
+f_i = x_iᵀw + Σ_f z_ifᵀ u_f[level of i] + noise_i, noise_i ~ N(0, w2), u_f ~ N(0, s_f²). The levels' effects
 are further weights, so that their posterior is one Gaussian with the fixed effects. w2 has a Rayleigh posterior; a
 group's standard deviation s is a point on the log scale with a half-Student-t prior of 3 degrees of freedom.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.families import Point, Rayleigh
+from sksvi.families import Marginal, Point, Rayleigh
 from sksvi.models import noise
 from sksvi.models.base import Data, Terms
 from sksvi.models.linear import LinearModel
@@ -77,6 +77,8 @@ class MixedModel(LinearModel):
     ) -> None:
         super().__init__(likelihood, **options)
         self.bound, self.noise_prior_scale, self.groups, self.unit = bound, noise_prior_scale, groups, unit
+        #: Variance of each effect of a level that the fit did not see, for predictions.
+        self.unseen: Array | None = None
 
     @property
     def n_fixed(self) -> int:
@@ -164,3 +166,22 @@ class MixedModel(LinearModel):
         bend = 2.0 * np.maximum(norm, determined) + 8.0 * ratio / np.square(1.0 + ratio) + 1.0
         step = np.clip(slope / bend, -1.0, 1.0)
         return step, 0.5 * float(np.sum(np.abs(slope * step)))
+
+    def exposed(self, weights: Any) -> Any:
+        """The fixed effects and the intercept."""
+        if self.groups is None:
+            return super().exposed(weights)
+        last = [self.n_features] if self.fit_intercept else []
+        return Marginal(weights, np.array([*range(self.n_fixed), *last]))
+
+    def predict_latent(self, weights: Any, X: Any, offset: Array | None = None) -> tuple[Array, Array]:
+        """Mean and variance of f without noise; a row without a known level has the variance of any level's effect."""
+        m, v = super().predict_latent(weights, X, offset)
+        if self.groups is None or self.unseen is None:
+            return m, v
+        first = np.cumsum([0, *self.groups.effects])
+        for f, values in enumerate(X.values):
+            unknown = X.codes[:, f] < 0
+            squares = np.ones((len(m), 1)) if values is None else np.square(values)
+            v = v + unknown * (squares @ self.unseen[first[f] : first[f + 1]])
+        return m, v

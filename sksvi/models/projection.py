@@ -48,8 +48,10 @@ class _Rows:
 class Design:
     """A design that makes its own row blocks, in the place of an array or a CSR matrix."""
 
-    #: Rows of a block.
-    block_rows: int
+    @property
+    def block_rows(self) -> int:
+        """Rows of a block."""
+        raise AttributeError(f"{type(self).__name__} has no block_rows")
 
     def rows(self, intercept: bool) -> Any:
         """The row block, with the four verbs."""

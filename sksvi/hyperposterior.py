@@ -1,0 +1,113 @@
+"""The posterior of the groups' standard deviations: a point estimate of a variance is not its posterior.
+
+A fit leaves messages about the weights: what the data said, a Gaussian factor t(w). For log standard deviations h the
+evidence of the prior times the messages, Z(h) = ∫ p(w | h) t(w) dw, is a determinant and a quadratic form, exact for a
+Gaussian likelihood and first-order exact about the fitted h otherwise. q(h) ∝ Z(h) p(h) is integrated by Gauss-Hermite
+nodes about its mode, weighted by what Z p is there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from sksvi.families import Point
+from sksvi.quadrature import hermite
+from sksvi.state import joined, message
+
+Array = np.ndarray
+
+#: Step of the finite differences that give the curvature at the mode, in log standard deviations.
+STEP = 0.05
+#: Nodes per standard deviation for one and for up to three of them; beyond three, nodes on the axes alone.
+NODES = {1: 9, 2: 5, 3: 3}
+
+
+@dataclass(frozen=True)
+class LogScales:
+    """Nodes (k, P) of log standard deviations and their weights (k,): a discrete stand-in for q(h)."""
+
+    nodes: Array
+    weights: Array
+
+    @property
+    def mean(self) -> Array:
+        """E s, (P,)."""
+        return self.weights @ np.exp(self.nodes)
+
+    @property
+    def mean_square(self) -> Array:
+        """E s², (P,): the variance of a level that no row has named."""
+        return self.weights @ np.exp(2.0 * self.nodes)
+
+    @property
+    def std(self) -> Array:
+        """Standard deviation of s, (P,)."""
+        return np.sqrt(np.maximum(self.mean_square - np.square(self.mean), 0.0))
+
+    def table(self, names: list[str], coverage: float) -> Any:
+        """Mean, std and an interval from a log-normal of the same moments of log s."""
+        import pandas as pd
+        from scipy.special import ndtri
+
+        centre = self.weights @ self.nodes
+        half = ndtri(0.5 + coverage / 2) * np.sqrt(self.weights @ np.square(self.nodes - centre))
+        columns = {"mean": self.mean, "std": self.std, "lower": np.exp(centre - half), "upper": np.exp(centre + half)}
+        return pd.DataFrame(columns, index=names)
+
+
+def log_scales(model: Any, q: dict[str, Any]) -> LogScales:
+    """q(h) of the point block "group_std" of a fit.
+
+    Parameters
+    ----------
+    model : MixedModel
+    q : dict
+        The fitted blocks.
+
+    Returns
+    -------
+    LogScales
+    """
+    name, mode = model.block, q["group_std"].value
+    block = q[name].precise() if hasattr(q[name], "precise") else q[name]
+    said = message(block, model.prior(q)[name])
+
+    def log_density(h: Array) -> float:
+        here = {**q, "group_std": Point(h)}
+        prior = model.prior(here)[name]
+        post = joined(prior, said)
+        inner = float(post.mean @ post.times(post.mean))
+        return 0.5 * (post.log_det_cov() + prior.log_det_precision() + inner) + model.log_hyperprior(here)
+
+    size = len(mode)
+    peak, curvature = log_density(mode), np.empty((size, size))
+    steps = STEP * np.eye(size)
+    for a in range(size):
+        for b in range(a + 1):
+            corners = [log_density(mode + s * steps[a] + t * steps[b]) for s, t in product((1, -1), repeat=2)]
+            second = (corners[0] - corners[1] - corners[2] + corners[3]) / (4 * STEP**2)
+            if a == b:
+                second = (corners[0] - 2 * peak + corners[3]) / (4 * STEP**2)
+            curvature[a, b] = curvature[b, a] = -second
+    values, vectors = np.linalg.eigh(curvature)
+    axes = vectors / np.sqrt(np.maximum(values, 1.0))
+    z, weight = _rule(size)
+    nodes = mode + z @ axes.T
+    if size not in NODES:
+        return LogScales(nodes, weight)
+    heights = np.array([log_density(h) for h in nodes]) - peak + 0.5 * np.square(z).sum(1)
+    weight = weight * np.exp(heights - heights.max())
+    return LogScales(nodes, weight / weight.sum())
+
+
+def _rule(size: int) -> tuple[Array, Array]:
+    """Standard normal nodes (k, size) and weights: a product rule, or the axes' rule of degree three."""
+    if size in NODES:
+        z, w = hermite(NODES[size])
+        return np.array(list(product(z, repeat=size))), np.prod(list(product(w, repeat=size)), axis=1)
+    z = np.sqrt(size) * np.concatenate([np.eye(size), -np.eye(size)])
+    return z, np.full(2 * size, 0.5 / size)

@@ -1,0 +1,280 @@
+"""What the mixed-effects estimators share: categorical columns in, group effects out, noise in the predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_array, check_X_y
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sksvi import algorithms
+from sksvi.base import Posterior
+from sksvi.families import Marginal
+from sksvi.hyperposterior import LogScales, log_scales
+from sksvi.linear_model._base import FRESH, BayesianGLM
+from sksvi.mixed_effects._levels import coded, factor_names, fixed_columns, slope_columns
+from sksvi.models.base import Data
+from sksvi.models.grouped import GroupedDesign
+from sksvi.models.mixed_effects import Groups, MixedModel
+
+Array = np.ndarray
+
+#: Up to this many weights the precision of natural steps is an ordinary matrix.
+DENSE_WEIGHTS = 256
+
+
+class MixedEffects(BayesianGLM):
+    """Groups and noise on top of the GLM; ahead of it in the order of bases."""
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **BayesianGLM._parameter_constraints,
+        "bound": [StrOptions({"auto", "optimal", "simple", "mean-field"})],
+        "noise": ["boolean"],
+        "noise_prior_scale": [Interval(Real, 0, None, closed="neither")],
+        "groups": ["array-like", str, Integral, None],
+        "random_slopes": ["array-like", str, Integral, Mapping, None],
+    }
+    bound: str
+    noise: bool
+    noise_prior_scale: float
+    groups: Any
+    random_slopes: Any
+
+    # ---- rows
+    def _checked(self, X: Any, y: Any, reset: bool, **options: Any) -> tuple[Any, Array]:
+        """The fixed columns with the levels of each row beside them, and y."""
+        if self.groups is None:
+            return super()._checked(X, y, reset, **options)
+        validate_data(self, X, skip_check_array=True, reset=reset)
+        if reset:
+            self._factors = factor_names(self, X)
+            self._slopes = slope_columns(self, X)
+        design = self._grouped(X, reset, fit=True)
+        fixed, y = check_X_y(
+            design.X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_features=0, **options
+        )
+        return replace_fixed(design, fixed), y
+
+    def _validated(self, X: Any) -> Any:
+        if getattr(self, "_factors", None) is None:
+            return super()._validated(X)
+        check_is_fitted(self)
+        validate_data(self, X, skip_check_array=True, reset=False)
+        return self._grouped(X, reset=False, fit=False)
+
+    def _grouped(self, X: Any, reset: bool, fit: bool) -> GroupedDesign:
+        """X as fixed columns and codes of levels; -1 where a level is unknown or missing (in predictions only)."""
+        fixed = check_array(
+            fixed_columns(X, self._factors),
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_min_features=0,
+            input_name="X",
+        )
+        known = None if reset else self._levels
+        codes, self_levels, sizes = coded(X, self._factors, known, fit)
+        if reset:
+            self._levels, self._sizes = self_levels, sizes
+        values = []
+        for names, columns in self._slopes:
+            slopes = fixed[:, columns]
+            slopes = slopes.toarray() if sp.issparse(slopes) else slopes
+            values.append(np.column_stack([np.ones(len(codes)), slopes]) if len(names) else None)
+        return GroupedDesign(fixed, codes, tuple(values), self._sizes, self._arrow(fixed.shape[1]))
+
+    def _arrow(self, n_fixed: int) -> int | None:
+        """The factor with most effects, where an arrow pays and the algorithm steps in natural coordinates."""
+        counts = [size * (1 + len(names)) for size, (names, _) in zip(self._sizes, self._slopes, strict=True)]
+        natural = algorithms.resolve(self.algorithm).natural and self.covariance == "full"
+        return int(np.argmax(counts)) if natural and sum(counts) + n_fixed > DENSE_WEIGHTS else None
+
+    # ---- model
+    @property
+    def _layout(self) -> Groups | None:
+        if self.groups is None:
+            return None
+        effects = tuple(1 + len(names) for names, _ in self._slopes)
+        sizes = [size * r for size, r in zip(self._sizes, effects, strict=True)]
+        starts = tuple(int(start) for start in np.cumsum([self._n_fixed, *sizes]))
+        return Groups(starts, self._sizes, effects)
+
+    @property
+    def _n_fixed(self) -> int:
+        """Columns of X with a coefficient."""
+        return self.n_features_in_ - (0 if self.groups is None else len(self._factors))
+
+    def _model(self, n_features: int, likelihood: Any, precision: Any, n_uninformed: int = 0) -> MixedModel:
+        return MixedModel(
+            likelihood,
+            bound=self._bound(),
+            noise_prior_scale=self.noise_prior_scale if self.noise else None,
+            groups=self._layout,
+            unit=self._unit,
+            prior_precision=precision,
+            intercept_precision=self.intercept_precision,
+            n_features=n_features,
+            fit_intercept=self.fit_intercept,
+            full=self.covariance == "full",
+            n_uninformed=n_uninformed,
+        )
+
+    def _bound(self) -> str:
+        if self.bound != "auto":
+            return self.bound
+        return "mean-field" if algorithms.resolve(self.algorithm).remembers else "optimal"
+
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Data:
+        if how in FRESH:
+            self._factors = None
+        data = super()._encode(X, y, sample_weight, offset, how)
+        if how in FRESH:
+            measured = not self.likelihood_.discrete and not self.likelihood_.ordered
+            spread = float(np.sqrt(np.cov(data.y, aweights=data.weight, ddof=0))) if measured else 0.0
+            self._unit = spread if spread > 0 else 1.0
+        return data
+
+    def _build_model(self, data: Data) -> tuple[Any, Data]:
+        if self.groups is None:
+            return super()._build_model(data)
+        self._subspace = None
+        return self._streaming_model(data), data
+
+    def _streaming_model(self, data: Data) -> Any:
+        self._subspace = None
+        return self._model(data.X.shape[1], self.likelihood_, self._precision(self._n_fixed))
+
+    def _fitted_choices(self) -> dict[str, Any]:
+        more = {"noise": bool(self.noise), "groups": str(self.groups), "random_slopes": str(self.random_slopes)}
+        return {**super()._fitted_choices(), **more}
+
+    # ---- what a fit leaves behind
+    def _expose(self, model: Any, state: Any) -> None:
+        super()._expose(model, state)
+        blocks = dict(self.posterior_)
+        if self.noise:
+            blocks["noise"] = state.q["noise"]
+            self.noise_scale_ = state.q["noise"].scale
+            self.noise_variance_ = float(state.q["noise"].mean[0])
+        if self.groups is not None:
+            blocks["groups"] = Marginal(state.q["weights"], np.arange(model.n_fixed, model.n_features))
+            self._log_scales: LogScales = log_scales(model, state.q)
+        self.posterior_ = Posterior(blocks)
+
+    def _column_names(self) -> list[str]:
+        names = super()._column_names()
+        return [name for j, name in enumerate(names) if self.groups is None or j not in self._factors]
+
+    def _coordinate_names(self) -> list[str]:
+        if self.groups is None:
+            return super()._coordinate_names()
+        names = [f"column {name!r}" for name in self._column_names()]
+        index = self._effect_index()
+        return names + [f"effect {effect!r} of level {level!r} of group {group!r}" for group, level, effect in index]
+
+    def _group_names(self) -> list[Any]:
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        return [names[j] for j in self._factors]
+
+    def _effect_index(self) -> list[tuple[Any, Any, str]]:
+        """(group, level, effect) of every group coordinate; level None: a row that named no level."""
+        rows = []
+        for group, levels, size, (names, _) in zip(
+            self._group_names(), self._levels, self._sizes, self._slopes, strict=True
+        ):
+            padded = [*levels, *[None] * (size - len(levels))]
+            rows += [(group, level, effect) for level in padded for effect in ("intercept", *names)]
+        return rows
+
+    @property
+    def group_effects_(self) -> Any:
+        """Every level's effects: DataFrame (mean, std, lower, upper of 90 %) by group, level and effect."""
+        import pandas as pd
+
+        self._check_groups()
+        effects = self.posterior_["groups"]
+        half = 1.6448536269514722 * effects.std
+        table = {"mean": effects.mean, "std": effects.std, "lower": effects.mean - half, "upper": effects.mean + half}
+        index = pd.MultiIndex.from_tuples(self._effect_index(), names=["group", "level", "effect"])
+        named = np.array([level is not None for _, level, _ in index])
+        return pd.DataFrame(table, index=index)[named]
+
+    @property
+    def group_std_(self) -> Any:
+        """Posterior mean and sd of each standard deviation between levels: DataFrame by group and effect."""
+        import pandas as pd
+
+        self._check_groups()
+        pairs = zip(self._group_names(), self._slopes, strict=True)
+        rows = [(group, effect) for group, (names, _) in pairs for effect in ("intercept", *names)]
+        index = pd.MultiIndex.from_tuples(rows, names=["group", "effect"])
+        return pd.DataFrame({"mean": self._log_scales.mean, "std": self._log_scales.std}, index=index)
+
+    def _check_groups(self) -> None:
+        if not hasattr(self, "posterior_") or self.groups is None:
+            raise AttributeError("group effects are there after a fit with groups")
+
+    def summary(self, coverage: float = 0.9) -> Any:
+        """Posterior of every coefficient, of the groups' standard deviations and of the noise variance.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the equal-tailed interval (lower, upper).
+
+        Returns
+        -------
+        DataFrame
+            Columns mean, std, lower, upper.
+        """
+        import pandas as pd
+
+        tables = [super().summary(coverage)]
+        if self.groups is not None:
+            tables.append(self._log_scales.table([f"std({g}, {e})" for g, e in self.group_std_.index], coverage))
+        if self.noise:
+            tail = 0.5 - 0.5 * coverage
+            ends = [self.noise_scale_ * np.sqrt(-2.0 * np.log1p(-p)) for p in (tail, 1 - tail)]
+            noise = self.posterior_["noise"]
+            row = [float(noise.mean[0]), float(noise.std[0]), *ends]
+            tables.append(pd.DataFrame([row], index=["noise variance"], columns=["mean", "std", "lower", "upper"]))
+        return pd.concat(tables).rename_axis("coefficient")
+
+    # ---- prediction
+    def _predicting(self, X: Any) -> tuple[Any, Any]:
+        if self.groups is None:
+            return super()._predicting(X)
+        model = self._model(X.shape[1], self.likelihood_, 1.0)
+        model.unseen = self._log_scales.mean_square
+        return self.posterior_["groups"].joint, model
+
+    def _distribution(self, m: Array, v: Array) -> Any:
+        if not self.noise:
+            return super()._distribution(m, v)
+        from sksvi.noisy_predictive import NoisyPredictive
+
+        return NoisyPredictive(self.likelihood_, m, v, self.noise_scale_)
+
+    def predict_latent(self, X: Any, offset: Any = None) -> tuple[Array, Array]:
+        """Mean and variance of f under the posterior, noise included.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, D)
+        offset : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        mean, variance : ndarrays of shape (n,)
+        """
+        m, v = super().predict_latent(X, offset)
+        return (m, v + v.dtype.type(self.noise_variance_)) if self.noise else (m, v)
+
+
+def replace_fixed(design: GroupedDesign, fixed: Any) -> GroupedDesign:
+    """The design with other fixed columns."""
+    return GroupedDesign(fixed, design.codes, design.values, design.levels, design.arrow)

@@ -1,0 +1,138 @@
+"""Categorical columns of a table: which they are, which levels they have, the code of each row's level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+Array = np.ndarray
+
+
+def _listed(value: Any) -> list[Any]:
+    """One name or several as a list."""
+    return [value] if isinstance(value, str | Integral) else list(value)
+
+
+def _position(estimator: Any, name: Any, what: str) -> int:
+    """Column of X by name or index."""
+    names = getattr(estimator, "feature_names_in_", None)
+    if isinstance(name, str):
+        if names is None:
+            raise ValueError(
+                f"{what}={name!r} names a column, but X has no column names: give an index, or a DataFrame."
+            )
+        found = np.flatnonzero(names == name)
+        if not len(found):
+            raise ValueError(f"{what} names the column {name!r}, which X does not have; it has {list(names)}.")
+        return int(found[0])
+    if not isinstance(name, Integral) or not -estimator.n_features_in_ <= name < estimator.n_features_in_:
+        raise ValueError(f"{what}={name!r} is no column of X: it has {estimator.n_features_in_}, from 0.")
+    return int(name) % estimator.n_features_in_
+
+
+def factor_names(estimator: Any, X: Any) -> list[int]:
+    """Positions of the grouping columns."""
+    found = [_position(estimator, name, "groups") for name in _listed(estimator.groups)]
+    if not found or len(set(found)) < len(found):
+        raise ValueError(f"groups={estimator.groups!r} must name at least one column, each once.")
+    return found
+
+
+def slope_columns(estimator: Any, X: Any) -> list[tuple[list[str], list[int]]]:
+    """For each grouping column the names of its random slopes, and their positions among the other columns."""
+    spec, factors = estimator.random_slopes, estimator._factors
+    others = [j for j in range(estimator.n_features_in_) if j not in factors]
+    names = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(estimator.n_features_in_)])
+    keyed = isinstance(spec, Mapping)
+    wanted: dict[int, list[Any]] = dict.fromkeys(factors, [] if spec is None or keyed else _listed(spec))
+    for group, columns in spec.items() if keyed else ():
+        at = _position(estimator, group, "random_slopes")
+        if at not in factors:
+            raise ValueError(f"random_slopes has slopes for {group!r}, which is not among groups={estimator.groups!r}.")
+        wanted[at] = _listed(columns)
+    out = []
+    for factor in factors:
+        at = [_position(estimator, name, "random_slopes") for name in wanted[factor]]
+        if any(j in factors for j in at):
+            raise ValueError(f"random_slopes={spec!r} names a grouping column: slopes are those of numeric columns.")
+        out.append(([str(names[j]) for j in at], [others.index(j) for j in at]))
+    return out
+
+
+def _column(X: Any, j: int) -> Any:
+    """One column as a one-dimensional array or Series."""
+    if hasattr(X, "iloc"):
+        return X.iloc[:, j]
+    if sp.issparse(X):
+        return X[:, [j]].toarray().ravel()
+    return np.asarray([row[j] for row in X], dtype=object) if isinstance(X, list) else np.asarray(X)[:, j]
+
+
+def fixed_columns(X: Any, factors: list[int]) -> Any:
+    """The columns that are no grouping column."""
+    if isinstance(X, list):
+        X = np.array(X, dtype=object)
+    others = [j for j in range(X.shape[1]) if j not in factors]
+    if hasattr(X, "iloc"):
+        return X.iloc[:, others] if others else np.empty((len(X), 0))
+    return X[:, others]
+
+
+def coded(
+    X: Any, factors: list[int], known: list[Array] | None, fit: bool
+) -> tuple[Array, list[Array], tuple[int, ...]]:
+    """Level codes (n, F), the levels of each factor, and how many effects it has.
+
+    Levels that a categorical dtype declares count even where no row has them. In a fit a row without a level is a level
+    of its own, which nothing else shares; such levels follow the named ones. Otherwise -1.
+
+    Raises
+    ------
+    ValueError
+        More data for a fit that goes on with a level that the first data did not have.
+    """
+    import pandas as pd
+
+    codes, levels, sizes = [], [], []
+    for f, j in enumerate(factors):
+        column = pd.Series(_column(X, j))
+        if known is None:
+            declared = isinstance(column.dtype, pd.CategoricalDtype)
+            names = column.cat.categories if declared else pd.Index(np.unique(_sortable(column.dropna())))
+        else:
+            names = pd.Index(known[f])
+        code = names.get_indexer(pd.Index(column.astype(object))).astype(np.int32)
+        missing = column.isna().to_numpy()
+        code[missing] = -1
+        if fit and known is not None and np.any(code < 0):
+            row = int(np.argmax(code < 0))
+            raise ValueError(
+                f"row {row} has level {column.iloc[row]!r} in grouping column {j}, which the first data did not have: "
+                "declare all levels there with a categorical dtype, or fit anew."
+            )
+        if fit and known is None:
+            code[missing] = len(names) + np.arange(int(missing.sum()))
+        codes.append(code)
+        levels.append(names.to_numpy())
+        sizes.append(int(len(names) + (missing.sum() if fit else 0)))
+    return np.column_stack(codes).astype(np.int32), levels, tuple(sizes)
+
+
+def _sortable(column: Any) -> Array:
+    """Values of one type as they are; mixed ones cannot be ordered and are refused.
+
+    Raises
+    ------
+    TypeError
+        Naming the types found.
+    """
+    values = column.to_numpy()
+    kinds = {str if isinstance(v, str) else type(v) for v in values} if values.dtype == object else set()
+    if str in kinds and len(kinds) > 1:
+        found = sorted(kind.__name__ for kind in kinds)
+        raise TypeError(f"grouping column {column.name!r} mixes {found}: make its levels all strings or all numbers.")
+    return values

@@ -1,0 +1,332 @@
+"""A datum's share of the bounds of the mixed effects GLM: f | u ~ N(u, w2), u ~ N(m, v), w2 ~ Rayleigh(sigma).
+
+Three bounds (equations.md 3), each with its derivatives in m, in v and in the noise's moment g = E w2^2 = 2 sigma^2:
+`optimal` averages log E p(y | f) over u and w2, `simple` averages log p(y | f) itself, `mean_field` has a Gaussian
+q(f) of its own per datum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy.special import erf, gammaln
+
+from sksvi import quadrature
+from sksvi.expectations import Expectation, GaussHermite, MonteCarlo
+from sksvi.likelihoods import Bernoulli, Gaussian, Poisson, StudentT
+from sksvi.likelihoods.base import Likelihood
+from sksvi.likelihoods.links import safe_exp
+from sksvi.models import noise_rules
+
+Array = np.ndarray
+Terms = tuple[Array, Array, Array, Array]
+
+_MEAN_INVERSE = 1.2533141373155001  # sqrt(pi / 2) = E w2 / sigma = sigma E[1 / w2]
+_MEAN_LOG = 0.05796575782920621  # (log 2 - Euler's constant) / 2 = E log(w2 / sigma)
+_LOG_2PI = 1.8378770664093453
+_MOST_STEPS = 200
+
+
+def optimal(
+    likelihood: Likelihood, y: Array, m: Array, v: Array, sigma: float, expect: Expectation, rng: Any = None
+) -> Terms:
+    """E log E[p(y | f) | u, w2]: the best bound there is for a given q(w).
+
+    With Monte Carlo the logarithm of an average of ``expect.n_inner`` samples is biased downwards, as in the paper.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        With one latent, every parameter a number.
+    y : ndarray of shape (n,) or (n, 2)
+    m, v : ndarray of shape (n,)
+        Mean and variance of u.
+    sigma : float
+        Scale of the Rayleigh distribution of w2.
+    expect : Expectation
+    rng : numpy.random.Generator, optional
+        Needed by Monte Carlo only.
+
+    Returns
+    -------
+    value, alpha, gamma, dnoise : ndarray of shape (n,)
+        The term in nats and its derivatives in m, in v and in g.
+    """
+    y, m, v = _prepared(y, m, v)
+    if isinstance(expect, MonteCarlo):
+        return _sampled_optimal(likelihood, y, m, v, sigma, expect, rng)
+
+    def scores(rows: Any, r: float) -> list[Array]:
+        log_phi = _log_phi(likelihood, y[rows], m[rows], v[rows], sigma * r, expect)
+        value, r1, r2, square = log_phi
+        return [value, r1, 0.5 * r2, 0.125 * (r / sigma) * (r2 + square)]
+
+    return tuple(_over_noise(scores, _changes(likelihood, y, m, v), sigma))  # type: ignore[return-value]
+
+
+def simple(
+    likelihood: Likelihood, y: Array, m: Array, v: Array, sigma: float, expect: Expectation, rng: Any = None
+) -> Terms:
+    """E log p(y | f) under f ~ N(m, v + w2), averaged over w2; parameters and result as for `optimal`."""
+    y, m, v = _prepared(y, m, v)
+    if isinstance(expect, MonteCarlo):
+        value, slope, curve, noise = np.zeros((4, len(m)))
+        for w2, z in _outer_draws(m, sigma, expect, rng):
+            terms = likelihood.derivatives(y, m + np.sqrt(v + w2) * z)
+            value += terms[0]
+            slope += terms[1]
+            curve += 0.5 * terms[2]
+            noise += 0.125 * (w2 / sigma**2) * terms[2]
+        return value / expect.n, slope / expect.n, curve / expect.n, noise / expect.n
+    if isinstance(likelihood, Poisson) and likelihood.closed_form_only and not isinstance(expect, GaussHermite):
+        return _simple_exponential(y, m, v, sigma)
+
+    def scores(rows: Any, r: float) -> list[Array]:
+        value, dm, dv = expect(likelihood, y[rows], m[rows], v[rows] + sigma * r)
+        return [value, dm, dv, 0.25 * (r / sigma) * dv]
+
+    return tuple(_over_noise(scores, _changes_of_mean(likelihood, v), sigma))  # type: ignore[return-value]
+
+
+def mean_field(
+    likelihood: Likelihood, y: Array, m: Array, v: Array, sigma: float, expect: Expectation, rng: Any = None
+) -> Terms:
+    """E[log p(y | f) + log N(f | u, w2)] + entropy under the best Gaussian q(f) of its own; otherwise as `optimal`."""
+    y, m, v = _prepared(y, m, v)
+    kappa = _MEAN_INVERSE / sigma
+    b, s, expect_at = _local(likelihood, y, m, kappa, expect, rng)
+    square = (b - m) ** 2 + s + v
+    value = expect_at(b, s)[0] - 0.5 * (np.log(sigma) + _MEAN_LOG + _LOG_2PI + kappa * square)
+    value += 0.5 * (np.log(s) + _LOG_2PI + 1.0)
+    return value, kappa * (b - m), np.full_like(m, -0.5 * kappa), 0.125 * (kappa * square - 1.0) / sigma**2
+
+
+def parameters(
+    likelihood: Likelihood,
+    y: Array,
+    m: Array,
+    v: Array,
+    sigma: float,
+    expect: Expectation,
+    rng: Any = None,
+    *,
+    bound: str = "optimal",
+) -> tuple[Array, Array]:
+    """Derivatives of a datum's term in the likelihood's learned, unconstrained parameters: (n, P) and (n, P, P).
+
+    ``bound`` is "optimal", "simple" or "mean-field"; q(f) of the last is held where it is best.
+    """
+    y, m, v = _prepared(y, m, v)
+    size = len(likelihood.unconstrained)
+    if size == 0:
+        return np.zeros((len(m), 0)), np.zeros((len(m), 0, 0))
+    if bound == "mean-field":
+        b, s, _ = _local(likelihood, y, m, _MEAN_INVERSE / sigma, expect, rng)
+        return expect.parameters(likelihood, y, b, s, rng)
+    if isinstance(expect, MonteCarlo):
+        first, second = _sampled_parameters(likelihood, y, m, v, sigma, expect, rng, bound == "simple")
+    elif bound == "simple":
+
+        def of_mean(rows: Any, r: float) -> list[Array]:
+            g, h = expect.parameters(likelihood, y[rows], m[rows], v[rows] + sigma * r)
+            return [np.moveaxis(g, 0, -1), np.moveaxis(h, 0, -1)]
+
+        first, second = _over_noise(of_mean, _changes_of_mean(likelihood, v), sigma)
+    else:
+
+        def of_log(rows: Any, r: float) -> list[Array]:
+            return _log_phi(likelihood, y[rows], m[rows], v[rows], sigma * r, expect, True)
+
+        first, second = _over_noise(of_log, _changes(likelihood, y, m, v), sigma)
+    return np.moveaxis(first, -1, 0), np.moveaxis(second, -1, 0)
+
+
+#: The bounds by the names that users know.
+BOUNDS: dict[str, Callable[..., Terms]] = {"optimal": optimal, "simple": simple, "mean-field": mean_field}
+
+
+def _prepared(y: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
+    return np.asarray(y), np.asarray(m, dtype=np.float64), np.asarray(v, dtype=np.float64)
+
+
+# ---- the integral over w2
+def _over_noise(scores: Callable[[Any, float], list[Array]], changes: Array, sigma: float) -> list[Array]:
+    """Sum over the nodes of w2 of what `scores` gives at w2 = sigma r for the rows that share a rule."""
+    out: list[Array] = []
+    codes = noise_rules.rayleigh_codes(sigma * changes)
+    for code in np.unique(codes) if len(codes) else [0]:
+        rows = np.flatnonzero(codes == code)
+        total: list[Array] = []
+        for r, weight in zip(*noise_rules.rayleigh_rule(int(code)), strict=True):
+            parts = scores(rows, float(r))
+            if not total:
+                total = [np.zeros(np.shape(part)) for part in parts]
+            for target, part in zip(total, parts, strict=True):
+                target += weight * part
+        noise_rules.write(out, total, rows, len(codes))
+    return out
+
+
+def _changes_of_mean(likelihood: Likelihood, v: Array) -> Array:
+    """One over the scale in w2 on which E log p(y | f) changes."""
+    if isinstance(likelihood, Gaussian):
+        return np.zeros_like(v)  # linear in w2
+    return 1.0 / (likelihood.width**2 + v)
+
+
+def _changes(likelihood: Likelihood, y: Array, m: Array, v: Array) -> Array:
+    """One over the scale in w2 on which log E p(y | f) changes, from how sharp p(y | f) is where u may be."""
+    if isinstance(likelihood, Gaussian):
+        return np.full_like(m, 1.0 / likelihood.noise)
+    if isinstance(likelihood, StudentT):
+        return np.full_like(m, 1.0 / min(likelihood.width, likelihood.noise) ** 2)
+    f = m + 2.5 * np.sqrt(v) * np.array([-1.0, 0.0, 1.0])[:, None]
+    _, slope, curve = likelihood.derivatives(y, f)
+    sharp = np.maximum(np.abs(curve), np.abs(slope) / likelihood.width).max(axis=0)
+    return 0.5 * np.maximum(1.0 / likelihood.width**2, sharp)
+
+
+def _simple_exponential(y: Array, m: Array, v: Array, sigma: float) -> Terms:
+    """Closed form for the rate exp(f): E exp(w2 / 2) of a Rayleigh variable, in logarithms."""
+    t = 0.5 * sigma
+    tail = _MEAN_INVERSE * (1.0 + erf(t / np.sqrt(2.0)))
+    moment = t * tail + np.exp(-0.5 * t * t)  # times exp(t^2 / 2)
+    slope = tail * (1.0 + t * t) + t * np.exp(-0.5 * t * t)
+    rate = safe_exp(m + 0.5 * v + 0.5 * t * t + np.log(moment))
+    return y * m - rate - gammaln(y + 1.0), y - rate, -0.5 * rate, rate * (-0.125 * slope / (moment * sigma))
+
+
+# ---- the integral of log E p(y | f) over u
+def _log_phi(
+    likelihood: Likelihood, y: Array, m: Array, v: Array, w2: float, expect: Expectation, of_parameters: bool = False
+) -> list[Array]:
+    """E over u of log phi, r1, r2 and r1^2 at one w2, (n,); or of the derivatives in the parameters."""
+    if isinstance(likelihood, Gaussian):
+        return _gaussian(likelihood, y, m, v, w2, of_parameters)
+
+    def scores(u: Array, at: Any) -> list[Array]:
+        if isinstance(likelihood, Bernoulli) and likelihood.link == "probit":
+            scale = 1.0 / np.sqrt(1.0 + w2)
+            value, slope, curve = likelihood.derivatives(y[at], scale * u)
+            parts = [value, scale * slope, scale**2 * curve]
+        elif isinstance(expect, GaussHermite):
+            nodes, weights = quadrature.hermite(expect.n)
+            parts = _weighted(likelihood, y[at], u, np.sqrt(w2) * nodes, weights, of_parameters)
+        else:
+            parts = noise_rules.log_marginal(likelihood, y[at], u, w2, of_parameters)
+        return parts if of_parameters else [*parts, parts[1] ** 2]
+
+    if isinstance(expect, GaussHermite):
+        return quadrature.expect_at(scores, m, v, *quadrature.hermite(expect.n))
+    return noise_rules.over_mean(scores, likelihood, y, m, v, w2)
+
+
+def _gaussian(likelihood: Gaussian, y: Array, m: Array, v: Array, w2: float, of_parameters: bool) -> list[Array]:
+    total = likelihood.noise + w2
+    square = (y - m) ** 2 + v
+    if not of_parameters:
+        value = -0.5 * (np.log(total) + _LOG_2PI + square / total)
+        return [value, (y - m) / total, np.full_like(m, -1.0 / total), square / total**2]
+    part = likelihood.noise - likelihood.least  # d variance / d unconstrained, and its own derivative
+    slope = part * (0.5 * square / total - 0.5) / total
+    return [slope[None], (slope + part**2 * (0.5 - square / total) / total**2)[None, None]]
+
+
+def _weighted(
+    likelihood: Likelihood, y: Array, u: Array, shifts: Array, weights: Array, of_parameters: bool = False
+) -> list[Array]:
+    """log phi, r1, r2 at u (J, n) or derivatives in the parameters, from f = u + shifts, (L,) or (L, J, n)."""
+    f = u + shifts.reshape(len(shifts), *(shifts.shape[1:] or [1] * u.ndim))
+    value, slope, curve = likelihood.derivatives(y, f)
+    p = value + np.log(weights).reshape(-1, *[1] * u.ndim)
+    top = p.max(axis=0)
+    p = np.exp(p - top)
+    total = p.sum(axis=0)
+    p /= total
+    if of_parameters:
+        return list(noise_rules.louis(*noise_rules.derivatives_in_parameters(likelihood, y, f), p))
+    r1 = (p * slope).sum(axis=0)
+    return [top + np.log(total), r1, (p * (curve + (slope - r1) ** 2)).sum(axis=0)]
+
+
+# ---- Monte Carlo
+def _outer_draws(m: Array, sigma: float, expect: MonteCarlo, rng: Any) -> Iterator[tuple[Array, Array]]:
+    """Samples of w2 and standard normal samples, one pair per datum and outer sample."""
+    if rng is None:
+        raise ValueError("MonteCarlo needs rng, a numpy.random.Generator.")
+    for _ in range(expect.n):
+        yield rng.rayleigh(sigma, len(m)), rng.standard_normal(len(m))
+
+
+def _sampled_optimal(
+    likelihood: Likelihood, y: Array, m: Array, v: Array, sigma: float, expect: MonteCarlo, rng: Any
+) -> Terms:
+    out = np.zeros((4, len(m)))
+    for w2, z in _outer_draws(m, sigma, expect, rng):
+        shifts = np.sqrt(w2) * rng.standard_normal((expect.n_inner, len(m)))
+        weights = np.full(expect.n_inner, 1.0 / expect.n_inner)
+        value, r1, r2 = _weighted(likelihood, y, m + np.sqrt(v) * z, shifts, weights)
+        out += np.stack([value, r1, 0.5 * r2, 0.125 * (w2 / sigma**2) * (r2 + r1**2)])
+    return tuple(out / expect.n)  # type: ignore[return-value]
+
+
+def _sampled_parameters(
+    likelihood: Likelihood, y: Array, m: Array, v: Array, sigma: float, expect: MonteCarlo, rng: Any, of_mean: bool
+) -> tuple[Array, Array]:
+    first: Any = 0.0
+    second: Any = 0.0
+    for w2, z in _outer_draws(m, sigma, expect, rng):
+        if of_mean:
+            g, h = likelihood.d_parameters(y, m + np.sqrt(v + w2) * z)
+        else:
+            shifts = np.sqrt(w2) * rng.standard_normal((expect.n_inner, len(m)))
+            weights = np.full(expect.n_inner, 1.0 / expect.n_inner)
+            g, h = _weighted(likelihood, y, m + np.sqrt(v) * z, shifts, weights, True)
+        first, second = first + g, second + h
+    return first / expect.n, second / expect.n
+
+
+# ---- q(f) of the mean field
+def _local(
+    likelihood: Likelihood, y: Array, m: Array, kappa: float, expect: Expectation, rng: Any
+) -> tuple[Array, Array, Callable[[Array, Array], Terms]]:
+    """Mean b and variance s of each q(f), and E log p(y | f) under N(b, s) with its derivatives."""
+    seed = None if expect.exact else int(rng.integers(2**63))
+
+    def at(b: Array, s: Array, rows: Any = slice(None)) -> Any:
+        # the same samples in every call: a function that has a maximum
+        stream = None if seed is None else np.random.default_rng(seed)
+        return expect(likelihood, y[rows], b, s, stream)
+
+    def objective(value: Array, b: Array, s: Array, rows: Any) -> Array:
+        return value - 0.5 * kappa * ((b - m[rows]) ** 2 + s) + 0.5 * np.log(s)
+
+    b = m.copy()
+    s = 1.0 / (kappa - np.minimum(likelihood.d2(y, m), 0.0))
+    rows = np.arange(len(m))
+    now = [b, s, *at(b, s)]
+    reached = objective(now[2], b, s, rows)
+    share = np.ones(len(m))
+    for _ in range(_MOST_STEPS):
+        if not len(rows):
+            break
+        old_b, old_s, value, slope, half_curve = now
+        precision = kappa - 2.0 * half_curve
+        # where l is not log-concave the precision may be negative: then s grows, at most fourfold
+        ratio = np.where(precision * old_s > 0.25, 1.0 / np.maximum(precision * old_s, 0.25), 4.0)
+        move = ratio * old_s * (slope + kappa * (m[rows] - old_b))
+        new_b, new_s = old_b + share * move, old_s * ratio**share
+        new = [new_b, new_s, *at(new_b, new_s, rows)]
+        gained = objective(new[2], new_b, new_s, rows)
+        done = (np.abs(move) <= 1e-10 * (np.sqrt(old_s) + np.abs(old_b))) & (np.abs(ratio - 1.0) <= 1e-10)
+        better = gained >= reached - 1e-9 * (1.0 + np.abs(value))
+        now = [np.where(better, n, o) for n, o in zip(new, now, strict=True)]
+        reached = np.where(better, gained, reached)
+        share = np.where(better, 1.0, 0.5 * share)
+        b[rows], s[rows] = now[0], now[1]
+        keep = ~done & (share > 1e-8)
+        rows, reached, share = rows[keep], reached[keep], share[keep]
+        now = [part[keep] for part in now]
+    return b, s, at

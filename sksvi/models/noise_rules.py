@@ -1,0 +1,312 @@
+"""Integrals over the noise of the mixed effects GLM: w2 ~ Rayleigh(sigma), and f | u ~ N(u, w2) tilted by p(y | f).
+
+The marginal phi(u, w2) = E p(y | f) and its derivatives log phi, r1 = phi'/phi and r2 = phi''/phi - r1^2 in u are
+computed for many rows and several u of each row at once. As everywhere, a row's rule depends on that row alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy.special import digamma, gammaln, polygamma
+
+from sksvi import quadrature
+from sksvi.likelihoods import StudentT
+from sksvi.likelihoods.base import Likelihood
+from sksvi.tilted import tilted_mode
+
+Array = Any
+
+# largest sigma / (scale in w2)  at which n Gauss nodes for the Rayleigh weight keep the relative error near 1e-8
+_RAYLEIGH_LIMITS = ((4, 0.02), (5, 0.1), (6, 0.2), (8, 0.5), (10, 0.8), (12, 1.3), (16, 2.2))
+_RAYLEIGH_EDGES = np.array([limit for _, limit in _RAYLEIGH_LIMITS])
+_REACH = 6.6  # in sd of f given u
+_DROP = 21.8  # nats below the mode at which the tilted density is cut: 6.6^2 / 2
+_SIZES = np.unique(np.ceil(8.0 * 1.12 ** np.arange(120)).astype(np.intp))
+_CHUNK = 16384
+_HALF_LOG_2PI = 0.9189385332046727
+
+
+@lru_cache(maxsize=16)
+def rayleigh_gauss(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of the n-point Gauss rule for the density r exp(-r^2 / 2) on r > 0."""
+    x, w = quadrature.legendre(200)
+    x = 9.0 * x
+    w = 9.0 * w * x * np.exp(-0.5 * x * x)
+    # discretised Stieltjes procedure, then Golub and Welsch
+    before, now = np.zeros_like(x), np.full_like(x, 1.0 / np.sqrt(w.sum()))
+    diagonal, side = np.zeros(n), np.zeros(n)
+    for k in range(n):
+        diagonal[k] = np.sum(w * x * now * now)
+        new = (x - diagonal[k]) * now - (side[k - 1] if k else 0.0) * before
+        side[k] = np.sqrt(np.sum(w * new * new))
+        before, now = now, new / side[k]
+    nodes, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(side[:-1], 1) + np.diag(side[:-1], -1))
+    weights = vectors[0] ** 2
+    return nodes, weights / weights.sum()
+
+
+@lru_cache(maxsize=4)
+def rayleigh_trapezoid(reach: float = 8.5) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights for functions that change at any scale of r: trapezoidal in t, r = log(1 + exp(2 t)) / 2.
+
+    Relative error 1e-7 for 1 / (1 + k r), sqrt(1 + k r) and log(1 + k r) up to k = 1000.
+    """
+    t = 0.5 * np.arange(-12, int(2 * reach) + 1)
+    r = 0.5 * np.logaddexp(0.0, 2.0 * t)
+    weights = r * np.exp(-0.5 * r * r) / (1.0 + np.exp(-2.0 * t))
+    return r, weights / weights.sum()
+
+
+def rayleigh_codes(ratio: Array) -> Array:
+    """Code of the rule that serves each ratio = sigma / (scale over which the function of w2 changes)."""
+    return np.searchsorted(_RAYLEIGH_EDGES, ratio)
+
+
+def rayleigh_rule(code: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes r = w2 / sigma and weights of the rule with that code."""
+    if code < len(_RAYLEIGH_LIMITS):
+        return rayleigh_gauss(_RAYLEIGH_LIMITS[code][0])
+    return rayleigh_trapezoid()
+
+
+def over_mean(
+    function: quadrature.Integrand, likelihood: Likelihood, y: Array, m: Array, v: Array, w2: float
+) -> list[Array]:
+    """E of what `function` returns under u ~ N(m, v), for functions such as log phi(u, w2): wider than log p itself."""
+    width = float(np.sqrt(likelihood.width**2 + w2))
+    ratio = np.sqrt(v) / width
+    steep = (ratio > 1.1) & (ratio <= 16.0) if likelihood.closed_form_only else np.zeros(len(m), dtype=bool)
+    out: list[Array] = []
+    plain = np.flatnonzero(~steep)
+    if len(plain) or not len(m):
+        write(
+            out,
+            quadrature.expect(
+                _of_rows(function, plain), m[plain], v[plain], width, lambda: likelihood.centre(y[plain])
+            ),
+            plain,
+            len(m),
+        )
+    # a rate exp(u) weighs N(m, v) most at m + v: the nodes go that much farther
+    codes = np.ceil(np.log(np.where(steep, ratio, 1.0)) / np.log(1.2)).astype(np.intp)
+    for code in np.unique(codes[steep]):
+        rows = np.flatnonzero(steep & (codes == code))
+        edge = 1.2 ** int(code)
+        step = min(0.6, 0.95 / edge)
+        nodes = np.arange(-6.5, 6.5 + edge * width + step, step)
+        weights = np.exp(-0.5 * nodes**2)
+        parts = quadrature.expect_at(_of_rows(function, rows), m[rows], v[rows], nodes, weights / weights.sum())
+        write(out, parts, rows, len(m))
+    return out
+
+
+def _of_rows(function: quadrature.Integrand, rows: Array) -> quadrature.Integrand:
+    return lambda u, at: function(u, rows[at])
+
+
+def log_marginal(likelihood: Likelihood, y: Array, u: Array, w2: float, parameters: bool = False) -> list[Array]:
+    """log phi, r1, r2 at u; or the derivatives of log phi in the likelihood's learned parameters.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+    y : ndarray of shape (n,) or (n, 2)
+    u : ndarray of shape (J, n)
+        Means of f, increasing along the first axis.
+    w2 : float
+        Variance of f given u, > 0.
+    parameters : bool, default=False
+
+    Returns
+    -------
+    list of ndarray of shape (J, n), for parameters (P, J, n) and (P, P, J, n)
+    """
+    if isinstance(likelihood, StudentT):
+        return _student(likelihood, y, u, w2, parameters)
+    out: list[Array] = []
+    root, count = np.sqrt(w2), len(u)
+    # one grid of f serves all u of a row that lie within a few sd of f given u
+    span = np.maximum(u[-1] - u[0], 1e-300) / (6.0 * root)
+    pieces = 2 ** np.ceil(np.log2(np.maximum(span, 1.0))).astype(np.intp)
+    pieces = np.minimum(pieces, count)
+    for k in np.unique(pieces):
+        rows = np.flatnonzero(pieces == k)
+        if k == 1:
+            parts = _tilted(likelihood, y[rows], u[:, rows], w2, parameters)
+        else:
+            size = -(-count // k)
+            index = np.minimum(np.arange(k * size), count - 1).reshape(k, size)
+            cut = u[:, rows][index].swapaxes(0, 1).reshape(size, k * len(rows))
+            repeated = np.tile(y[rows], (k, *[1] * (y.ndim - 1)))
+            parts = [
+                part.reshape(*part.shape[:-1], k, len(rows)).swapaxes(-3, -2).reshape(*part.shape[:-2], -1, len(rows))
+                for part in _tilted(likelihood, repeated, cut, w2, parameters)
+            ]
+        write(out, [part[..., :count, :] for part in parts], rows, u.shape[1])
+    return out
+
+
+def _tilted(likelihood: Likelihood, y: Array, u: Array, w2: float, parameters: bool) -> list[Array]:
+    """`log_marginal` for a log-concave likelihood by the trapezoidal rule, one grid of f for the u of each column."""
+    n, root = u.shape[1], float(np.sqrt(w2))
+    low, step, size, narrow = _grid(likelihood, y, u, root)
+    out: list[Array] = []
+    codes = 2 * np.searchsorted(_SIZES, size) + narrow
+    for code in np.unique(codes):
+        rows = np.flatnonzero(codes == code)
+        count = int(_SIZES[code // 2])
+        for at in _blocks(rows, count * len(u)):
+            f = low[at] + step[at] * (size[at] / count) * np.arange(count + 1)[:, None]
+            terms = likelihood.derivatives(y[at], f)
+            z = (f[:, None] - u[:, at]) * (1.0 / root)
+            p = terms[0][:, None] - 0.5 * z * z
+            top = p.max(axis=0)
+            p -= top
+            np.exp(p, out=p)
+            total = p.sum(axis=0)
+            p *= 1.0 / total
+            if parameters:
+                write(out, louis(*derivatives_in_parameters(likelihood, y[at], f[:, None]), p), at, n)
+                continue
+            value = top + np.log(total * (step[at] * (size[at] / count) / root)) - _HALF_LOG_2PI
+            scores = _by_moments(z, p, root) if code % 2 else _by_slopes(terms, p)
+            write(out, [value, *scores], at, n)
+    return out
+
+
+def _by_moments(z: Array, p: Array, root: float) -> tuple[Array, Array]:
+    """r1, r2 from mean and variance of the tilted f: no cancellation where p(y | f) is the narrower factor."""
+    mean = (p * z).sum(axis=0)
+    z = z - mean
+    variance = (p * z * z).sum(axis=0)
+    return mean / root, (variance - 1.0) / root**2
+
+
+def _by_slopes(terms: tuple[Array, Array, Array], p: Array) -> tuple[Array, Array]:
+    """r1, r2 from E l', E l'' + Var l' under the tilted f: no cancellation where N(f | u, w2) is the narrower."""
+    _, slope, curve = terms
+    r1 = (p * slope[:, None]).sum(axis=0)
+    spread = slope[:, None] - r1
+    return r1, (p * (curve[:, None] + spread * spread)).sum(axis=0)
+
+
+def derivatives_in_parameters(likelihood: Likelihood, y: Array, f: Array) -> tuple[Array, Array]:
+    """``likelihood.d_parameters`` at f of any leading axes, y (n,)."""
+    return likelihood.d_parameters(np.broadcast_to(y, f.shape), f)
+
+
+def louis(g: Array, h: Array, p: Array) -> tuple[Array, Array]:
+    """Derivatives of log E p from those of log p, (P, L, ...) and (P, P, L, ...), tilted probabilities p (L, ...)."""
+    first = (p * g).sum(axis=1)
+    spread = g - first[:, None]
+    second = (p * (h + spread[:, None] * spread)).sum(axis=2)
+    return first, second
+
+
+def _student(likelihood: StudentT, y: Array, u: Array, w2: float, parameters: bool) -> list[Array]:
+    """Student-t as a mixture of Gaussians over its variance: log phi has closed form given that variance b exp(x)."""
+    scale, df = likelihood._number("scale"), likelihood._number("df")
+    a, b = 0.5 * df, 0.5 * df * scale**2
+    far = np.maximum(np.square(y - u).max(axis=0), w2)
+    below, above = _fall(a, -1.0), _fall(a, 1.0)
+    low = -np.log(a) - below
+    high = np.maximum(-np.log(a), np.log(far) - np.log(b) - np.log(2 * a + 1)) + above
+    size = np.ceil((high - low) / min(0.45, 0.9 / np.sqrt(a + 0.5)))
+    codes = np.searchsorted(_SIZES, size)
+    out: list[Array] = []
+    for code in np.unique(codes):
+        count = int(_SIZES[code])
+        for at in _blocks(np.flatnonzero(codes == code), count * len(u)):
+            step = (high[at] - low) / count
+            x = low + step * np.arange(count + 1)[:, None]
+            total = w2 + b * np.exp(x)
+            square = np.square(y[at] - u[:, at])
+            inverse = 1.0 / total
+            p = (-a * x - np.exp(-x) - 0.5 * np.log(total))[:, None] - 0.5 * square * inverse[:, None]
+            top = p.max(axis=0)
+            p = np.exp(p - top)
+            mass = p.sum(axis=0)
+            p /= mass
+            if parameters:
+                write(out, louis(*_student_scores(likelihood, x[:, None], a), p), at, u.shape[1])
+                continue
+            value = top + np.log(mass * step) - gammaln(a) - _HALF_LOG_2PI
+            mean = (p * inverse[:, None]).sum(axis=0)
+            spread = (p * np.square(inverse[:, None] - mean)).sum(axis=0)
+            write(out, [value, (y[at] - u[:, at]) * mean, square * spread - mean], at, u.shape[1])
+    return out
+
+
+def _fall(a: float, sign: float) -> float:
+    """How far from its mode the log density of a log inverse gamma variable falls by 30 nats, above or below."""
+    x = 30.0 / a if sign > 0 else np.log1p(30.0 / a)
+    x += np.sqrt(60.0 / a)
+    for _ in range(60):
+        x -= (a * (np.expm1(-sign * x) + sign * x) - 30.0) / (a * sign * (1.0 - np.exp(-sign * x)))
+    return float(x)
+
+
+def _student_scores(likelihood: StudentT, x: Array, a: float) -> tuple[Array, Array]:
+    """Derivatives of the log density of the variance b exp(x) in the learned parameters, given that variance."""
+    part = 1.0 - likelihood.least / likelihood._number("scale")
+    in_log_b, in_a = a - np.exp(-x), -x - digamma(a)
+    first = {"scale": 2.0 * part * in_log_b, "df": a * in_a + in_log_b}
+    second = {
+        ("scale", "scale"): 2.0 * part * (1.0 - part) * in_log_b - 4.0 * part**2 * np.exp(-x),
+        ("df", "df"): a * in_a + 2.0 * a - np.exp(-x) - a**2 * polygamma(1, a),
+        ("scale", "df"): 2.0 * part * in_log_b,
+        ("df", "scale"): 2.0 * part * in_log_b,
+    }
+    names = likelihood.learned
+    return np.stack([first[i] for i in names]), np.stack([np.stack([second[i, j] for j in names]) for i in names])
+
+
+def _grid(likelihood: Likelihood, y: Array, u: Array, root: float) -> tuple[Array, Array, Array, Array]:
+    """Lower end, step and number of steps of each column's grid, and whether p(y | f) is narrow against the Gaussian.
+
+    The tilted densities for the first and the last u enclose those between: stochastically they increase with u.
+    """
+    n = u.shape[1]
+    ends = np.concatenate([u[0], u[-1]])
+    both = np.concatenate([y, y])
+    mode, rho = tilted_mode(likelihood, both, ends, np.full(2 * n, root))
+    mode = ends + root * mode
+    rho = root * rho
+    sign = np.repeat([-1.0, 1.0], n)
+    peak = likelihood.log_prob(both, mode) - 0.5 * ((mode - ends) / root) ** 2
+    # by concavity the density has fallen far enough at 6.6 sd of the Gaussian, often long before
+    reach = np.minimum(_REACH * rho, _REACH * root)
+    rows = np.flatnonzero(reach < 0.9 * _REACH * root)
+    while len(rows):
+        f = mode[rows] + sign[rows] * reach[rows]
+        fall = peak[rows] - likelihood.log_prob(both[rows], f) + 0.5 * ((f - ends[rows]) / root) ** 2
+        rows = rows[fall < _DROP]
+        reach[rows] = np.minimum(1.3 * reach[rows], _REACH * root)
+        rows = rows[reach[rows] < _REACH * root]
+    edge = mode + sign * reach
+    low, high = edge[:n], edge[n:]
+    between = mode[:n] + (mode[n:] - mode[:n]) * np.linspace(0.0, 1.0, 5)[:, None]
+    bend = np.minimum(likelihood.d2(y, between).min(axis=0), 0.0)
+    sharp = np.minimum(1.0 / np.sqrt(1.0 / root**2 - bend), np.minimum(rho[:n], rho[n:]))
+    step = np.minimum(0.9 * sharp, 0.95 * likelihood.width)
+    size = np.ceil((high - low) / step)
+    return low, (high - low) / size, size, np.maximum(rho[:n], rho[n:]) < 0.5 * root
+
+
+def _blocks(rows: Array, size: int) -> list[Array]:
+    """Index arrays of at least two columns each: a single column would be summed in another order."""
+    width = max(2, _CHUNK // size)
+    parts = [rows[start : start + width] for start in range(0, len(rows), width)]
+    return [np.repeat(part, 2) if len(part) == 1 else part for part in parts]
+
+
+def write(out: list[Array], values: Sequence[Array], at: Array, n: int) -> None:
+    """Put `values` for the rows `at` into `out`, arrays whose last axis has all n rows, made on the first call."""
+    if not out:
+        out.extend(np.empty((*np.shape(part)[:-1], n)) for part in values)
+    for target, part in zip(out, values, strict=True):
+        target[..., at] = part
