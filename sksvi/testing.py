@@ -193,9 +193,9 @@ def check_family(q: Any, prior: Any = None, *, seed: int = 0) -> None:
 
     Parameters
     ----------
-    q : Gaussian, DiagonalGaussian, StandardGaussian, ProjectedGaussian, ClassGaussian or Point
+    q : Gaussian, DiagonalGaussian, StandardGaussian, ProjectedGaussian, ClassGaussian, Rayleigh or Point
         Any block that answers as one of these does.
-    prior : Gaussian or DiagonalGaussian, optional
+    prior : Gaussian or DiagonalGaussian, for another family its own class, optional
         Of the same coordinates; without it only moments and draws are checked.
     seed : int, default=0
         For draws and directions.
@@ -211,6 +211,9 @@ def check_family(q: Any, prior: Any = None, *, seed: int = 0) -> None:
     _check_moments(q)
     if q.kind == "point":
         _check_point(q, rng)
+        return
+    if q.kind != "gaussian":
+        _check_flat(q, prior, rng)
         return
     _check_draws(q, rng)
     if prior is not None:
@@ -256,7 +259,8 @@ def check_model(model: Any, data: Any, *, tolerance: float = 1e-4, seed: int = 0
     rng = np.random.default_rng(seed)
     problem = engine.Problem(model, data, MCSSVI(), Auto(), Auto())
     q = dict(model.init(data))
-    q["weights"] = type(q["weights"])(q["weights"].sample(1, seed)[0], q["weights"].precision)
+    first = q[model.block]
+    q[model.block] = type(first)(first.sample(1, seed)[0], first.precision)
 
     def evaluated(blocks: dict[str, Any], rows: Any = None, on: Any = problem) -> tuple[dict[str, Any], float]:
         rows = slice(0, len(on.data)) if rows is None else rows
@@ -268,6 +272,10 @@ def check_model(model: Any, data: Any, *, tolerance: float = 1e-4, seed: int = 0
     gradient, value = evaluated(q)
     engine.check_finite(value, gradient, engine.State(q, seed))
     _check_gradient_of_value(q, gradient, lambda blocks: evaluated(blocks)[1], rng, tolerance)
+    for name, slope in model.free_gradients(q, gradient).items():
+        step = rng.standard_normal(slope.shape)
+        high, low = (evaluated({**q, name: type(q[name])(q[name].value + s * step)})[1] for s in (1e-5, -1e-5))
+        _assert_close(np.sum(slope * step), (high - low) / 2e-5, f"gradient of {name!r}", q[name], tolerance)
     parts = [evaluated(q, rows) for rows in np.array_split(rng.permutation(len(data)), 3)]
     _assert_sum(gradient, value, parts, "batches do not add up to the whole")
     double = replace(data, weight=np.full(len(data), 2.0) if data.weight is None else 2.0 * data.weight)
@@ -397,12 +405,50 @@ def _check_point(q: Any, rng: np.random.Generator) -> None:
     assert held.penalty() == 0.0, "a point that has just absorbed its data pays a penalty."
 
 
+def _check_flat(q: Any, prior: Any, rng: np.random.Generator, n: int = 20000) -> None:
+    """A family with a vector of natural parameters: draws, coordinates, and gradients of a bound linear in moments."""
+    from .steps import natural_step
+
+    draws = q.sample(n, int(rng.integers(2**31)))
+    delta = draws - q.mean
+    assert np.all(np.abs(delta.mean(0)) <= 4 * q.std / np.sqrt(n)), f"draws of {type(q).__name__} miss its mean."
+    squares = np.square(delta)
+    off = np.abs(squares.mean(0) - q.variance)
+    assert np.all(off <= 4 * squares.std(0) / np.sqrt(n)), f"draws of {type(q).__name__} miss its variance."
+    for other in (q.replace(q.natural(q)), q.at(q.standard_values)):
+        _assert_close(other.moments, q.moments, "moments after a change of coordinates", q, 1e-10)
+    if prior is None:
+        return
+    assert abs(prior.kl(prior)) <= 1e-12, f"KL(p || p) of {prior} is {prior.kl(prior):g}."
+    gradient = tuple(rng.uniform(-0.1, 0.0, np.shape(part)) for part in q.natural(q))
+
+    def bound(values: Array) -> float:
+        at = q.at(values)
+        return float(np.sum(gradient[0] * at.moments)) - at.kl(prior)
+
+    here, step = q.standard_values, 1e-5
+    high, low = q.at(here + step), q.at(here - step)
+    slope = (bound(here + step) - bound(here - step)) / (2 * step)
+    _assert_close(q.standard_gradient(prior, gradient).sum(), slope, "standard gradient", q, 1e-6)
+    new = natural_step(q, prior, gradient, 1.0)
+    along = np.sum((new.natural(q)[0] - q.natural(q)[0]) * (high.moments - low.moments)) / (2 * step)
+    _assert_close(along, slope, "natural gradient", q, 1e-6)
+
+
 def _check_gradient_of_value(
     q: dict[str, Any], gradient: dict[str, Any], value: Any, rng: np.random.Generator, tolerance: float
 ) -> None:
     """Each block's gradient against finite differences of E log p."""
-    for name, (first, second) in gradient.items():
+    for name, slopes in gradient.items():
+        if name not in q:  # sums that `free_gradients` turns into a gradient
+            continue
         block = q[name]
+        if len(slopes) == 1:
+            high, low = (value({**q, name: block.at(block.standard_values + s)}) for s in (1e-4, -1e-4))
+            rise = block.at(block.standard_values + 1e-4).moments - block.at(block.standard_values - 1e-4).moments
+            _assert_close(np.sum(slopes[0] * rise), high - low, f"gradient of {name!r}", block, tolerance)
+            continue
+        first, second = slopes
         if block.kind == "point":
             step = rng.standard_normal(first.shape)
             high, low = (value({**q, name: block.moved(s * step, 1.0)}) for s in (1e-4, -1e-4))

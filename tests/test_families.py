@@ -11,13 +11,16 @@ from sksvi import families
 from sksvi.families import (
     ClassGaussian,
     DiagonalGaussian,
+    Free,
     Gaussian,
+    Marginal,
     NotPositiveDefinite,
     Point,
     ProjectedGaussian,
+    Rayleigh,
     StandardGaussian,
 )
-from sksvi.steps import natural_step
+from sksvi.steps import adam_step, natural_step
 from sksvi.testing import check_family
 
 SHAPES = [(1,), (4,), (3, 2), (2, 3, 2)]
@@ -52,13 +55,15 @@ BLOCKS = {
     "StandardGaussian, diagonal": lambda shape, seed: diagonal(shape, seed).standard(),
     "ProjectedGaussian": projected,
     "ClassGaussian": lambda shape, seed: ClassGaussian(full((3 * shape[-1],), seed), 3),
+    "Marginal": lambda shape, seed: Marginal(full((shape[-1] + 2,), seed), np.arange(1, shape[-1] + 1)),
     "Point": lambda shape, seed: Point(np.arange(float(shape[-1])), np.ones(shape[-1]), 2.0 * np.eye(shape[-1])),
 }
 
 
 def test_registry_is_complete():
     classes = {name for name in families.__all__ if not issubclass(getattr(families, name), Exception)}
-    assert classes == {name.partition(",")[0] for name in BLOCKS}
+    others = {"Rayleigh", "Free"}  # below
+    assert classes == {name.partition(",")[0] for name in BLOCKS} | others
     assert all(inspect.isclass(getattr(families, name)) for name in families.__all__)
 
 
@@ -66,7 +71,7 @@ def test_registry_is_complete():
 @pytest.mark.parametrize("name", BLOCKS)
 def test_check_family(name, shape, global_random_seed):
     q = BLOCKS[name](shape, global_random_seed)
-    if name in ("Point", "ClassGaussian"):
+    if name in ("Point", "ClassGaussian", "Marginal"):
         check_family(q, seed=global_random_seed)
         return
     if q.mean.ndim > 2:  # check_family indexes one plate
@@ -104,7 +109,7 @@ def test_divergence_from_itself_is_zero(make, shape, global_random_seed):
     assert q.standard().kl(q) == pytest.approx(0.0, abs=1e-10)
 
 
-@pytest.mark.parametrize("name", [name for name in BLOCKS if name not in ("Point", "ClassGaussian")])
+@pytest.mark.parametrize("name", [name for name in BLOCKS if name not in ("Point", "ClassGaussian", "Marginal")])
 def test_divergence_against_monte_carlo(name, global_random_seed):
     q = BLOCKS[name]((2, 3), global_random_seed)
     prior = diagonal(q.mean.shape, global_random_seed + 1)
@@ -266,3 +271,26 @@ def test_blended_is_a_weighted_mean():
     a, b = full((2,), 0), full((2,), 1)
     np.testing.assert_allclose(a.blended(b, 0.25).precision, 0.75 * a.precision + 0.25 * b.precision)
     np.testing.assert_allclose(Point(np.zeros(1)).blended(Point(np.ones(1)), 0.25).value, [0.25])
+
+
+@pytest.mark.parametrize("scale", [0.05, 1.0, 40.0])
+def test_rayleigh(scale, global_random_seed):
+    q, prior = Rayleigh(scale), Rayleigh(5.0)
+    check_family(q, prior, seed=global_random_seed)
+    x = np.linspace(1e-9, 12 * scale, 200001)
+    log_q, log_p = (np.log(x / s**2) - 0.5 * (x / s) ** 2 for s in (scale, 5.0))
+    density = np.exp(log_q) * (x[1] - x[0])
+    assert q.kl(prior) == pytest.approx(float(density @ (log_q - log_p)), rel=1e-6, abs=1e-8)
+    assert q.mean[0] == pytest.approx(float(density @ x), rel=1e-6)
+    with pytest.raises(NotPositiveDefinite, match="not negative"):
+        natural_step(q, prior, (np.array([1.0]),), 1.0)
+
+
+def test_free_blocks_move_uphill(global_random_seed):
+    """Adam finds the maximum of a quadratic."""
+    target = np.random.default_rng(global_random_seed).standard_normal((2, 3))
+    block, memory = Free(np.zeros((2, 3))), None
+    for _ in range(400):
+        block, memory = adam_step(block, target - block.value, memory)
+    np.testing.assert_allclose(block.value, target, atol=0.05)
+    assert np.all(block.std == 0) and block.sample(2).shape == (2, 2, 3)

@@ -9,11 +9,15 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import expit
 
-from sksvi import batches
+from sksvi import batches, engine
+from sksvi.algorithms import resolve
+from sksvi.expectations import Auto
 from sksvi.families import DiagonalGaussian, Gaussian, ProjectedGaussian
 from sksvi.families.arrow import ArrowGaussian, ArrowMatrix
+from sksvi.likelihoods import Bernoulli
 from sksvi.models.base import Data
 from sksvi.models.grouped import GROUPED_ROWS, GroupedDesign, GroupedRows
+from sksvi.models.linear import LinearModel
 from sksvi.models.projection import design, project, pull_back, row_slices, stays_sparse
 from sksvi.steps import natural_step
 
@@ -191,6 +195,11 @@ def test_a_posterior_of_another_layout_is_refused(global_random_seed):
         other.rows(True).spread(q)
 
 
+def test_a_code_beyond_the_levels_is_refused():
+    with pytest.raises(ValueError, match="factor 1 go up to 3, beyond its 3 levels"):
+        GroupedDesign(np.ones((2, 1)), np.array([[0, 3], [1, 2]], np.int32), (None, None), (2, 3))
+
+
 # ---- where the library meets it
 def test_dispatch(global_random_seed):
     X, A, _ = setting("crossed, arrow first", global_random_seed)
@@ -250,6 +259,36 @@ def test_a_fit_with_the_arrow_is_the_dense_fit(case, global_random_seed):
     np.testing.assert_allclose(found.mean, wanted.mean, rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(found.std, wanted.std, rtol=1e-8)
     assert found.kl(prior) == pytest.approx(wanted.kl(prior))
+
+
+@pytest.mark.parametrize(("algorithm", "batch_size"), [("mc-ssvi", None), ("fp", None), ("cvi", 50), ("mc-ssvi", 50)])
+@pytest.mark.parametrize("arrow", [0, 1, None])
+def test_the_engine_fits_it_as_the_dense_design(algorithm, batch_size, arrow, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    n, levels = 200, (12, 7)
+    codes = np.column_stack([rng.integers(-1, count, n) for count in levels]).astype(np.int32)
+    values = (np.column_stack([np.ones(n), rng.standard_normal(n)]), None)
+    grouped = GroupedDesign(rng.standard_normal((n, 2)), codes, values, levels, arrow)
+    dense = grouped.rows(False).dense()
+    y = (rng.random(n) < expit(dense @ rng.standard_normal(dense.shape[1]))).astype(float)
+    p = dense.shape[1]
+    options = {"intercept_precision": 0.1, "n_features": p, "fit_intercept": True, "full": True}
+    model = LinearModel(Bernoulli(), prior_precision=rng.uniform(0.5, 2.0, p), **options)
+
+    def fit(X):
+        problem = engine.Problem(model, Data(X, y), resolve(algorithm), Auto(), Auto(), batch_size)
+        return engine.run(problem, engine.first_state(problem, 0), 10, 1e-8, lambda state: False)
+
+    found, wanted = fit(grouped), fit(dense)
+    assert isinstance(found.q["weights"], ArrowGaussian if arrow is not None else Gaussian)
+    assert found.bound == pytest.approx(wanted.bound, rel=1e-10)
+    np.testing.assert_allclose(found.q["weights"].mean, wanted.q["weights"].mean, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(found.q["weights"].std, wanted.q["weights"].std, rtol=1e-6)
+    new = dense[:5]
+    for a, b in zip(
+        model.predict_latent(found.q["weights"], grouped[:5]), model.predict_latent(wanted.q["weights"], new)
+    ):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
 def test_a_gaussian_likelihood_gives_the_exact_posterior_in_one_step(global_random_seed):

@@ -68,6 +68,11 @@ class Rayleigh:
         """Var x as a matrix."""
         return self.variance[:, None]
 
+    @property
+    def moments(self) -> Array:
+        """E x², what the natural parameter multiplies, (1,)."""
+        return np.array([2.0 * self.scale**2])
+
     def kl(self, prior: Rayleigh) -> float:
         """KL(q ‖ prior), nats (equations.md 0)."""
         ratio = (self.scale / prior.scale) ** 2

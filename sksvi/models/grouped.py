@@ -29,12 +29,19 @@ class GroupedDesign(Design):
     ----------
     X : ndarray or CSR of shape (n, D)
     codes : ndarray of shape (n, F), int32
-        Level of each factor; -1: none, the row has no effect of that factor.
+        Level of each factor; negative: none, the row has no effect of that factor.
     values : tuple of F arrays (n, r) or None
         What multiplies a level's r coordinates (a one for its intercept, columns for slopes); None: one column of ones.
     levels : tuple of F ints
     arrow : int, optional
         The factor whose levels are the diagonal part of an arrow-shaped precision; None: matrices are dense.
+    sparse : bool, optional
+        Whether X stays sparse; None: where that is cheaper.
+
+    Raises
+    ------
+    ValueError
+        If a code is beyond its factor's levels.
 
     Examples
     --------
@@ -58,6 +65,9 @@ class GroupedDesign(Design):
         arrow: int | None = None,
         sparse: bool | None = None,
     ) -> None:
+        highest = codes.max(axis=0, initial=-1)
+        for f in np.flatnonzero(highest >= np.asarray(levels, int)):
+            raise ValueError(f"codes of factor {f} go up to {highest[f]}, beyond its {levels[f]} levels")
         self.X, self.codes, self.values, self.levels, self.arrow = X, codes, values, levels, arrow
         #: Decided on all rows, so that a block of them is treated as the whole is.
         self.sparse = stays_sparse(X, True) if sparse is None else sparse
@@ -128,7 +138,7 @@ class GroupedRows(_Rows):
         """Level and values of each row for one factor."""
         codes, value = self.design.codes[:, f], self.design.values[f]
         slope = np.ones((len(codes), 1)) if value is None else np.array(value, float, order="C")
-        return np.array(codes, np.int32), slope
+        return np.maximum(codes, -1).astype(np.int32), slope
 
     def _others(self) -> Any:
         """CSR of all entries outside dense columns and the arrow's factor, in the model's coordinates."""
