@@ -12,7 +12,16 @@ from typing import Any
 from sklearn.base import BaseEstimator, clone
 
 from sksvi.schedules import AdaGrad, RobbinsMonro
-from sksvi.steps import AdaGradMemory, FlatMemory, euclidean_step, flat_step, hybrid_step, natural_step, shortened
+from sksvi.steps import (
+    AdaGradMemory,
+    FlatMemory,
+    euclidean_step,
+    flat_step,
+    hybrid_step,
+    natural_step,
+    secant_step,
+    shortened,
+)
 
 #: Rates of mini-batch and sampled steps when none is given (chosen by benchmarks/algorithms.py); t counts steps.
 STEP_RATE = RobbinsMonro(delay=10.0, kappa=0.55)
@@ -61,6 +70,8 @@ class Algorithm(BaseEstimator):
         self, q: Any, prior: Any, gradient: Any, rate: float, damping: float, memory: Any, n: float
     ) -> tuple[Any, Any]:
         """One step of a block; `damping` <= 1 shortens it, `n` is the population size."""
+        if q.kind != "gaussian" and rate == 1.0:
+            return shortened(lambda share: secant_step(q, prior, gradient, damping * share, memory))
         return shortened(lambda share: natural_step(q, prior, gradient, rate * damping * share)), memory
 
 

@@ -64,6 +64,25 @@ def natural_step(q: Any, prior: Any, gradient: Any, rate: float) -> Any:
     return q.replace([(1 - rate) * t + rate * s for t, s in zip(q.natural(q), target, strict=True)])
 
 
+#: Longest secant step in unconstrained coordinates (e-folds of a scale).
+SECANT_REACH = 1.0
+
+
+def secant_step(q: Any, prior: Any, gradient: Any, damping: float, memory: Any) -> tuple[Any, Any]:
+    """A step towards the zero of a one-number block's gradient, for fits without noise.
+
+    A natural step of rate 1 overshoots back and forth where a block's gradient depends on the block itself. Here the
+    slope of the bound in the unconstrained coordinate is followed to where the last two slopes say that it vanishes;
+    the first step is as long as steps may be. ``memory`` is the last coordinate and its slope.
+    """
+    here, slope = q.standard_values, q.standard_gradient(prior, gradient)
+    step = np.sign(slope) * SECANT_REACH
+    if memory is not None and memory[0] != here:
+        bend = (slope - memory[1]) / (here - memory[0])
+        step = np.where(bend < 0, -slope / np.where(bend < 0, bend, -1.0), step)
+    return q.at(here + damping * np.clip(step, -SECANT_REACH, SECANT_REACH)), (here, slope)
+
+
 def hybrid_step(
     q: Any, prior: Any, gradient: Any, rate: float, memory: AdaGradMemory, adagrad: AdaGrad, n: float
 ) -> tuple[Any, AdaGradMemory]:

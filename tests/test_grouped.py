@@ -280,15 +280,17 @@ def test_the_engine_fits_it_as_the_dense_design(algorithm, batch_size, arrow, gl
         return engine.run(problem, engine.first_state(problem, 0), 10, 1e-8, lambda state: False)
 
     found, wanted = fit(grouped), fit(dense)
-    assert isinstance(found.q["weights"], ArrowGaussian if arrow is not None else Gaussian)
-    assert found.bound == pytest.approx(wanted.bound, rel=1e-10)
-    np.testing.assert_allclose(found.q["weights"].mean, wanted.q["weights"].mean, rtol=1e-5, atol=1e-7)
-    np.testing.assert_allclose(found.q["weights"].std, wanted.q["weights"].std, rtol=1e-6)
-    new = dense[:5]
-    for a, b in zip(
-        model.predict_latent(found.q["weights"], grouped[:5]), model.predict_latent(wanted.q["weights"], new)
-    ):
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    q, twin = found.q["weights"], wanted.q["weights"]
+    assert isinstance(q, ArrowGaussian if arrow is not None else Gaussian)
+    assert found.bound == pytest.approx(wanted.bound, rel=1e-9)
+    # L-BFGS within `fp` stops at a gradient of 1e-5 in other coordinates.
+    tolerance = 1e-3 if algorithm == "fp" else 1e-6
+    assert np.all(np.abs(q.mean - twin.mean) <= tolerance * twin.std)
+    np.testing.assert_allclose(q.std, twin.std, rtol=tolerance)
+    m, v = model.predict_latent(q, grouped[:5])
+    wanted_m, wanted_v = model.predict_latent(twin, dense[:5])
+    assert np.all(np.abs(m - wanted_m) <= 3 * tolerance * np.sqrt(wanted_v))
+    np.testing.assert_allclose(v, wanted_v, rtol=3 * tolerance)
 
 
 def test_a_gaussian_likelihood_gives_the_exact_posterior_in_one_step(global_random_seed):

@@ -18,6 +18,9 @@ from sksvi.families.gaussian import NotPositiveDefinite
 
 Array = np.ndarray
 
+#: W_i S_ii above which 1 - [B⁻¹]_ii keeps more digits than the rounding of K_ii leaves.
+LEAST_SHARE = 1e-3
+
 
 class SiteGaussian:
     """N(m, S) with S⁻¹ = K⁻¹ + diag(W) and m = K a, held as (K, a, W).
@@ -102,8 +105,17 @@ class SiteGaussian:
 
     @cached_property
     def variance(self) -> Array:
-        """Diagonal of S; a rounding below zero counts as zero."""
-        return self.latents(self.prior_cov, np.diagonal(self.prior_cov))[1]
+        """Diagonal of S.
+
+        W_i S_ii = 1 - [B⁻¹]_ii costs a third of K - K W^½ B⁻¹ W^½ K and is as exact where the message says something.
+        """
+        inverse, _ = lapack.dtrtri(self._factor, lower=1)
+        share = 1.0 - np.einsum("ij,ij->j", inverse, inverse)
+        out = np.divide(share, self.weights, out=np.zeros_like(share), where=share > LEAST_SHARE)
+        faint = np.flatnonzero(~(share > LEAST_SHARE))
+        if len(faint):
+            out[faint] = self.latents(self.prior_cov[faint], np.diagonal(self.prior_cov)[faint])[1]
+        return out
 
     @property
     def std(self) -> Array:
@@ -124,6 +136,11 @@ class SiteGaussian:
         cross : ndarray of shape (r, n)
             Their prior covariances with x.
         prior_variance : ndarray of shape (r,)
+
+        Returns
+        -------
+        mean, variance : ndarray of shape (r,)
+            A variance that rounding took below zero is zero.
         """
         half = self._half(cross)
         return cross @ self.dual, np.maximum(prior_variance - np.einsum("ij,ij->j", half, half), 0.0)
@@ -201,7 +218,8 @@ class SiteGaussian:
     def evidence_gradient(self) -> Array:
         """Derivative of `log_evidence` in K, messages fixed: ½ (a aᵀ - W^½ B⁻¹ W^½), (n, n)."""
         inverse, _ = lapack.dpotri(self._factor, lower=1)
-        inverse = np.tril(inverse) + np.tril(inverse, -1).T
+        inverse.flat[:: len(inverse) + 1] *= 0.5
+        inverse = inverse + inverse.T  # only the lower half is filled
         inverse *= self._root_weights
         inverse *= self._root_weights[:, None]
         return 0.5 * (np.outer(self.dual, self.dual) - inverse)

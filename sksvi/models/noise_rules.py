@@ -16,7 +16,6 @@ from scipy.special import digamma, gammaln, polygamma
 from sksvi import quadrature
 from sksvi.likelihoods import StudentT
 from sksvi.likelihoods.base import Likelihood
-from sksvi.tilted import tilted_mode
 
 Array = Any
 
@@ -153,45 +152,46 @@ def log_marginal(likelihood: Likelihood, y: Array, u: Array, w2: float, paramete
 def _tilted(likelihood: Likelihood, y: Array, u: Array, w2: float, parameters: bool) -> list[Array]:
     """`log_marginal` for a log-concave likelihood by the trapezoidal rule, one grid of f for the u of each column."""
     n, root = u.shape[1], float(np.sqrt(w2))
-    low, step, size, narrow = _grid(likelihood, y, u, root)
+    low, high, size, narrow = _grid(likelihood, y, u, root)
     out: list[Array] = []
     codes = 2 * np.searchsorted(_SIZES, size) + narrow
     for code in np.unique(codes):
-        rows = np.flatnonzero(codes == code)
         count = int(_SIZES[code // 2])
-        for at in _blocks(rows, count * len(u)):
-            f = low[at] + step[at] * (size[at] / count) * np.arange(count + 1)[:, None]
+        for at in _blocks(np.flatnonzero(codes == code), count * len(u)):
+            step = (high[at] - low[at]) / count
+            f = low[at] + step * np.arange(count + 1)[:, None]
             terms = likelihood.derivatives(y[at], f)
-            z = (f[:, None] - u[:, at]) * (1.0 / root)
-            p = terms[0][:, None] - 0.5 * z * z
-            top = p.max(axis=0)
-            p -= top
+            # log N(f | u, w2) as a parabola about the middle u and what is linear in f: one product per node and u
+            middle, centre = u[len(u) // 2, at], f[count // 2]
+            shift, x = (u[:, at] - middle) / w2, f - centre
+            base = terms[0] - (0.5 / w2) * np.square(f - middle)
+            top = base.max(axis=0)
+            base -= top
+            p = x[:, None] * shift
+            p += base[:, None]
             np.exp(p, out=p)
             total = p.sum(axis=0)
-            p *= 1.0 / total
             if parameters:
+                p /= total
                 write(out, louis(*derivatives_in_parameters(likelihood, y[at], f[:, None]), p), at, n)
                 continue
-            value = top + np.log(total * (step[at] * (size[at] / count) / root)) - _HALF_LOG_2PI
-            scores = _by_moments(z, p, root) if code % 2 else _by_slopes(terms, p)
-            write(out, [value, *scores], at, n)
+            value = (
+                top + shift * (centre - 0.5 * middle - 0.5 * u[:, at]) + np.log(total * (step / root)) - _HALF_LOG_2PI
+            )
+            if code % 2:  # p(y | f) is the narrower factor: moments of f do not cancel
+                mean, square = _moments(p, x, x * x, total)
+                r1, r2 = (centre + mean - u[:, at]) / w2, ((square - mean * mean) / w2 - 1.0) / w2
+            else:
+                slope = terms[1] - terms[1][count // 2]
+                mean, square = _moments(p, slope, terms[2] + slope * slope, total)
+                r1, r2 = mean + terms[1][count // 2], square - mean * mean
+            write(out, [value, r1, r2], at, n)
     return out
 
 
-def _by_moments(z: Array, p: Array, root: float) -> tuple[Array, Array]:
-    """r1, r2 from mean and variance of the tilted f: no cancellation where p(y | f) is the narrower factor."""
-    mean = (p * z).sum(axis=0)
-    z = z - mean
-    variance = (p * z * z).sum(axis=0)
-    return mean / root, (variance - 1.0) / root**2
-
-
-def _by_slopes(terms: tuple[Array, Array, Array], p: Array) -> tuple[Array, Array]:
-    """r1, r2 from E l', E l'' + Var l' under the tilted f: no cancellation where N(f | u, w2) is the narrower."""
-    _, slope, curve = terms
-    r1 = (p * slope[:, None]).sum(axis=0)
-    spread = slope[:, None] - r1
-    return r1, (p * (curve[:, None] + spread * spread)).sum(axis=0)
+def _moments(p: Array, first: Array, second: Array, total: Array) -> tuple[Array, Array]:
+    """Means of two functions of f, (L, r), under the weights p, (L, J, r), that sum to `total`."""
+    return np.einsum("ljn,ln->jn", p, first) / total, np.einsum("ljn,ln->jn", p, second) / total
 
 
 def derivatives_in_parameters(likelihood: Likelihood, y: Array, f: Array) -> tuple[Array, Array]:
@@ -266,35 +266,64 @@ def _student_scores(likelihood: StudentT, x: Array, a: float) -> tuple[Array, Ar
 
 
 def _grid(likelihood: Likelihood, y: Array, u: Array, root: float) -> tuple[Array, Array, Array, Array]:
-    """Lower end, step and number of steps of each column's grid, and whether p(y | f) is narrow against the Gaussian.
+    """Ends of each column's grid, its number of steps, and whether p(y | f) is narrow against the Gaussian.
 
     The tilted densities for the first and the last u enclose those between: stochastically they increase with u.
     """
     n = u.shape[1]
     ends = np.concatenate([u[0], u[-1]])
     both = np.concatenate([y, y])
-    mode, rho = tilted_mode(likelihood, both, ends, np.full(2 * n, root))
-    mode = ends + root * mode
-    rho = root * rho
+    mode, rho = _modes(likelihood, both, ends, root * root)
     sign = np.repeat([-1.0, 1.0], n)
-    peak = likelihood.log_prob(both, mode) - 0.5 * ((mode - ends) / root) ** 2
     # by concavity the density has fallen far enough at 6.6 sd of the Gaussian, often long before
-    reach = np.minimum(_REACH * rho, _REACH * root)
-    rows = np.flatnonzero(reach < 0.9 * _REACH * root)
+    reach = np.minimum(1.2 * _REACH * rho, _REACH * root)
+    rows = np.flatnonzero(reach < 0.8 * _REACH * root)
+    reach[reach >= 0.8 * _REACH * root] = _REACH * root
+    if len(rows):
+        peak = likelihood.log_prob(both[rows], mode[rows]) - 0.5 * ((mode[rows] - ends[rows]) / root) ** 2
     while len(rows):
         f = mode[rows] + sign[rows] * reach[rows]
-        fall = peak[rows] - likelihood.log_prob(both[rows], f) + 0.5 * ((f - ends[rows]) / root) ** 2
-        rows = rows[fall < _DROP]
-        reach[rows] = np.minimum(1.3 * reach[rows], _REACH * root)
-        rows = rows[reach[rows] < _REACH * root]
-    edge = mode + sign * reach
-    low, high = edge[:n], edge[n:]
-    between = mode[:n] + (mode[n:] - mode[:n]) * np.linspace(0.0, 1.0, 5)[:, None]
+        fall = peak - likelihood.log_prob(both[rows], f) + 0.5 * ((f - ends[rows]) / root) ** 2
+        reach[rows] = np.where(fall < _DROP, np.minimum(1.4 * reach[rows], _REACH * root), reach[rows])
+        short = (fall < _DROP) & (reach[rows] < _REACH * root)
+        rows, peak = rows[short], peak[short]
+    low, high = mode[:n] - reach[:n], mode[n:] + reach[n:]
+    between = mode[:n] + (mode[n:] - mode[:n]) * np.array([[1.0 / 3.0], [2.0 / 3.0]])
     bend = np.minimum(likelihood.d2(y, between).min(axis=0), 0.0)
     sharp = np.minimum(1.0 / np.sqrt(1.0 / root**2 - bend), np.minimum(rho[:n], rho[n:]))
-    step = np.minimum(0.9 * sharp, 0.95 * likelihood.width)
-    size = np.ceil((high - low) / step)
-    return low, (high - low) / size, size, np.maximum(rho[:n], rho[n:]) < 0.5 * root
+    size = np.ceil((high - low) / np.minimum(0.9 * sharp, 0.95 * likelihood.width))
+    return low, high, size, np.maximum(rho[:n], rho[n:]) < 0.5 * root
+
+
+def _modes(likelihood: Likelihood, y: Array, u: Array, w2: float) -> tuple[Array, Array]:
+    """Mode of p(y | f) N(f | u, w2), (n,), to a few per cent of its sd, and that sd at the mode."""
+    _, slope, curve = likelihood.derivatives(y, u)
+    # l' falls, so the mode lies between u and u + w2 l'(u)
+    low, high = u + w2 * np.minimum(slope, 0.0), u + w2 * np.maximum(slope, 0.0)
+    f = u + slope / (1.0 / w2 - curve)
+    centre = likelihood.centre(y)
+    centre = centre if centre.ndim == 1 else centre.mean(axis=0)
+    # where Newton from u would pass the place where p(y | f) bends, look there first
+    f = np.where((f - centre) * (u - centre) < 0, centre, f)
+    rho = np.empty_like(u)
+    rows = np.arange(len(u))
+    for step in range(200):
+        _, slope, curve = likelihood.derivatives(y[rows], f[rows])
+        slope = slope - (f[rows] - u[rows]) / w2
+        precision = 1.0 / w2 - curve
+        rho[rows] = 1.0 / np.sqrt(precision)
+        low[rows] = np.where(slope > 0, f[rows], low[rows])
+        high[rows] = np.where(slope > 0, high[rows], f[rows])
+        new = f[rows] + slope / precision
+        # a bisection now and then bounds the number of steps where Newton crawls
+        halve = ~((new >= low[rows]) & (new <= high[rows])) | (step % 4 == 3)
+        close = np.abs(slope) * rho[rows] <= 0.05
+        new = np.where(halve & ~close, 0.5 * low[rows] + 0.5 * high[rows], new)
+        f[rows] = new
+        rows = rows[~close & (high[rows] - low[rows] > 1e-9 * (1.0 + np.abs(new)))]
+        if not len(rows):
+            break
+    return f, rho
 
 
 def _blocks(rows: Array, size: int) -> list[Array]:
