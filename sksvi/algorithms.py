@@ -21,6 +21,7 @@ from sksvi.steps import (
     natural_step,
     secant_step,
     shortened,
+    trusted_step,
 )
 
 #: Rates of mini-batch and sampled steps when none is given (chosen by benchmarks/algorithms.py); t counts steps.
@@ -71,7 +72,9 @@ class Algorithm(BaseEstimator):
     ) -> tuple[Any, Any]:
         """One step of a block; `damping` <= 1 shortens it, `n` is the population size."""
         if q.kind != "gaussian" and rate == 1.0:
-            return shortened(lambda share: secant_step(q, prior, gradient, damping * share, memory))
+            return secant_step(q, prior, gradient, damping, memory)
+        if q.kind != "gaussian":
+            return trusted_step(q, prior, gradient, rate * damping), memory
         return shortened(lambda share: natural_step(q, prior, gradient, rate * damping * share)), memory
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from sksvi.models.base import Terms
-from sksvi.steps import natural_step, shortened, site_step
+from sksvi.steps import natural_step, shortened, site_step, trusted_step
 
 Array = np.ndarray
 
@@ -90,4 +90,6 @@ class Sites:
         n = len(self.fresh)
         blown = n / max(n - int(self.fresh.sum()), 1)
         gradient = tuple(blown * part for part in self.total[name])
+        if q.kind != "gaussian":
+            return trusted_step(q, prior, gradient, rate)
         return shortened(lambda share: natural_step(q, prior, gradient, rate * share))

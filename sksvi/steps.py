@@ -64,6 +64,17 @@ def natural_step(q: Any, prior: Any, gradient: Any, rate: float) -> Any:
     return q.replace([(1 - rate) * t + rate * s for t, s in zip(q.natural(q), target, strict=True)])
 
 
+#: Longest natural step of a one-number block in its unconstrained coordinate: it doubles or halves a scale.
+TRUSTED = float(np.log(2.0))
+
+
+def trusted_step(q: Any, prior: Any, gradient: Any, rate: float) -> Any:
+    """The natural step of a block of one number, cut to a trust region: a few rows may ask for any scale."""
+    (theta,), (start,), (slope,) = q.natural(q), prior.natural(q), q.natural_gradient(gradient)
+    ends = [q.at(q.standard_values + reach).natural(q)[0] for reach in (-TRUSTED, TRUSTED)]
+    return q.replace([np.clip((1 - rate) * theta + rate * (start + slope), *ends)])
+
+
 #: Longest secant step in unconstrained coordinates (e-folds of a scale).
 SECANT_REACH = 1.0
 
