@@ -309,13 +309,13 @@ def stochastic_pass(problem: Problem, state: State, tol: float) -> tuple[State, 
     return state, StepInfo(float(np.average(bounds, weights=shares)), False, rate, state.repairs - before), False
 
 
-def summed_sites(problem: Problem, state: State) -> dict[str, Any]:
+def summed_sites(problem: Problem, state: State) -> tuple[Any, Any]:
     """The sums of all sites, afresh: changes that were added up drift by their rounding."""
     model, data, sites = problem.model, problem.data, state.sites
     assert sites is not None
 
     def one(rows: Any) -> Any:
-        return model.pull_back(sites.as_terms(rows), model.batch(data, rows))
+        return model.pull_back(sites.as_terms(rows), model.batch(data, rows))[model.block]
 
     rows = model.blocks(slice(0, len(data)), data)
     return batches.tree_sum(batches.in_order(one, rows, problem.threads))
@@ -337,12 +337,12 @@ def stochastic_step(problem: Problem, state: State, segment: Segment) -> tuple[S
     if remembers and state.sites is None:
         name = problem.model.block
         shapes = problem.model.site_shapes(len(problem.data))
-        state = replace(state, sites=Sites.empty(name, state.q, prior_of(problem, state), *shapes))
+        state = replace(state, sites=Sites.empty(state.q[name], prior_of(problem, state)[name], *shapes))
     gradient, value = evaluate(problem, state, segment, rate if remembers else None)
     bound = value - divergence(problem, state, state.q)
     check_finite(bound, gradient, state)
     if remembers:
-        change = {name: gradient.pop(name) for name in problem.model.prior(state.q)}
+        change = gradient.pop(problem.model.block)
         gradient = batches.scaled(gradient, segment.scale * problem.scale)
         q, memory, _ = site_update(problem, state, change, gradient, rate, 1.0 / segment.scale)
     else:
@@ -362,8 +362,8 @@ def averaged(state: State) -> dict[str, Any]:
 def site_update(
     problem: Problem, state: State, change: Any, gradient: dict[str, Any], rate: float, share: float
 ) -> tuple[dict[str, Any], dict, float]:
-    """q from prior, sites and what is left of the first q; points take their own steps."""
-    q = dict(state.q)
+    """q from prior, sites and what is left of the first q; points and other blocks take their own steps."""
+    q, main = dict(state.q), problem.model.block
     assert state.sites is not None
     state.sites.add(change)
     memory = dict(state.memory)
@@ -371,8 +371,13 @@ def site_update(
         q[name] = q[name].moved(move, rate)
     move_free(problem, q, gradient, memory)
     try:
-        for name, prior in prior_of(problem, replace(state, q=q)).items():
-            q[name] = state.sites.moved(name, q[name], prior, rate * share)
+        prior = prior_of(problem, replace(state, q=q))
+        q[main] = state.sites.block(q[main], prior.pop(main), rate * share)
+        own = problem.algorithm.rate(state.steps, False)
+        n = problem.data.total_weight * problem.scale
+        for name, before in prior.items():
+            step = problem.algorithm.step(q[name], before, gradient[name], own, 1.0, memory.get(name), n)
+            q[name], memory[name] = step
     except NotPositiveDefinite as error:
         raise impossible(problem, state, error) from error
     return q, memory, 0.0

@@ -311,12 +311,12 @@ def test_cvi_and_mc_ssvi_have_the_same_iterates(name, expectation, full, global_
     start = {"weights": type(first)(np.zeros(3), prior.precision_like(first))}
     rows = Segment(np.arange(len(data)), 1.0)
     summed = engine.State(start, seed=5)
-    remembered = engine.State(start, seed=5, sites=Sites.empty("weights", start, {"weights": prior}, *shapes))
+    remembered = engine.State(start, seed=5, sites=Sites.empty(start["weights"], prior, *shapes))
     for step in range(5):
         gradient, _ = engine.evaluate(problem, summed, rows)
         summed = replace(summed, q=engine.step(problem, summed, gradient, rate)[0], steps=step + 1)
         change, _ = engine.evaluate(problem, remembered, rows, rate)
-        q = engine.site_update(problem, remembered, {"weights": change["weights"]}, {}, rate, 1.0)[0]
+        q = engine.site_update(problem, remembered, change["weights"], {}, rate, 1.0)[0]
         remembered = replace(remembered, q=q, steps=step + 1)
         for part in ("mean", "precision"):
             found, wanted = (getattr(state.q["weights"], part) for state in (remembered, summed))

@@ -19,8 +19,6 @@ from sksvi.models.linear import LinearModel
 
 Array = np.ndarray
 
-BOUNDS = {"optimal": noise.optimal, "simple": noise.simple, "mean-field": noise.mean_field}
-
 #: Scale of the prior of a group's standard deviation, in units of the target's natural scale (its sd if measured).
 GROUP_PRIOR_SCALE = 2.5
 #: First standard deviation of a group's effects in those units.
@@ -117,10 +115,10 @@ class MixedModel(LinearModel):
         if self.noise_prior_scale is None:
             return super().expected(q, likelihood, y, m, v, expect, rng)
         scale = q["noise"].scale
-        value, alpha, gamma, slope = BOUNDS[self.bound](likelihood, y, m, v, scale, expect, rng)
+        value, alpha, gamma, slope = noise.BOUNDS[self.bound](likelihood, y, m, v, scale, expect, rng)
         points = {}
         if "likelihood" in q:
-            points["likelihood"] = noise.parameters(self.bound, likelihood, y, m, v, scale, expect, rng)
+            points["likelihood"] = noise.parameters(likelihood, y, m, v, scale, expect, rng, bound=self.bound)
         return Terms(value, alpha, gamma, m, points, {"noise": slope})
 
     def log_hyperprior(self, q: dict[str, Any]) -> float:

@@ -27,6 +27,7 @@ _MEAN_INVERSE = 1.2533141373155001  # sqrt(pi / 2) = E w2 / sigma = sigma E[1 / 
 _MEAN_LOG = 0.05796575782920621  # (log 2 - Euler's constant) / 2 = E log(w2 / sigma)
 _LOG_2PI = 1.8378770664093453
 _MOST_STEPS = 200
+_ABRUPT = 8.0  # nats
 
 
 def optimal(
@@ -58,12 +59,13 @@ def optimal(
     if isinstance(expect, MonteCarlo):
         return _sampled_optimal(likelihood, y, m, v, sigma, expect, rng)
 
+    changes, abrupt = _changes(likelihood, y, m, v)
+
     def scores(rows: Any, r: float) -> list[Array]:
-        log_phi = _log_phi(likelihood, y[rows], m[rows], v[rows], sigma * r, expect)
-        value, r1, r2, square = log_phi
+        value, r1, r2, square = _log_phi(likelihood, y[rows], m[rows], v[rows], sigma * r, expect)
         return [value, r1, 0.5 * r2, 0.125 * (r / sigma) * (r2 + square)]
 
-    return tuple(_over_noise(scores, _changes(likelihood, y, m, v), sigma))  # type: ignore[return-value]
+    return tuple(_over_noise(scores, changes, sigma, abrupt))  # type: ignore[return-value]
 
 
 def simple(
@@ -139,7 +141,8 @@ def parameters(
         def of_log(rows: Any, r: float) -> list[Array]:
             return _log_phi(likelihood, y[rows], m[rows], v[rows], sigma * r, expect, True)
 
-        first, second = _over_noise(of_log, _changes(likelihood, y, m, v), sigma)
+        changes, abrupt = _changes(likelihood, y, m, v)
+        first, second = _over_noise(of_log, changes, sigma, abrupt)
     return np.moveaxis(first, -1, 0), np.moveaxis(second, -1, 0)
 
 
@@ -152,10 +155,12 @@ def _prepared(y: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
 
 
 # ---- the integral over w2
-def _over_noise(scores: Callable[[Any, float], list[Array]], changes: Array, sigma: float) -> list[Array]:
+def _over_noise(
+    scores: Callable[[Any, float], list[Array]], changes: Array, sigma: float, abrupt: Array | bool = False
+) -> list[Array]:
     """Sum over the nodes of w2 of what `scores` gives at w2 = sigma r for the rows that share a rule."""
     out: list[Array] = []
-    codes = noise_rules.rayleigh_codes(sigma * changes)
+    codes = noise_rules.rayleigh_codes(sigma * changes, abrupt)
     for code in np.unique(codes) if len(codes) else [0]:
         rows = np.flatnonzero(codes == code)
         total: list[Array] = []
@@ -176,16 +181,20 @@ def _changes_of_mean(likelihood: Likelihood, v: Array) -> Array:
     return 1.0 / (likelihood.width**2 + v)
 
 
-def _changes(likelihood: Likelihood, y: Array, m: Array, v: Array) -> Array:
-    """One over the scale in w2 on which log E p(y | f) changes, from how sharp p(y | f) is where u may be."""
+def _changes(likelihood: Likelihood, y: Array, m: Array, v: Array) -> tuple[Array, Array]:
+    """One over the scale in w2 on which log E p(y | f) changes, and whether it does so abruptly.
+
+    It does where p(y | f) is far higher elsewhere than where u may be: then f passes from u to there as w2 grows.
+    """
     if isinstance(likelihood, Gaussian):
-        return np.full_like(m, 1.0 / likelihood.noise)
+        return np.full_like(m, 1.0 / likelihood.noise), np.zeros(len(m), dtype=bool)
     if isinstance(likelihood, StudentT):
-        return np.full_like(m, 1.0 / min(likelihood.width, likelihood.noise) ** 2)
+        return np.full_like(m, 1.0 / min(likelihood.width, likelihood.noise) ** 2), np.ones(len(m), dtype=bool)
     f = m + 2.5 * np.sqrt(v) * np.array([-1.0, 0.0, 1.0])[:, None]
-    _, slope, curve = likelihood.derivatives(y, f)
+    value, slope, curve = likelihood.derivatives(y, f)
     sharp = np.maximum(np.abs(curve), np.abs(slope) / likelihood.width).max(axis=0)
-    return 0.5 * np.maximum(1.0 / likelihood.width**2, sharp)
+    best = likelihood.log_prob(y, np.atleast_2d(likelihood.centre(y))).max(axis=0)
+    return 0.4 * np.maximum(1.0 / likelihood.width**2, sharp), best - value.min(axis=0) > _ABRUPT
 
 
 def _simple_exponential(y: Array, m: Array, v: Array, sigma: float) -> Terms:

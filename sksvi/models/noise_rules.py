@@ -14,18 +14,19 @@ import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
 from sksvi import quadrature
-from sksvi.likelihoods import StudentT
+from sksvi.likelihoods import Bernoulli, Ordinal, Poisson, StudentT
 from sksvi.likelihoods.base import Likelihood
 
 Array = Any
 
 # largest sigma / (scale in w2)  at which n Gauss nodes for the Rayleigh weight keep the relative error near 1e-8
-_RAYLEIGH_LIMITS = ((4, 0.02), (5, 0.1), (6, 0.2), (8, 0.5), (10, 0.8), (12, 1.3), (16, 2.2))
+_RAYLEIGH_LIMITS = ((4, 0.02), (5, 0.1), (6, 0.2), (8, 0.5), (10, 0.8), (12, 1.3), (16, 2.2), (20, 3.5))
 _RAYLEIGH_EDGES = np.array([limit for _, limit in _RAYLEIGH_LIMITS])
 _REACH = 6.6  # in sd of f given u
 _DROP = 21.8  # nats below the mode at which the tilted density is cut: 6.6^2 / 2
 _SIZES = np.unique(np.ceil(8.0 * 1.12 ** np.arange(120)).astype(np.intp))
 _CHUNK = 16384
+_IN_SD = 0.8  # step of the grid in sd of the tilted density
 _HALF_LOG_2PI = 0.9189385332046727
 
 
@@ -48,35 +49,35 @@ def rayleigh_gauss(n: int) -> tuple[np.ndarray, np.ndarray]:
     return nodes, weights / weights.sum()
 
 
-@lru_cache(maxsize=4)
-def rayleigh_trapezoid(reach: float = 8.5) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights for functions that change at any scale of r: trapezoidal in t, r = log(1 + exp(2 t)) / 2.
+@lru_cache(maxsize=8)
+def rayleigh_trapezoid(step: float = 0.4, reach: float = 8.5) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights for functions that change at any scale of r: trapezoidal in t, r = log(1 + exp(1.5 t)) / 1.5.
 
-    Relative error 1e-7 for 1 / (1 + k r), sqrt(1 + k r) and log(1 + k r) up to k = 1000.
+    Relative error below 1e-7 for 1 / (1 + k r), sqrt(1 + k r) and log(1 + k r) up to k = 100.
     """
-    t = 0.5 * np.arange(-12, int(2 * reach) + 1)
-    r = 0.5 * np.logaddexp(0.0, 2.0 * t)
-    weights = r * np.exp(-0.5 * r * r) / (1.0 + np.exp(-2.0 * t))
+    t = step * np.arange(int(np.floor(-7.5 / step)), int(reach / step) + 1)
+    r = np.logaddexp(0.0, 1.5 * t) / 1.5
+    weights = r * np.exp(-0.5 * r * r) / (1.0 + np.exp(-1.5 * t))
     return r, weights / weights.sum()
 
 
-def rayleigh_codes(ratio: Array) -> Array:
-    """Code of the rule that serves each ratio = sigma / (scale over which the function of w2 changes)."""
-    return np.searchsorted(_RAYLEIGH_EDGES, ratio)
+def rayleigh_codes(ratio: Array, abrupt: Array) -> Array:
+    """Code of each row's rule: by sigma / (scale on which its function of w2 changes), the finest where `abrupt`."""
+    return np.searchsorted(_RAYLEIGH_EDGES, ratio) + (abrupt & (ratio > _RAYLEIGH_EDGES[-1]))
 
 
 def rayleigh_rule(code: int) -> tuple[np.ndarray, np.ndarray]:
     """Nodes r = w2 / sigma and weights of the rule with that code."""
     if code < len(_RAYLEIGH_LIMITS):
         return rayleigh_gauss(_RAYLEIGH_LIMITS[code][0])
-    return rayleigh_trapezoid()
+    return rayleigh_trapezoid(0.4 if code == len(_RAYLEIGH_LIMITS) else 0.2)
 
 
 def over_mean(
     function: quadrature.Integrand, likelihood: Likelihood, y: Array, m: Array, v: Array, w2: float
 ) -> list[Array]:
     """E of what `function` returns under u ~ N(m, v), for functions such as log phi(u, w2): wider than log p itself."""
-    width = float(np.sqrt(likelihood.width**2 + w2))
+    width = float(np.sqrt(likelihood.width**2 + (w2 if likelihood.log_concave else 0.25 * w2)))
     ratio = np.sqrt(v) / width
     steep = (ratio > 1.1) & (ratio <= 16.0) if likelihood.closed_form_only else np.zeros(len(m), dtype=bool)
     out: list[Array] = []
@@ -291,8 +292,16 @@ def _grid(likelihood: Likelihood, y: Array, u: Array, root: float) -> tuple[Arra
     between = mode[:n] + (mode[n:] - mode[:n]) * np.array([[1.0 / 3.0], [2.0 / 3.0]])
     bend = np.minimum(likelihood.d2(y, between).min(axis=0), 0.0)
     sharp = np.minimum(1.0 / np.sqrt(1.0 / root**2 - bend), np.minimum(rho[:n], rho[n:]))
-    size = np.ceil((high - low) / np.minimum(0.9 * sharp, 0.95 * likelihood.width))
+    size = np.ceil((high - low) / np.minimum(_IN_SD * sharp, _in_width(likelihood) * likelihood.width))
     return low, high, size, np.maximum(rho[:n], rho[n:]) < 0.5 * root
+
+
+def _in_width(likelihood: Likelihood) -> float:
+    """Step of the grid in units of the width: p(y | f) is smooth farther off the real line than exp(-exp(f))."""
+    smooth = isinstance(likelihood, Bernoulli | Ordinal) or (
+        isinstance(likelihood, Poisson) and not likelihood.closed_form_only
+    )
+    return 0.75 if smooth else 0.5
 
 
 def _modes(likelihood: Likelihood, y: Array, u: Array, w2: float) -> tuple[Array, Array]:

@@ -1,0 +1,361 @@
+"""What the sparse GPs share: parameters, the way from rows to a model, fitted attributes, latents."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sksvi import algorithms, batches, engine, kernels, likelihoods
+from sksvi.base import BaseSVI, Posterior, check_row_values
+from sksvi.families import DiagonalGaussian, StandardGaussian
+from sksvi.models.base import Data
+from sksvi.models.inducing import unwhitened
+from sksvi.models.linear import best_constant
+from sksvi.models.sparse_gp import SparseGPModel
+from sksvi.models.whitening import JITTERS, Geometry
+from sksvi.predictive import Predictive
+
+Array = np.ndarray
+
+#: Rows up to which the optimal bound is computed, and those up to which equal rows are merged.
+OPTIMAL_ROWS, MERGED_ROWS = 5000, 2**16
+#: Rows up to which a step takes all of them when the user leaves it to us, and those of a batch beyond.
+FULL_BATCH_ROWS, BATCH_ROWS = 2**17, 2048
+#: Unit of the inducing inputs, in standard deviations of their column: how far the search moves them at first.
+INPUT_UNIT = 3.0
+#: Ways to encode that fix kernel, inducing points and likelihood.
+FRESH = ("fit", "first chunk")
+
+
+class SparseGP(BaseSVI):
+    """Parameters and fitted attributes that regressor and classifier share."""
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **BaseSVI._parameter_constraints,
+        "likelihood": [str, likelihoods.Likelihood],
+        "kernel": [Kernel, None],
+        "n_inducing": [Interval(Integral, 1, None, closed="left")],
+        "inducing": [StrOptions({"kmeans", "random"}), "array-like"],
+        "bound": [StrOptions({"simple", "optimal", "v1", "v2"})],
+        "noise_variance": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "optimize_hyperparameters": ["boolean"],
+        "optimize_inducing": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        *,
+        likelihood: Any = "gaussian",
+        kernel: Any = None,
+        n_inducing: int = 200,
+        inducing: Any = "kmeans",
+        bound: str = "simple",
+        noise_variance: Any = "auto",
+        optimize_hyperparameters: bool = True,
+        optimize_inducing: bool = True,
+        algorithm: Any = "cvi",
+        expectation: Any = "auto",
+        covariance: str = "full",
+        batch_size: Any = "auto",
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        total_samples: float | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.likelihood = likelihood
+        self.kernel = kernel
+        self.n_inducing = n_inducing
+        self.inducing = inducing
+        self.bound = bound
+        self.noise_variance = noise_variance
+        self.optimize_hyperparameters = optimize_hyperparameters
+        self.optimize_inducing = optimize_inducing
+        self.algorithm = algorithm
+        self.expectation = expectation
+        self.covariance = covariance
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.tol = tol
+        self.total_samples = total_samples
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ---- from rows to a model
+    def _rows(self, X: Any, y: Array, sample_weight: Any, offset: Any, how: str) -> Data:
+        """Rows that count, in double precision; equal ones as one row with the sum of their weights."""
+        self._dtype = X.dtype.name
+        weight = check_row_values(sample_weight, len(X), "sample_weight", weights=True)
+        data = Data(X.astype(float, copy=False), y, weight, check_row_values(offset, len(X), "offset"))
+        if weight is not None and not np.all(weight > 0):
+            data = data.take(np.flatnonzero(weight > 0))
+        if how == "fit":
+            self._check_columns(data.X)
+        return data
+
+    def _check_columns(self, X: Array) -> None:
+        """A constant column says nothing, and leaves its length scale without meaning."""
+        constant = np.flatnonzero(np.all(X == X[:1], axis=0))
+        if len(X) == 1:
+            raise ValueError(f"{type(self).__name__} needs at least two different rows; found n_samples=1.")
+        if len(constant):
+            j = int(constant[0])
+            names = getattr(self, "feature_names_in_", None)
+            name = f"column {j}" if names is None else f"column {names[j]!r}"
+            raise ValueError(f"{name} of X is constant ({X[0, j]:g} in every row): drop it, it has no length scale.")
+
+    def _begin(self, base: Any, data: Data) -> None:
+        """Likelihood, kernel, units and the random numbers of a fit that starts anew."""
+        at = data.y if data.offset is None or base.discrete else data.y - data.offset
+        self.likelihood_ = base.start(at, data.weight)
+        self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        mean = np.average(data.X, axis=0, weights=data.weight)
+        spread = np.sqrt(np.average(np.square(data.X - mean), axis=0, weights=data.weight))
+        self._unit = INPUT_UNIT * np.where(spread > 0, spread, 1.0)
+        d = data.X.shape[1]
+        self.kernel_ = (
+            default_kernel(base, data, self._unit) if self.kernel is None else kernels.checked(self.kernel, d)
+        )
+
+    def _model(self, data: Data, by: str) -> SparseGPModel:
+        if self.bound != "simple" and not isinstance(self.likelihood_, likelihoods.Gaussian):
+            raise ValueError(
+                f"bound={self.bound!r} is for likelihood='gaussian'; found {self.likelihood!r}: set bound='simple'."
+            )
+        inducing = self.inducing
+        if not isinstance(inducing, str):
+            inducing = check_array(inducing, dtype=np.float64, input_name="inducing")
+            if inducing.shape[1] != data.X.shape[1]:
+                raise ValueError(f"inducing has {inducing.shape[1]} columns, X has {data.X.shape[1]}.")
+        return SparseGPModel(
+            self.likelihood_,
+            self.kernel_,
+            bound=self.bound,
+            n_inducing=self.n_inducing,
+            inducing=inducing,
+            seed=self._seed,
+            scale=self._unit,
+            full=self.covariance == "full",
+            learn_kernel=self.optimize_hyperparameters,
+            learn_inputs=self.optimize_inducing,
+            by=by,
+        )
+
+    def _build_model(self, data: Data) -> tuple[Any, Data]:
+        return self._model(data, "evidence"), data
+
+    def _streaming_model(self, data: Data) -> Any:
+        self._refuse_batches("partial_fit")
+        if not algorithms.resolve(self.algorithm).remembers:
+            return self._model(data, "gradient")
+        return self._model(data, "nothing" if hasattr(self, "state_") else "evidence")
+
+    def _refuse_batches(self, what: str) -> None:
+        if self.bound == "optimal":
+            size = 3 * 8 * OPTIMAL_ROWS**2 / 2**20
+            raise ValueError(
+                f"bound='optimal' is no sum over rows and cannot take {what}: it needs all rows at once, {size:.0f} MB "
+                f"for {OPTIMAL_ROWS} of them. Choose bound='simple', 'v1' or 'v2'."
+            )
+
+    def _problem(self, model: Any, data: Data) -> engine.Problem:
+        n = len(data)
+        if self.batch_size not in ("auto", None) and self.batch_size < n:
+            self._refuse_batches(f"batch_size={self.batch_size}")
+        if self.bound == "optimal" and n > OPTIMAL_ROWS:
+            raise ValueError(
+                f"bound='optimal' works with covariance matrices of all {n} rows, {3 * 8 * n**2 / 2**30:.1f} GB, and "
+                f"takes at most {OPTIMAL_ROWS} rows: choose bound='simple', 'v1' or 'v2'."
+            )
+        problem = super()._problem(model, data)
+        if model.by == "evidence" and not problem.deterministic:
+            model.by = "gradient"
+        return problem
+
+    def _batch_size(self, n: int, algorithm: Any) -> int | None:
+        if self.batch_size != "auto":
+            return self.batch_size
+        if not algorithm.natural or algorithm.batch_only or self.bound == "optimal":
+            return None if algorithm.batch_only or self.bound == "optimal" else algorithm.auto_batch(n)
+        return None if n <= FULL_BATCH_ROWS else BATCH_ROWS
+
+    def _new_state(self, problem: engine.Problem) -> engine.State:
+        return engine.first_state(problem, self._seed)
+
+    # ---- going on from a fit
+    def _fitted_choices(self) -> dict[str, Any]:
+        """What a fit that goes on may not change."""
+        return {
+            "likelihood": str(self.likelihood),
+            "kernel": repr(self.kernel),
+            "covariance": self.covariance,
+            "bound": self.bound,
+            "noise_variance": "auto" if isinstance(self.noise_variance, str) else "fixed",
+        }
+
+    def _check_choices(self) -> None:
+        now = self._fitted_choices()
+        for name, fitted in self._choices.items():
+            if now[name] != fitted:
+                raise ValueError(
+                    f"{name} was {fitted!r} when this model was fitted and is {now[name]!r} now: a fit that goes on "
+                    "(warm_start, partial_fit) cannot change it. Set it back, or fit a clone."
+                )
+
+    def _continued(self, problem: engine.Problem) -> engine.State:
+        state = super()._continued(problem)
+        block = state.q["inducing"]
+        # The algorithm may be another one than before, with other coordinates and other memory.
+        held, memory = problem.algorithm.start(DiagonalGaussian(np.zeros(1), np.ones(1)), 1.0)
+        alike = isinstance(held, StandardGaussian) == isinstance(block, StandardGaussian)
+        if alike and (memory is None) == (state.memory.get("inducing") is None):
+            return state
+        precise = block.precise() if isinstance(block, StandardGaussian) else block
+        fresh, memory = problem.algorithm.start(precise, problem.data.total_weight)
+        memories = {**state.memory, "inducing": memory}
+        return replace(state, q={**state.q, "inducing": fresh}, memory=memories, average={})
+
+    # ---- what a fit leaves behind
+    def _expose(self, model: SparseGPModel, state: engine.State) -> None:
+        q = state.q
+        self.likelihood_ = model.current_likelihood(q)
+        self.kernel_, self.inducing_points_ = model.kernel_and_points(q)
+        self._white = q["inducing"]
+        self.posterior_ = Posterior({"inducing": unwhitened(model.geometry(q).L, self._white)})
+        self._choices = self._fitted_choices()
+
+    def _coordinate_name(self, coordinate: int) -> str:
+        return f"inducing point {coordinate}"
+
+    # ---- prediction
+    def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        offset = check_row_values(offset, X.shape[0], "offset")
+        white = self._white
+
+        def one(rows: slice) -> tuple[Array, Array]:
+            _, H, d = geometry.rows(X[rows].astype(float, copy=False))
+            m = H @ white.mean
+            return m if offset is None else m + offset[rows], d + white.spread(H)
+
+        with batches.single_threaded_blas():
+            geometry = Geometry(self.kernel_, self.inducing_points_)
+            white.prepare()
+            parts = batches.blocks(X.shape[0], batches.block_rows(len(geometry.Z), False))
+            parts = list(batches.in_order(one, parts, batches.n_threads(self.n_jobs)))
+        m, v = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return m.astype(X.dtype, copy=False), v.astype(X.dtype, copy=False)
+
+    def predict_latent(self, X: Any, offset: Any = None) -> tuple[Array, Array]:
+        """Mean and variance of f(x) + offset under the posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        offset : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        mean, variance : ndarrays of shape (n,)
+        """
+        return self._latent(X, offset)
+
+    def _predictive(self, X: Any, offset: Any) -> Predictive:
+        m, v = self._latent(X, offset)
+        return Predictive(self.likelihood_, m, v)
+
+    def summary(self, coverage: float = 0.9) -> Any:
+        """Hyperparameters and the posterior of f at every inducing point.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the equal-tailed interval (lower, upper).
+
+        Returns
+        -------
+        DataFrame
+            Columns mean, std, lower, upper; hyperparameters are points, with std 0.
+        """
+        import pandas as pd
+        from scipy.special import ndtri
+
+        check_is_fitted(self)
+        if not 0 < coverage < 1:
+            raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}.")
+        names, values = hyperparameters(self.kernel_)
+        if self.likelihood_.noise is not None:
+            names, values = [*names, "noise_variance"], [*values, self.likelihood_.noise]
+        inducing = self.posterior_["inducing"]
+        names += [f"f(inducing_points_[{j}])" for j in range(len(inducing.mean))]
+        mean = np.concatenate([values, inducing.mean])
+        std = np.concatenate([np.zeros(len(values)), inducing.std])
+        half = ndtri(0.5 + coverage / 2) * std
+        columns = {"mean": mean, "std": std, "lower": mean - half, "upper": mean + half}
+        return pd.DataFrame(columns, index=pd.Index(names, name="quantity"))
+
+
+def default_kernel(likelihood: Any, data: Data, unit: Array) -> Any:
+    """Scaled RBF with a length scale per feature that starts where rows are neither equal nor unrelated."""
+    kernel = kernels.default_kernel(data.X.shape[1])
+    at = data.y if data.offset is None else data.y - data.offset
+    if likelihood.discrete:
+        constant = best_constant(likelihood, data)
+        variance = 1.0 + constant**2
+    else:
+        variance = float(np.average(np.square(at), weights=data.weight)) or 1.0
+    scale = np.sqrt(len(unit)) * unit / INPUT_UNIT
+    bounds = np.stack([1e-3 * scale, 1e3 * scale], axis=1)
+    return kernel.set_params(
+        k1__constant_value=variance,
+        k1__constant_value_bounds=(1e-5 * variance, 1e5 * variance),
+        k2__length_scale=scale if len(scale) > 1 else float(scale[0]),
+        k2__length_scale_bounds=bounds if len(scale) > 1 else tuple(bounds[0].tolist()),
+    )
+
+
+def hyperparameters(kernel: Any) -> tuple[list[str], list[float]]:
+    """Names and values of a kernel's numbers, fixed ones too."""
+    names, values = [], []
+    for part in kernel.hyperparameters:
+        value = np.ravel(kernel.get_params()[part.name])
+        names += [part.name] if len(value) == 1 else [f"{part.name}[{j}]" for j in range(len(value))]
+        values += value.tolist()
+    return names, values
+
+
+def merged(data: Data) -> Data:
+    """Equal rows as one row with the sum of their weights, sorted: repeats and weights share their bits this way."""
+    if len(data) > MERGED_ROWS:
+        return data
+    columns = [data.X, data.y] if data.offset is None else [data.X, data.y, data.offset]
+    _, first, where = np.unique(np.column_stack(columns), axis=0, return_index=True, return_inverse=True)
+    where = where.ravel()
+    weight = np.ones(len(data)) if data.weight is None else data.weight
+    order = np.lexsort((weight, where))
+    total = np.add.reduceat(weight[order], np.searchsorted(where[order], np.arange(len(first))))
+    return replace(data.take(first), weight=None if np.all(total == 1.0) else total)
+
+
+def checked_noise(value: Any) -> Any:
+    """The noise variance as the likelihood takes it."""
+    if not isinstance(value, str) and not value > 0:
+        raise ValueError(
+            f"noise_variance == {value}, must be positive: without noise duplicated rows could not differ in y, and "
+            f"the jitter that the kernel matrix gets where it needs it (none, else {JITTERS[1]:g} to {JITTERS[-1]:g} "
+            "of its mean diagonal) is no noise. For data without noise give a small one, such as 1e-6 of the variance "
+            "of y."
+        )
+    return value

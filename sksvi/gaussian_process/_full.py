@@ -1,0 +1,307 @@
+"""Bayesian classification with a full Gaussian process: one message per training row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sksvi import algorithms, batches, kernels
+from sksvi._classification import ClassificationMethods
+from sksvi.base import BaseSVI, Posterior, check_row_values
+from sksvi.families.dual import ChosenRows
+from sksvi.likelihoods import Likelihood
+from sksvi.models.base import Data
+from sksvi.models.full_gp import FullGP
+from sksvi.predictive import Predictive
+from sksvi.state import Problem, State
+
+Array = np.ndarray
+
+#: Parameters of every estimator that have a meaning where one message belongs to each row of the data.
+SHARED = ("expectation", "max_iter", "tol", "n_jobs", "warm_start", "random_state", "verbose")
+
+
+class GPClassifier(ClassificationMethods, BaseSVI):
+    """Gaussian process classification on all rows, two classes.
+
+    p(y|f) = σ(±f(x)), f ~ GP(0, kernel), and the Gaussian q over f at the training rows that maximises the bound
+    -KL(q‖p) + Σ E log p(y|f); q is the prior times one Gaussian message per row (Khan and Lin 2017, CVI). A pass costs
+    n³ operations and memory n²: up to a few thousand rows. `SparseGPClassifier` takes more rows, and more classes.
+
+    Parameters
+    ----------
+    kernel : kernel of sklearn.gaussian_process.kernels, default=None
+        Prior covariance of f; None: a scaled RBF with one length scale, which starts at the distance of the rows from
+        their mean. Not `WhiteKernel`.
+    likelihood : {"logit", "probit"} or instance, default="logit"
+    optimize_hyperparameters : bool, default=True
+        Whether the kernel's parameters maximise the bound, starting from the ones given; its fixed ones stay.
+    algorithm : {"cvi", "fp", "mc-ssvi"} or instance, default="cvi"
+        How q is fitted; see :mod:`sksvi.algorithms`.
+    expectation : {"auto", "quadrature", "gauss-hermite", "monte-carlo"} or instance, default="auto"
+        How E log p(y|f) is integrated; "monte-carlo" only without `optimize_hyperparameters`.
+    max_iter : int, default=1000
+        Most passes over the data, those of the search for hyperparameters included.
+    tol : float, default=1e-4
+        The fit stops when the relative change of the bound per pass stays below it.
+    n_jobs : int, default=None
+        Threads of the predictions; no value changes a bit of the result.
+    warm_start : bool, default=False
+        `fit` goes on from the last kernel parameters and, on the same rows, from the last posterior.
+    random_state : int, RandomState or None, default=None
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+    kernel_ : kernel
+        With its fitted parameters.
+    X_train_ : ndarray of shape (m, D)
+        The distinct training rows of positive weight, in an order of their own.
+    likelihood_ : Likelihood
+    posterior_ : mapping
+        ``posterior_["latents"]``: ``mean``, ``cov``, ``std``, ``sample`` of f without offset at the training rows of
+        positive weight.
+    lower_bound_, lower_bounds_ : float, ndarray
+        Bound on the log evidence at `posterior_` and per pass, nats.
+    history_ : DataFrame
+        One row per pass.
+    n_iter_, n_steps_, n_samples_seen_, converged_ : int, int, float, bool
+    n_features_in_, feature_names_in_ : int, ndarray
+
+    See Also
+    --------
+    BayesianGLMClassifier : f linear in the columns.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sksvi import GPClassifier
+    >>> X, y = make_moons(100, noise=0.2, random_state=0)
+    >>> model = GPClassifier().fit(X, y)
+    >>> model.predict_proba([[0.0, 1.0], [1.0, -0.5]]).round(1)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+
+    _binary_only = True
+    _parameter_constraints: dict[str, list[Any]] = {
+        "kernel": [Kernel, None],
+        "likelihood": [StrOptions({"logit", "bernoulli", "probit"}), Likelihood],
+        "optimize_hyperparameters": ["boolean"],
+        "algorithm": [StrOptions({"cvi", "fp", "mc-ssvi"}), algorithms.Algorithm],
+        **{name: BaseSVI._parameter_constraints[name] for name in SHARED},
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = None,
+        likelihood: Any = "logit",
+        optimize_hyperparameters: bool = True,
+        algorithm: Any = "cvi",
+        expectation: Any = "auto",
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.likelihood = likelihood
+        self.optimize_hyperparameters = optimize_hyperparameters
+        self.algorithm = algorithm
+        self.expectation = expectation
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> GPClassifier:
+        """Fit q, and the kernel's parameters, to (X, y).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        y : array-like of shape (n,)
+            Labels of any type, two of them.
+        sample_weight : array-like of shape (n,), default=None
+            A row of weight k counts as k rows.
+        offset : array-like of shape (n,), default=None
+            Added to f.
+
+        Returns
+        -------
+        GPClassifier
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            Other than two classes, numbers that are not finite, negative or only zero weights, an impossible kernel.
+        """
+        return self._fit(X, y, sample_weight, offset)
+
+    # ---- from rows to a model
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Data:
+        if how == "more":
+            self._check_choices()
+        X, y = validate_data(self, X, y, reset=how == "fit", dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        self._dtype = X.dtype.name
+        weight = check_row_values(sample_weight, len(X), "sample_weight", weights=True)
+        data = Data(X.astype(float, copy=False), y, weight, check_row_values(offset, len(X), "offset"))
+        self._counted = np.arange(len(X)) if weight is None else np.flatnonzero(weight > 0)
+        data = data.take(self._counted)
+        if how == "fit":
+            self._find_classes(data.y)
+        self._check_classes()
+        data, self._rows = distinct(replace(data, y=self._codes(data.y).astype(float)))
+        self.likelihood_ = self._class_likelihood()
+        if self.likelihood_.n_latents > 1:
+            raise ValueError(f"likelihood={self.likelihood!r} has several latents: choose 'logit' or 'probit'.")
+        return data
+
+    def _fitted_choices(self) -> dict[str, str]:
+        """What a fit that goes on may not change."""
+        return {"kernel": repr(self.kernel), "likelihood": str(self.likelihood)}
+
+    def _check_choices(self) -> None:
+        now = self._fitted_choices()
+        for name, fitted in self._choices.items():
+            if now[name] != fitted:
+                raise ValueError(
+                    f"{name} was {fitted} when this model was fitted and is {now[name]} now: a fit that goes on "
+                    "(warm_start) cannot change it. Set it back, or fit a clone."
+                )
+
+    def _build_model(self, data: Data) -> tuple[FullGP, Data]:
+        kernel = default_kernel(data) if self.kernel is None else kernels.checked(self.kernel, data.X.shape[1])
+        return FullGP(self.likelihood_, kernel, data.X, self.optimize_hyperparameters), data
+
+    def _batch_size(self, n: int, algorithm: Any) -> int | None:
+        return None
+
+    def _problem(self, model: Any, data: Data) -> Problem:
+        problem = super()._problem(model, data)
+        if not problem.algorithm.natural:
+            raise ValueError(
+                f"algorithm={self.algorithm!r} steps on a Cholesky factor of all latents, which GPClassifier does not "
+                "hold: choose 'cvi', 'fp' or 'mc-ssvi'."
+            )
+        if self.optimize_hyperparameters and not problem.expect.exact:
+            raise ValueError(
+                f"expectation={self.expectation!r} makes the bound noisy, and the kernel's parameters are found by "
+                "line searches on it: choose 'auto' or 'quadrature', or optimize_hyperparameters=False."
+            )
+        return problem
+
+    def _continued(self, problem: Problem) -> State:
+        state = super()._continued(problem)
+        if np.array_equal(problem.data.X, self.X_train_):
+            return state
+        return replace(state, q=problem.model.at(state.q["kernel"].value), previous=None, average={})
+
+    def _expose(self, model: FullGP, state: State) -> None:
+        self.kernel_ = model.current_kernel(state.q)
+        self.X_train_ = model.X
+        self.posterior_ = Posterior({"latents": ChosenRows(state.q["latents"], self._rows)})
+        self._choices = self._fitted_choices()
+
+    # ---- prediction
+    def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        offset = check_row_values(offset, X.shape[0], "offset")
+        block = self.posterior_["latents"].block
+        rows = batches.blocks(X.shape[0], batches.block_rows(len(self.X_train_), False))
+
+        def one(part: slice) -> tuple[Array, Array]:
+            here = X[part].astype(float, copy=False)
+            m, v = block.latents(kernels.cross(self.kernel_, here, self.X_train_), kernels.diagonal(self.kernel_, here))
+            return (m if offset is None else m + offset[part]), v
+
+        with batches.single_threaded_blas():
+            block.prepare()
+            parts = list(batches.in_order(one, rows, batches.n_threads(self.n_jobs)))
+        m, v = (np.concatenate(part).astype(X.dtype, copy=False) for part in zip(*parts, strict=True))
+        return m, v
+
+    def predict_latent(self, X: Any, offset: Any = None) -> tuple[Array, Array]:
+        """Mean and variance of f(x) + offset under the posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        offset : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        mean, variance : ndarrays of shape (n,)
+        """
+        return self._latent(X, offset)
+
+    def _predictive(self, X: Any, offset: Any) -> Predictive:
+        m, v = self._latent(X, offset)
+        return Predictive(self.likelihood_, m, v)
+
+    def summary(self, coverage: float = 0.9) -> Any:
+        """Posterior of f at the training rows of positive weight.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the equal-tailed interval (lower, upper).
+
+        Returns
+        -------
+        DataFrame
+            Columns mean, std, lower, upper; one row per training row.
+        """
+        import pandas as pd
+        from scipy.special import ndtri
+
+        check_is_fitted(self)
+        if not 0 < coverage < 1:
+            raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}.")
+        latents = self.posterior_["latents"]
+        mean, std = latents.mean, latents.std
+        half = ndtri(0.5 + coverage / 2) * std
+        columns = {"mean": mean, "std": std, "lower": mean - half, "upper": mean + half}
+        return pd.DataFrame(columns, index=pd.Index(self._counted, name="row"))
+
+
+def default_kernel(data: Data) -> Any:
+    """A scaled RBF with one length scale: one per feature overfits a few hundred labels."""
+    weight = np.ones(len(data)) if data.weight is None else data.weight
+    spread = float(
+        np.sqrt(np.average(np.square(data.X - np.average(data.X, axis=0, weights=weight)).sum(1), weights=weight))
+    )
+    scale = spread if spread > 0 else 1.0
+    return ConstantKernel(1.0) * RBF(scale, (1e-3 * scale, 1e3 * scale))
+
+
+def distinct(data: Data) -> tuple[Data, Array]:
+    """Equal rows as one row with the sum of their weights, sorted, and where each row of `data` is found there.
+
+    Equal rows have one latent, so that the fit is smaller; repeats and weights share their bits this way.
+    """
+    columns = [data.X, data.y] if data.offset is None else [data.X, data.y, data.offset]
+    _, first, where = np.unique(np.column_stack(columns), axis=0, return_index=True, return_inverse=True)
+    where = where.ravel()
+    weight = np.ones(len(data)) if data.weight is None else data.weight
+    order = np.lexsort((weight, where))
+    total = np.add.reduceat(weight[order], np.searchsorted(where[order], np.arange(len(first))))
+    return replace(data.take(first), weight=total), where

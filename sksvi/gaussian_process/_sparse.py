@@ -1,0 +1,401 @@
+"""Sparse Gaussian process regression and classification."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from sksvi import likelihoods
+from sksvi._classification import ClassificationMethods
+from sksvi._regression import RegressionMethods
+from sksvi.gaussian_process._base import FRESH, SparseGP, checked_noise, merged
+from sksvi.likelihoods import Likelihood
+from sksvi.models.base import Data
+
+Array = np.ndarray
+
+
+class SparseGPRegressor(RegressionMethods, SparseGP):
+    """Gaussian process regression with inducing points: measured, counted, binomial and ordered targets.
+
+    y | f ~ likelihood with f ~ GP(0, kernel), and a Gaussian q over w = f(Z) at the inducing points Z. Kernel, noise
+    and Z maximise the bound -KL(q‖p) + Σ E log p(y|f) (Titsias 2009; Sheth and Khardon 2016, section 4). The GP has
+    mean zero: centre y (``TransformedTargetRegressor``) and scale X (``Pipeline``) where that is not what you mean.
+
+    Parameters
+    ----------
+    likelihood : str or instance, default="gaussian"
+        "gaussian", "student-t", "poisson" (exp), "poisson-softplus", "negative-binomial", "binomial" (y of shape
+        (n, 2): successes, failures), "logit", "probit" (y 0 or 1), "ordinal". Scales are learned unless the instance
+        has a number.
+    kernel : kernel of sklearn.gaussian_process.kernels, default=None
+        Prior covariance of f, where the search for its parameters begins; None: a scaled RBF with a length scale per
+        feature. Not `WhiteKernel`: the noise is `noise_variance`.
+    n_inducing : int, default=200
+        Inducing points at most; fewer distinct rows: all of them, and with Gaussian noise the exact GP.
+    inducing : {"kmeans", "random"} or array-like of shape (M, D), default="kmeans"
+        Where the inducing points begin: centres of k-means, a random subset of the rows, or these.
+    bound : {"simple", "optimal", "v1", "v2"}, default="simple"
+        "simple": a lower bound of the log evidence, for every likelihood. The others need Gaussian noise. "optimal":
+        the exact evidence, for all rows at once, up to 5,000. "v1" (FITC), "v2": objectives that are no bounds, in
+        which every row has the variance that the inducing points leave open; they often predict better densities.
+    noise_variance : float or "auto", default="auto"
+        Of Gaussian noise; "auto" learns it.
+    optimize_hyperparameters : bool, default=True
+        Whether the kernel's parameters are learned; its fixed ones stay.
+    optimize_inducing : bool, default=True
+        Whether the inducing points are moved (not with "optimal", whose value they do not change).
+    algorithm : {"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi", "fp"} or instance, default="cvi"
+        How q is fitted; see :mod:`sksvi.algorithms`.
+    expectation : {"auto", "quadrature", "gauss-hermite", "monte-carlo"} or instance, default="auto"
+        How E log p(y|f) is integrated.
+    covariance : {"full", "diag"}, default="full"
+        Of the Gaussian q over the inducing values in white coordinates.
+    batch_size : int, "auto" or None, default="auto"
+        Rows per step; None: all of them, with hyperparameters by L-BFGS. Batches: hyperparameters by Adam. "auto": all
+        rows up to 131,072.
+    max_iter : int, default=1000
+        Most passes over the data, those of the search for hyperparameters included.
+    tol : float, default=1e-4
+        The fit stops when the relative change of the bound per pass stays below it.
+    total_samples : float, default=None
+        Population size for `partial_fit`; None: the weight seen so far.
+    n_jobs : int, default=None
+        Threads over row blocks; no value changes a bit of the result.
+    warm_start : bool, default=False
+        `fit` goes on from the last posterior, kernel and inducing points.
+    random_state : int, RandomState or None, default=None
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    kernel_ : kernel
+        With its fitted parameters.
+    inducing_points_ : ndarray of shape (M, D)
+    noise_variance_ : float or None
+        Noise variance; for other likelihoods their dispersion or scale, None where there is none.
+    levels_ : ndarray of shape (L,)
+        Ordinal: the sorted values of y.
+    likelihood_ : Likelihood
+        The fitted likelihood, its learned scales as numbers.
+    posterior_ : mapping
+        ``posterior_["inducing"]``: ``mean``, ``cov``, ``std``, ``sample`` of f at the inducing points.
+    lower_bound_, lower_bounds_ : float, ndarray
+        Bound on the log evidence at `posterior_` and per pass, nats; for "v1" and "v2" an objective, not a bound.
+    history_ : DataFrame
+        One row per pass.
+    n_iter_, n_steps_, n_samples_seen_, converged_ : int, int, float, bool
+    n_features_in_, feature_names_in_ : int, ndarray
+
+    See Also
+    --------
+    SparseGPClassifier : The same for labels.
+    BayesianGLMRegressor : f linear in the columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi import SparseGPRegressor
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> y = np.sin(X[:, 0]) + 0.1 * np.cos(50 * X[:, 0])
+    >>> model = SparseGPRegressor(n_inducing=10, random_state=0).fit(X, y)
+    >>> mean, std = model.predict([[np.pi / 2]], return_std=True)
+    >>> mean.round(1), std.round(1)
+    (array([1.]), array([0.1]))
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **SparseGP._parameter_constraints,
+        "likelihood": [StrOptions(set(likelihoods.NAMES - {"softmax"})), Likelihood],
+    }
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> SparseGPRegressor:
+        """Fit q, kernel, noise and inducing points to (X, y).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        y : array-like of shape (n,), binomial (n, 2)
+        sample_weight : array-like of shape (n,), default=None
+            A row of weight k counts as k rows.
+        offset : array-like of shape (n,), default=None
+            Added to f; the log exposure for "poisson".
+
+        Returns
+        -------
+        SparseGPRegressor
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            y outside the likelihood's support, numbers that are not finite, negative or only zero weights, a constant
+            column, an impossible kernel or bound.
+        """
+        return self._fit(X, y, sample_weight, offset)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> SparseGPRegressor:
+        """Go on with one more chunk of data; the first one says where inducing points begin, with "cvi" the kernel too.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        y : array-like of shape (n,), binomial (n, 2)
+        sample_weight, offset : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        SparseGPRegressor
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            As `fit`; ordinal levels that the first call did not have.
+        """
+        return self._partial_fit(X, y, sample_weight, offset)
+
+    def _base_likelihood(self) -> Any:
+        noise = checked_noise(self.noise_variance)
+        if self.likelihood == "gaussian":
+            return likelihoods.Gaussian(variance=noise)
+        base = likelihoods.resolve(self.likelihood)
+        if base.n_latents > 1:
+            raise ValueError(f"likelihood={self.likelihood!r} is for labels: use SparseGPClassifier.")
+        if not isinstance(noise, str):
+            raise ValueError(
+                f"noise_variance={noise} is for likelihood='gaussian'; found {self.likelihood!r}: "
+                "give its scale to the instance, or leave noise_variance='auto'."
+            )
+        return base
+
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Data:
+        fresh = how in FRESH
+        if not fresh:
+            self._check_choices()
+        base = self._base_likelihood() if fresh else self.likelihood_
+        options = {"multi_output": base.paired, "y_numeric": True, "dtype": [np.float64, np.float32]}
+        X, y = validate_data(self, X, y, reset=fresh, **options)
+        if not base.ordered:
+            base.check_target(y)
+        data = self._rows(X, y, sample_weight, offset, how)
+        if base.ordered and fresh:
+            self._fix_levels(base, data.y)
+        data = replace(data, y=(self._codes(data.y) if base.ordered else data.y).astype(float))
+        data = data if "chunk" in how else merged(data)
+        if fresh:
+            self._begin(base, data)
+        return data
+
+    def _expose(self, model: Any, state: Any) -> None:
+        super()._expose(model, state)
+        self.noise_variance_ = self.likelihood_.noise
+
+
+class SparseGPClassifier(ClassificationMethods, SparseGP):
+    """Gaussian process classification with inducing points, two classes.
+
+    p(y|f) = σ(±f(x)), f ~ GP(0, kernel), and a Gaussian q over w = f(Z) at the inducing points Z. Kernel and Z maximise
+    the bound -KL(q‖p) + Σ E log p(y|f) (Sheth and Khardon 2016, section 4).
+
+    Parameters
+    ----------
+    likelihood : {"logit", "probit"} or instance, default="logit"
+    kernel : kernel of sklearn.gaussian_process.kernels, default=None
+        Prior covariance of f, where the search for its parameters begins; None: a scaled RBF with a length scale per
+        feature. Not `WhiteKernel`.
+    n_inducing : int, default=200
+        Inducing points at most; fewer distinct rows: all of them.
+    inducing : {"kmeans", "random"} or array-like of shape (M, D), default="kmeans"
+        Where the inducing points begin: centres of k-means, a random subset of the rows, or these.
+    optimize_hyperparameters : bool, default=True
+        Whether the kernel's parameters are learned; its fixed ones stay.
+    optimize_inducing : bool, default=True
+        Whether the inducing points are moved.
+    algorithm : {"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi", "fp"} or instance, default="cvi"
+        How q is fitted; see :mod:`sksvi.algorithms`.
+    expectation : {"auto", "quadrature", "gauss-hermite", "monte-carlo"} or instance, default="auto"
+        How E log p(y|f) is integrated.
+    covariance : {"full", "diag"}, default="full"
+        Of the Gaussian q over the inducing values in white coordinates.
+    batch_size : int, "auto" or None, default="auto"
+        Rows per step; None: all of them, with hyperparameters by L-BFGS. Batches: hyperparameters by Adam. "auto": all
+        rows up to 131,072.
+    max_iter : int, default=1000
+        Most passes over the data, those of the search for hyperparameters included.
+    tol : float, default=1e-4
+        The fit stops when the relative change of the bound per pass stays below it.
+    total_samples : float, default=None
+        Population size for `partial_fit`; None: the weight seen so far.
+    n_jobs : int, default=None
+        Threads over row blocks; no value changes a bit of the result.
+    warm_start : bool, default=False
+        `fit` goes on from the last posterior, kernel and inducing points.
+    random_state : int, RandomState or None, default=None
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+    kernel_ : kernel
+        With its fitted parameters.
+    inducing_points_ : ndarray of shape (M, D)
+    likelihood_ : Likelihood
+    posterior_ : mapping
+        ``posterior_["inducing"]``: ``mean``, ``cov``, ``std``, ``sample`` of f at the inducing points.
+    lower_bound_, lower_bounds_ : float, ndarray
+        Bound on the log evidence at `posterior_` and per pass, nats.
+    history_ : DataFrame
+        One row per pass.
+    n_iter_, n_steps_, n_samples_seen_, converged_ : int, int, float, bool
+    n_features_in_, feature_names_in_ : int, ndarray
+
+    See Also
+    --------
+    GPClassifier : The same on all rows, without inducing points.
+    SparseGPRegressor : For measured, counted and ordered targets.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sksvi import SparseGPClassifier
+    >>> X, y = make_moons(200, noise=0.2, random_state=0)
+    >>> model = SparseGPClassifier(n_inducing=20, random_state=0).fit(X, y)
+    >>> model.predict_proba([[0.0, 1.0], [1.0, -0.5]]).round(1)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+
+    _binary_only = True
+    _parameter_constraints: dict[str, list[Any]] = {
+        **{
+            name: rule
+            for name, rule in SparseGP._parameter_constraints.items()
+            if name not in ("bound", "noise_variance")
+        },
+        "likelihood": [StrOptions({"logit", "bernoulli", "probit"}), Likelihood],
+    }
+    bound = "simple"
+    noise_variance = "auto"
+
+    def __init__(
+        self,
+        *,
+        likelihood: Any = "logit",
+        kernel: Any = None,
+        n_inducing: int = 200,
+        inducing: Any = "kmeans",
+        optimize_hyperparameters: bool = True,
+        optimize_inducing: bool = True,
+        algorithm: Any = "cvi",
+        expectation: Any = "auto",
+        covariance: str = "full",
+        batch_size: Any = "auto",
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        total_samples: float | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.likelihood = likelihood
+        self.kernel = kernel
+        self.n_inducing = n_inducing
+        self.inducing = inducing
+        self.optimize_hyperparameters = optimize_hyperparameters
+        self.optimize_inducing = optimize_inducing
+        self.algorithm = algorithm
+        self.expectation = expectation
+        self.covariance = covariance
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.tol = tol
+        self.total_samples = total_samples
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> SparseGPClassifier:
+        """Fit q, kernel and inducing points to (X, y).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        y : array-like of shape (n,)
+            Labels of any type, two of them.
+        sample_weight : array-like of shape (n,), default=None
+            A row of weight k counts as k rows.
+        offset : array-like of shape (n,), default=None
+            Added to f.
+
+        Returns
+        -------
+        SparseGPClassifier
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            Other than two classes, numbers that are not finite, negative or only zero weights, a constant column, an
+            impossible kernel.
+        """
+        return self._fit(X, y, sample_weight, offset)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, offset: Any = None
+    ) -> SparseGPClassifier:
+        """Go on with one more chunk of data; the first one says where inducing points begin, with "cvi" the kernel too.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        y : array-like of shape (n,)
+        classes : array-like of shape (2,), default=None
+            All labels that will come; needed in the first call.
+        sample_weight, offset : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        SparseGPClassifier
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            First call without `classes`, or labels that the first call did not name.
+        """
+        with self._all_or_nothing():
+            self._fix_classes(classes)
+            return self._partial_fit(X, y, sample_weight, offset)
+
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Data:
+        fresh = how in FRESH
+        X, y = validate_data(self, X, y, reset=fresh, dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        if not fresh:
+            self._check_choices()
+        data = self._rows(X, y, sample_weight, offset, how)
+        if how == "fit":
+            self._find_classes(data.y)
+        self._check_classes()
+        data = replace(data, y=self._codes(data.y).astype(float))
+        data = data if "chunk" in how else merged(data)
+        if fresh:
+            self._begin(self._class_likelihood(), data)
+        if self.likelihood_.n_latents > 1:
+            raise ValueError(f"likelihood={self.likelihood!r} has several latents: choose 'logit' or 'probit'.")
+        return data

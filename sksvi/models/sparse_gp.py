@@ -1,0 +1,286 @@
+"""The sparse Gaussian process: a GLM whose rows are h_i = L⁻¹ k_w(x_i), each with a variance d_i of its own.
+
+The inducing values are held in white coordinates v = L⁻¹ f(Z), so that q(v) keeps its meaning while kernel and inducing
+inputs move (equations.md 4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
+from sksvi.models.base import Data, Model, Terms
+from sksvi.models.exact_gp import whitened_rows
+from sksvi.models.gp_bounds import BOUNDS, LOG_2PI
+from sksvi.models.inducing import choose
+from sksvi.models.projection import DenseRows, pull_back, row_slices
+from sksvi.models.whitening import Geometry
+
+Array = np.ndarray
+
+#: Rows h_i are kept between two looks at the same data up to this many numbers (and as many of k_w(x_i)).
+KEPT_NUMBERS = 2**23
+_ROWS = DenseRows(np.empty((0, 0)), False)
+
+
+@dataclass
+class RowBlock:
+    """Some rows of the data; `fill` gives them their place among the inducing points."""
+
+    data: Data
+    key: tuple[Any, int, int] | None
+    rows: Any = None
+    K: Array | None = None
+    d: Array | None = None
+    constant: float = 0.0
+
+    def fill(self, model: SparseGPModel, geometry: Geometry, q: dict[str, Any]) -> None:
+        """Compute rows and their left-over variance, or take them from the last look at the same data."""
+        if model.bound == "optimal":
+            kept = geometry.kept.get("optimal")
+            noise = model.current_likelihood(q).noise
+            if kept is None or kept[0] != noise or kept[1] is not self.data.X:
+                kept = noise, self.data.X, whitened_rows(geometry, self.data, noise)
+                geometry.kept["optimal"] = kept
+            H, y, self.constant = kept[2]
+            self.rows, self.data = _ROWS.replaced(H), Data(self.data.X, y)
+            return
+        kept = None if self.key is None else geometry.kept.get(self.key[1:])
+        if kept is None or kept[0] is not self.key[0]:  # type: ignore[index]
+            kept = (None if self.key is None else self.key[0], *geometry.rows(self.data.X))
+            if self.key is not None:
+                geometry.kept[self.key[1:]] = kept
+        _, self.K, H, self.d = kept
+        self.rows = _ROWS.replaced(H)
+
+
+@dataclass
+class GPTerms(Terms):
+    """Terms with what the free blocks need: `own` (alpha, gamma, delta) at the block `at`."""
+
+    own: tuple[Array, Array, Array] | None = None
+    at: Any = None
+
+    def weighted(self, weight: Array | None) -> GPTerms:
+        """Every number times its row's weight."""
+        if weight is None or self.own is None:
+            return self
+        _, gamma, delta = self.own
+        terms = super().weighted(weight)
+        return replace(terms, own=(terms.alpha, terms.gamma, terms.gamma if delta is gamma else delta * weight))
+
+
+class SparseGPModel(Model):
+    """Sparse GP with M inducing points and any scalar likelihood.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        With every scale a number; those in ``likelihood.learned`` become the point block "likelihood".
+    kernel : scikit-learn kernel
+        Its free parameters are the block "kernel", in scikit-learn's logarithms.
+    bound : {"simple", "v1", "v2", "optimal"}
+    n_inducing, inducing, seed
+        See :func:`sksvi.models.inducing.choose`; the points are the block "inputs", in units of `scale`.
+    scale : ndarray of shape (D,)
+    full : bool
+        Covariance of q.
+    learn_kernel, learn_inputs : bool
+    by : {"evidence", "gradient", "nothing"}
+        How hyperparameters are learned: `improved` once q has settled, gradients of every batch, or not at all.
+    """
+
+    block = "inducing"
+
+    def __init__(
+        self,
+        likelihood: Any,
+        kernel: Any,
+        *,
+        bound: str = "simple",
+        n_inducing: int = 200,
+        inducing: Any = "kmeans",
+        seed: int = 0,
+        scale: Array,
+        full: bool = True,
+        learn_kernel: bool = True,
+        learn_inputs: bool = True,
+        by: str = "evidence",
+    ) -> None:
+        self.likelihood, self.kernel, self.bound = likelihood, kernel, bound
+        self.n_inducing = n_inducing if isinstance(inducing, str) else len(inducing)
+        self.inducing, self.seed, self.scale, self.full = inducing, seed, scale, full
+        self.learn_kernel = learn_kernel and kernel.n_dims > 0
+        self.learn_inputs = learn_inputs and bound != "optimal"
+        self.by = by
+        self.searched: Any = None
+        self._place: tuple[Any, Any, Geometry] | None = None
+        self._adjoint: tuple[Any, Any, tuple[Array, ...]] | None = None
+        self._lock = Lock()
+
+    @property
+    def batchable(self) -> bool:  # type: ignore[override]
+        """All bounds but the optimal one are sums over data."""
+        return self.bound != "optimal"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the mean of v."""
+        return (self.n_inducing,)
+
+    def site_shapes(self, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Shapes of the linear and the quadratic part of n messages."""
+        return (n,), (n,)
+
+    # ---- blocks
+    def prior(self, q: dict[str, Any]) -> dict[str, Any]:
+        """v ~ N(0, I)."""
+        size = len(q["inputs"].value)
+        return {"inducing": DiagonalGaussian(np.zeros(size), np.ones(size))}
+
+    def init(self, data: Data) -> dict[str, Any]:
+        """q at the prior, inducing points chosen from the data, kernel and noise where they are given."""
+        Z = choose(data.X, data.weight, self.n_inducing, self.inducing, self.scale, self.seed)
+        q: dict[str, Any] = {"kernel": Free(self.kernel.theta), "inputs": Free(Z / self.scale)}
+        if self.likelihood.learned:
+            q["likelihood"] = Point(self.likelihood.unconstrained)
+        size = len(Z)
+        block, precision = (Gaussian, np.eye(size)) if self.full else (DiagonalGaussian, np.ones(size))
+        q["inducing"] = block(np.zeros(size), precision)
+        # With every row an inducing point nothing is gained by moving one.
+        self.learn_inputs = self.learn_inputs and not (self.by == "evidence" and size >= len(data))
+        try:
+            self.batch(data, self.blocks(slice(0, len(data)), data)[0]).fill(self, self.geometry(q), q)
+        except NotPositiveDefinite as error:
+            raise ValueError(f"{error}. Scale the columns, drop duplicated rows, or raise noise_variance.") from error
+        return q
+
+    def current_likelihood(self, q: dict[str, Any]) -> Any:
+        """The likelihood with its learned parameters as q has them."""
+        return self.likelihood.replace(q["likelihood"].value) if "likelihood" in q else self.likelihood
+
+    def current_kernel(self, q: dict[str, Any]) -> Any:
+        """The kernel with its hyperparameters as q has them."""
+        return self.kernel.clone_with_theta(q["kernel"].value)
+
+    def geometry(self, q: dict[str, Any]) -> Geometry:
+        """Kernel matrix and factor at q's hyperparameters; kept until they change."""
+        with self._lock:
+            kernel, inputs = q["kernel"], q["inputs"]
+            if self._place is None or self._place[0] is not kernel or self._place[1] is not inputs:
+                self._place = kernel, inputs, Geometry(self.current_kernel(q), inputs.value * self.scale)
+            return self._place[2]
+
+    # ---- data
+    def blocks(self, rows: Array | slice, data: Data) -> list[Any]:
+        """Rows in blocks of fixed size; the optimal bound takes all of them at once."""
+        if self.bound == "optimal":
+            return [slice(0, len(data))]
+        return row_slices(rows, data, self.n_inducing, False, False)
+
+    def batch(self, data: Data, rows: Array | slice) -> RowBlock:
+        """These rows, not yet placed among the inducing points."""
+        keep = isinstance(rows, slice) and len(data) * self.n_inducing <= KEPT_NUMBERS
+        return RowBlock(data.take(rows), (data.X, rows.start, rows.stop) if keep else None)  # type: ignore[union-attr]
+
+    # ---- gradients
+    def terms(self, q: dict[str, Any], batch: RowBlock, expect: Any, rng: Any, variance: Array | None = None) -> Terms:
+        """T and its derivatives per datum; `variance` of h_iᵀv where it is known already."""
+        block = q["inducing"]
+        if batch.rows is None:
+            batch.fill(self, self.geometry(q), q)
+        linear = batch.rows.dot(block.mean)
+        s = batch.rows.spread(block) if variance is None else variance
+        y = batch.data.y
+        if self.bound == "optimal":
+            r = y - linear
+            value = -0.5 * (LOG_2PI + np.square(r) + s) + batch.constant / len(y)
+            return Terms(value, r, np.full(len(y), -0.5), linear)
+        mu = linear if batch.data.offset is None else linear + batch.data.offset
+        t = BOUNDS[self.bound](self.current_likelihood(q), y, mu, s, batch.d, expect, rng)
+        own = t.alpha, t.gamma, t.delta
+        return GPTerms(t.value, t.alpha, t.gamma, linear, t.points, own=own, at=block).weighted(batch.data.weight)
+
+    def latent_variance(self, q: dict[str, Any], batch: RowBlock) -> Array:
+        """Variance of h_iᵀv."""
+        if batch.rows is None:
+            batch.fill(self, self.geometry(q), q)
+        return batch.rows.spread(q["inducing"])
+
+    def pull_back_mean(self, terms: Terms, batch: RowBlock) -> Array:
+        """The gradient in the mean alone."""
+        return batch.rows.pull(terms.alpha)
+
+    def pull_back(self, terms: Terms, batch: RowBlock) -> dict[str, Any]:
+        """Gradient per block, and under "hyper" the sums from which `free_gradients` makes those of the free blocks."""
+        if batch.rows is None:
+            assert self._place is not None
+            batch.fill(self, self._place[2], {})
+        out: dict[str, Any] = {"inducing": pull_back(batch.rows, terms.alpha, terms.gamma, self.full)}
+        for name, (g, hessian) in terms.points.items():
+            out[name] = (g.sum(0), hessian.sum(0))
+        if self.by == "gradient" and isinstance(terms, GPTerms) and (self.learn_kernel or self.learn_inputs):
+            out["hyper"] = self.hyper_sums(terms, batch)
+        return out
+
+    def hyper_sums(self, terms: GPTerms, batch: RowBlock, gram: bool = True) -> tuple[Any, ...]:
+        """Additive parts of the free blocks' gradients: theta, Z, Σ alpha h, Σ gamma h hᵀ, Σ (delta - gamma) h hᵀ."""
+        assert terms.own is not None and self._place is not None and batch.K is not None
+        alpha, gamma, delta = terms.own
+        a, inner, inverse = self._adjoints(terms.at, self._place[2])
+        H = batch.rows.A
+        slopes = (2.0 * gamma[:, None] * H) @ inner
+        left = None
+        if delta is not gamma:
+            slopes -= (2.0 * (delta - gamma)[:, None] * H) @ inverse
+            left = batch.rows.gram(delta - gamma, True)
+        slopes += alpha[:, None] * a
+        theta, inputs = self._place[2].pull_rows(batch.data.X, batch.K, slopes, delta, self.learn_inputs)
+        return theta, inputs, batch.rows.pull(alpha), batch.rows.gram(gamma, True) if gram else None, left
+
+    def _adjoints(self, block: Any, geometry: Geometry) -> tuple[Array, ...]:
+        """L⁻ᵀm, (S - I) L⁻¹ and L⁻¹: once per q."""
+        with self._lock:
+            if self._adjoint is None or self._adjoint[0] is not block or self._adjoint[1] is not geometry:
+                inverse = geometry.inverse
+                inner = block.cov @ inverse - inverse
+                self._adjoint = block, geometry, (inverse.T @ block.mean, inner, inverse)
+            return self._adjoint[2]
+
+    def free_gradients(self, q: dict[str, Any], gradient: dict[str, Any]) -> dict[str, Array]:
+        """Gradient of the bound in kernel parameters and inducing inputs at fixed q(v)."""
+        if "hyper" not in gradient:
+            return {}
+        theta, inputs, g, gram, left = gradient["hyper"]
+        block = q["inducing"]
+        P = np.outer(block.mean, g) + 2.0 * (block.cov @ gram - gram)
+        if left is not None:
+            P -= 2.0 * left
+        more, moved = self.geometry(q).pull_factor(P, self.learn_inputs)
+        out = {"kernel": theta + more} if self.learn_kernel else {}
+        if self.learn_inputs:
+            out["inputs"] = (inputs + moved) * self.scale
+        return out
+
+    def point_steps(self, q: dict[str, Any], gradient: dict[str, Any]) -> dict[str, tuple[Array, float]]:
+        """Newton for the likelihood's scales, where the evidence does not find them."""
+        if "likelihood" not in q or self.by == "evidence" or "likelihood" not in gradient:
+            return {}
+        step = q["likelihood"].newton(gradient["likelihood"])
+        return {"likelihood": (step, 0.5 * float(np.abs(step @ gradient["likelihood"][0])))}
+
+    def improved(self, problem: Any, state: Any, tick: Any, tol: float) -> tuple[Any, bool]:
+        """Hyperparameters by L-BFGS on the bound at its best q."""
+        from sksvi.models.gp_search import improved
+
+        if self.by != "evidence":
+            return state, False
+        return improved(self, problem, state, tick, tol)
+
+    def kernel_and_points(self, q: dict[str, Any]) -> tuple[Any, Array]:
+        """The kernel and the inducing points as users see them."""
+        return self.current_kernel(q), q["inputs"].value * self.scale
