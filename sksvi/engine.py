@@ -95,8 +95,7 @@ def step(problem: Problem, state: State, gradient: dict[str, Any], rate: float) 
     points = problem.model.point_steps(q, gradient)
     for name in points.keys() - problem.frozen:
         q[name] = q[name].moved(points[name][0], rate * state.damping)
-    if not problem.deterministic:
-        move_free(problem, q, gradient, memory)
+    move_free(problem, q, gradient, memory)
     # The points move first: the other blocks step towards the prior as it will be.
     for name, block in prior_of(problem, replace(state, q=q)).items():
         q[name], memory[name] = algorithm.step(q[name], block, gradient[name], rate, state.damping, memory.get(name), n)

@@ -42,6 +42,11 @@ def absorb_sites(problem: Problem, state: State, tol: float) -> tuple[State, Ste
     run_pass = full_pass if problem.deterministic else stochastic_pass
     for _ in range(CHUNK_PASSES):
         inner, info, stop = run_pass(problem, inner, tol)
+        if stop and first and problem.deterministic:
+            improved, moved = problem.model.improved(problem, inner, lambda bound: False, tol)
+            if moved:
+                inner = replace(improved, previous=None, small_changes=0, damping=1.0)
+                continue
         if stop:
             inner = replace(inner, converged=True)
             break

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg import lapack
 
 from sksvi import kernels
 from sksvi.engine import full_pass
@@ -22,6 +23,8 @@ Array = np.ndarray
 SETTLED_SHARE = 0.1
 #: Most Newton steps for the mean, and the gain below which they end, relative to the objective.
 NEWTON_STEPS, NEWTON_TOL = 100, 1e-12
+#: Share of the largest prior variance by which an eigenvalue of the kernel matrix may be negative: rounding.
+INDEFINITE = 1e-8
 #: More evaluations than any search takes: `max_iter` ends it.
 MOST_EVALUATIONS = 10_000
 
@@ -70,7 +73,9 @@ class FullGP(Model):
 
     def init(self, data: Data) -> dict[str, Any]:
         """The prior: no messages yet."""
-        return self.at(self.kernel.theta)
+        q = self.at(self.kernel.theta)
+        check_semidefinite(q["latents"].prior_cov, self.kernel)
+        return q
 
     # ---- data
     def blocks(self, rows: Array | slice, data: Data) -> list[Any]:
@@ -91,8 +96,8 @@ class FullGP(Model):
         return Terms(value, alpha, gamma, linear).weighted(batch.weight)
 
     def pull_back(self, terms: Terms, batch: Data) -> dict[str, Any]:
-        """Each latent has its own datum."""
-        return {"latents": (terms.alpha, terms.gamma)}
+        """Each latent has its own datum; where a likelihood bends upwards its message says nothing of the variance."""
+        return {"latents": (terms.alpha, np.minimum(terms.gamma, 0.0))}
 
     def solved_mean(self, problem: Problem, state: State) -> SiteGaussian:
         """The best mean at these variances: Newton in the dual coordinates, halved where the objective falls."""
@@ -107,8 +112,8 @@ class FullGP(Model):
         for _ in range(NEWTON_STEPS):
             block, value, terms = here
             slope = terms.alpha - block.dual
-            # A likelihood that is not log-concave may bend upwards; Newton takes it as straight there.
-            step = SiteGaussian(block.prior_cov, block.dual, np.maximum(-2.0 * terms.gamma, 0.0)).against(slope)
+            curvature = -2.0 * self.pull_back(terms, problem.data)["latents"][1]
+            step = SiteGaussian(block.prior_cov, block.dual, curvature).against(slope)
             if slope @ (block.prior_cov @ step) < NEWTON_TOL * (abs(value) + 1):
                 break
             tried = (at(block.moved_by(step / 2**halvings)) for halvings in range(MAX_HALVINGS))
@@ -139,6 +144,17 @@ class FullGP(Model):
         ascend(search, np.clip(theta, low, high), box, search.seen, WINDOW * tol, MOST_EVALUATIONS)
         self._best = search.best.q["kernel"].value
         return replace(state, q=search.best.q), search.best.q is not state.q
+
+
+def check_semidefinite(K: Array, kernel: Any) -> None:
+    """Raise ValueError where a kernel is none: a few of scikit-learn's pairwise ones are indefinite."""
+    raised = K + INDEFINITE * float(np.max(np.diagonal(K))) * np.eye(len(K))
+    info = lapack.dpotrf(raised.T, lower=1, overwrite_a=1)[1]
+    if info or not np.all(np.isfinite(np.diagonal(K))):
+        raise ValueError(
+            f"kernel={kernel!r} is not positive semi-definite on the rows of X, so that it is no covariance: choose "
+            "other parameters or another kernel."
+        )
 
 
 class _Search:

@@ -1,11 +1,13 @@
 """Hyperparameters of a sparse GP by the evidence: L-BFGS on the bound whose q(v) is solved for at every point.
 
 Where the best q has a closed form (Gaussian noise, bounds "simple" and "v1") it is used, else q settles by natural
-steps from where it was. The optimal bound needs no q at all: its value is the exact GP's evidence.
+steps from where it was. The optimal bound needs no q at all: its value is the exact GP's evidence. "v2" takes the
+hyperparameters of "v1": its own objective grows without end as the noise vanishes and S takes its place.
 """
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -32,9 +34,10 @@ class Search:
     """The bound as a function of one vector: kernel parameters, the likelihood's, inducing inputs."""
 
     def __init__(self, model: Any, problem: Any, state: Any, names: list[str]) -> None:
-        self.model, self.names = model, names
-        self.problem, self.state = replace(problem, algorithm=CVI()), state
-        self.closed = isinstance(model.likelihood, GaussianNoise) and model.bound in ("simple", "v1")
+        self.model, self.names = copy(model), names
+        self.model.bound = model.teacher
+        self.problem, self.state = replace(problem, model=self.model, algorithm=CVI()), state
+        self.closed = isinstance(model.likelihood, GaussianNoise)
         self.q = state.q
         self.rows = model.blocks(slice(0, len(problem.data)), problem.data)
         self.first: float | None = None

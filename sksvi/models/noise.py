@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from scipy.special import erf, gammaln
+from scipy.special import gammaln
 
 from sksvi import quadrature
 from sksvi.expectations import Expectation, GaussHermite, MonteCarlo
@@ -65,7 +65,7 @@ def optimal(
         value, r1, r2, square = _log_phi(likelihood, y[rows], m[rows], v[rows], sigma * r, expect)
         return [value, r1, 0.5 * r2, 0.125 * (r / sigma) * (r2 + square)]
 
-    return tuple(_over_noise(scores, changes, sigma, abrupt))  # type: ignore[return-value]
+    return tuple(noise_rules.over_noise(scores, changes, sigma, abrupt))  # type: ignore[return-value]
 
 
 def simple(
@@ -89,7 +89,7 @@ def simple(
         value, dm, dv = expect(likelihood, y[rows], m[rows], v[rows] + sigma * r)
         return [value, dm, dv, 0.25 * (r / sigma) * dv]
 
-    return tuple(_over_noise(scores, _changes_of_mean(likelihood, v), sigma))  # type: ignore[return-value]
+    return tuple(noise_rules.over_noise(scores, _changes_of_mean(likelihood, v), sigma))  # type: ignore[return-value]
 
 
 def mean_field(
@@ -135,14 +135,14 @@ def parameters(
             g, h = expect.parameters(likelihood, y[rows], m[rows], v[rows] + sigma * r)
             return [np.moveaxis(g, 0, -1), np.moveaxis(h, 0, -1)]
 
-        first, second = _over_noise(of_mean, _changes_of_mean(likelihood, v), sigma)
+        first, second = noise_rules.over_noise(of_mean, _changes_of_mean(likelihood, v), sigma)
     else:
 
         def of_log(rows: Any, r: float) -> list[Array]:
             return _log_phi(likelihood, y[rows], m[rows], v[rows], sigma * r, expect, True)
 
         changes, abrupt = _changes(likelihood, y, m, v)
-        first, second = _over_noise(of_log, changes, sigma, abrupt)
+        first, second = noise_rules.over_noise(of_log, changes, sigma, abrupt)
     return np.moveaxis(first, -1, 0), np.moveaxis(second, -1, 0)
 
 
@@ -155,25 +155,6 @@ def _prepared(y: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
 
 
 # ---- the integral over w2
-def _over_noise(
-    scores: Callable[[Any, float], list[Array]], changes: Array, sigma: float, abrupt: Array | bool = False
-) -> list[Array]:
-    """Sum over the nodes of w2 of what `scores` gives at w2 = sigma r for the rows that share a rule."""
-    out: list[Array] = []
-    codes = noise_rules.rayleigh_codes(sigma * changes, abrupt)
-    for code in np.unique(codes) if len(codes) else [0]:
-        rows = np.flatnonzero(codes == code)
-        total: list[Array] = []
-        for r, weight in zip(*noise_rules.rayleigh_rule(int(code)), strict=True):
-            parts = scores(rows, float(r))
-            if not total:
-                total = [np.zeros(np.shape(part)) for part in parts]
-            for target, part in zip(total, parts, strict=True):
-                target += weight * part
-        noise_rules.write(out, total, rows, len(codes))
-    return out
-
-
 def _changes_of_mean(likelihood: Likelihood, v: Array) -> Array:
     """One over the scale in w2 on which E log p(y | f) changes."""
     if isinstance(likelihood, Gaussian):
@@ -190,21 +171,21 @@ def _changes(likelihood: Likelihood, y: Array, m: Array, v: Array) -> tuple[Arra
         return np.full_like(m, 1.0 / likelihood.noise), np.zeros(len(m), dtype=bool)
     if isinstance(likelihood, StudentT):
         return np.full_like(m, 1.0 / min(likelihood.width, likelihood.noise) ** 2), np.ones(len(m), dtype=bool)
-    f = m + 2.5 * np.sqrt(v) * np.array([-1.0, 0.0, 1.0])[:, None]
+    sd = np.sqrt(v)
+    # a rate exp(f) weighs u most about m + v
+    f = np.stack([m - 2.5 * sd, m, m + (2.5 + likelihood.closed_form_only * sd) * sd])
     value, slope, curve = likelihood.derivatives(y, f)
     sharp = np.maximum(np.abs(curve), np.abs(slope) / likelihood.width).max(axis=0)
     best = likelihood.log_prob(y, np.atleast_2d(likelihood.centre(y))).max(axis=0)
-    return 0.4 * np.maximum(1.0 / likelihood.width**2, sharp), best - value.min(axis=0) > _ABRUPT
+    factor = 0.4 if noise_rules.poles_only(likelihood) else 1.0
+    return factor * np.maximum(1.0 / likelihood.width**2, sharp), best - value.min(axis=0) > _ABRUPT
 
 
 def _simple_exponential(y: Array, m: Array, v: Array, sigma: float) -> Terms:
-    """Closed form for the rate exp(f): E exp(w2 / 2) of a Rayleigh variable, in logarithms."""
-    t = 0.5 * sigma
-    tail = _MEAN_INVERSE * (1.0 + erf(t / np.sqrt(2.0)))
-    moment = t * tail + np.exp(-0.5 * t * t)  # times exp(t^2 / 2)
-    slope = tail * (1.0 + t * t) + t * np.exp(-0.5 * t * t)
-    rate = safe_exp(m + 0.5 * v + 0.5 * t * t + np.log(moment))
-    return y * m - rate - gammaln(y + 1.0), y - rate, -0.5 * rate, rate * (-0.125 * slope / (moment * sigma))
+    """Closed form for the rate exp(f), through E exp(w2 / 2)."""
+    log_moment, slope = noise_rules.log_exponential_moment(0.5 * sigma)
+    rate = safe_exp(m + 0.5 * v + log_moment)
+    return y * m - rate - gammaln(y + 1.0), y - rate, -0.5 * rate, rate * (-0.125 * slope / sigma)
 
 
 # ---- the integral of log E p(y | f) over u

@@ -1,0 +1,178 @@
+"""What the benchmarks of Gaussian processes share: data, splits, measures, and the peers.
+
+Columns of X and the target are z-scored on the training rows. NLL: mean over test rows of minus the log predictive
+density of the z-scored target, nats (add the log of the target's sd for the user's units); RMSE likewise.
+GPyTorch and GPflow are compared where they are installed, otherwise their rows are missing.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from benchmarks.common import Array, data_folder
+
+Split = tuple[Array, Array, Array, Array]
+LOG_2PI = float(np.log(2.0 * np.pi))
+
+
+# ---------------------------------------------------------------- data
+
+
+def scaled(X: Array, y: Array, test: Array) -> Split:
+    """X, y, X_test, y_test, z-scored on the training rows; columns that are constant there are dropped."""
+    A, a = X[~test], y[~test]
+    keep = A.std(axis=0) > 0
+    X = (X[:, keep] - A[:, keep].mean(axis=0)) / A[:, keep].std(axis=0)
+    y = (y - a.mean()) / a.std()
+    return X[~test], y[~test], X[test], y[test]
+
+
+def housing(seed: int = 0) -> Split:
+    """California housing, 8 raw columns, 67 % of the rows for training."""
+    d = np.loadtxt(data_folder() / "tabular" / "cal_housing.csv.xz", delimiter=",")
+    order = np.random.default_rng(seed).permutation(len(d))
+    train, test = np.split(order, [round(0.67 * len(d))])
+    X, y = d[:, :-1], d[:, -1]
+    X = (X - X[train].mean(axis=0)) / X[train].std(axis=0)
+    y = (y - y[train].mean()) / y[train].std()
+    return X[train], y[train], X[test], y[test]
+
+
+def published(name: str, split: int = 0) -> Split:
+    """A published split of ``tabular/uci_splits/<name>.npz``."""
+    with np.load(data_folder() / "tabular" / "uci_splits" / f"{name}.npz") as archive:
+        arrays = dict(archive)
+    X, y = arrays["X"].astype(float), arrays["y"].astype(float).ravel()
+    return scaled(X, y, arrays["test_mask"][split].astype(bool))
+
+
+# ---------------------------------------------------------------- measures
+
+
+def gaussian_nll(y: Array, mean: Array, variance: Array) -> float:
+    """Mean of -log N(y; mean, variance)."""
+    return float(0.5 * np.mean(LOG_2PI + np.log(variance) + (y - mean) ** 2 / variance))
+
+
+def scores(y: Array, mean: Array, variance: Array) -> dict[str, float]:
+    return {"nll": gaussian_nll(y, mean, variance), "rmse": float(np.sqrt(np.mean((y - mean) ** 2)))}
+
+
+def held_out(model: Any, X: Array, y: Array) -> dict[str, float]:
+    """Scores of one of our fitted regressors."""
+    error = y - model.predict(X)
+    nll = -float(np.mean(model.log_predictive_density(X, y)))
+    return {"nll": nll, "rmse": float(np.sqrt(np.mean(error**2)))}
+
+
+def timed_fit(model: Any, X: Array, y: Array) -> float:
+    """Seconds of a fit, warnings about convergence left out."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        start = time.perf_counter()
+        model.fit(X, y)
+        return time.perf_counter() - start
+
+
+def installed(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
+
+
+# ---------------------------------------------------------------- peers
+
+
+def sklearn_gpr(split: Split, rows: int = 2000, seed: int = 0) -> dict[str, float]:
+    """scikit-learn's exact GP on at most `rows` random training rows: ARD, learned noise, no restarts."""
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+
+    X, y, Xt, yt = split
+    part = np.random.default_rng(seed).permutation(len(X))[:rows]
+    kernel = ConstantKernel(1.0) * RBF(np.ones(X.shape[1])) + WhiteKernel(0.1)
+    model = GaussianProcessRegressor(kernel, n_restarts_optimizer=0)
+    seconds = timed_fit(model, X[part], y[part])
+    mean, sd = model.predict(Xt, return_std=True)
+    return {**scores(yt, mean, sd**2), "seconds": seconds}
+
+
+def gpytorch_svgp(
+    split: Split, n_inducing: int, epochs: int, every: int = 0, seed: int = 0
+) -> Iterator[dict[str, float]]:
+    """GPyTorch's SVGP as its tutorial on natural gradients has it: NGD 0.1 for q, Adam 0.01 for the rest, batch 1024.
+
+    Inducing inputs start at random training rows and are learned. Scores every `every` epochs (0: at the end), their
+    own time left out.
+    """
+    import gpytorch
+    import torch
+
+    torch.manual_seed(seed)
+    X, y, Xt = (torch.from_numpy(part).float() for part in split[:3])
+    start = torch.from_numpy(np.random.default_rng(seed).permutation(len(X))[:n_inducing])
+
+    class SVGP(gpytorch.models.ApproximateGP):  # type: ignore[misc]
+        def __init__(self, points: Any) -> None:
+            q = gpytorch.variational.NaturalVariationalDistribution(points.size(0))
+            strategy = gpytorch.variational.VariationalStrategy(self, points, q, learn_inducing_locations=True)
+            super().__init__(strategy)
+            self.mean_module = gpytorch.means.ConstantMean()
+            self.covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel(ard_num_dims=points.size(1)))
+
+        def forward(self, x: Any) -> Any:
+            return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
+
+    model, likelihood = SVGP(X[start].clone()), gpytorch.likelihoods.GaussianLikelihood()
+    bound = gpytorch.mlls.VariationalELBO(likelihood, model, num_data=len(y))
+    natural = gpytorch.optim.NGD(model.variational_parameters(), num_data=len(y), lr=0.1)
+    adam = torch.optim.Adam([*model.hyperparameters(), *likelihood.parameters()], lr=0.01)
+    seconds, batch = 0.0, 1024
+    for epoch in range(1, epochs + 1):
+        began = time.perf_counter()
+        model.train(), likelihood.train()
+        order = torch.randperm(len(y))
+        for rows in order.split(batch):
+            natural.zero_grad(), adam.zero_grad()
+            loss = -bound(model(X[rows]), y[rows])
+            loss.backward()
+            natural.step(), adam.step()
+        seconds += time.perf_counter() - began
+        if epoch == epochs or (every and epoch % every == 0):
+            model.eval(), likelihood.eval()
+            with torch.no_grad():
+                parts = [likelihood(model(rows)) for rows in Xt.split(4096)]
+                mean = torch.cat([part.mean for part in parts]).double().numpy()
+                variance = torch.cat([part.variance for part in parts]).double().numpy()
+            yield {"epochs": epoch, **scores(split[3], mean, variance), "seconds": seconds}
+
+
+def gpflow_sgpr(split: Split, n_inducing: int, iterations: list[int], seed: int = 0) -> Iterator[dict[str, float]]:
+    """GPflow's SGPR (the simple bound, collapsed) by L-BFGS, inducing inputs learned; scores after so many steps each.
+
+    Each number is a run of its own from the same start; its seconds include the compilation, as in any first fit.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    import gpflow
+
+    X, y, Xt, yt = split
+    start = X[np.random.default_rng(seed).permutation(len(X))[:n_inducing]]
+
+    def fitted(steps: int) -> tuple[Any, float]:
+        kernel = gpflow.kernels.SquaredExponential(lengthscales=np.ones(X.shape[1]))
+        model = gpflow.models.SGPR((X, y[:, None]), kernel, inducing_variable=start.copy(), noise_variance=0.1)
+        began = time.perf_counter()
+        gpflow.optimizers.Scipy().minimize(
+            model.training_loss, model.trainable_variables, options={"maxiter": steps}, compile=True
+        )
+        return model, time.perf_counter() - began
+
+    for steps in iterations:
+        model, seconds = fitted(steps)
+        mean, variance = (part.numpy().ravel() for part in model.predict_y(Xt))
+        yield {"steps": steps, **scores(yt, mean, variance), "seconds": seconds}

@@ -1,0 +1,73 @@
+"""A million rows of ten columns through ``SparseGPRegressor.partial_fit``, 200 inducing points, in a fresh process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.common import arguments, fresh_process, progress, report
+
+STREAM = """
+import json, time, warnings
+import numpy as np
+from benchmarks.common import peak_memory, reset_peak
+from benchmarks.gp_stream import rows_of
+from sksvi.gaussian_process import SparseGPRegressor
+warnings.simplefilter("ignore")
+reset_peak()
+imports = peak_memory()
+model = SparseGPRegressor(n_inducing=200, random_state=0, **{settings})
+start, seconds = time.perf_counter(), 0.0
+for chunk in range({chunks}):
+    X, y = rows_of(chunk, {rows})
+    began = time.perf_counter()
+    model.partial_fit(X, y)
+    seconds += time.perf_counter() - began
+peak = peak_memory()
+X, y = rows_of(10**6, 20_000)
+nll = -float(np.mean(model.log_predictive_density(X, y)))
+rmse = float(np.sqrt(np.mean((y - model.predict(X)) ** 2)))
+seen = int(model.n_samples_seen_)
+print(json.dumps(dict(imports=imports, peak=peak, seconds=seconds, nll=nll, rmse=rmse, seen=seen)))
+"""
+NOISE = 0.3
+
+
+def rows_of(chunk: int, n: int) -> tuple[Any, Any]:
+    """Simulated rows: a smooth function of four of ten normal columns, and noise of sd 0.3."""
+    import numpy as np
+
+    rng = np.random.default_rng([chunk, 7])
+    X = rng.standard_normal((n, 10))
+    f = np.sin(X[:, 0] + 0.5 * X[:, 1]) + 0.5 * X[:, 2] * np.tanh(X[:, 3])
+    return X, f + NOISE * rng.standard_normal(n)
+
+
+def main(quick: bool = False) -> None:
+    import numpy as np
+
+    chunks, rows = (5, 2000) if quick else (100, 10_000)
+    table = []
+    for name, settings in {"default": {}, "batches of 1,000": {"batch_size": 1000}}.items():
+        found = fresh_process(STREAM.format(settings=settings, chunks=chunks, rows=rows))
+        table.append(
+            {
+                "settings": name,
+                "rows": found["seen"],
+                "imports, MiB": found["imports"],
+                "peak, MiB": found["peak"],
+                "seconds": found["seconds"],
+                "test NLL": found["nll"],
+                "test RMSE": found["rmse"],
+            }
+        )
+        progress(table[-1])
+    floor = float(0.5 * np.log(2 * np.pi * np.e * NOISE**2))
+    notes = [
+        f"Chunks of {rows:,} rows, made as they are needed. The true function has NLL {floor:.4f} and RMSE {NOISE}. "
+        "Peak: largest resident size of the whole process; seconds: partial_fit alone."
+    ]
+    report("gp_stream", "A stream of 1,000,000 x 10 rows through partial_fit", table, notes, quick)
+
+
+if __name__ == "__main__":
+    main(arguments(__doc__))
