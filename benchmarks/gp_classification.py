@@ -2,9 +2,10 @@
 
 USPS 3 vs 5 (a random 770/770 split; the authors' own file could not be found), ionosphere and sonar (their splits), raw
 columns, covSEiso kernels with their log length scale and log signal sd. "paper" is their setting (step 0.3, 20 nodes of
-Gauss-Hermite, too few where f has an sd of 150 or 400), "step 0.3" the same with accurate quadrature; the other rows of
-ours are defaults. Bounds are those of the returned q by accurate quadrature, whatever the fit used. scikit-learn's Laplace approximation has the same kernel and
-likelihood; GPy's EP, where GPy is installed, the same kernel and the probit likelihood, and so has one of our rows.
+Gauss-Hermite: too few where f has an sd of 150 or 400), "step 0.3" the same with accurate quadrature; the other rows of
+ours are defaults. Bounds are those of the returned q by accurate quadrature, whatever the fit used. scikit-learn's
+Laplace approximation has the same kernel and likelihood; GPy's EP, where GPy is installed, the same kernel and the
+probit likelihood, and so has one of our rows.
 """
 
 from __future__ import annotations
