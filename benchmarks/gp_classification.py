@@ -10,6 +10,7 @@ probit likelihood, and so has one of our rows.
 
 from __future__ import annotations
 
+import importlib
 import time
 import warnings
 from collections.abc import Callable
@@ -81,8 +82,7 @@ class EP:
         self.name = name
 
     def fit(self, X: Array, y: Array) -> EP:
-        import GPy
-
+        GPy: Any = importlib.import_module("GPy")
         log_scale, log_sd = SETTINGS[self.name]
         kernel = GPy.kern.RBF(X.shape[1], variance=np.exp(2.0 * log_sd), lengthscale=np.exp(log_scale))
         inference = GPy.inference.latent_function_inference.EP()

@@ -258,7 +258,7 @@ def impossible(problem: Problem, state: State, error: NotPositiveDefinite) -> Va
     """The error of a step that no halving saves."""
     return ValueError(
         f"block {problem.model.block!r}, pass {state.passes + 1}: {error}, even after {MAX_HALVINGS} halvings of the "
-        "step. Standardise the columns, drop duplicated ones, or raise prior_precision."
+        f"step. {problem.model.remedy}"
     )
 
 
@@ -282,8 +282,9 @@ def judged(problem: Problem, state: State) -> State:
         slack = 0.0 if before is None else (ROUNDING + problem.model.rule_error) * (abs(before.bound) + 1)
         if before is None or bound >= before.bound - slack:
             damping = state.damping if before is None or halvings else min(1.0, DAMPING_GROWTH * state.damping)
-            return replace(state, previous=Evaluation(state.q, gradient, bound), damping=damping)
-        back = replace(state, q=before.q, damping=state.damping / 2, repairs=state.repairs + 1)
+            return replace(state, previous=Evaluation(state.q, gradient, bound, state.memory), damping=damping)
+        halved = {"damping": state.damping / 2, "repairs": state.repairs + 1}
+        back = replace(state, q=before.q, memory=before.memory, **halved)
         q, memory, _ = propose(problem, back, before.gradient, problem.algorithm.rate(state.steps - 1, True))
         state = replace(back, q=q, memory=memory)
     assert state.previous is not None

@@ -37,6 +37,9 @@ REGISTRY: dict[str, str] = {
     "BayesianGLMClassifier": "sksvi.linear_model:BayesianGLMClassifier",
     "GMEClassifier": "sksvi.mixed_effects:GMEClassifier",
     "GMERegressor": "sksvi.mixed_effects:GMERegressor",
+    "GPClassifier": "sksvi.gaussian_process:GPClassifier",
+    "SparseGPClassifier": "sksvi.gaussian_process:SparseGPClassifier",
+    "SparseGPRegressor": "sksvi.gaussian_process:SparseGPRegressor",
     "BayesianGLMRegressor": "sksvi.linear_model:BayesianGLMRegressor",
     "Bernoulli": "sksvi.likelihoods:Bernoulli",
     "Binomial": "sksvi.likelihoods:Binomial",
@@ -75,6 +78,20 @@ REGISTRY: dict[str, str] = {
     "Sites": "sksvi.sites:Sites",
     "Evaluation": "sksvi.state:Evaluation",
     "Posterior": "sksvi.base:Posterior",
+    "LogScales": "sksvi.hyperposterior:LogScales",
+    "SiteGaussian": "sksvi.families.dual:SiteGaussian",
+    "ChosenRows": "sksvi.families.dual:ChosenRows",
+    "kernel.ConstantKernel": "sklearn.gaussian_process.kernels:ConstantKernel",
+    "kernel.RBF": "sklearn.gaussian_process.kernels:RBF",
+    "kernel.Matern": "sklearn.gaussian_process.kernels:Matern",
+    "kernel.RationalQuadratic": "sklearn.gaussian_process.kernels:RationalQuadratic",
+    "kernel.ExpSineSquared": "sklearn.gaussian_process.kernels:ExpSineSquared",
+    "kernel.DotProduct": "sklearn.gaussian_process.kernels:DotProduct",
+    "kernel.PairwiseKernel": "sklearn.gaussian_process.kernels:PairwiseKernel",
+    "kernel.WhiteKernel": "sklearn.gaussian_process.kernels:WhiteKernel",
+    "kernel.Sum": "sklearn.gaussian_process.kernels:Sum",
+    "kernel.Product": "sklearn.gaussian_process.kernels:Product",
+    "kernel.Exponentiation": "sklearn.gaussian_process.kernels:Exponentiation",
 }
 
 
@@ -86,7 +103,8 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
     """Write an estimator to a file, fitted or not, with the state that ``partial_fit`` and ``warm_start`` go on from.
 
     The file is written beside ``path`` and renamed when it is complete and on disk, so that a crash leaves either the
-    old file or the new one. It holds no training rows. Callbacks are not saved.
+    old file or the new one. It holds training rows only where they are the model: those of a full Gaussian process.
+    Callbacks are not saved.
 
     Parameters
     ----------

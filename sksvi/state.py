@@ -28,6 +28,7 @@ class Evaluation:
     q: dict[str, Any]
     gradient: dict[str, Any]
     bound: float
+    memory: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass

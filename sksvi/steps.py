@@ -75,8 +75,8 @@ def trusted_step(q: Any, prior: Any, gradient: Any, rate: float) -> Any:
     return q.replace([np.clip((1 - rate) * theta + rate * (start + slope), *ends)])
 
 
-#: Longest secant step in unconstrained coordinates (e-folds of a scale).
-SECANT_REACH = 1.0
+#: Longest secant step in unconstrained coordinates (e-folds of a scale), and how much less bend than before it trusts.
+SECANT_REACH, SECANT_LESS = 1.0, 0.25
 
 
 def secant_step(q: Any, prior: Any, gradient: Any, damping: float, memory: Any) -> tuple[Any, Any]:
@@ -84,14 +84,19 @@ def secant_step(q: Any, prior: Any, gradient: Any, damping: float, memory: Any) 
 
     A natural step of rate 1 overshoots back and forth where a block's gradient depends on the block itself. Here the
     slope of the bound in the unconstrained coordinate is followed to where the last two slopes say that it vanishes;
-    the first step is as long as steps may be. ``memory`` is the last coordinate and its slope.
+    the first step is as long as steps may be. ``memory`` is the last coordinate, its slope and the bend trusted there.
+    The slope changes with the other blocks too: a bend that vanishes or turns round says that they have moved more, and
+    cannot make the step long.
     """
     here, slope = q.standard_values, q.standard_gradient(prior, gradient)
-    step = np.sign(slope) * SECANT_REACH
-    if memory is not None and memory[0] != here:
-        bend = (slope - memory[1]) / (here - memory[0])
-        step = np.where(bend < 0, -slope / np.where(bend < 0, bend, -1.0), step)
-    return q.at(here + damping * np.clip(step, -SECANT_REACH, SECANT_REACH)), (here, slope)
+    bend = np.minimum(-np.abs(slope) / SECANT_REACH, -np.finfo(float).tiny)
+    if memory is not None:
+        before, its_slope, trusted = memory
+        moved = here != before
+        seen = (slope - its_slope) / np.where(moved, here - before, 1.0)
+        bend = np.where(moved, np.minimum(seen, SECANT_LESS * trusted), trusted)
+    step = np.clip(-slope / bend, -SECANT_REACH, SECANT_REACH)
+    return q.at(here + damping * step), (here, slope, bend)
 
 
 def hybrid_step(

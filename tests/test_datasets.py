@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from sksvi import likelihoods
-from sksvi.datasets import load_bike_sharing, make_glm, make_gme, make_wide_logistic
+from sksvi.datasets import load_bike_sharing, load_epilepsy, make_glm, make_gme, make_wide_logistic
 
 NAMES = [
     "logit",
@@ -57,6 +57,38 @@ def test_bike_sharing_agrees_with_its_source(shared_data):
     np.testing.assert_allclose(frame["temperature"], 47 * source["temp"] - 8, atol=0.006)
     np.testing.assert_allclose(frame["humidity"], 100 * source["hum"], atol=0.6)
     np.testing.assert_allclose(frame["wind_speed"], 67 * source["windspeed"], atol=0.06)
+
+
+def test_epilepsy_bunch_follows_scikit_learn():
+    bunch = load_epilepsy()
+    assert bunch.data.shape == (236, 5) and bunch.target.shape == (236,)
+    assert bunch.feature_names == list(bunch.data.columns)
+    assert list(bunch.frame.columns) == [*bunch.feature_names, *bunch.target_names]
+    assert "Thall" in bunch.DESCR
+    assert bunch.categorical_features == list(bunch.data.select_dtypes("category").columns)
+    assert not bunch.frame.isna().any(axis=None)
+    X, y = load_epilepsy(return_X_y=True)
+    pd.testing.assert_frame_equal(X, bunch.data)
+    pd.testing.assert_series_equal(y, bunch.target)
+    data, target = load_epilepsy(return_X_y=True, as_frame=False)
+    assert isinstance(data, np.ndarray) and np.issubdtype(target.dtype, np.integer)
+    np.testing.assert_array_equal(data[:, 4], bunch.data["subject"].astype(int))
+
+
+def test_epilepsy_has_four_periods_of_each_patient():
+    by_patient = load_epilepsy().frame.groupby("subject", observed=False)
+    assert len(by_patient) == 59
+    assert all(periods == [1, 2, 3, 4] for periods in by_patient["period"].agg(list))
+    for column in ("treatment", "baseline", "age"):
+        assert (by_patient[column].nunique() == 1).all()
+
+
+def test_epilepsy_agrees_with_its_source(shared_data):
+    source = pd.read_csv(shared_data / "tabular" / "counts" / "MASS_epil.csv.xz")
+    frame = load_epilepsy().frame
+    names = {"treatment": "trt", "baseline": "base", "age": "age", "period": "period", "subject": "subject"}
+    for ours, theirs in (names | {"seizures": "y"}).items():
+        assert frame[ours].tolist() == source[theirs].tolist()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cases import TRUTH, fitted, gaussian_answer, problem_for, simulate
+from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
@@ -120,9 +121,9 @@ def test_slope_of_the_group_scales(rng):
 
 def grid_terms(bound, likelihood, y, m, v, scale):
     """A datum's term by dense quadrature over u, w2 and f; q(f) of the mean field by a general-purpose optimiser."""
-    r = (np.arange(120) + 0.5) * 8.5 / 120
-    p_w2 = r * np.exp(-0.5 * r**2)
-    w2, p_w2 = scale * r, p_w2 / p_w2.sum()
+    nodes, p_w2 = np.polynomial.legendre.leggauss(60)
+    r = 4.25 * (nodes + 1)
+    w2, p_w2 = scale * r, 4.25 * p_w2 * r * np.exp(-0.5 * r**2)
     z = np.linspace(-8.0, 8.0, 161)
     p_z = np.exp(-0.5 * z**2) / np.exp(-0.5 * z**2).sum()
     u = m + np.sqrt(v) * z
@@ -134,7 +135,7 @@ def grid_terms(bound, likelihood, y, m, v, scale):
         f = m + np.sqrt(v + w2)[:, None] * z
         return p_w2 @ likelihood.log_prob(np.full(f.shape, y), f) @ p_z
 
-    inverse, log = p_w2 @ (1 / w2), p_w2 @ np.log(w2)
+    inverse, log = p_w2 @ (1 / w2), quad(lambda r: r * np.exp(-0.5 * r**2) * np.log(scale * r), 0, 12)[0]
 
     def value(x):
         b, s = x[0], np.exp(x[1])

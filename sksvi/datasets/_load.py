@@ -17,6 +17,10 @@ BIKE_LEVELS: dict[str, tuple[Any, ...]] = {
     "holiday": ("no", "yes"),
     "weather": ("clear", "mist", "light rain or snow", "heavy rain or snow"),
 }
+EPILEPSY_LEVELS: dict[str, tuple[Any, ...]] = {
+    "treatment": ("placebo", "progabide"),
+    "subject": tuple(range(1, 60)),
+}
 
 
 def _load_frame(file_name: str, description: str, target: str, levels: dict, return_X_y: bool, as_frame: bool) -> Any:
@@ -90,4 +94,50 @@ def load_bike_sharing(*, return_X_y: bool = False, as_frame: bool = True) -> Any
     """
     return _load_frame(
         "bike_sharing.csv.gz", "bike_sharing.md", "rentals", BIKE_LEVELS, return_X_y=return_X_y, as_frame=as_frame
+    )
+
+
+def load_epilepsy(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
+    """Epileptic seizures of 59 patients in four periods of two weeks: counts in groups.
+
+    ==================   ==============
+    Samples total                   236
+    Features                          5
+    Categorical                       2
+    Target               counts, 0 - 102
+    ==================   ==============
+
+    Parameters
+    ----------
+    return_X_y : bool, default=False
+        Return ``(data, target)`` instead of a Bunch.
+    as_frame : bool, default=True
+        Give the data as a pandas DataFrame with categorical columns and the target as a Series. If False, they are
+        NumPy arrays, the data of dtype object because one column is labels.
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        With the attributes ``data`` (236, 5), ``target`` (236,), ``frame`` (data and target; None unless
+        ``as_frame``), ``feature_names``, ``categorical_features``, ``target_names``, ``DESCR`` (columns, changes to
+        the source) and ``filename`` (inside the package).
+    (data, target) : tuple, if ``return_X_y``
+        As above.
+
+    Notes
+    -----
+    Source: Thall and Vail (1990), Biometrics 46, 657-671; read from ``epil`` of the R package MASS of Venables and
+    Ripley. The four rows of a patient are alike: models treat ``subject`` as a group.
+
+    Examples
+    --------
+    >>> from sksvi.datasets import load_epilepsy
+    >>> X, y = load_epilepsy(return_X_y=True)
+    >>> X.shape, int(y.max())
+    ((236, 5), 102)
+    >>> X["treatment"].cat.categories.tolist()
+    ['placebo', 'progabide']
+    """
+    return _load_frame(
+        "epilepsy.csv.gz", "epilepsy.md", "seizures", EPILEPSY_LEVELS, return_X_y=return_X_y, as_frame=as_frame
     )

@@ -125,7 +125,9 @@ class SparseGP(BaseSVI):
         self._unit = INPUT_UNIT * np.where(spread > 0, spread, 1.0)
         d = data.X.shape[1]
         self.kernel_ = (
-            default_kernel(base, data, self._unit) if self.kernel is None else kernels.checked(self.kernel, d)
+            default_kernel(self.likelihood_, data, self._unit)
+            if self.kernel is None
+            else kernels.checked(self.kernel, d)
         )
 
     def _model(self, data: Data, by: str) -> SparseGPModel:
@@ -156,23 +158,14 @@ class SparseGP(BaseSVI):
         return self._model(data, "evidence"), data
 
     def _streaming_model(self, data: Data) -> Any:
-        self._refuse_batches("partial_fit")
         if not algorithms.resolve(self.algorithm).remembers:
             return self._model(data, "gradient")
         return self._model(data, "nothing" if hasattr(self, "state_") else "evidence")
 
-    def _refuse_batches(self, what: str) -> None:
-        if self.bound == "optimal":
-            size = 3 * 8 * OPTIMAL_ROWS**2 / 2**20
-            raise ValueError(
-                f"bound='optimal' is no sum over rows and cannot take {what}: it needs all rows at once, {size:.0f} MB "
-                f"for {OPTIMAL_ROWS} of them. Choose bound='simple', 'v1' or 'v2'."
-            )
-
     def _problem(self, model: Any, data: Data) -> engine.Problem:
         n = len(data)
-        if self.batch_size not in ("auto", None) and self.batch_size < n:
-            self._refuse_batches(f"batch_size={self.batch_size}")
+        if self.bound == "optimal" and self.batch_size not in ("auto", None) and self.batch_size < n:
+            raise ValueError(refused(f"batch_size={self.batch_size}"))
         if self.bound == "optimal" and n > OPTIMAL_ROWS:
             raise ValueError(
                 f"bound='optimal' works with covariance matrices of all {n} rows, {3 * 8 * n**2 / 2**30:.1f} GB, and "
@@ -305,6 +298,14 @@ class SparseGP(BaseSVI):
         half = ndtri(0.5 + coverage / 2) * std
         columns = {"mean": mean, "std": std, "lower": mean - half, "upper": mean + half}
         return pd.DataFrame(columns, index=pd.Index(names, name="quantity"))
+
+
+def refused(what: str) -> str:
+    """Why the optimal bound cannot take a part of the rows."""
+    return (
+        f"bound='optimal' is no sum over rows and cannot take {what}: it needs all rows at once, "
+        f"{3 * 8 * OPTIMAL_ROWS**2 / 2**20:.0f} MB for {OPTIMAL_ROWS} of them. Choose bound='simple', 'v1' or 'v2'."
+    )
 
 
 def default_kernel(likelihood: Any, data: Data, unit: Array) -> Any:

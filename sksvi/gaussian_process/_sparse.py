@@ -8,17 +8,25 @@ from typing import Any
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from sksvi import likelihoods
 from sksvi._classification import ClassificationMethods
 from sksvi._regression import RegressionMethods
-from sksvi.gaussian_process._base import FRESH, SparseGP, checked_noise, merged
+from sksvi.gaussian_process._base import FRESH, SparseGP, checked_noise, merged, refused
 from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Data
 
 Array = np.ndarray
+
+
+def _streams(model: Any) -> bool:
+    """Whether `partial_fit` has a meaning; an AttributeError that says why not."""
+    if model.bound == "optimal":
+        raise AttributeError(refused("partial_fit"))
+    return True
 
 
 class SparseGPRegressor(RegressionMethods, SparseGP):
@@ -142,6 +150,7 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         """
         return self._fit(X, y, sample_weight, offset)
 
+    @available_if(_streams)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> SparseGPRegressor:
         """Go on with one more chunk of data; the first one says where inducing points begin, with "cvi" the kernel too.

@@ -93,11 +93,13 @@ class Model:
     ``block`` : the Gaussian block that the latents are linear in.
     ``batchable`` : the bound is a sum over data (False: mini-batches are refused).
     ``rule_error`` : relative error of the bound's deterministic rule.
+    ``remedy`` : what a user can do about a numerically impossible step.
     """
 
     block = "weights"
     batchable = True
     rule_error = 0.0
+    remedy = "Standardise the columns, or drop duplicated ones."
 
     def prior(self, q: dict[str, Any]) -> dict[str, Any]:
         """Prior of every block that has one; may read point blocks."""

@@ -38,7 +38,9 @@ class Search:
         self.model.bound = model.teacher
         self.problem, self.state = replace(problem, model=self.model, algorithm=CVI()), state
         self.closed = isinstance(model.likelihood, GaussianNoise)
-        self.q = state.q
+        self.q = dict(state.q)
+        if not hasattr(self.q["inducing"], "precision"):
+            self.q["inducing"] = self.q["inducing"].precise()
         self.rows = model.blocks(slice(0, len(problem.data)), problem.data)
         self.first: float | None = None
         self.value = -np.inf
@@ -167,5 +169,7 @@ def improved(model: Any, problem: Any, state: Any, tick: Any, tol: float) -> tup
     most = 10**6
     ascend(search, search.start(), search.bounds(), tick, SEARCH_SHARE * tol, most)
     model.searched = search.q["kernel"]
+    if not hasattr(state.q["inducing"], "precision"):
+        search.q["inducing"] = search.q["inducing"].standard()
     assert search.first is not None
     return replace(state, q=search.q), search.value - search.first > tol * (abs(search.value) + 1)

@@ -74,6 +74,8 @@ class LinearModel(Model):
         self.full = full
         self.n_uninformed = n_uninformed
 
+    remedy = "Standardise the columns, drop duplicated ones, or raise prior_precision."
+
     @property
     def width(self) -> int:
         """Weights of one latent, P."""

@@ -246,6 +246,8 @@ def _outer_draws(m: Array, sigma: float, expect: MonteCarlo, rng: Any) -> Iterat
     """Samples of w2 and standard normal samples, one pair per datum and outer sample."""
     if rng is None:
         raise ValueError("MonteCarlo needs rng, a numpy.random.Generator.")
+    if isinstance(expect.n_inner, bool) or not isinstance(expect.n_inner, int | np.integer) or expect.n_inner < 1:
+        raise ValueError(f"MonteCarlo needs n_inner, an integer >= 1; found {expect.n_inner!r}.")
     for _ in range(expect.n):
         yield rng.rayleigh(sigma, len(m)), rng.standard_normal(len(m))
 
@@ -283,6 +285,8 @@ def _local(
     likelihood: Likelihood, y: Array, m: Array, kappa: float, expect: Expectation, rng: Any
 ) -> tuple[Array, Array, Callable[[Array, Array], Terms]]:
     """Mean b and variance s of each q(f), and E log p(y | f) under N(b, s) with its derivatives."""
+    if not expect.exact and rng is None:
+        raise ValueError("MonteCarlo needs rng, a numpy.random.Generator.")
     seed = None if expect.exact else int(rng.integers(2**63))
 
     def at(b: Array, s: Array, rows: Any = slice(None)) -> Any:
