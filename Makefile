@@ -14,6 +14,7 @@ ONE_THREAD = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 help:
 	@echo "make demo   fit classifiers and a count regressor to real data, print a table, write plots to demo-output/"
+	@echo "make figures  draw the figures of README and doc"
 	@echo "make test   run the tests"
 	@echo "make lint   ruff and mypy"
 	@echo "make bench  print our figures beside other packages'"
@@ -34,6 +35,8 @@ demo: $(VENV)/.installed-plot
 # The figures of README and doc.
 figures: $(VENV)/.installed-plot
 	MPLBACKEND=Agg $(BIN)/python -m examples.demo --output doc/_static
+	MPLBACKEND=Agg $(BIN)/python -m examples.group_effects --output doc/_static
+	MPLBACKEND=Agg $(BIN)/python -m examples.gp_bands --output doc/_static
 
 test: $(VENV)/.installed-dev
 	$(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)

@@ -34,7 +34,8 @@ added = peak_memory() - before
 print(json.dumps(dict(
     seconds=seconds, added=added, peak=peak_memory(), passes=int(model.n_iter_), converged=bool(model.converged_),
     bound=float(model.lower_bound_), nll=float(-model.log_predictive_density(X_test, y_test).mean()),
-    loss=loss_per_rating(model, X_test, y_test), sd=[float(v) for v in np.ravel(model.group_std_)],
+    loss=loss_per_rating(model, X_test, y_test), sd=model.group_std_["mean"].tolist(),
+    noise=float(model.noise_) ** 0.5 if model.noise_ is not None else None,
 )))
 """
 
@@ -172,7 +173,7 @@ def main(quick: bool = False) -> None:
                     "test NLL": found["nll"],
                     "log loss of the rating": found["loss"],
                     **{f"sd {group}": s for group, s in zip(names, found["sd"], strict=True)},
-                    "sd noise": None,
+                    "sd noise": found["noise"],
                 }
             )
             progress(rows[-1])

@@ -122,6 +122,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             with FitMonitor(self, passes - state.passes, self.verbose, X=X, y=y, metadata=metadata) as monitor:
                 state = self._run(problem, state, passes, monitor)
             self._finish(model, state, data.total_weight)
+            self._refine(problem, state)
         # The fit stands, whatever becomes of the warning.
         if not state.converged and state.passes >= passes:
             warnings.warn(
@@ -134,6 +135,9 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         if advice:
             warnings.warn(advice, UserWarning, stacklevel=4)
         return self
+
+    def _refine(self, problem: engine.Problem, state: engine.State) -> None:
+        """What an estimator adds to a fit while the data are at hand."""
 
     def _advice(self) -> str | None:
         """What a user should know about a fit that stands, or None."""

@@ -10,44 +10,13 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
-from sklearn.exceptions import NotFittedError
+
+from sksvi._plotting import fitted, pyplot, unwrapped
+from sksvi.group_display import GroupEffectsDisplay
+
+__all__ = ["CoefficientDisplay", "GroupEffectsDisplay", "LowerBoundDisplay", "feature_names"]
 
 _COLUMNS = {"pass": "Passes over the data", "seconds": "Seconds", "rows": "Rows seen", "step": "Steps"}
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("Plots need matplotlib. Install it with: pip install 'sksvi[plot]'") from error
-    return plt
-
-
-def _unwrapped(estimator: Any) -> tuple[Any, Any]:
-    """Return the estimator inside searches and pipelines, and the pipeline of transformers before it, or None."""
-    from sklearn.pipeline import Pipeline
-
-    before = None
-    while True:
-        if hasattr(estimator, "best_estimator_"):
-            estimator = estimator.best_estimator_
-        elif isinstance(estimator, Pipeline):
-            before = estimator[:-1] if len(estimator) > 1 else None
-            estimator = estimator[-1]
-        elif hasattr(estimator, "regressor_"):
-            estimator = estimator.regressor_
-        else:
-            return estimator, before
-
-
-def _fitted(estimator: Any, attribute: str) -> Any:
-    value = getattr(estimator, attribute, None)
-    if value is not None:
-        return value
-    name = type(estimator).__name__
-    if hasattr(estimator, "n_features_in_"):
-        raise TypeError(f"estimator must have {attribute!r} after fit; {name} has not.")
-    raise NotFittedError(f"This {name} is not fitted yet; call fit before plotting it.")
 
 
 class LowerBoundDisplay:
@@ -104,7 +73,7 @@ class LowerBoundDisplay:
             The display itself.
         """
         if ax is None:
-            _, ax = _pyplot().subplots()
+            _, ax = pyplot().subplots()
         self.lines_ = []
         for name, (x, bound) in self.traces.items():
             marker = {"marker": "o"} if len(x) == 1 else {}  # a line through one point would be invisible
@@ -156,12 +125,12 @@ class LowerBoundDisplay:
         >>> len(LowerBoundDisplay.from_estimator(fits).lines_)
         2
         """
-        fits = estimator if isinstance(estimator, Mapping) else {type(_unwrapped(estimator)[0]).__name__: estimator}
+        fits = estimator if isinstance(estimator, Mapping) else {type(unwrapped(estimator)[0]).__name__: estimator}
         if x not in _COLUMNS:
             raise ValueError(f"x must be one of {list(_COLUMNS)}; found {x!r}.")
         traces = {}
         for name, fit in fits.items():
-            history = _fitted(_unwrapped(fit)[0], "history_")
+            history = fitted(unwrapped(fit)[0], "history_")
             traces[str(name)] = (history[x].to_numpy(), history["bound"].to_numpy())
         return cls(traces, x=x).plot(ax, **line_kwargs)
 
@@ -250,7 +219,7 @@ class CoefficientDisplay:
         n_classes, n_features = self.mean.shape
         if ax is None:
             height = 1.2 + 0.25 * n_features * max(1.0, 0.5 * n_classes)
-            _, ax = _pyplot().subplots(figsize=(6.4, max(2.4, height)), layout="constrained")
+            _, ax = pyplot().subplots(figsize=(6.4, max(2.4, height)), layout="constrained")
         at = np.arange(n_features)
         offsets = (np.arange(n_classes) - (n_classes - 1) / 2) * 0.7 / n_classes
         names = [None] * n_classes if self.class_names is None else self.class_names
@@ -319,8 +288,8 @@ class CoefficientDisplay:
         """
         if max_features is not None and (isinstance(max_features, bool) or int(max_features) < 1):
             raise ValueError(f"max_features must be at least 1, or None; found {max_features!r}.")
-        inner, before = _unwrapped(estimator)
-        mean, std = np.atleast_2d(_fitted(inner, "coef_")), np.atleast_2d(_fitted(inner, "coef_std_"))
+        inner, before = unwrapped(estimator)
+        mean, std = np.atleast_2d(fitted(inner, "coef_")), np.atleast_2d(fitted(inner, "coef_std_"))
         names = feature_names(inner, before)
         if max_features is not None and mean.shape[1] > max_features:
             # Without spread a coefficient counts by its size alone, far beyond all others.
@@ -332,7 +301,7 @@ class CoefficientDisplay:
 
 
 def feature_names(estimator: Any, before: Any = None) -> np.ndarray:
-    """Return the names of the columns that an estimator was fitted on.
+    """Return the names of the columns that an estimator was fitted on, those of grouping columns left out.
 
     Parameters
     ----------
@@ -354,6 +323,10 @@ def feature_names(estimator: Any, before: Any = None) -> np.ndarray:
     >>> feature_names(SimpleNamespace(n_features_in_=2)).tolist()
     ['x0', 'x1']
     """
+    return np.delete(_all_names(estimator, before), getattr(estimator, "_factors", None) or [])
+
+
+def _all_names(estimator: Any, before: Any) -> np.ndarray:
     if hasattr(estimator, "feature_names_in_"):
         return np.asarray(estimator.feature_names_in_, dtype=object)
     if before is not None:

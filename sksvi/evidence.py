@@ -22,8 +22,8 @@ WINDOW = 5
 Objective = Callable[[Array], tuple[float, Array]]
 
 
-class _Stop(Exception):
-    """The caller has seen enough."""
+class Stop(Exception):
+    """The caller has seen enough: the best point so far is the answer. Objectives may raise it too."""
 
 
 class _Ascent:
@@ -58,7 +58,7 @@ class _Ascent:
             # Within a box the first step would be the whole gradient: make that a unit step.
             self.base, self.unit = self.last, max(1.0, float(np.linalg.norm(gradient)))
         if self.tick(float(self.best[1])):
-            raise _Stop
+            raise Stop
         return -float(value) / self.unit, -gradient / self.unit
 
     def accepted(self, x: Array) -> None:
@@ -68,7 +68,7 @@ class _Ascent:
         self.values.append(self.last[1])
         if len(self.values) > WINDOW:
             if self.values[-1] - self.values[-1 - WINDOW] < self.tol * (abs(self.values[-1]) + 1):
-                raise _Stop
+                raise Stop
 
 
 def ascend(
@@ -115,7 +115,7 @@ def ascend(
     options = {"maxcor": MEMORY, "ftol": 0.0, "gtol": 0.0, "maxfun": max_evaluations, "maxiter": max_evaluations}
     try:
         minimize(ascent, start, jac=True, method="L-BFGS-B", bounds=bounds, callback=ascent.accepted, options=options)
-    except _Stop:
+    except Stop:
         pass
     assert ascent.best is not None
     return ascent.best[0], ascent.best[1]

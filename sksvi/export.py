@@ -29,7 +29,8 @@ def to_arviz(estimator: Any, n_samples: int = 1000, random_state: Any = None) ->
     -------
     data : arviz.InferenceData (ArviZ 0.x) or xarray.DataTree (ArviZ 1.x)
         Group ``posterior`` with one variable per block, of shape (1, n_samples, ...). The last axis of ``weights`` is
-        named by the columns, the intercept last; the axis before it, where there are several classes, by the classes.
+        named by the columns, the intercept last; the axis before it, where there are several classes, by the classes;
+        that of ``groups`` by group, level and effect.
 
     Raises
     ------
@@ -62,6 +63,9 @@ def to_arviz(estimator: Any, n_samples: int = 1000, random_state: Any = None) ->
             axes = _weight_axes(estimator, values.shape[1:])
             dims[name] = list(axes)
             coords.update(axes)
+        elif name == "groups":
+            labels = [f"{group}[{level}] {effect}" for group, level, effect in estimator._effect_index()]
+            dims[name], coords["group_effect"] = ["group_effect"], labels
     major = int(arviz.__version__.split(".")[0])
     if major >= 1:
         return arviz.from_dict({"posterior": draws}, coords=coords, dims=dims)

@@ -3,18 +3,21 @@
 A fit leaves messages about the weights: what the data said, a Gaussian factor t(w). For log standard deviations h the
 evidence of the prior times the messages, Z(h) = ∫ p(w | h) t(w) dw, is a determinant and a quadratic form, exact for a
 Gaussian likelihood and first-order exact about the fitted h otherwise. q(h) ∝ Z(h) p(h) is integrated by Gauss-Hermite
-nodes about its mode, weighted by what Z p is there.
+nodes about its mode, weighted by what Z p is there. Where messages change with h (labels, counts) they make q(h) too
+narrow: there a few more passes give the bound at its best q(w), below and above the mode along each axis, and q(h) is
+the product of normals with those two scales.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from sksvi.families import Point
+from sksvi.families import NotPositiveDefinite, Point
 from sksvi.quadrature import hermite
 from sksvi.state import joined, message
 
@@ -22,6 +25,10 @@ Array = np.ndarray
 
 #: Step of the finite differences that give the curvature at the mode, in log standard deviations.
 STEP = 0.05
+#: Where the bound is looked at, in standard deviations as the messages have them; the widest scale believed.
+REACH, WIDEST = 1.5, 4.0
+#: Most passes to settle q(w) at other scales, and the nats that may be missing then.
+SETTLING_PASSES, SETTLED = 50, 0.01
 #: Nodes per standard deviation for one and for up to three of them; beyond three, nodes on the axes alone.
 NODES = {1: 9, 2: 5, 3: 3}
 
@@ -59,7 +66,32 @@ class LogScales:
         return pd.DataFrame(columns, index=names)
 
 
-def log_scales(model: Any, q: dict[str, Any]) -> LogScales:
+def settled_bound(problem: Any, state: Any) -> Callable[[Array], float]:
+    """h to the bound at its best q(w): a few passes over the data from where the fit ended."""
+    from sksvi import engine
+    from sksvi.algorithms import MCSSVI
+
+    blocks = {name: block.precise() if hasattr(block, "precise") else block for name, block in state.q.items()}
+    still = replace(problem, algorithm=MCSSVI(), expect=problem.exact, batch_size=None, frozen=frozenset({"group_std"}))
+
+    def bound(h: Array) -> float:
+        first = engine.State({**blocks, "group_std": Point(h)}, state.seed, steps=1)
+        return float(
+            engine.run(still, first, SETTLING_PASSES, SETTLED / (abs(state.bound) + 1), lambda at: False).bound
+        )
+
+    return bound
+
+
+def split_scales(settled: Callable[[Array], float], mode: Array, axes: Array) -> Array:
+    """Scales (2, P) of a normal density below and above the mode along each axis, from its height at `REACH`."""
+    peak = settled(mode)
+    drop = np.array([[peak - settled(mode + side * REACH * axis) for axis in axes.T] for side in (-1.0, 1.0)])
+    # Where the bound hardly falls (a scale that may be zero) the tail is cut at `WIDEST` standard deviations.
+    return REACH / np.sqrt(2.0 * np.maximum(drop, 0.5 * (REACH / WIDEST) ** 2))
+
+
+def log_scales(model: Any, q: dict[str, Any], settled: Callable[[Array], float] | None = None) -> LogScales:
     """q(h) of the point block "group_std" of a fit.
 
     Parameters
@@ -67,6 +99,8 @@ def log_scales(model: Any, q: dict[str, Any]) -> LogScales:
     model : MixedModel
     q : dict
         The fitted blocks.
+    settled : callable, optional
+        h to the bound at its best q(w), where the messages are not exact: see `settled_bound`.
 
     Returns
     -------
@@ -79,8 +113,11 @@ def log_scales(model: Any, q: dict[str, Any]) -> LogScales:
     def log_density(h: Array) -> float:
         here = {**q, "group_std": Point(h)}
         prior = model.prior(here)[name]
-        post = joined(prior, said)
-        inner = float(post.mean @ post.times(post.mean))
+        try:
+            post = joined(prior, said)
+            inner = float(post.mean @ post.times(post.mean))
+        except NotPositiveDefinite:  # messages of a fit that has not settled, under a prior too flat for them
+            return -np.inf
         return 0.5 * (post.log_det_cov() + prior.log_det_precision() + inner) + model.log_hyperprior(here)
 
     size = len(mode)
@@ -93,9 +130,16 @@ def log_scales(model: Any, q: dict[str, Any]) -> LogScales:
             if a == b:
                 second = (corners[0] - 2 * peak + corners[3]) / (4 * STEP**2)
             curvature[a, b] = curvature[b, a] = -second
+    if not np.all(np.isfinite(curvature)):
+        curvature = np.diag(model.group_slope(q)[1])
     values, vectors = np.linalg.eigh(curvature)
     axes = vectors / np.sqrt(np.maximum(values, 1.0))
     z, weight = _rule(size)
+    if settled is not None:
+        reach = split_scales(settled, mode, axes)
+        z_reach = np.where(z > 0, reach[1], reach[0])
+        weight = weight * np.prod(np.where(z == 0, 1.0, 2.0 * z_reach / reach.sum(0)), axis=1)
+        return LogScales(mode + (z * z_reach) @ axes.T, weight / weight.sum())
     nodes = mode + z @ axes.T
     if size not in NODES:
         return LogScales(nodes, weight)

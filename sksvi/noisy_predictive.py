@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from .likelihoods.base import Likelihood
 from .likelihoods.continuous import Gaussian, StudentT
 from .likelihoods.discrete import NegativeBinomial, Poisson
-from .likelihoods.links import safe_exp
+from .likelihoods.links import LOG_SQRT_2PI, safe_exp
 from .models import noise_rules
 from .predictive import Predictive
 from .quadrature import expect
@@ -134,7 +134,8 @@ class NoisyPredictive(Predictive):
                 terms[k] = log_weight + part.log_prob(y[rows])
             top = np.maximum(terms.max(axis=0), total[rows])
             parts = np.concatenate([terms, total[rows][None]])
-            total[rows] = top + np.log(np.exp(parts - top).sum(axis=0))
+            # added in the order of the nodes, however many rows there are
+            total[rows] = top + np.log(np.cumsum(np.exp(parts - top), axis=0)[-1])
             rows = rows[terms[-1] > total[rows] - _NEGLIGIBLE]
             start, reach = len(r), 2.0 * reach
             if reach > 1e4:
@@ -182,10 +183,16 @@ class NoisyPredictive(Predictive):
     def _cdf_and_density(self, y: Array, rows: Array, with_density: bool) -> list[Array]:
         likelihood = self.likelihood
         at = np.maximum(y, 0.0) if likelihood.discrete else np.asarray(y, dtype=float)
-        m, v, width = self._m[rows], self._v[rows], likelihood.cdf_width(at)
+        m, v = self._m[rows], self._v[rows]
+        gaussian = isinstance(likelihood, Gaussian)
+        width = np.full(len(m), np.sqrt(likelihood.noise)) if gaussian else likelihood.cdf_width(at)
 
         def of_rows(own: Array, r: float) -> list[Array]:
             value = at[own]
+            if gaussian:
+                sd = np.sqrt(v[own] + self.sigma * r + likelihood.noise)
+                z = (value - m[own]) / sd
+                return [ndtr(z), np.exp(-0.5 * z * z - LOG_SQRT_2PI) / sd]
 
             def function(f: Array, part: Any) -> list[Array]:
                 cdf = likelihood.cdf(y[own][part], f)

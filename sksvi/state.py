@@ -161,7 +161,7 @@ def settled_prior(problem: Problem, q: dict[str, Any], said: Any, n_steps: int) 
         except NotPositiveDefinite:  # too little data to bear so small a precision: the last one stands
             break
         q = moved
-        if max(np.max(np.abs(step)) for step in steps.values()) < PRIOR_TOL:
+        if max(np.max(np.abs(step), initial=0.0) for step in steps.values()) < PRIOR_TOL:
             break
         steps = {key: step for key, step in model.prior_steps(q).items() if key in steps}
     return q

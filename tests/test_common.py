@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from sksvi import BayesianGLMClassifier, BayesianGLMRegressor
+from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMEClassifier, GMERegressor
 from sksvi.algorithms import ALGORITHMS, HybridMCSSVI
 from sksvi.likelihoods import Gaussian
 from sksvi.schedules import AdaGrad
@@ -32,6 +32,18 @@ LIKELIHOODS = [
     BayesianGLMRegressor(likelihood="poisson-softplus"),
     BayesianGLMRegressor(likelihood="negative-binomial"),
     BayesianGLMRegressor(likelihood=Gaussian(variance=0.5)),
+]
+MIXED_CLASSES = [GMEClassifier, GMERegressor]
+# Of noise and algorithm each once; the optimal bound with likelihoods whose noise is integrated in closed form.
+MIXED = [
+    *(cls(noise=False) for cls in MIXED_CLASSES),
+    *(cls(bound=bound) for cls in MIXED_CLASSES for bound in ("simple", "mean-field")),
+    GMERegressor(likelihood=Gaussian(variance=0.5)),
+    GMERegressor(likelihood="gaussian", bound="simple", algorithm="cvi"),
+    GMERegressor(likelihood="poisson", bound="simple", algorithm="fp", max_iter=40),
+    GMERegressor(likelihood="poisson", bound="simple", algorithm="h-mc-ssvi", max_iter=40),
+    GMEClassifier(bound="simple", algorithm="s-dsvi", max_iter=60),
+    GMEClassifier(bound="simple", likelihood="probit", covariance="diag", max_iter=40),
 ]
 
 #: Checks that scikit-learn defines and does not yield to other packages, where they mean something here.
@@ -59,6 +71,17 @@ def test_every_likelihood(estimator, check):
     check(estimator)
 
 
+@parametrize_with_checks(MIXED)
+def test_mixed_effects(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([GMEClassifier(), GMERegressor(), GMERegressor(likelihood="student-t", bound="mean-field")])
+def test_mixed_effects_of_slow_bounds(estimator, check):
+    check(estimator)
+
+
 @pytest.mark.slow
 def test_ordinal_passes_but_for_having_probabilities():
     """The checks' targets are real numbers, so that every row is a level of its own."""
@@ -67,18 +90,19 @@ def test_ordinal_passes_but_for_having_probabilities():
 
 
 @pytest.mark.parametrize("name", UNYIELDED)
-@pytest.mark.parametrize("estimator", [*BY_ALGORITHM, *LIKELIHOODS], ids=repr)
+@pytest.mark.parametrize("estimator", [*BY_ALGORITHM, *LIKELIHOODS, *MIXED], ids=repr)
 def test_checks_that_are_not_yielded(estimator, name):
     getattr(estimator_checks, name)(type(estimator).__name__, clone(estimator))
 
 
-@pytest.mark.parametrize("cls", CLASSES)
+@pytest.mark.parametrize("cls", [*CLASSES, *MIXED_CLASSES])
 def test_constructor_is_keyword_only_and_documented(cls):
     parameters = list(inspect.signature(cls).parameters.values())
     assert all(p.kind is p.KEYWORD_ONLY for p in parameters)
     documented = inspect.getdoc(cls)
     assert [p.name for p in parameters if f"\n{p.name} : " not in documented] == []
-    assert [p.name for p in parameters] == [*inspect.signature(BayesianGLMClassifier).parameters]
+    first = GMEClassifier if cls in MIXED_CLASSES else BayesianGLMClassifier
+    assert [p.name for p in parameters] == [*inspect.signature(first).parameters]
 
 
 @pytest.mark.parametrize("cls", CLASSES)

@@ -11,14 +11,15 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-from sksvi.displays import CoefficientDisplay, LowerBoundDisplay, feature_names
+from sksvi import GMERegressor
+from sksvi.displays import CoefficientDisplay, GroupEffectsDisplay, LowerBoundDisplay, feature_names
 from sksvi.export import to_arviz
 
 
@@ -231,3 +232,86 @@ def test_to_arviz_says_what_is_wrong(frame):
 def test_feature_names_are_plain_strings(frame):
     fit = Fitted().fit(*frame)
     assert feature_names(fit).tolist() == ["age", "dose", "weight"]
+
+
+# ---- mixed models
+
+
+@pytest.fixture
+def mixed(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = pd.DataFrame(
+        {"age": rng.normal(size=120), "site": rng.choice(list("abcdef"), 120), "dose": rng.normal(size=120)}
+    )
+    X["rater"] = rng.integers(0, 4, 120)
+    y = X["age"] + X["site"].map(dict(zip("abcdef", rng.normal(size=6), strict=True))) + 0.3 * rng.normal(size=120)
+    model = GMERegressor(likelihood="gaussian", noise=False, groups=["site", "rater"], random_slopes={"site": "dose"})
+    return model.fit(X, y)
+
+
+def test_caterpillar_of_a_group(mixed):
+    display = GroupEffectsDisplay.from_estimator(mixed, coverage=0.8)
+    table = mixed.group_effects_.loc["site"].xs("intercept", level="effect").sort_values("mean")
+    assert tick_names(display) == display.level_names == list(table.index)
+    assert_allclose(display.lower, norm.ppf(0.1, table["mean"], table["std"]))
+    assert_allclose(display.upper, norm.ppf(0.9, table["mean"], table["std"]))
+    assert_allclose(display.errorbar_.lines[0].get_xdata(), table["mean"])
+    segments = np.array(display.errorbar_.lines[2][0].get_segments())
+    assert_allclose(segments[:, :, 0], np.c_[display.lower, display.upper])
+    bottom, top = display.ax_.get_ylim()
+    assert bottom < top  # highest mean on top
+    assert display.ax_.get_ylabel() == "site" and display.ax_.get_xlabel() == "Effect, 80 % posterior interval"
+    slopes = GroupEffectsDisplay.from_estimator(mixed, group="site", effect="dose", color="C3", ax=display.ax_)
+    assert slopes.ax_ is display.ax_ and slopes.figure_ is display.figure_
+    assert slopes.ax_.get_xlabel().startswith("Slope of dose") and slopes.errorbar_.lines[0].get_color() == "C3"
+    assert len(GroupEffectsDisplay.from_estimator(mixed, group="rater").level_names) == 4
+    inside = make_pipeline(clone(mixed))
+    inside.steps[0] = ("mixed", mixed)
+    assert GroupEffectsDisplay.from_estimator(inside).level_names == display.level_names
+    display.figure_.canvas.draw()
+
+
+def test_the_clearest_levels_are_kept(mixed):
+    table = mixed.group_effects_.loc["site"].xs("intercept", level="effect")
+    clearest = (table["mean"].abs() / table["std"]).nlargest(3).index
+    kept = GroupEffectsDisplay.from_estimator(mixed, max_levels=3).level_names
+    assert kept == list(table.loc[clearest].sort_values("mean").index)
+    assert len(GroupEffectsDisplay.from_estimator(mixed, max_levels=None).level_names) == 6
+
+
+def test_what_has_no_groups_is_said(mixed, frame):
+    with pytest.raises(ValueError, match=r"group must be one of \['site', 'rater'\]; found 'x'"):
+        GroupEffectsDisplay.from_estimator(mixed, group="x")
+    with pytest.raises(ValueError, match=r"effect must be one of \['intercept'\] for group 'rater'; found 'dose'"):
+        GroupEffectsDisplay.from_estimator(mixed, group="rater", effect="dose")
+    with pytest.raises(ValueError, match="max_levels must be at least 1"):
+        GroupEffectsDisplay.from_estimator(mixed, max_levels=0)
+    with pytest.raises(ValueError, match="coverage must lie strictly"):
+        GroupEffectsDisplay.from_estimator(mixed, coverage=1.0)
+    with pytest.raises(ValueError, match="must agree in shape"):
+        GroupEffectsDisplay(np.ones(2), np.ones(2), ["a"])
+    with pytest.raises(NotFittedError):
+        GroupEffectsDisplay.from_estimator(clone(mixed))
+    with pytest.raises(TypeError, match="must have 'group_effects_'"):
+        GroupEffectsDisplay.from_estimator(Fitted().fit(*frame))
+    with pytest.raises(TypeError, match="must have 'group_effects_'"):
+        GroupEffectsDisplay.from_estimator(GMERegressor(likelihood="gaussian", noise=False).fit(*frame))
+
+
+def test_coefficients_of_a_mixed_model(mixed):
+    display = CoefficientDisplay.from_estimator(mixed)
+    assert tick_names(display) == ["age", "dose"]
+    assert_allclose(display.mean[0], mixed.coef_)
+
+
+@pytest.mark.parametrize("version", ["0.23.4", "1.3.0"])
+def test_draws_of_group_effects_have_names(version, mixed, monkeypatch):
+    calls = []
+    monkeypatch.setitem(sys.modules, "arviz", fake_arviz(version, calls))
+    mixed.to_arviz(5, random_state=0)
+    ((args, kwargs),) = calls
+    groups = (args[0] if version[0] == "1" else kwargs)["posterior"]
+    assert groups["groups"].shape == (1, 5, 16) and groups["weights"].shape == (1, 5, 3)
+    assert kwargs["dims"] == {"weights": ["column"], "groups": ["group_effect"]}
+    assert list(kwargs["coords"]["column"]) == ["age", "dose", "intercept"]
+    assert kwargs["coords"]["group_effect"][:2] == ["site[a] intercept", "site[a] dose"]

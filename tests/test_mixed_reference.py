@@ -94,3 +94,18 @@ def test_group_effects_agree_with_nuts(name: str) -> None:
         assert np.all(np.abs(difference) <= 0.25 + 4 * run["mean_error"] / run["sd"]), difference
         ratio = ours["std"].to_numpy() / run["sd"]
         assert np.all(np.abs(ratio - 1) <= 0.2 + 4 * run["sd_error"] / run["sd"]), ratio
+
+
+@pytest.mark.slow
+def test_noise_agrees_with_nuts_up_to_the_shape_of_its_posterior() -> None:
+    """q(w2) is a Rayleigh, whose sd is 0.52 of its mean where that of the posterior is 0.11: the coefficients move by
+    up to half a posterior sd (the intercept, which trades with w2), their sd shrinks by a tenth."""
+    run = {key: np.array(value) for key, value in REFERENCE["noise"]["weights"].items()}
+    model = fitted("noise", bound="optimal", tol=1e-5)
+    mean, std = weights(model)
+    difference, ratio = (mean - run["mean"]) / run["sd"], std / run["sd"]
+    assert np.all(np.abs(difference) <= 0.5), difference
+    assert np.all((ratio >= 0.85) & (ratio <= 1.0)), ratio
+    variance = REFERENCE["noise"]["noise variance"]
+    assert abs(model.noise_variance_ - variance["mean"][0]) <= variance["sd"][0]
+    assert np.all(weights(fitted("noise", bound="mean-field", tol=1e-5))[1] < std)

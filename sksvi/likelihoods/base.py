@@ -70,6 +70,7 @@ class Likelihood(BaseEstimator):
     support: Support = Support(-np.inf, np.inf, False, "finite y")
     discrete: bool = False
     log_concave: bool = True
+    closed_posterior: bool = False  # a Gaussian q(f) is exact
     closed_form_only: bool = False  # log p falls exponentially in f, beyond any fixed range of nodes
     #: y is a label (0/1, or a class code); y has one of several ordered levels; y is (successes, failures).
     classifies: bool = False

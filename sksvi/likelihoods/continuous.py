@@ -30,6 +30,7 @@ class Gaussian(Likelihood):
     """
 
     support = REAL
+    closed_posterior = True
 
     @property
     def noise(self) -> float:

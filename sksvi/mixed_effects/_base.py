@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sksvi import algorithms
 from sksvi.base import Posterior
 from sksvi.families import Marginal
-from sksvi.hyperposterior import LogScales, log_scales
+from sksvi.hyperposterior import LogScales, log_scales, settled_bound
 from sksvi.linear_model._base import FRESH, BayesianGLM
 from sksvi.mixed_effects._levels import coded, factor_names, fixed_columns, slope_columns
 from sksvi.models.base import Data
@@ -165,6 +165,12 @@ class MixedEffects(BayesianGLM):
             self._log_scales: LogScales = log_scales(model, state.q)
         self.posterior_ = Posterior(blocks)
 
+    def _refine(self, problem: Any, state: Any) -> None:
+        """Standard deviations of the groups with q(w) settled anew; with Gaussian noise alone messages are exact."""
+        exact = not self.noise and self.likelihood_.closed_posterior
+        if self.groups is not None and not exact:
+            self._log_scales = log_scales(problem.model, state.q, settled_bound(problem, state))
+
     def _column_names(self) -> list[str]:
         names = super()._column_names()
         return [name for j, name in enumerate(names) if self.groups is None or j not in self._factors]
@@ -199,9 +205,9 @@ class MixedEffects(BayesianGLM):
         effects = self.posterior_["groups"]
         half = 1.6448536269514722 * effects.std
         table = {"mean": effects.mean, "std": effects.std, "lower": effects.mean - half, "upper": effects.mean + half}
-        index = pd.MultiIndex.from_tuples(self._effect_index(), names=["group", "level", "effect"])
-        named = np.array([level is not None for _, level, _ in index])
-        return pd.DataFrame(table, index=index)[named]
+        rows = self._effect_index()
+        index = pd.MultiIndex.from_tuples(rows, names=["group", "level", "effect"])
+        return pd.DataFrame(table, index=index)[[level is not None for _, level, _ in rows]]
 
     @property
     def group_std_(self) -> Any:

@@ -15,8 +15,8 @@ import numpy as np
 
 from sksvi import batches
 from sksvi.algorithms import CVI
-from sksvi.evidence import ascend
-from sksvi.families import DiagonalGaussian, Free, Gaussian, Point
+from sksvi.evidence import Stop, ascend
+from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
 from sksvi.likelihoods import Gaussian as GaussianNoise
 from sksvi.models.exact_gp import log_evidence
 from sksvi.models.projection import pull_back
@@ -26,6 +26,8 @@ Array = np.ndarray
 
 #: Most natural steps to settle q at one set of hyperparameters, and their relative tolerance.
 SETTLING_PASSES, SETTLING_TOL = 30, 1e-5
+#: E-folds that a scale of the likelihood may move: beyond, numbers overflow.
+WIDEST = 20.0
 #: Share of `tol` that the search must gain per look at the data.
 SEARCH_SHARE = 1.0
 
@@ -33,8 +35,8 @@ SEARCH_SHARE = 1.0
 class Search:
     """The bound as a function of one vector: kernel parameters, the likelihood's, inducing inputs."""
 
-    def __init__(self, model: Any, problem: Any, state: Any, names: list[str]) -> None:
-        self.model, self.names = copy(model), names
+    def __init__(self, model: Any, problem: Any, state: Any, names: list[str], tick: Any = None) -> None:
+        self.model, self.names, self.tick = copy(model), names, tick
         self.model.bound = model.teacher
         self.problem, self.state = replace(problem, model=self.model, algorithm=CVI()), state
         self.closed = isinstance(model.likelihood, GaussianNoise)
@@ -51,11 +53,13 @@ class Search:
         return np.concatenate([self.q[name].value.ravel() for name in self.names])
 
     def bounds(self) -> list[tuple[float | None, float | None]]:
-        """The kernel's own bounds; the rest is free."""
+        """The kernel's own bounds, a wide box around where scales are; inducing inputs are free."""
         out: list[tuple[float | None, float | None]] = []
         for name in self.names:
             if name == "kernel":
                 out += [(float(low), float(high)) for low, high in np.reshape(self.model.kernel.bounds, (-1, 2))]
+            elif name == "likelihood":
+                out += [(value - WIDEST, value + WIDEST) for value in self.q[name].value.tolist()]
             else:
                 out += [(None, None)] * self.q[name].value.size
         return out
@@ -105,7 +109,8 @@ class Search:
             batch = model.batch(data, rows)
             batch.fill(model, geometry, q)
             part = batch.data
-            precision = np.full(len(part), 1.0 / noise) if model.bound == "simple" else 1.0 / (noise + batch.d)
+            variance = {"optimal": 1.0, "simple": noise, "v1": noise + batch.d}[model.bound]
+            precision = np.ones(len(part)) / variance
             precision = precision if part.weight is None else precision * part.weight
             target = part.y if part.offset is None else part.y - part.offset
             return pull_back(batch.rows, precision * target, -0.5 * precision, True)
@@ -124,10 +129,15 @@ class Search:
 
         inner = replace(self.state, q=q, previous=None, bounds=[], small_changes=0, damping=1.0)
         for _ in range(SETTLING_PASSES):
-            inner, info, stop = full_pass(self.problem, inner, SETTLING_TOL)
+            try:
+                inner, info, stop = full_pass(self.problem, inner, SETTLING_TOL)
+            except ValueError as error:  # no step is possible from here: a point to step back from
+                raise NotPositiveDefinite(str(error)) from error
             if stop:
                 break
             inner.bounds.append(info.bound)
+            if self.tick is not None and self.tick(max(self.value, info.bound)):
+                raise Stop
         return inner.previous.q
 
     def _gradient(self, q: dict[str, Any], gram: Array | None) -> tuple[float, dict[str, Array]]:
@@ -165,11 +175,14 @@ def improved(model: Any, problem: Any, state: Any, tick: Any, tol: float) -> tup
     names = learned(model, problem, state.q)
     if not names or model.searched is state.q["kernel"]:
         return state, False
-    search = Search(model, problem, state, names)
+    search = Search(model, problem, state, names, tick)
     most = 10**6
     ascend(search, search.start(), search.bounds(), tick, SEARCH_SHARE * tol, most)
+    if search.model.bound == "optimal":
+        search.q["inducing"], _ = search._collapsed(search.q)
     model.searched = search.q["kernel"]
     if not hasattr(state.q["inducing"], "precision"):
         search.q["inducing"] = search.q["inducing"].standard()
-    assert search.first is not None
+    if search.first is None:
+        return state, False
     return replace(state, q=search.q), search.value - search.first > tol * (abs(search.value) + 1)

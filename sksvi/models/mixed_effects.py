@@ -146,8 +146,8 @@ class MixedModel(LinearModel):
             steps["group_std"] = self._group_step(q)[0]
         return steps
 
-    def _group_step(self, q: dict[str, Any]) -> tuple[Array, float]:
-        """Step of log s, and the gain it promises.
+    def group_slope(self, q: dict[str, Any]) -> tuple[Array, Array]:
+        """Slope of the bound in each log s, and a curvature that is safe.
 
         With g well-determined effects of L (g = L - tr S / s²) the bound's slope in log s is Σ m² / s² - g, plus the
         prior's; Σ m² / s² falls as exp(-2 log s), g hardly moves (MacKay 1992).
@@ -161,7 +161,11 @@ class MixedModel(LinearModel):
         determined = count - np.bincount(of, q["weights"].variance[part]) / variance
         ratio = self._squared(log_std) / 3.0
         slope = norm - determined + 1.0 - 4.0 * ratio / (1.0 + ratio)
-        bend = 2.0 * np.maximum(norm, determined) + 8.0 * ratio / np.square(1.0 + ratio) + 1.0
+        return slope, 2.0 * np.maximum(norm, determined) + 8.0 * ratio / np.square(1.0 + ratio) + 1.0
+
+    def _group_step(self, q: dict[str, Any]) -> tuple[Array, float]:
+        """Step of log s, and the gain it promises."""
+        slope, bend = self.group_slope(q)
         step = np.clip(slope / bend, -1.0, 1.0)
         return step, 0.5 * float(np.sum(np.abs(slope * step)))
 

@@ -59,6 +59,8 @@ def optimal(
     if isinstance(expect, MonteCarlo):
         return _sampled_optimal(likelihood, y, m, v, sigma, expect, rng)
 
+    if not len(m):
+        return m, m, m, m
     changes, abrupt = _changes(likelihood, y, m, v)
 
     def scores(rows: Any, r: float) -> list[Array]:
@@ -122,8 +124,8 @@ def parameters(
     """
     y, m, v = _prepared(y, m, v)
     size = len(likelihood.unconstrained)
-    if size == 0:
-        return np.zeros((len(m), 0)), np.zeros((len(m), 0, 0))
+    if size == 0 or not len(m):
+        return np.zeros((len(m), size)), np.zeros((len(m), size, size))
     if bound == "mean-field":
         b, s, _ = _local(likelihood, y, m, _MEAN_INVERSE / sigma, expect, rng)
         return expect.parameters(likelihood, y, b, s, rng)

@@ -24,9 +24,10 @@ _RAYLEIGH_LIMITS = ((4, 0.02), (5, 0.1), (6, 0.2), (8, 0.5), (10, 0.8), (12, 1.3
 _RAYLEIGH_EDGES = np.array([limit for _, limit in _RAYLEIGH_LIMITS])
 _REACH = 6.6  # in sd of f given u
 _DROP = 21.8  # nats below the mode at which the tilted density is cut: 6.6^2 / 2
-_SIZES = np.unique(np.ceil(8.0 * 1.12 ** np.arange(120)).astype(np.intp))
+_SIZES = np.unique(np.ceil(8.0 * 1.2 ** np.arange(80)).astype(np.intp))
 _CHUNK = 16384
 _IN_SD = 0.8  # step of the grid in sd of the tilted density
+_FAR = 50.0  # widths
 _HALF_LOG_2PI = 0.9189385332046727
 
 
@@ -261,27 +262,29 @@ def _student(likelihood: StudentT, y: Array, u: Array, w2: float, parameters: bo
             total = w2 + b * np.exp(x)
             square = np.square(y[at] - u[:, at])
             inverse = 1.0 / total
-            p = (-a * x - np.exp(-x) - 0.5 * np.log(total))[:, None] - 0.5 * square * inverse[:, None]
+            base = -a * x - np.exp(-x) - 0.5 * np.log(total)
+            p = (-0.5 * inverse)[:, None] * square
+            p += base[:, None]
             top = p.max(axis=0)
-            p = np.exp(p - top)
+            p -= top
+            np.exp(p, out=p)
             mass = p.sum(axis=0)
-            p /= mass
             if parameters:
+                p /= mass
                 write(out, louis(*_student_scores(likelihood, x[:, None], a), p), at, u.shape[1])
                 continue
             value = top + np.log(mass * step) - gammaln(a) - _HALF_LOG_2PI
-            mean = (p * inverse[:, None]).sum(axis=0)
-            spread = (p * np.square(inverse[:, None] - mean)).sum(axis=0)
-            write(out, [value, (y[at] - u[:, at]) * mean, square * spread - mean], at, u.shape[1])
+            mean, second = _moments(p, inverse, inverse * inverse, mass)
+            write(out, [value, (y[at] - u[:, at]) * mean, square * (second - mean * mean) - mean], at, u.shape[1])
     return out
 
 
 def _fall(a: float, sign: float) -> float:
-    """How far from its mode the log density of a log inverse gamma variable falls by 30 nats, above or below."""
-    x = 30.0 / a if sign > 0 else np.log1p(30.0 / a)
-    x += np.sqrt(60.0 / a)
+    """How far from its mode the log density of a log inverse gamma variable falls by 24 nats, above or below."""
+    x = 24.0 / a if sign > 0 else np.log1p(24.0 / a)
+    x += np.sqrt(48.0 / a)
     for _ in range(60):
-        x -= (a * (np.expm1(-sign * x) + sign * x) - 30.0) / (a * sign * (1.0 - np.exp(-sign * x)))
+        x -= (a * (np.expm1(-sign * x) + sign * x) - 24.0) / (a * sign * (1.0 - np.exp(-sign * x)))
     return float(x)
 
 
@@ -346,8 +349,9 @@ def _modes(likelihood: Likelihood, y: Array, u: Array, w2: float) -> tuple[Array
     f = u + slope / (1.0 / w2 - curve)
     centre = likelihood.centre(y)
     centre = centre if centre.ndim == 1 else centre.mean(axis=0)
-    # where Newton from u would pass the place where p(y | f) bends, look there first
-    f = np.where((f - centre) * (u - centre) < 0, centre, f)
+    # where Newton from u would pass the place where p(y | f) bends, or has far to go, look there first
+    passes = (f - centre) * (u - centre) < 0
+    f = np.where(passes | (high - low > _FAR * likelihood.width), np.clip(centre, low, high), f)
     rho = np.empty_like(u)
     rows = np.arange(len(u))
     for step in range(200):

@@ -37,7 +37,7 @@ class RowBlock:
     key: tuple[Any, int, int] | None
     rows: Any = None
     K: Array | None = None
-    d: Array | None = None
+    d: Any = 0.0
     constant: float = 0.0
 
     def fill(self, model: SparseGPModel, geometry: Geometry, q: dict[str, Any]) -> None:

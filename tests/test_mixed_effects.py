@@ -1,0 +1,586 @@
+"""GMERegressor and GMEClassifier: grouping columns of any kind, predictions, fits that go on, tables."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from scipy.stats import norm, rayleigh
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+import sksvi
+from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMEClassifier, GMERegressor
+from sksvi.likelihoods import Gaussian
+from sksvi.mixed_effects import _base
+
+GROUPED = {"likelihood": "poisson", "noise": False, "groups": ["school", "city"]}
+
+
+@pytest.fixture
+def rng(global_random_seed):
+    return np.random.default_rng([global_random_seed, 5])
+
+
+@pytest.fixture
+def frame(rng):
+    """Counts by a column, eight schools and four cities, crossed."""
+    n = 160
+    X = pd.DataFrame({"x": rng.standard_normal(n), "school": rng.choice(list("abcdefgh"), n)})
+    X["z"], X["city"] = rng.standard_normal(n), rng.choice(["rome", "oslo", "bonn", "graz"], n)
+    X.loc[:7, "school"], X.loc[:3, "city"] = list("abcdefgh"), ["rome", "oslo", "bonn", "graz"]
+    effect = {**dict(zip("abcdefgh", 0.7 * rng.standard_normal(8), strict=True))}
+    f = 0.3 + 0.5 * X["x"] + X["school"].map(effect) * (1 + 0.5 * X["z"])
+    return X, rng.poisson(np.exp(f.to_numpy(float))).astype(float)
+
+
+def alike(a, b, **close):
+    close = close or {"rtol": 1e-8, "atol": 1e-10}
+    for name in ("coef_", "coef_std_", "intercept_", "lower_bound_"):
+        np.testing.assert_allclose(getattr(a, name), getattr(b, name), err_msg=name, **close)
+    if a.groups is not None:
+        np.testing.assert_allclose(a.group_effects_["mean"], b.group_effects_["mean"], **close)
+        np.testing.assert_allclose(a.group_std_["mean"], b.group_std_["mean"], **close)
+    if a.noise:
+        assert a.noise_scale_ == pytest.approx(b.noise_scale_, rel=1e-6)
+
+
+# ---- against the GLM and against the truth
+
+
+@pytest.mark.parametrize("bound", ["optimal", "simple", "mean-field"])
+@pytest.mark.parametrize("likelihood", ["poisson", "gaussian", "ordinal"])
+def test_without_noise_and_groups_it_is_the_glm(likelihood, bound, frame):
+    X, y = frame
+    y = np.minimum(y, 3) if likelihood == "ordinal" else y
+    X = X[["x", "z"]]
+    glm = BayesianGLMRegressor(likelihood=likelihood, algorithm="mc-ssvi").fit(X, y)
+    gme = GMERegressor(likelihood=likelihood, noise=False, bound=bound).fit(X, y)
+    np.testing.assert_array_equal(gme.coef_, glm.coef_)
+    np.testing.assert_array_equal(gme.predict(X), glm.predict(X))
+    assert gme.lower_bound_ == glm.lower_bound_
+    pd.testing.assert_frame_equal(gme.summary(), glm.summary())
+    labels = np.where(y > 1, "many", "few")
+    glm = BayesianGLMClassifier(algorithm="mc-ssvi").fit(X, labels)
+    gme = GMEClassifier(noise=False, bound=bound).fit(X, labels)
+    np.testing.assert_array_equal(gme.predict_proba(X), glm.predict_proba(X))
+
+
+def test_group_scales_of_simulated_data(rng):
+    """Means over replications lie within four standard errors, fixed effects within those that the fit reports."""
+    errors, coverage, scores = [], [], []
+    for _ in range(12):
+        codes = np.repeat(np.arange(40), 10)
+        u = 0.8 * rng.standard_normal(40)
+        X = pd.DataFrame({"x": rng.standard_normal(400), "g": codes})
+        y = rng.poisson(np.exp(0.3 + 0.4 * X["x"] + u[codes]))
+        model = GMERegressor(likelihood="poisson", noise=False, groups="g").fit(X, y)
+        found = model.group_std_.iloc[0]
+        errors.append((found["mean"] - 0.8) / found["std"])
+        scores.append((model.coef_[0] - 0.4) / model.coef_std_[0])
+        table = model.group_effects_
+        coverage.append(np.mean((table["lower"] < u) & (u < table["upper"])))
+    for scaled in (errors, scores):  # each has variance one if the reported spread is right
+        assert abs(np.mean(scaled)) < 4 / np.sqrt(len(scaled)) + 0.15
+        assert np.std(scaled) < 1 + 4 / np.sqrt(2 * len(scaled))
+    assert abs(np.mean(coverage) - 0.9) < 4 * np.sqrt(0.09 / (40 * 12)) + 0.03  # levels share their intercept
+
+
+@pytest.mark.parametrize("bound", ["optimal", "simple"])
+def test_noise_of_simulated_data(bound, rng):
+    """The noise variance has one parameter: its spread is half of its mean, which is far more than what data leave."""
+    found = []
+    for _ in range(5):
+        X = rng.standard_normal((150, 2))
+        f = 1.5 + X @ [0.5, -0.5] + np.sqrt(0.5) * rng.standard_normal(150)
+        model = GMERegressor(likelihood="poisson", bound=bound).fit(X, rng.poisson(np.exp(f)))
+        found.append(model.noise_variance_)
+        assert bound == "simple" or np.all(np.abs(model.coef_ - [0.5, -0.5]) < 5 * model.coef_std_)
+    error = np.std(found) / np.sqrt(len(found))
+    if bound == "optimal":
+        assert abs(np.mean(found) - 0.5) < 4 * error + 0.12
+    else:  # each datum's noise is paid for as if it were doubt about f: far too little
+        assert np.mean(found) < 0.2
+
+
+# ---- grouping columns
+
+
+def test_ways_to_name_groups(frame):
+    X, y = frame
+    model = GMERegressor(**GROUPED).fit(X, y)
+    assert model.coef_.shape == (2,)
+    assert list(model.summary().index) == ["x", "z", "intercept", "std(school, intercept)", "std(city, intercept)"]
+    values = X.to_numpy(dtype=object)
+    for groups, rows in (([1, 3], X), ((-3, -1), X), ([1, 3], values), (np.array([1, 3]), values)):
+        other = clone(model).set_params(groups=groups).fit(rows, y)
+        np.testing.assert_array_equal(other.coef_, model.coef_)
+        np.testing.assert_array_equal(other.predict(rows), model.predict(X))
+    lists = clone(model).set_params(groups=[1, 3]).fit(values.tolist(), y)
+    np.testing.assert_array_equal(lists.predict(values.tolist()), model.predict(X))
+    swapped = clone(model).set_params(groups=["city", "school"]).fit(X, y)
+    alike(swapped, clone(swapped).fit(X, y))
+    np.testing.assert_allclose(swapped.coef_, model.coef_, rtol=1e-4)
+    one = GMERegressor(likelihood="poisson", noise=False, groups="school").fit(X[["x", "school"]], y)
+    assert len(one.group_effects_) == 8 and one.coef_.shape == (1,)
+
+
+@pytest.mark.parametrize("kind", ["int", "float", "category", "string", "bool", "datetime"])
+def test_types_of_levels(kind, frame):
+    X, y = frame
+    X = X[["x", "school"]].copy()
+    code = X["school"].map({c: i for i, c in enumerate("abcdefgh")}).astype(int)
+    code = code % 2 if kind == "bool" else code
+    X["school"] = code
+    expected = GMERegressor(likelihood="poisson", noise=False, groups="school").fit(X, y)
+    predicted = expected.predict(X)
+    made = {
+        "int": code * 10 - 7,
+        "float": code.astype(float) / 3,
+        "category": pd.Categorical.from_codes(code, list("abcdefgh")),
+        "string": pd.Series(list("abcdefgh"))[code].astype("string").to_numpy(),
+        "bool": code.astype(bool),
+        "datetime": pd.Timestamp("2020-01-01") + pd.to_timedelta(code, unit="D"),
+    }
+    X["school"] = made[kind]
+    model = clone(expected).fit(X, y)
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    np.testing.assert_array_equal(model.predict(X), predicted)
+    levels = model.group_effects_.index.get_level_values("level")
+    assert len(levels) == (2 if kind == "bool" else 8)
+    assert set(levels) == set(pd.Series(X["school"]).unique())
+
+
+def test_int_ids_in_a_plain_array(frame):
+    X, y = frame
+    code = X["school"].map({c: i for i, c in enumerate("abcdefgh")}).to_numpy(float)
+    rows = np.column_stack([X["x"], code])
+    model = GMERegressor(likelihood="poisson", noise=False, groups=1).fit(rows, y)
+    frame_model = GMERegressor(likelihood="poisson", noise=False, groups="school").fit(X[["x", "school"]], y)
+    np.testing.assert_array_equal(model.coef_, frame_model.coef_)
+    sparse = clone(model).fit(sp.csr_array(rows), y)
+    alike(sparse, model, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(sparse.predict(sp.csr_array(rows)), model.predict(rows), rtol=1e-6)
+
+
+def test_categories_without_rows(frame):
+    X, y = frame
+    X = X.assign(school=pd.Categorical(X["school"], [*"abcdefghij"]))
+    model = GMERegressor(likelihood="poisson", noise=False, groups=["school", "city"]).fit(X, y)
+    effects = model.group_effects_.loc["school"]
+    assert len(effects) == 10
+    std = np.exp(model.state_.q["group_std"].value[0])
+    for level in "ij":
+        np.testing.assert_allclose(effects.loc[(level, "intercept"), ["mean", "std"]].astype(float), [0.0, std])
+    # Their rows may come later, and are predicted from the prior until they do.
+    model.set_params(algorithm="cvi").partial_fit(
+        X.iloc[:3].assign(school=pd.Categorical(["i"] * 3, [*"abcdefghij"])), y[:3]
+    )
+    assert model.group_effects_.loc[("school", "i", "intercept"), "std"] < std
+
+
+def test_missing_levels(frame):
+    X, y = frame
+    missing = np.arange(len(X)) % 40 == 5
+    X = X.assign(school=X["school"].where(~missing, None))
+    model = GMERegressor(**GROUPED).fit(X, y)
+    assert len(model.group_effects_) == 12
+    assert model.posterior_["groups"].mean.shape == (12 + missing.sum(),)
+    # A row without a level is a level of its own: the same as so many new names.
+    named = X.assign(school=X["school"].where(~missing, [f"new {i}" for i in range(len(X))]))
+    other = clone(model).fit(named, y)
+    np.testing.assert_allclose(other.coef_, model.coef_, rtol=1e-6)
+    np.testing.assert_allclose(other.lower_bound_, model.lower_bound_, rtol=1e-8)
+    for nothing in (None, np.nan, pd.NA):
+        again = clone(model).fit(X.assign(school=X["school"].astype(object).where(~missing, nothing)), y)
+        np.testing.assert_array_equal(again.coef_, model.coef_)
+
+
+@pytest.mark.parametrize("slopes", [None, ["z"]])
+def test_unseen_and_missing_levels_are_marginal(slopes, frame):
+    """Mean without the effect, variance with E s² of each effect."""
+    X, y = frame
+    model = GMERegressor(**GROUPED, random_slopes=slopes).fit(X, y)
+    table = model.group_std_
+    square = np.square(table["mean"]) + np.square(table["std"])
+    rows = X.head(4)
+    A = np.column_stack([rows[["x", "z"]], np.ones(4)])
+    fixed = model.posterior_["weights"]
+    m, v = A @ fixed.mean, np.einsum("ij,jk,ik->i", A, fixed.cov, A)
+    for unknown in ("nowhere", None):
+        found_m, found_v = model.predict_latent(rows.assign(school=unknown, city=unknown))
+        extra = sum(
+            square[g, "intercept"] + (rows["z"] ** 2 * square[g, "z"] if slopes else 0) for g in GROUPED["groups"]
+        )
+        np.testing.assert_allclose(found_m, m, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(found_v, v + extra, rtol=1e-8)
+    half = model.predict_latent(rows.assign(school=None))[1]
+    assert np.all(half < found_v) and np.all(half > model.predict_latent(rows)[1])
+
+
+def test_nested_and_crossed(rng):
+    """Classes within schools: the classes' names may repeat or not, given the right columns."""
+    n = 240
+    school, room = rng.integers(0, 6, n), rng.integers(0, 3, n)
+    u, w = rng.standard_normal(6), 0.5 * rng.standard_normal((6, 3))
+    X = pd.DataFrame(
+        {"x": rng.standard_normal(n), "school": school, "class": [f"{s}/{r}" for s, r in zip(school, room)]}
+    )
+    y = 0.4 * X["x"] + u[school] + w[school, room] + 0.3 * rng.standard_normal(n)
+    model = GMERegressor(likelihood="gaussian", noise=False, groups=["school", "class"]).fit(X, y)
+    effects = model.group_effects_["mean"]
+    total = [
+        effects["school", s, "intercept"] + effects["class", f"{s}/{r}", "intercept"] for s, r in zip(school, room)
+    ]
+    truth = u[school] + w[school, room]
+    np.testing.assert_allclose(np.corrcoef(total, truth)[0, 1], 1.0, atol=0.05)
+    spread = model.group_std_["mean"].droplevel("effect")
+    assert spread["school"] > spread["class"]
+    assert model.score(X, y) > 0.85
+
+
+def test_random_slopes(frame, rng):
+    X, y = frame
+    model = GMERegressor(**GROUPED, random_slopes="z").fit(X, y)
+    assert model.group_effects_.shape == (24, 4)
+    assert list(model.group_std_.index) == [(g, e) for g in GROUPED["groups"] for e in ("intercept", "z")]
+    mapping = clone(model).set_params(random_slopes={"school": ["z"]}).fit(X, y)
+    assert list(mapping.group_std_.index) == [("school", "intercept"), ("school", "z"), ("city", "intercept")]
+    assert mapping.group_effects_.shape == (8 * 2 + 4, 4)
+    for spec in ({1: [2]}, {"school": "z"}, {"school": 2, "city": []}):
+        other = clone(mapping).set_params(random_slopes=spec).fit(X, y)
+        np.testing.assert_array_equal(other.coef_, mapping.coef_)
+    # Effects are f's: with the slope's column and intercept they add up to the latent mean.
+    effects, rows = mapping.group_effects_["mean"], X.head(20)
+    f = rows[["x", "z"]].to_numpy() @ mapping.coef_ + mapping.intercept_
+    f += [effects["school", s, "intercept"] + z * effects["school", s, "z"] for s, z in zip(rows["school"], rows["z"])]
+    f += effects["city"].droplevel("effect")[rows["city"]].to_numpy()
+    np.testing.assert_allclose(mapping.predict_latent(rows)[0], f, rtol=1e-9, atol=1e-10)
+
+
+def test_only_grouping_columns(frame):
+    X, y = frame
+    for settings in (
+        {},
+        {"prior_precision": 1.0},
+        {"prior_precision": "ard"},
+        {"algorithm": "cvi"},
+        {"covariance": "diag"},
+    ):
+        model = GMERegressor(**GROUPED, **settings).fit(X[["school", "city"]], y)
+        assert model.coef_.shape == (0,) and len(model.group_effects_) == 12
+        assert np.all(np.isfinite(model.predict(X[["school", "city"]])))
+        assert model.summary().index[0] == "intercept"
+    values = X[["school"]].to_numpy()
+    model = GMERegressor(likelihood="poisson", groups=0, fit_intercept=False, noise=False).fit(values, y)
+    assert np.isfinite(model.predict(values)).all() and model.intercept_ == 0.0
+
+
+def test_float32(frame):
+    X, y = frame
+    code = X["school"].map({c: i for i, c in enumerate("abcdefgh")}).to_numpy()
+    rows = np.column_stack([X["x"], X["z"], code])
+    model = GMERegressor(likelihood="poisson", groups=2, bound="simple").fit(rows, y)
+    single = clone(model).fit(rows.astype(np.float32), y)
+    for values in (single.coef_, single.coef_std_, single.predict(rows.astype(np.float32)),
+                   *single.predict_latent(rows.astype(np.float32)),
+                   *single.predict(rows.astype(np.float32), return_std=True)):  # fmt: skip
+        assert values.dtype == np.float32
+    np.testing.assert_allclose(single.coef_, model.coef_, atol=2e-3)
+    np.testing.assert_allclose(single.predict(rows.astype(np.float32)), model.predict(rows), rtol=1e-2)
+
+
+def test_errors_of_groups(frame):
+    X, y = frame
+    model = GMERegressor(likelihood="poisson", noise=False)
+    for settings, rows, error, text in (
+        ({"groups": "scool"}, X, ValueError, "groups names the column 'scool', which X does not have"),
+        ({"groups": 7}, X, ValueError, "groups=7 is no column of X: it has 4"),
+        ({"groups": []}, X, ValueError, "must name at least one column"),
+        ({"groups": ["school", "school"]}, X, ValueError, "each once"),
+        ({"groups": "school"}, X.to_numpy(), ValueError, "X has no column names"),
+        ({"groups": 1.5}, X, ValueError, "groups"),
+        ({"groups": "school", "random_slopes": "city"}, X.drop(columns="city"), ValueError, "names the column 'city'"),
+        ({"groups": ["school", "city"], "random_slopes": "city"}, X, ValueError, "names a grouping column"),
+        ({"groups": "school", "random_slopes": {"city": ["z"]}}, X, ValueError, "not among groups='school'"),
+        ({"groups": ["school", "city"]}, X.assign(school=[1, *X["school"][1:]]), TypeError, "mixes.*'int', 'str'"),
+        ({"groups": "school"}, X, ValueError, "convert string to float"),
+        ({"groups": ["school", "city"]}, X.assign(x=np.nan), ValueError, "X contains NaN"),
+    ):
+        fresh = clone(model).set_params(**settings)
+        with pytest.raises(error, match=text):
+            fresh.fit(rows, y)
+        assert not hasattr(fresh, "state_")
+    with pytest.raises(ValueError, match="0 feature"):
+        GMERegressor().fit(np.empty((10, 0)), np.ones(10))
+    with pytest.raises(AttributeError, match="after a fit with groups"):
+        _ = model.fit(X[["x"]], y).group_effects_
+    with pytest.raises(NotFittedError):
+        GMERegressor(**GROUPED).predict(X)
+
+
+def test_unseen_levels_in_more_data(frame):
+    X, y = frame
+    model = GMERegressor(**GROUPED, algorithm="cvi").fit(X, y)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match=r"row 2 has level 'zoo' in grouping column 1.*categorical dtype"):
+        model.partial_fit(X.head(3).assign(school=["a", "b", "zoo"]), y[:3])
+    assert vars(model) == before
+    model.set_params(warm_start=True)
+    with pytest.raises(ValueError, match="'zoo'"):
+        model.fit(X.assign(school="zoo"), y)
+
+
+# ---- how the fit is done
+
+
+def test_the_arrow_is_the_dense_fit(frame, monkeypatch):
+    X, y = frame
+    for noise in (False, True):
+        model = GMERegressor(**{**GROUPED, "noise": noise}, bound="simple", random_slopes={"school": "z"}, tol=1e-8)
+        dense = clone(model).fit(X, y)
+        monkeypatch.setattr(_base, "DENSE_WEIGHTS", 5)
+        arrow = clone(model).fit(X, y)
+        assert type(arrow.state_.q["weights"]).__name__ == "ArrowGaussian"
+        alike(arrow, dense, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(arrow.posterior_["groups"].cov, dense.posterior_["groups"].cov, atol=1e-5)
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize("algorithm", ["mc-ssvi", "cvi", "fp", "h-mc-ssvi", "s-dsvi"])
+def test_algorithms_of_the_estimator(algorithm, frame):
+    X, y = frame
+    best = GMERegressor(**GROUPED, tol=1e-8).fit(X, y)
+    for settings in ({}, {"covariance": "diag"}, {"batch_size": 40}):
+        if algorithm == "fp" and "batch_size" in settings:
+            continue
+        model = GMERegressor(**GROUPED, algorithm=algorithm, random_state=0, **settings)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(X, y)
+        assert model.lower_bound_ <= best.lower_bound_ + 1e-4 * abs(best.lower_bound_)
+        assert model.lower_bound_ >= best.lower_bound_ * (1.02 if settings != {"covariance": "diag"} else 1.06)
+    assert model.bound == "auto" and model._bound() == ("mean-field" if algorithm == "cvi" else "optimal")
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"batch_size": 50, "max_iter": 5}, {"expectation": "monte-carlo", "max_iter": 5}]
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_no_number_of_threads_changes_a_bit(settings, frame):
+    X, y = frame
+    many = pd.concat([X] * 60, ignore_index=True)  # several blocks of rows
+    model = GMERegressor(likelihood="poisson", groups=["school", "city"], bound="simple", random_state=3, **settings)
+    one, two = (clone(model).set_params(n_jobs=k).fit(many, np.tile(y, 60)) for k in (1, 2))
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    np.testing.assert_array_equal(one.group_effects_, two.group_effects_)
+    np.testing.assert_array_equal(one.predict(many), two.predict(many))
+    assert one.lower_bound_ == two.lower_bound_ and one.noise_scale_ == two.noise_scale_
+
+
+def test_weights_are_copies_and_order_does_not_matter(frame, rng):
+    X, y = frame
+    counts = rng.integers(0, 3, len(X))
+    counts[:8] = 1  # every level stays
+    offset = 0.3 * rng.standard_normal(len(X))
+    for settings in (GROUPED, {"likelihood": "poisson", "groups": ["school", "city"], "bound": "simple"}):
+        model = GMERegressor(**settings, tol=1e-8)
+        weighted = clone(model).fit(X, y, sample_weight=counts, offset=offset)
+        again = np.repeat(np.arange(len(X)), counts)
+        alike(clone(model).fit(X.iloc[again], y[again], offset=offset[again]), weighted, rtol=1e-5, atol=1e-6)
+        order = rng.permutation(len(X))
+        whole = clone(model).fit(X, y, offset=offset)
+        alike(clone(model).fit(X.iloc[order], y[order], offset=offset[order]), whole, rtol=1e-5, atol=1e-6)
+        renamed = X.assign(city=X["city"].map(str.upper))
+        alike(clone(model).fit(renamed, y, offset=offset), whole)
+
+
+def test_offset_is_a_shift_of_f(frame):
+    X, y = frame
+    model = GMERegressor(**GROUPED).fit(X, y)
+    m, v = model.predict_latent(X)
+    shifted, same = model.predict_latent(X, offset=np.full(len(X), 1.5))
+    np.testing.assert_allclose(shifted, m + 1.5)
+    np.testing.assert_array_equal(same, v)
+    np.testing.assert_allclose(model.predict(X, offset=np.full(len(X), 1.0)), np.e * model.predict(X), rtol=1e-8)
+
+
+# ---- predictions
+
+
+@pytest.mark.parametrize("likelihood", ["poisson", "gaussian", "negative-binomial"])
+@pytest.mark.parametrize("noise", [True, False])
+def test_predictions_agree_with_each_other(likelihood, noise, frame, rng):
+    X, y = frame
+    likelihood = Gaussian(variance=0.5) if likelihood == "gaussian" else likelihood
+    model = GMERegressor(likelihood=likelihood, noise=noise, groups="school", bound="simple").fit(
+        X.drop(columns="city"), y
+    )
+    rows = X.drop(columns="city").head(6).assign(school=["a", "b", "c", None, "elsewhere", "d"])
+    mean, std = model.predict(rows, return_std=True)
+    draws = model.sample_y(rows, 20000, random_state=0)
+    error = draws.std(axis=1) / np.sqrt(20000)
+    assert np.all(np.abs(draws.mean(axis=1) - mean) <= 5 * error + 1e-3)
+    np.testing.assert_allclose(draws.std(axis=1), std, rtol=0.25)
+    interval = model.predict_interval(rows, coverage=0.8)
+    np.testing.assert_allclose(interval, model.predict_quantiles(rows, [0.1, 0.9]), rtol=1e-9)
+    inside = np.mean((draws >= interval[:, :1]) & (draws <= interval[:, 1:]), axis=1)
+    assert np.all(inside >= 0.8 - 4 * np.sqrt(0.16 / 20000))
+    log_p = model.log_predictive_density(rows, np.full(6, 1.0))
+    if likelihood == "poisson":
+        share = np.mean(draws == 1.0, axis=1)
+        assert np.all(np.abs(np.exp(log_p) - share) <= 4 * np.sqrt(share * (1 - share) / 20000) + 1e-4)
+    np.testing.assert_allclose(np.sum(log_p), model.log_predictive_density(rows, np.ones(6)).sum())
+    for part in (slice(0, 2), [3], [5, 1]):
+        np.testing.assert_allclose(model.predict(rows.iloc[part]), mean[part], rtol=1e-12)
+        np.testing.assert_allclose(model.log_predictive_density(rows.iloc[part], np.ones(6)[part]), log_p[part])
+    assert model.score(X, y) > 0
+    assert sksvi.predict_interval(model, rows).shape == (6, 2)
+
+
+def test_gaussian_noise_is_added(rng):
+    X = rng.standard_normal((200, 2))
+    y = X[:, 0] + rng.standard_normal(200)
+    model = GMERegressor(likelihood=Gaussian(variance=0.3)).fit(X, y)
+    m, v = model.predict_latent(X)
+    plain = model.posterior_["weights"].spread(np.column_stack([X, np.ones(200)]))
+    np.testing.assert_allclose(v - plain, model.noise_variance_, rtol=1e-8)
+    mean, std = model.predict(X, return_std=True)
+    np.testing.assert_allclose(mean, m)
+    np.testing.assert_allclose(std**2, v + 0.3, rtol=1e-6)
+    w2 = rayleigh(scale=model.noise_scale_).ppf((np.arange(20000) + 0.5) / 20000)
+    total = np.sqrt(plain[:5, None] + 0.3 + w2)
+    wanted = np.log(norm.pdf(y[:5, None], m[:5, None], total).mean(axis=1))
+    np.testing.assert_allclose(model.log_predictive_density(X[:5], y[:5]), wanted, atol=1e-4)
+
+
+def test_classifier_predictions(frame):
+    X, y = frame
+    labels = np.where(y > 1, "many", "few")
+    for settings in ({"noise": False}, {"bound": "simple"}, {"noise": False, "likelihood": "probit"}):
+        model = GMEClassifier(groups=["school", "city"], **settings).fit(X, labels)
+        p = model.predict_proba(X)
+        np.testing.assert_allclose(p.sum(axis=1), 1.0)
+        np.testing.assert_array_equal(model.predict(X), model.classes_[np.argmax(p, axis=1)])
+        np.testing.assert_allclose(model.log_predictive_density(X, labels), np.log(p[np.arange(len(X)), (y > 1) * 1]))
+        assert model.score(X, labels) > 0.6 and model.coef_.shape == (1, 2)
+        far = model.predict_proba(X.assign(school=None, city=None))
+        assert np.mean(np.abs(far - 0.5)) < np.mean(np.abs(p - 0.5))
+    with pytest.raises(ValueError, match=r"[Oo]nly binary"):
+        GMEClassifier(groups=["school", "city"]).fit(X, np.minimum(y, 2))
+
+
+def test_tables(frame):
+    X, y = frame
+    model = GMERegressor(likelihood="poisson", groups=["school", "city"], bound="simple").fit(X, y)
+    summary = model.summary(coverage=0.5)
+    assert list(summary.columns) == ["mean", "std", "lower", "upper"]
+    assert list(summary.index) == [
+        "x",
+        "z",
+        "intercept",
+        "std(school, intercept)",
+        "std(city, intercept)",
+        "noise variance",
+    ]
+    assert np.all(summary["lower"] < summary["mean"]) and np.all(summary["mean"] < summary["upper"])
+    noise = rayleigh(scale=model.noise_scale_)
+    np.testing.assert_allclose(summary.loc["noise variance"], [noise.mean(), noise.std(), *noise.ppf([0.25, 0.75])])
+    assert model.noise_variance_ == pytest.approx(noise.mean())
+    effects = model.group_effects_
+    assert effects.index.names == ["group", "level", "effect"] and len(effects) == 12
+    np.testing.assert_allclose(effects["upper"] - effects["lower"], 2 * norm.ppf(0.95) * effects["std"])
+    weights, groups = model.posterior_["weights"], model.posterior_["groups"]
+    assert (
+        weights.mean.shape == (3,)
+        and groups.mean.shape == (12,)
+        and set(model.posterior_) == {"weights", "noise", "groups"}
+    )
+    joint = model.state_.q["weights"].cov
+    np.testing.assert_allclose(weights.cov, joint[np.ix_([0, 1, 14], [0, 1, 14])])
+    np.testing.assert_allclose(groups.cov, joint[2:14, 2:14])
+    assert groups.sample(3, random_state=0).shape == (3, 12)
+    np.testing.assert_allclose(weights.root.T @ weights.root, weights.cov, atol=1e-12)
+
+
+# ---- fits that go on
+
+
+@pytest.mark.parametrize("chunks", [[0, 160], [0, 20, 90, 160]])
+def test_chunks_of_cvi_are_the_batch_fit(chunks, frame):
+    X, y = frame
+    X = X.assign(school=pd.Categorical(X["school"], list("abcdefgh")), city=pd.Categorical(X["city"]))
+    model = GMERegressor(
+        **{**GROUPED, "likelihood": Gaussian(variance=1.0)}, algorithm="cvi", prior_precision=1.0, tol=1e-8
+    )
+    batch, stream = clone(model).fit(X, y), clone(model)
+    for a, b in pairwise(chunks):
+        stream.partial_fit(X.iloc[a:b], y[a:b])
+    np.testing.assert_allclose(stream.coef_, batch.coef_, rtol=0.02, atol=2e-3)
+    np.testing.assert_allclose(stream.group_effects_["mean"], batch.group_effects_["mean"], atol=0.02)
+    np.testing.assert_allclose(stream.group_std_["mean"], batch.group_std_["mean"], rtol=0.03)
+    assert stream.n_samples_seen_ == 160
+
+
+@pytest.mark.parametrize("algorithm", ["mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi"])
+@pytest.mark.parametrize("noise", [True, False])
+def test_streams(algorithm, noise, frame, tmp_path):
+    X, y = frame
+    X = X.assign(school=pd.Categorical(X["school"], list("abcdefgh")), city=pd.Categorical(X["city"]))
+    model = GMERegressor(
+        likelihood="poisson", groups=["school", "city"], noise=noise, bound="simple", algorithm=algorithm,
+        prior_precision=1.0, random_state=0, total_samples=160,
+    )  # fmt: skip
+    for _ in range(1 if algorithm == "cvi" else 8):
+        for rows in np.array_split(np.arange(160), 4):
+            model.partial_fit(X.iloc[rows], y[rows])
+    batch = clone(model).set_params(algorithm="mc-ssvi").fit(X, y)
+    assert np.all(np.isfinite(model.lower_bounds_))
+    if algorithm in ("cvi", "mc-ssvi"):
+        assert np.all(np.abs(model.coef_ - batch.coef_) < 1.5 * batch.coef_std_)
+        assert np.corrcoef(model.group_effects_["mean"], batch.group_effects_["mean"])[0, 1] > 0.9
+    model.save(tmp_path / "model.sksvi")
+    loaded = sksvi.load(tmp_path / "model.sksvi")
+    for one in (model, loaded):
+        one.partial_fit(X.head(30), y[:30])
+    np.testing.assert_array_equal(loaded.coef_, model.coef_)
+    np.testing.assert_array_equal(loaded.group_effects_, model.group_effects_)
+    assert not noise or loaded.noise_scale_ == model.noise_scale_
+
+
+@pytest.mark.parametrize("algorithm", ["mc-ssvi", "s-dsvi", "cvi"])
+def test_warm_start_goes_on(algorithm, frame):
+    X, y = frame
+    settings = {"bound": "simple", "algorithm": algorithm, "random_state": 0, "tol": 0.0, "batch_size": None}
+    settings |= {"likelihood": "poisson", "groups": ["school", "city"]}
+    with pytest.warns(ConvergenceWarning):
+        whole = GMERegressor(max_iter=6, **settings).fit(X, y)
+        model = GMERegressor(max_iter=3, warm_start=True, **settings).fit(X, y)
+        first = model.lower_bound_
+        model.fit(X, y)
+    assert model.n_iter_ == 6 and model.lower_bound_ >= first
+    np.testing.assert_allclose(model.lower_bound_, whole.lower_bound_, rtol=5e-3)
+
+
+@pytest.mark.parametrize(("name", "value"), [("noise", False), ("groups", "school"), ("random_slopes", "x")])
+def test_what_a_fit_that_goes_on_cannot_change(name, value, frame):
+    X, y = frame
+    model = GMERegressor(likelihood="poisson", groups=["school"], bound="simple", warm_start=True)
+    model.fit(X[["x", "school"]], y).set_params(**{name: value})
+    for go_on in (model.fit, model.partial_fit):
+        with pytest.raises(ValueError, match=f"{name} was"):
+            go_on(X[["x", "school"]], y)
+
+
+def test_draws_for_arviz(frame):
+    pytest.importorskip("arviz")
+    X, y = frame
+    data = GMERegressor(likelihood="poisson", groups=["school", "city"], bound="simple").fit(X, y).to_arviz(20)
+    posterior = data["posterior"]
+    assert posterior["weights"].shape == (1, 20, 3) and posterior["groups"].shape == (1, 20, 12)
+    assert list(posterior["weights"].coords["column"].values) == ["x", "z", "intercept"]
+    assert posterior["noise"].shape == (1, 20, 1)
