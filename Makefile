@@ -13,12 +13,12 @@ BIN = $(VENV)/bin
 ONE_THREAD = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 help:
-	@echo "make demo   fit classifiers and a count regressor to real data, print a table, write plots to demo-output/"
+	@echo "make demo     fit classifiers and a count regressor to real data, print a table, write plots to demo-output/"
 	@echo "make figures  draw the figures of README and doc"
-	@echo "make test   run the tests"
-	@echo "make lint   ruff and mypy"
-	@echo "make bench  print our figures beside other packages'"
-	@echo "make docs   build the documentation into doc/_build/html"
+	@echo "make test     run the tests"
+	@echo "make lint     ruff and mypy"
+	@echo "make bench    print our figures beside other packages'"
+	@echo "make docs     build the documentation into doc/_build/html"
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "No Python >= 3.11 with venv and ensurepip found; pass PYTHON=/path/to/python" >&2; exit 1; }

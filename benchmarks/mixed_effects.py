@@ -179,7 +179,9 @@ def linear_model(likelihood: str, train: Any, y: Array, test: Any, y_test: Array
     return -model.log_predictive_density(B, y_test), seconds, model
 
 
-def statsmodels_vb(likelihood: str, train: Any, y: Array, test: Any, y_test: Array, groups: list[str]) -> Result:
+def statsmodels_vb(
+    likelihood: str, train: Any, y: Array, test: Any, y_test: Array, groups: list[str], fixed_prior_sd: float = 2.0
+) -> Result:
     """``PoissonBayesMixedGLM`` or ``BinomialBayesMixedGLM``, ``fit_vb``, their default priors.
 
     Their ``predict`` has the fixed effects alone, at their means; here f of a row is Gaussian by their (factorised) q
@@ -198,7 +200,8 @@ def statsmodels_vb(likelihood: str, train: Any, y: Array, test: Any, y_test: Arr
         unseen.append(known[1] < 0)
     fixed = [np.column_stack([p.drop(columns=groups).to_numpy(float), np.ones(len(p))]) for p in (train, test)]
     Z, Z_test = (sp.hstack([pair[k] for pair in designs]).tocsr() for k in (0, 1))
-    result, seconds = timed(lambda: kind(y, fixed[0], Z, np.array(identity)).fit_vb(rng=np.random.default_rng(0)))
+    model = kind(y, fixed[0], Z, np.array(identity), fe_p=fixed_prior_sd)
+    result, seconds = timed(lambda: model.fit_vb(rng=np.random.default_rng(0)))
     mean = fixed[1] @ result.fe_mean + Z_test @ result.vc_mean
     variance = fixed[1] ** 2 @ result.fe_sd**2 + Z_test.power(2) @ result.vc_sd**2
     variance += sum(np.where(new, np.exp(2 * v), 0.0) for new, v in zip(unseen, result.vcp_mean, strict=True))

@@ -72,6 +72,7 @@ def settled_bound(problem: Any, state: Any) -> Callable[[Array], float]:
     from sksvi.algorithms import MCSSVI
 
     blocks = {name: block.precise() if hasattr(block, "precise") else block for name, block in state.q.items()}
+    tol = SETTLED / (abs(state.bound) + 1)
     still = replace(problem, algorithm=MCSSVI(), expect=problem.exact, batch_size=None, frozen=frozenset({"group_std"}))
 
     def bound(h: Array) -> float:
