@@ -27,8 +27,8 @@ Array = np.ndarray
 STEP = 0.05
 #: Where the bound is looked at, in standard deviations as the messages have them; the widest scale believed.
 REACH, WIDEST = 1.5, 4.0
-#: Most passes to settle q(w) at other scales, and the nats that may be missing then.
-SETTLING_PASSES, SETTLED = 50, 0.01
+#: Most passes to settle q(w) at other scales, and the change in nats at which it has settled.
+SETTLING_PASSES, SETTLED = 50, 0.3
 #: Nodes per standard deviation for one and for up to three of them; beyond three, nodes on the axes alone.
 NODES = {1: 9, 2: 5, 3: 3}
 
@@ -71,15 +71,18 @@ def settled_bound(problem: Any, state: Any) -> Callable[[Array], float]:
     from sksvi import engine
     from sksvi.algorithms import MCSSVI
 
+    model = problem.model
     blocks = {name: block.precise() if hasattr(block, "precise") else block for name, block in state.q.items()}
+    said = message(blocks[model.block], model.prior(state.q)[model.block])
+    points = frozenset(name for name, block in blocks.items() if block.kind == "point")
+    still = replace(problem, algorithm=MCSSVI(), expect=problem.exact, batch_size=None, frozen=points)
     tol = SETTLED / (abs(state.bound) + 1)
-    still = replace(problem, algorithm=MCSSVI(), expect=problem.exact, batch_size=None, frozen=frozenset({"group_std"}))
 
     def bound(h: Array) -> float:
-        first = engine.State({**blocks, "group_std": Point(h)}, state.seed, steps=1)
-        return float(
-            engine.run(still, first, SETTLING_PASSES, SETTLED / (abs(state.bound) + 1), lambda at: False).bound
-        )
+        q = {**blocks, "group_std": Point(h)}
+        q[model.block] = joined(model.prior(q)[model.block], said)
+        first = engine.State(q, state.seed, steps=1)
+        return float(engine.run(still, first, SETTLING_PASSES, tol, lambda at: False).bound)
 
     return bound
 

@@ -15,7 +15,8 @@ from sklearn.utils.validation import validate_data
 from sksvi import likelihoods
 from sksvi._classification import ClassificationMethods
 from sksvi._regression import RegressionMethods
-from sksvi.gaussian_process._base import FRESH, SparseGP, checked_noise, merged, refused
+from sksvi.gaussian_process._base import FRESH, SparseGP
+from sksvi.gaussian_process._start import checked_noise, merged, refused
 from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Data
 

@@ -98,6 +98,7 @@ class SparseGPModel(Model):
     """
 
     block = "inducing"
+    remedy = "Scale the columns of X, drop duplicated rows, or raise noise_variance."
 
     def __init__(
         self,
@@ -164,7 +165,7 @@ class SparseGPModel(Model):
         try:
             self.batch(data, self.blocks(slice(0, len(data)), data)[0]).fill(self, self.geometry(q), q)
         except NotPositiveDefinite as error:
-            raise ValueError(f"{error}. Scale the columns, drop duplicated rows, or raise noise_variance.") from error
+            raise ValueError(f"{error}. {self.remedy}") from error
         return q
 
     def current_likelihood(self, q: dict[str, Any]) -> Any:
