@@ -18,12 +18,12 @@ from benchmarks.mixed_effects import SETS, Result, linear_model, split, statsmod
 
 #: Splits of each set; statsmodels is timed on as many.
 SPLITS = {
-    "epil": 10,
-    "salamander": 20,
-    "medpar": 3,
-    "azpro": 3,
-    "NMES1988": 3,
-    "VerbAgg": 3,
+    "epil": 5,
+    "salamander": 10,
+    "medpar": 1,
+    "azpro": 2,
+    "NMES1988": 2,
+    "VerbAgg": 1,
     "rwm5yr": 1,
     "DoctorContacts": 1,
     "rwm5yr, persons": 1,

@@ -216,11 +216,11 @@ def indicators(codes: Array, n_levels: int) -> Any:
     return sp.csr_matrix((np.ones(len(rows)), (rows, codes[rows])), shape=(len(codes), n_levels))
 
 
-def integrated(likelihood: str, y: Array, mean: Array, variance: Array) -> Array:
-    """log of E p(y | f) over f ~ N(mean, variance), by a trapezoidal rule of 801 nodes."""
+def integrated(likelihood: str, y: Array, mean: Array, variance: Array, n_nodes: int = 801) -> Array:
+    """log of E p(y | f) over f ~ N(mean, variance), by a trapezoidal rule."""
     from scipy.special import gammaln, log_expit, logsumexp
 
-    z = np.linspace(-9.0, 9.0, 801)
+    z = np.linspace(-9.0, 9.0, n_nodes)
     weights = -0.5 * z**2 - np.log(np.sum(np.exp(-0.5 * z**2)))
     found = []
     for rows in np.array_split(np.arange(len(y)), max(1, len(y) // 2000)):

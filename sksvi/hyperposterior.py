@@ -80,7 +80,10 @@ def settled_bound(problem: Any, state: Any) -> Callable[[Array], float]:
 
     def bound(h: Array) -> float:
         q = {**blocks, "group_std": Point(h)}
-        q[model.block] = joined(model.prior(q)[model.block], said)
+        try:
+            q[model.block] = joined(model.prior(q)[model.block], said)
+        except NotPositiveDefinite:  # messages of a fit that has not settled: from where it ended
+            q[model.block] = blocks[model.block]
         first = engine.State(q, state.seed, steps=1)
         return float(engine.run(still, first, SETTLING_PASSES, tol, lambda at: False).bound)
 

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from sksvi.expectations import Auto, GaussHermite, MonteCarlo, Quadrature
 from sksvi.likelihoods import Bernoulli, Binomial, Gaussian, NegativeBinomial, Ordinal, Poisson, StudentT
-from sksvi.models import noise_rules
+from sksvi.models import noise_marginal, noise_rules
 from sksvi.models.noise import BOUNDS, mean_field, optimal, parameters, simple
 
 CASES = {
@@ -240,7 +240,7 @@ def test_misprints_of_the_paper_do_not_match():
     weight_u = weight_u / weight_u.sum()
     for r, weight in zip(*noise_rules.rayleigh_gauss(16), strict=True):
         w2 = sigma * r
-        log_phi, r1, r2 = noise_rules.log_marginal(likelihood, y, m + np.sqrt(v) * z[:, None], w2)
+        log_phi, r1, r2 = noise_marginal.log_marginal(likelihood, y, m + np.sqrt(v) * z[:, None], w2)
         half = 0.5 * (r2 + r1**2)  # E'' / (2 E)
         squared += weight * w2**2 / (4 * sigma**2) * (weight_u @ half)
         not_divided += weight * weight_u @ (0.5 * np.exp(log_phi) * r2)  # E'' - E'^2 / E
@@ -330,11 +330,11 @@ def test_gauss_hermite_agrees_where_everything_is_narrow(name):
 def test_a_row_does_not_depend_on_the_others(name, bound, global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     likelihood, y = CASES[name]
-    y, m, _ = rows(y, rng.normal(0.0, 2.0, 40), 1.0)
-    v = 10.0 ** rng.uniform(-4, 1.5, 40)
+    y, m, _ = rows(y, rng.normal(0.0, 2.0, 16), 1.0)
+    v = 10.0 ** rng.uniform(-4, 1.5, 16)
     term = BOUNDS[bound]
     whole = np.array(term(likelihood, y, m, v, 1.2, Auto()))
-    for part in (rng.permutation(40), np.array([7]), np.arange(3, 20)):
+    for part in (rng.permutation(16), np.array([7]), np.arange(3, 12)):
         np.testing.assert_array_equal(
             np.array(term(likelihood, y[part], m[part], v[part], 1.2, Auto())), whole[:, part]
         )

@@ -12,11 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, likelihoods
 from sksvi.algorithms import ALGORITHMS
-from sksvi.models import linear
+from sksvi.models import linear, mixed_effects
 from sksvi.models.base import Model
 
 N = 120
-MODELS = {"linear": linear.LinearModel}
+#: The mixed model has its own product in test_mixed_model.py.
+MODELS = {"linear": linear.LinearModel, "mixed": mixed_effects.MixedModel}
 EXPECTATIONS = ["auto", "quadrature", "gauss-hermite", "monte-carlo"]
 #: Relative error of the bound that a stochastic fit of a small, well-conditioned set may leave; 5 % where draws and a
 #: diagonal covariance come together.
@@ -52,7 +53,10 @@ def test_the_product_is_complete():
     classes -= {likelihoods.Likelihood, likelihoods.Support}
     assert classes == {type(likelihood) for likelihood in TRUTH.values()}
     assert {name for name in likelihoods._BY_NAME if name != "bernoulli"} == set(NAMES)
-    found = {value for value in vars(linear).values() if isinstance(value, type) and issubclass(value, Model)} - {Model}
+    classes = {
+        value for module in (linear, mixed_effects) for value in vars(module).values() if isinstance(value, type)
+    }
+    found = {value for value in classes if issubclass(value, Model)} - {Model}
     assert found == set(MODELS.values())
 
 

@@ -13,7 +13,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 
 from sksvi import algorithms, batches, engine, expectations, likelihoods, persistence
-from sksvi.families import Free, Gaussian
+from sksvi.evidence import ascend
+from sksvi.families import Free, Gaussian, NotPositiveDefinite
 from sksvi.gaussian_process import SparseGPClassifier, SparseGPRegressor
 from sksvi.gaussian_process._start import merged
 from sksvi.models.base import Data, Segment
@@ -548,3 +549,37 @@ def test_save_and_load(batch_size, tmp_path, global_random_seed):
         np.testing.assert_array_equal(
             again.fit(data.X, data.y).predict(data.X), model.fit(data.X, data.y).predict(data.X)
         )
+
+
+# ---- the search itself
+def banana(x):
+    """-Rosenbrock, without a value on a strip that the way leads through."""
+    if 0.2 < x[0] < 0.3 and x[1] < 0.06:
+        raise NotPositiveDefinite("no value here")
+    if x[1] > 2.5:
+        return np.nan, x
+    value = (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
+    return -value, np.array([2 * (1 - x[0]) + 400 * x[0] * (x[1] - x[0] ** 2), -200 * (x[1] - x[0] ** 2)])
+
+
+def test_a_search_steps_back_from_points_without_value():
+    best, value = ascend(banana, np.array([-1.2, 1.0]), [(None, None)] * 2, lambda value: False, 1e-12, 500)
+    np.testing.assert_allclose(best, 1.0, atol=1e-3)
+    assert value == banana(best)[0]
+    best, _ = ascend(banana, np.array([-1.2, 1.0]), [(None, 0.9), (None, None)], lambda value: False, 1e-12, 500)
+    np.testing.assert_allclose(best, [0.9, 0.81], atol=1e-3)
+
+
+def test_a_search_ends_when_told_and_keeps_the_best():
+    seen = []
+
+    def tick(value):
+        seen.append(value)
+        return len(seen) == 7
+
+    best, value = ascend(banana, np.array([-1.2, 1.0]), [(None, None)] * 2, tick, 1e-12, 500)
+    assert len(seen) == 7 and seen == sorted(seen) and value == seen[-1] == banana(best)[0]
+    with pytest.raises(NotPositiveDefinite):
+        ascend(banana, np.array([0.25, 0.0]), [(None, None)] * 2, tick, 1e-12, 500)
+    with pytest.raises(ValueError, match="not finite where the search begins"):
+        ascend(banana, np.array([0.0, 3.0]), [(None, None)] * 2, tick, 1e-12, 500)

@@ -181,7 +181,7 @@ class BayesianGLM(BaseSVI):
         self._choices = self._fitted_choices()
         mean, std = weights.mean.astype(self._dtype), weights.std.astype(self._dtype)
         d = mean.shape[-1] - self.fit_intercept
-        intercept = mean[..., d] if self.fit_intercept else 0.0 * mean[..., 0]
+        intercept = mean[..., d] if self.fit_intercept else np.zeros_like(mean[..., :1].sum(-1))
         self._expose_coefficients(mean[..., :d], std[..., :d], intercept)
 
     def _advice(self) -> str | None:

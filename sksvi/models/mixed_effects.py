@@ -174,7 +174,7 @@ class MixedModel(LinearModel):
         if self.groups is None:
             return super().exposed(weights)
         last = [self.n_features] if self.fit_intercept else []
-        return Marginal(weights, np.array([*range(self.n_fixed), *last]))
+        return Marginal(weights, np.array([*range(self.n_fixed), *last], int))
 
     def predict_latent(self, weights: Any, X: Any, offset: Array | None = None) -> tuple[Array, Array]:
         """Mean and variance of f without noise; a row without a known level has the variance of any level's effect."""

@@ -18,7 +18,7 @@ from sksvi.expectations import Expectation, GaussHermite, MonteCarlo
 from sksvi.likelihoods import Bernoulli, Gaussian, Poisson, StudentT
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.links import safe_exp
-from sksvi.models import noise_rules
+from sksvi.models import noise_marginal, noise_rules
 
 Array = np.ndarray
 Terms = tuple[Array, Array, Array, Array]
@@ -100,9 +100,10 @@ def mean_field(
     """E[log p(y | f) + log N(f | u, w2)] + entropy under the best Gaussian q(f) of its own; otherwise as `optimal`."""
     y, m, v = _prepared(y, m, v)
     kappa = _MEAN_INVERSE / sigma
-    b, s, expect_at = _local(likelihood, y, m, kappa, expect, rng)
+    b, s = _local(likelihood, y, m, kappa, expect, rng)
     square = (b - m) ** 2 + s + v
-    value = expect_at(b, s)[0] - 0.5 * (np.log(sigma) + _MEAN_LOG + _LOG_2PI + kappa * square)
+    # Monte Carlo: samples that q(f) was not fitted to
+    value = expect(likelihood, y, b, s, rng)[0] - 0.5 * (np.log(sigma) + _MEAN_LOG + _LOG_2PI + kappa * square)
     value += 0.5 * (np.log(s) + _LOG_2PI + 1.0)
     return value, kappa * (b - m), np.full_like(m, -0.5 * kappa), 0.125 * (kappa * square - 1.0) / sigma**2
 
@@ -127,7 +128,7 @@ def parameters(
     if size == 0 or not len(m):
         return np.zeros((len(m), size)), np.zeros((len(m), size, size))
     if bound == "mean-field":
-        b, s, _ = _local(likelihood, y, m, _MEAN_INVERSE / sigma, expect, rng)
+        b, s = _local(likelihood, y, m, _MEAN_INVERSE / sigma, expect, rng)
         return expect.parameters(likelihood, y, b, s, rng)
     if isinstance(expect, MonteCarlo):
         first, second = _sampled_parameters(likelihood, y, m, v, sigma, expect, rng, bound == "simple")
@@ -179,7 +180,7 @@ def _changes(likelihood: Likelihood, y: Array, m: Array, v: Array) -> tuple[Arra
     value, slope, curve = likelihood.derivatives(y, f)
     sharp = np.maximum(np.abs(curve), np.abs(slope) / likelihood.width).max(axis=0)
     best = likelihood.log_prob(y, np.atleast_2d(likelihood.centre(y))).max(axis=0)
-    factor = 0.4 if noise_rules.poles_only(likelihood) else 1.0
+    factor = 0.4 if noise_marginal.poles_only(likelihood) else 1.0
     return factor * np.maximum(1.0 / likelihood.width**2, sharp), best - value.min(axis=0) > _ABRUPT
 
 
@@ -207,7 +208,7 @@ def _log_phi(
             nodes, weights = quadrature.hermite(expect.n)
             parts = _weighted(likelihood, y[at], u, np.sqrt(w2) * nodes, weights, of_parameters)
         else:
-            parts = noise_rules.log_marginal(likelihood, y[at], u, w2, of_parameters)
+            parts = noise_marginal.log_marginal(likelihood, y[at], u, w2, of_parameters)
         return parts if of_parameters else [*parts, parts[1] ** 2]
 
     if isinstance(expect, GaussHermite):
@@ -238,18 +239,24 @@ def _weighted(
     total = p.sum(axis=0)
     p /= total
     if of_parameters:
-        return list(noise_rules.louis(*noise_rules.derivatives_in_parameters(likelihood, y, f), p))
+        return list(noise_marginal.louis(*noise_marginal.derivatives_in_parameters(likelihood, y, f), p))
     r1 = (p * slope).sum(axis=0)
     return [top + np.log(total), r1, (p * (curve + (slope - r1) ** 2)).sum(axis=0)]
 
 
 # ---- Monte Carlo
-def _outer_draws(m: Array, sigma: float, expect: MonteCarlo, rng: Any) -> Iterator[tuple[Array, Array]]:
-    """Samples of w2 and standard normal samples, one pair per datum and outer sample."""
+def _check_samples(expect: MonteCarlo, rng: Any) -> None:
     if rng is None:
         raise ValueError("MonteCarlo needs rng, a numpy.random.Generator.")
-    if isinstance(expect.n_inner, bool) or not isinstance(expect.n_inner, int | np.integer) or expect.n_inner < 1:
-        raise ValueError(f"MonteCarlo needs n_inner, an integer >= 1; found {expect.n_inner!r}.")
+    for name in ("n", "n_inner"):
+        n = getattr(expect, name)
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+            raise ValueError(f"MonteCarlo needs {name}, an integer >= 1; found {n!r}.")
+
+
+def _outer_draws(m: Array, sigma: float, expect: MonteCarlo, rng: Any) -> Iterator[tuple[Array, Array]]:
+    """Samples of w2 and standard normal samples, one pair per datum and outer sample."""
+    _check_samples(expect, rng)
     for _ in range(expect.n):
         yield rng.rayleigh(sigma, len(m)), rng.standard_normal(len(m))
 
@@ -285,16 +292,19 @@ def _sampled_parameters(
 # ---- q(f) of the mean field
 def _local(
     likelihood: Likelihood, y: Array, m: Array, kappa: float, expect: Expectation, rng: Any
-) -> tuple[Array, Array, Callable[[Array, Array], Terms]]:
-    """Mean b and variance s of each q(f), and E log p(y | f) under N(b, s) with its derivatives."""
-    if not expect.exact and rng is None:
-        raise ValueError("MonteCarlo needs rng, a numpy.random.Generator.")
-    seed = None if expect.exact else int(rng.integers(2**63))
+) -> tuple[Array, Array]:
+    """Mean b and variance s of each q(f)."""
+    if isinstance(expect, MonteCarlo):
+        _check_samples(expect, rng)
+    draws = None if not isinstance(expect, MonteCarlo) else rng.standard_normal((expect.n, len(m)))
 
     def at(b: Array, s: Array, rows: Any = slice(None)) -> Any:
-        # the same samples in every call: a function that has a maximum
-        stream = None if seed is None else np.random.default_rng(seed)
-        return expect(likelihood, y[rows], b, s, stream)
+        if draws is None:
+            return expect(likelihood, y[rows], b, s)
+        # the same samples throughout, and their own derivative in s: a function that has a maximum
+        sd, z = np.sqrt(s), draws[:, rows]
+        value, slope, _ = likelihood.derivatives(y[rows], b + sd * z)
+        return value.mean(axis=0), slope.mean(axis=0), 0.5 * (slope * z).mean(axis=0) / sd
 
     def objective(value: Array, b: Array, s: Array, rows: Any) -> Array:
         return value - 0.5 * kappa * ((b - m[rows]) ** 2 + s) + 0.5 * np.log(s)
@@ -325,4 +335,4 @@ def _local(
         keep = ~done & (share > 1e-8)
         rows, reached, share = rows[keep], reached[keep], share[keep]
         now = [part[keep] for part in now]
-    return b, s, at
+    return b, s

@@ -1,0 +1,82 @@
+"""Before a fit of a Gaussian process: equal rows merged, the first kernel, noise and bounds that make no sense."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sksvi import kernels
+from sksvi.models.base import Data
+from sksvi.models.linear import best_constant
+from sksvi.models.whitening import JITTERS
+
+Array = np.ndarray
+
+#: Rows up to which the optimal bound is computed, and those up to which equal rows are merged.
+OPTIMAL_ROWS, MERGED_ROWS = 5000, 2**16
+#: Unit of the inducing inputs, in standard deviations of their column: how far the search moves them at first.
+INPUT_UNIT = 3.0
+
+
+def refused(what: str) -> str:
+    """Why the optimal bound cannot take a part of the rows."""
+    return (
+        f"bound='optimal' is no sum over rows and cannot take {what}: it needs all rows at once, "
+        f"{3 * 8 * OPTIMAL_ROWS**2 / 2**20:.0f} MB for {OPTIMAL_ROWS} of them. Choose bound='simple', 'v1' or 'v2'."
+    )
+
+
+def default_kernel(likelihood: Any, data: Data, unit: Array) -> Any:
+    """Scaled RBF with a length scale per feature that starts where rows are neither equal nor unrelated."""
+    kernel = kernels.default_kernel(data.X.shape[1])
+    at = data.y if data.offset is None else data.y - data.offset
+    if likelihood.discrete:
+        constant = best_constant(likelihood, data)
+        variance = 1.0 + constant**2
+    else:
+        variance = float(np.average(np.square(at), weights=data.weight)) or 1.0
+    scale = np.sqrt(len(unit)) * unit / INPUT_UNIT
+    bounds = np.stack([1e-3 * scale, 1e3 * scale], axis=1)
+    return kernel.set_params(
+        k1__constant_value=variance,
+        k1__constant_value_bounds=(1e-5 * variance, 1e5 * variance),
+        k2__length_scale=scale if len(scale) > 1 else float(scale[0]),
+        k2__length_scale_bounds=bounds if len(scale) > 1 else tuple(bounds[0].tolist()),
+    )
+
+
+def hyperparameters(kernel: Any) -> tuple[list[str], list[float]]:
+    """Names and values of a kernel's numbers, fixed ones too."""
+    names, values = [], []
+    for part in kernel.hyperparameters:
+        value = np.ravel(kernel.get_params()[part.name])
+        names += [part.name] if len(value) == 1 else [f"{part.name}[{j}]" for j in range(len(value))]
+        values += value.tolist()
+    return names, values
+
+
+def merged(data: Data) -> Data:
+    """Equal rows as one row with the sum of their weights, sorted: repeats and weights share their bits this way."""
+    if len(data) > MERGED_ROWS:
+        return data
+    columns = [data.X, data.y] if data.offset is None else [data.X, data.y, data.offset]
+    _, first, where = np.unique(np.column_stack(columns), axis=0, return_index=True, return_inverse=True)
+    where = where.ravel()
+    weight = np.ones(len(data)) if data.weight is None else data.weight
+    order = np.lexsort((weight, where))
+    total = np.add.reduceat(weight[order], np.searchsorted(where[order], np.arange(len(first))))
+    return replace(data.take(first), weight=None if np.all(total == 1.0) else total)
+
+
+def checked_noise(value: Any) -> Any:
+    """The noise variance as the likelihood takes it."""
+    if not isinstance(value, str) and not value > 0:
+        raise ValueError(
+            f"noise_variance == {value}, must be positive: without noise duplicated rows could not differ in y, and "
+            f"the jitter that the kernel matrix gets where it needs it (none, else {JITTERS[1]:g} to {JITTERS[-1]:g} "
+            "of its mean diagonal) is no noise. For data without noise give a small one, such as 1e-6 of the variance "
+            "of y."
+        )
+    return value
