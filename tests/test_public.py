@@ -24,6 +24,8 @@ PAGES = [
     "CONTRIBUTING.md",
     "doc/index.md",
     "doc/glm.md",
+    "doc/mixed_effects.md",
+    "doc/gaussian_processes.md",
     "doc/algorithms.md",
     "doc/streaming.md",
 ]

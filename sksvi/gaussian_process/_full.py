@@ -33,7 +33,7 @@ class GPClassifier(ClassificationMethods, BaseSVI):
 
     p(y|f) = σ(±f(x)), f ~ GP(0, kernel), and the Gaussian q over f at the training rows that maximises the bound
     -KL(q‖p) + Σ E log p(y|f); q is the prior times one Gaussian message per row (Khan and Lin 2017, CVI). A pass costs
-    n³ operations and memory n²: up to a few thousand rows. `SparseGPClassifier` takes more rows, and more classes.
+    n³ operations and memory n²: up to a few thousand rows. `SparseGPClassifier` takes more rows.
 
     Parameters
     ----------
