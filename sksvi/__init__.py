@@ -20,6 +20,7 @@ _ATTRIBUTES = {
     "SparseGPClassifier": "sksvi.gaussian_process",
     "SparseGPRegressor": "sksvi.gaussian_process",
     "CoefficientDisplay": "sksvi.displays",
+    "GroupEffectsDisplay": "sksvi.displays",
     "LowerBoundDisplay": "sksvi.displays",
     "load": "sksvi.persistence",
     "predict_interval": "sksvi.predictive",

@@ -283,8 +283,7 @@ def judged(problem: Problem, state: State) -> State:
         if before is None or bound >= before.bound - slack:
             damping = state.damping if before is None or halvings else min(1.0, DAMPING_GROWTH * state.damping)
             return replace(state, previous=Evaluation(state.q, gradient, bound, state.memory), damping=damping)
-        halved = {"damping": state.damping / 2, "repairs": state.repairs + 1}
-        back = replace(state, q=before.q, memory=before.memory, **halved)
+        back = replace(state, q=before.q, memory=before.memory, damping=state.damping / 2, repairs=state.repairs + 1)
         q, memory, _ = propose(problem, back, before.gradient, problem.algorithm.rate(state.steps - 1, True))
         state = replace(back, q=q, memory=memory)
     assert state.previous is not None

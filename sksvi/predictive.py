@@ -151,6 +151,8 @@ class Predictive:
         likelihood = self.likelihood
         m = self.latent_mean[rows].astype(np.float64)
         v = self.latent_variance[rows].astype(np.float64)
+        if isinstance(likelihood, Gaussian):
+            return ndtr((y - m) / np.sqrt(v + likelihood.noise))
         at = np.maximum(y, 0.0) if likelihood.discrete else y
         return expect(
             lambda f, part: (likelihood.cdf(y[part], f),),

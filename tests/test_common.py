@@ -10,7 +10,15 @@ from sklearn.base import clone
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMEClassifier, GMERegressor
+from sksvi import (
+    BayesianGLMClassifier,
+    BayesianGLMRegressor,
+    GMEClassifier,
+    GMERegressor,
+    GPClassifier,
+    SparseGPClassifier,
+    SparseGPRegressor,
+)
 from sksvi.algorithms import ALGORITHMS, HybridMCSSVI
 from sksvi.likelihoods import Gaussian
 from sksvi.schedules import AdaGrad
@@ -51,6 +59,17 @@ MIXED_OF_LONG_FITS = [
     GMEClassifier(bound="simple", likelihood="probit", covariance="diag", max_iter=40),
 ]
 
+# Each bound, labels, counts, a gradient algorithm; the full GP is in test_full_gp.py.
+SPARSE_GP = [
+    SparseGPRegressor(max_iter=100),
+    SparseGPRegressor(bound="v1", max_iter=60),
+    SparseGPRegressor(bound="v2", max_iter=60),
+    SparseGPRegressor(bound="optimal", max_iter=60),
+    SparseGPRegressor(likelihood="poisson", optimize_hyperparameters=False),
+    SparseGPRegressor(algorithm="h-mc-ssvi", max_iter=10, optimize_hyperparameters=False),
+    SparseGPClassifier(max_iter=40),
+]
+
 #: Checks that scikit-learn defines and does not yield to other packages, where they mean something here.
 UNYIELDED = ["check_dataframe_column_names_consistency", "check_param_validation", "check_inplace_ensure_writeable"]
 #: These call every estimator with predict_proba a classifier; the contract gives it to ordinal regressors.
@@ -87,6 +106,11 @@ def test_mixed_effects_of_long_fits(estimator, check):
     check(estimator)
 
 
+@parametrize_with_checks(SPARSE_GP)
+def test_sparse_gaussian_processes(estimator, check):
+    check(estimator)
+
+
 @pytest.mark.slow
 def test_ordinal_passes_but_for_having_probabilities():
     """The checks' targets are real numbers, so that every row is a level of its own."""
@@ -101,13 +125,18 @@ def test_checks_that_are_not_yielded(estimator, name):
 
 
 @pytest.mark.parametrize("cls", [*CLASSES, *MIXED_CLASSES])
+def test_constructors_share_their_parameters(cls):
+    parameters = list(inspect.signature(cls).parameters.values())
+    first = GMEClassifier if cls in MIXED_CLASSES else BayesianGLMClassifier
+    assert [p.name for p in parameters] == [*inspect.signature(first).parameters]
+
+
+@pytest.mark.parametrize("cls", [*CLASSES, *MIXED_CLASSES, GPClassifier, SparseGPClassifier, SparseGPRegressor])
 def test_constructor_is_keyword_only_and_documented(cls):
     parameters = list(inspect.signature(cls).parameters.values())
     assert all(p.kind is p.KEYWORD_ONLY for p in parameters)
     documented = inspect.getdoc(cls)
     assert [p.name for p in parameters if f"\n{p.name} : " not in documented] == []
-    first = GMEClassifier if cls in MIXED_CLASSES else BayesianGLMClassifier
-    assert [p.name for p in parameters] == [*inspect.signature(first).parameters]
 
 
 @pytest.mark.parametrize("cls", CLASSES)
