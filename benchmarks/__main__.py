@@ -8,11 +8,11 @@ import time
 import traceback
 
 #: Timing first, while the machine is quiet.
-NAMES = ("startup", "speed", "table3", "memory", "algorithms", "small_sets", "coverage", "figure1")
+NAMES = ("startup", "speed", "table3", "memory", "algorithms", "small_sets", "coverage", "coverage_models", "figure1")
 NAMES += ("gme_insteval", "gme_nuts", "gme_counts", "gme_figure2")
 NAMES += ("gp_housing", "gp_stream", "gp_regression", "gp_figure3", "gp_classification")
 #: Long runs of other packages, stored as moments: they need numpyro and are rerun only when named.
-REFERENCES = ("reference", "mixed_reference")
+REFERENCES = ("reference", "mixed_reference", "gp_reference")
 
 
 def main() -> int:

@@ -48,8 +48,8 @@ def ours(settings: dict[str, Any], split: Split, passes: list[int]) -> list[dict
                 "ended by itself": bool(model.converged_),
             }
         )
-        progress(rows[-1])
-    return rows
+        progress({**settings, **rows[-1]})
+    return sorted(rows, key=lambda row: row["passes"])
 
 
 def draw(rows: list[dict[str, Any]]) -> None:

@@ -97,8 +97,9 @@ def ascend(
     Returns
     -------
     best : ndarray of shape (P,)
-        The best point evaluated.
+        The best point evaluated; `start` where the objective stopped the search before its first value.
     value : float
+        There; -inf without one.
 
     Examples
     --------
@@ -117,5 +118,6 @@ def ascend(
         minimize(ascent, start, jac=True, method="L-BFGS-B", bounds=bounds, callback=ascent.accepted, options=options)
     except Stop:
         pass
-    assert ascent.best is not None
+    if ascent.best is None:
+        return np.array(start), -np.inf
     return ascent.best[0], ascent.best[1]
