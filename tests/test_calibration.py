@@ -1,9 +1,17 @@
-"""A small coverage study of every likelihood; `python -m benchmarks coverage` runs the large one."""
+"""Small coverage studies of every likelihood and estimator.
+
+The large ones are `python -m benchmarks coverage coverage_models`; of the second, what it stored is tested too.
+"""
 
 from __future__ import annotations
 
+import json
+
+import numpy as np
 import pytest
 
+from benchmarks import coverage_models
+from benchmarks.common import RESULTS
 from benchmarks.coverage import CLASSIFIERS, CONTINUOUS, LIKELIHOODS, coverage
 from sksvi import likelihoods
 
@@ -32,3 +40,29 @@ def test_every_likelihood_has_a_coverage_study():
         for c in classes
         if isinstance(c, type) and c is not likelihoods.Likelihood and issubclass(c, likelihoods.Likelihood)
     }
+
+
+# ---- mixed models and Gaussian processes
+STORED = {
+    (row["study"], row["quantity"]): row
+    for row in json.loads((RESULTS / "coverage_models.json").read_text(encoding="utf-8"))["rows"]
+}
+#: Data sets of a small study, by what a fit costs.
+FEW = {
+    "GMERegressor: poisson, groups": 20,
+    "GMERegressor: poisson, noise": 4,
+    "SparseGPRegressor: gaussian, learned": 20,
+}
+#: One number a data set: too few for four standard errors to mean much.
+SINGLE = ("sd between levels", "noise variance")
+
+
+@pytest.mark.parametrize("study", coverage_models.STUDIES)
+def test_a_small_study_agrees_with_the_stored_one(study, global_random_seed):
+    n_sets = FEW.get(study, 40)
+    for row in coverage_models.coverage(study, n_sets, global_random_seed):
+        if row["quantity"] in SINGLE:
+            continue
+        stored = STORED[study, row["quantity"]]
+        slack = 4 * stored["error"] * np.sqrt(1 + stored["data sets"] / row["data sets"])
+        assert abs(row["covered"] - stored["covered"]) <= slack, row
