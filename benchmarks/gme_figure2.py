@@ -173,7 +173,7 @@ def draw(rows: list[dict[str, Any]], lines: list[dict[str, Any]]) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(11, 4.5), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(11, 5.5), sharey=True, layout="constrained")
     styles = dict(zip(BOUNDS, ("-", "--", ":"), strict=True))
     for ax, setting in zip(axes, ("paper", "default"), strict=True):
         for i, name in enumerate(ALGORITHMS):
@@ -185,10 +185,11 @@ def draw(rows: list[dict[str, Any]], lines: list[dict[str, Any]]) -> None:
                     ax.plot(*zip(*points, strict=True), styles[bound], color=f"C{i}", marker=".", label=label)
         for i, line in enumerate(lines):
             ax.axhline(line["test NLL"], color="0.3", lw=0.8 + 0.4 * i, ls=("-", "--", ":", "-.")[i % 4])
-            ax.annotate(line["model"], (0.99, line["test NLL"]), xycoords=("axes fraction", "data"), ha="right")
+            at = {"xycoords": ("axes fraction", "data"), "ha": "right", "va": "bottom", "fontsize": 7}
+            ax.annotate(line["model"], (0.99, line["test NLL"]), **at)
         ax.set(xscale="log", xlabel="seconds", title=setting)
     axes[0].set_ylabel("test NLL, nats per row")
-    axes[0].legend(fontsize=7)
+    figure.legend(*axes[0].get_legend_handles_labels(), fontsize=8, ncols=3, loc="outside lower center")
     RESULTS.mkdir(exist_ok=True)
     figure.savefig(RESULTS / "gme_figure2.png", dpi=110)
     plt.close(figure)
