@@ -39,7 +39,7 @@ figures: $(VENV)/.installed-plot
 	MPLBACKEND=Agg $(BIN)/python -m examples.gp_bands --output doc/_static
 
 test: $(VENV)/.installed-dev
-	$(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
+	$(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -67,6 +67,7 @@ SPARSE_GP = [
     SparseGPRegressor(bound="optimal", max_iter=60),
     SparseGPRegressor(likelihood="poisson", optimize_hyperparameters=False),
     SparseGPRegressor(algorithm="h-mc-ssvi", max_iter=10, optimize_hyperparameters=False),
+    SparseGPRegressor(algorithm="s-dsvi", max_iter=10, optimize_hyperparameters=False),
     SparseGPClassifier(max_iter=40),
 ]
 
