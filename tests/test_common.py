@@ -51,8 +51,8 @@ MIXED = [
     GMERegressor(likelihood="gaussian", algorithm="cvi", max_iter=30),
 ]
 MIXED_OF_LONG_FITS = [
-    GMEClassifier(),
-    GMERegressor(),
+    GMEClassifier(max_iter=15),
+    GMERegressor(max_iter=15),
     GMERegressor(likelihood="student-t", bound="mean-field"),
     GMERegressor(likelihood="poisson", bound="simple", algorithm="fp", max_iter=40),
     GMERegressor(likelihood="poisson", bound="simple", algorithm="h-mc-ssvi", max_iter=40),

