@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from sksvi import batches
+from sksvi.algorithms import MCSSVI
 from sksvi.families.gaussian import NotPositiveDefinite
 from sksvi.fixed_point import solved_mean, solves_mean
 from sksvi.models.base import Segment
@@ -46,6 +47,8 @@ ROUNDING, DAMPING_GROWTH = 1e-10, 1.5
 ROUGH_ROWS = 8192
 #: Most passes, and relative tolerance, of the start on a part of the rows.
 ROUGH_PASSES, ROUGH_TOL = 8, 1e-2
+#: Most natural steps, and their relative tolerance, that let q catch up with free blocks at the end of a noisy fit.
+RESETTLING_PASSES, RESETTLING_TOL = 10, 1e-5
 #: Most closed-form steps of the prior precision between two looks at the data.
 PRIOR_STEPS = 10
 
@@ -352,7 +355,8 @@ def stochastic_step(problem: Problem, state: State, segment: Segment) -> tuple[S
 
 def averaged(state: State) -> dict[str, Any]:
     """Mean of all q so far with weights that grow as t³: what noise is left in the steps averages out (Polyak)."""
-    if not state.average:
+    # Where free blocks move, q of an earlier pass belongs to other coordinates than today's: no mean of them is one.
+    if not state.average or any(block.kind == "free" for block in state.q.values()):
         return state.q
     weight = 4.0 / (state.steps + 3.0)
     return {name: state.average[name].blended(block, weight) for name, block in state.q.items()}
@@ -382,12 +386,28 @@ def site_update(
     return q, memory, 0.0
 
 
+def resettled(problem: Problem, state: State) -> State:
+    """After noisy steps of free blocks q lags behind them: a few judged natural steps on all rows, they still."""
+    name = problem.model.block
+    free = {key for key, block in state.q.items() if block.kind == "free"} - problem.frozen
+    if not free or not hasattr(state.q[name], "natural"):
+        return state
+    still = replace(problem, expect=problem.exact, batch_size=None, algorithm=MCSSVI(), frozen=problem.frozen | free)
+    inner = replace(state, previous=None, sites=None, bounds=[], small_changes=0, damping=1.0)
+    for _ in range(RESETTLING_PASSES):
+        inner, info, stop = full_pass(still, inner, RESETTLING_TOL)
+        if stop:
+            break
+        inner.bounds.append(info.bound)
+    return replace(state, q=inner.q if inner.previous is None else inner.previous.q, repairs=inner.repairs)
+
+
 def close(problem: Problem, state: State) -> State:
     """Leave q with its own bound: evaluated already by a judged fit, one exact pass after a stochastic one."""
     if state.previous is not None:
         gradient, bound = state.previous.gradient, state.previous.bound
     else:
-        state = replace(state, q=state.average or state.q)
+        state = resettled(problem, replace(state, q=state.average or state.q))
         learned = any(block.kind == "point" for block in state.q.values())
         exact = replace(problem, expect=problem.exact)
         gradient, value = evaluate(exact, state, whole(problem), gradient_wanted=learned)

@@ -304,9 +304,12 @@ def test_every_algorithm_reaches_it(name, bound, algorithm, expectation, batch_s
         warnings.simplefilter("ignore", ConvergenceWarning)
         state = fitted(problem, seed=1, max_iter=150, tol=1e-3)
     assert state.bound <= best + 1e-4 * abs(best)
-    # Draws leave noise; gradient steps on all rows have a long way to go.
-    rough = expectation == "monte-carlo" or (batch_size is None and not problem.algorithm.natural)
-    assert best - state.bound <= (0.04 if rough else 0.02) * abs(best)
+    if problem.algorithm.natural:  # draws leave noise
+        assert best - state.bound <= (0.04 if expectation == "monte-carlo" else 0.02) * abs(best)
+    else:  # gradient steps have a long way to go: half of it in this many passes
+        first = engine.exact_bound(problem, engine.first_state(problem, 1))
+        noisy = batch_size is None and expectation == "monte-carlo"  # few steps, each with noise: uphill is all we ask
+        assert best - state.bound <= max((1.0 if noisy else 0.5) * (best - first), 0.02 * abs(best))
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
