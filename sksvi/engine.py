@@ -189,13 +189,21 @@ def rough_start(problem: Problem, state: State) -> State:
     part = replace(problem, data=problem.data.take(rows), total=problem.data.total_weight)
     if part.data.total_weight <= 0:
         return state
-    rough = replace(state, bounds=[])
-    for _ in range(ROUGH_PASSES):
-        rough, info, stop = full_pass(part, rough, ROUGH_TOL)
-        if stop:
-            break
-        rough.bounds.append(info.bound)
+    rough = settle(part, state, ROUGH_PASSES, ROUGH_TOL)
     return replace(state, q=rough.q, steps=rough.steps)
+
+
+def settle(
+    problem: Problem, state: State, passes: int, tol: float, seen: Callable[[float], bool] | None = None
+) -> State:
+    """q after at most `passes` judged passes from where it is; `seen` is told every bound, and True ends it too."""
+    state = replace(state, previous=None, sites=None, bounds=[], small_changes=0, damping=1.0)
+    for _ in range(passes):
+        state, info, stop = full_pass(problem, state, tol)
+        if stop or (seen is not None and seen(info.bound)):
+            break
+        state.bounds.append(info.bound)
+    return state
 
 
 def record(state: State, info: StepInfo, started: float) -> None:
@@ -393,13 +401,9 @@ def resettled(problem: Problem, state: State) -> State:
     if not free or not hasattr(state.q[name], "natural"):
         return state
     still = replace(problem, expect=problem.exact, batch_size=None, algorithm=MCSSVI(), frozen=problem.frozen | free)
-    inner = replace(state, previous=None, sites=None, bounds=[], small_changes=0, damping=1.0)
-    for _ in range(RESETTLING_PASSES):
-        inner, info, stop = full_pass(still, inner, RESETTLING_TOL)
-        if stop:
-            break
-        inner.bounds.append(info.bound)
-    return replace(state, q=inner.q if inner.previous is None else inner.previous.q, repairs=inner.repairs)
+    inner = settle(still, state, RESETTLING_PASSES, RESETTLING_TOL)
+    assert inner.previous is not None
+    return replace(state, q=inner.previous.q, repairs=inner.repairs)
 
 
 def close(problem: Problem, state: State) -> State:

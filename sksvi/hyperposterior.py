@@ -84,8 +84,9 @@ def settled_bound(problem: Any, state: Any) -> Callable[[Array], float]:
             q[model.block] = joined(model.prior(q)[model.block], said)
         except NotPositiveDefinite:  # messages of a fit that has not settled: from where it ended
             q[model.block] = blocks[model.block]
-        first = engine.State(q, state.seed, steps=1)
-        return float(engine.run(still, first, SETTLING_PASSES, tol, lambda at: False).bound)
+        settled = engine.settle(still, replace(state, q=q, memory={}), SETTLING_PASSES, tol).previous
+        assert settled is not None
+        return settled.bound
 
     return bound
 

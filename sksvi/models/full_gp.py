@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from sksvi import kernels
-from sksvi.engine import full_pass
+from sksvi.engine import settle
 from sksvi.families import Free
 from sksvi.families.dual import SiteGaussian
 from sksvi.models.base import Data, Model, Terms
@@ -181,12 +181,8 @@ class _Search:
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Bound and its gradient; q starts from the messages of the best parameters so far."""
         q = self.model.at(theta, self.best.q["latents"])
-        inner = replace(self.state, q=q, previous=None, small_changes=0, damping=1.0)
-        settled = False
-        while not settled:
-            inner, info, settled = full_pass(self.problem, inner, SETTLED_SHARE * self.tol)
-            settled = settled or self.look(info.bound)
-        here = inner.previous
+        start = replace(self.state, q=q)
+        here = settle(self.problem, start, MOST_EVALUATIONS, SETTLED_SHARE * self.tol, self.look).previous
         assert here is not None
         gradient = self.model.evidence_gradient(here.q)
         low, high = self.model.kernel.bounds.T

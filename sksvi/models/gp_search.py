@@ -125,20 +125,19 @@ class Search:
 
     def _settled(self, q: dict[str, Any]) -> dict[str, Any]:
         """q(v) after natural steps from where it was."""
-        from sksvi.engine import full_pass
+        from sksvi.engine import settle
 
-        inner = replace(self.state, q=q, previous=None, bounds=[], small_changes=0, damping=1.0)
-        for _ in range(SETTLING_PASSES):
-            try:
-                inner, info, stop = full_pass(self.problem, inner, SETTLING_TOL)
-            except ValueError as error:  # no step is possible from here: a point to step back from
-                raise NotPositiveDefinite(str(error)) from error
-            if stop:
-                break
-            inner.bounds.append(info.bound)
-            if self.tick is not None and self.tick(max(self.value, info.bound)):
+        def seen(bound: float) -> bool:
+            if self.tick is not None and self.tick(max(self.value, bound)):
                 raise Stop
-        return inner.previous.q
+            return False
+
+        try:
+            settled = settle(self.problem, replace(self.state, q=q), SETTLING_PASSES, SETTLING_TOL, seen)
+        except ValueError as error:  # no step is possible from here: a point to step back from
+            raise NotPositiveDefinite(str(error)) from error
+        assert settled.previous is not None
+        return settled.previous.q
 
     def _gradient(self, q: dict[str, Any], gram: Array | None) -> tuple[float, dict[str, Array]]:
         """Bound and gradient at this q; `gram`: Σ gamma h hᵀ where it is known."""
