@@ -40,12 +40,14 @@ class Algorithm(BaseEstimator):
     """What the engine asks of an algorithm.
 
     ``remembers`` : keeps a site per datum, so that mini-batch noise vanishes at the optimum (CVI).
+    ``samples_globals`` : where a model can draw its globals for the local step, it does; else expectations enter there.
     ``batch_only`` : cannot work with mini-batches.
     ``mean_solver`` : solves for the mean at a fixed covariance in every pass (FP).
     ``natural`` : every step is a natural one, whose length says what there is to gain.
     """
 
     remembers = False
+    samples_globals = True
     batch_only = False
     mean_solver = False
     natural = True
@@ -71,9 +73,9 @@ class Algorithm(BaseEstimator):
         self, q: Any, prior: Any, gradient: Any, rate: float, damping: float, memory: Any, n: float
     ) -> tuple[Any, Any]:
         """One step of a block; `damping` <= 1 shortens it, `n` is the population size."""
-        if q.kind != "gaussian" and rate == 1.0:
+        if q.one_number and rate == 1.0:
             return secant_step(q, prior, gradient, damping, memory)
-        if q.kind != "gaussian":
+        if q.one_number:
             return trusted_step(q, prior, gradient, rate * damping), memory
         return shortened(lambda share: natural_step(q, prior, gradient, rate * damping * share)), memory
 
@@ -109,6 +111,7 @@ class CVI(Algorithm):
     """
 
     remembers = True
+    samples_globals = False
 
     def __init__(self, schedule: Any = None) -> None:
         self.schedule = schedule

@@ -154,6 +154,11 @@ class BaseSVI(CallbackSupport, BaseEstimator):
                 )
             if not model.batchable:
                 raise ValueError(f"the bound of {type(self).__name__} is no sum over rows: set batch_size=None.")
+        if algorithm.mean_solver and not model.linear:
+            raise ValueError(
+                f"algorithm={self.algorithm!r} solves for the mean of weights; {type(self).__name__} has none: "
+                "choose 'mc-ssvi', 'h-mc-ssvi', 's-dsvi' or 'cvi'."
+            )
         expect = expectations.resolve(self.expectation)
         if algorithm.mean_solver and not expect.exact:
             raise ValueError(
@@ -230,7 +235,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             if self.batch_size == "auto":
                 problem = replace(problem, batch_size=None)
             state = self._new_state(problem) if first else self._continued(problem)
-            if not problem.algorithm.remembers:
+            if not problem.remembers:
                 state = replace(state, absorbed=None)
             with self._columns_named():
                 state = streaming.absorb(problem, state, self.tol)

@@ -60,18 +60,25 @@ def evaluate(
     model, data, q = problem.model, problem.data, state.q
     for block in q.values():
         block.prepare()
+    items = list(enumerate(model.blocks(segment.rows, data)))
+    view = model.view(q, problem.algorithm.samples_globals, batches.stream(state.seed, state.steps, len(items)))
 
     def one(item: tuple[int, Any]) -> tuple[Any, Any]:
         number, rows = item
         batch = model.batch(data, rows)
-        terms = model.terms(q, batch, problem.expect, batches.stream(state.seed, state.steps, number))
+        if state.local is not None:
+            batch.start = state.local[rows]
+        terms = model.terms(view, batch, problem.expect, batches.stream(state.seed, state.steps, number))
+        if state.local is not None:
+            state.local[rows] = terms.local
         value = float(terms.value.sum())
         if site_rate is not None:
             terms = state.sites.move(terms, rows, site_rate, q[model.block].full)  # type: ignore[union-attr]
         return (model.pull_back(terms, batch) if gradient_wanted else {}), value
 
-    items = list(enumerate(model.blocks(segment.rows, data)))
     gradient, value = batches.tree_sum(batches.in_order(one, items, problem.threads))
+    if gradient:
+        gradient = model.corrected(gradient, view)
     scale = segment.scale * problem.scale
     return (gradient if site_rate is not None else batches.scaled(gradient, scale)), value * scale
 
@@ -117,7 +124,7 @@ def run(problem: Problem, state: State, max_iter: int, tol: float, pass_end: Cal
     run_pass = full_pass if problem.deterministic else stochastic_pass
     started = time.perf_counter()
     q = {name: block.forgotten() if block.kind == "point" else block for name, block in state.q.items()}
-    state = replace(state, q=q, finished=False, converged=False, absorbed=None)
+    state = replace(state, q=q, finished=False, converged=False, absorbed=None, local=first_local(problem, state))
     if problem.deterministic and problem.algorithm.natural and state.steps == 0:
         state = rough_start(problem, state)
     while state.passes < max_iter:
@@ -177,9 +184,16 @@ def restarted(problem: Problem, state: State) -> State:
     return replace(state, q=q, memory=memory, average={})
 
 
+def first_local(problem: Problem, state: State) -> Array | None:
+    """Local starts of an unfinished fit on the same rows, else fresh ones."""
+    if state.local is not None and len(state.local) == len(problem.data):
+        return state.local.copy()
+    return problem.model.local_start(problem.data)
+
+
 def rough_start(problem: Problem, state: State) -> State:
     """A few judged steps on an eighth of many rows, blown up to all: most of the way at an eighth of the price."""
-    if not problem.model.batchable:
+    if not (problem.model.batchable and problem.model.linear):
         return state
     n, width = len(problem.data), problem.model.shape[-1]
     size = max(n // 8, 10 * width)
@@ -341,7 +355,7 @@ def exact_bound(problem: Problem, state: State) -> float:
 
 def stochastic_step(problem: Problem, state: State, segment: Segment) -> tuple[State, float, float]:
     """One step on a segment: gradient, or change of sites, and the scaled bound before the step."""
-    remembers = problem.algorithm.remembers and not problem.full_batch
+    remembers = problem.remembers and not problem.full_batch
     # What is remembered moves once a pass, everything else with every batch.
     rate = problem.algorithm.rate(state.passes if remembers else state.steps, False, remembers)
     if remembers and state.sites is None:

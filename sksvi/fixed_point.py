@@ -18,6 +18,8 @@ FP_STEPS, MEAN_STEPS = 500, 30
 def solves_mean(problem: Problem, state: State) -> bool:
     """FP does; and so does a natural step on a diagonal block without noise, whose mean would creep: it ignores how
     columns correlate, while the best mean at fixed variances is a concave problem that costs no Gram product."""
+    if not problem.model.linear:
+        return False
     creeps = problem.deterministic and problem.algorithm.schedule is None and not state.q[problem.model.block].full
     return problem.algorithm.mean_solver or (problem.algorithm.natural and creeps)
 

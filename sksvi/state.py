@@ -33,7 +33,10 @@ class Evaluation:
 
 @dataclass
 class State:
-    """All that a fit knows: saved, resumed, continued by ``partial_fit``. Plain arrays, numbers and blocks."""
+    """All that a fit knows: saved, resumed, continued by ``partial_fit``. Plain arrays, numbers and blocks.
+
+    ``local`` (n, ...): where each row's local variables ended, a start for the next look at the row.
+    """
 
     q: dict[str, Any]
     seed: int
@@ -43,6 +46,7 @@ class State:
     damping: float = 1.0
     memory: dict[str, Any] = field(default_factory=dict)
     sites: Sites | None = None
+    local: Array | None = None
     average: dict[str, Any] = field(default_factory=dict)
     absorbed: dict[str, Any] | None = None
     seen: float = 0.0
@@ -87,7 +91,12 @@ class Problem:
     @property
     def deterministic(self) -> bool:
         """No mini-batch and no sampling noise."""
-        return self.full_batch and self.expect.exact
+        return self.full_batch and self.expect.exact and not self.model.noisy(self.algorithm.samples_globals)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether data keep sites; for conjugate blocks the damped message is the natural step."""
+        return self.algorithm.remembers and self.model.linear
 
     @property
     def scale(self) -> float:

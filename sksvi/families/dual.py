@@ -52,6 +52,7 @@ class SiteGaussian:
     """
 
     kind = "gaussian"
+    one_number = False
     full = True
     through_rows = False
 
@@ -242,6 +243,7 @@ class ChosenRows:
     """
 
     kind = "gaussian"
+    one_number = False
     full = True
 
     def __init__(self, block: Any, rows: Array) -> None:

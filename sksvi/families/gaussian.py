@@ -74,6 +74,7 @@ class _Normal:
     """What every Gaussian answers, given ``mean`` and ``root``."""
 
     kind = "gaussian"
+    one_number = False
     through_rows = False
     mean: Array
     root: Array

@@ -30,6 +30,7 @@ class ClassGaussian:
     """
 
     kind = "gaussian"
+    one_number = False
     full = True
     through_rows = False
 

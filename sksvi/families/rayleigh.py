@@ -38,6 +38,8 @@ class Rayleigh:
     """
 
     kind = "rayleigh"
+    #: A block of one number in a model that is not conjugate: its steps are cut or follow secants.
+    one_number = True
     full = False
 
     def __init__(self, scale: float) -> None:

@@ -90,13 +90,15 @@ class Terms:
 class Model:
     """A model knows data and structure, never a step size.
 
-    ``block`` : the Gaussian block that the latents are linear in.
+    ``block`` : the Gaussian block that the latents are linear in; else the block that messages name.
+    ``linear`` : latents are linear in that block, so that a datum's message is a few numbers (sites, Newton's mean).
     ``batchable`` : the bound is a sum over data (False: mini-batches are refused).
     ``rule_error`` : relative error of the bound's deterministic rule.
     ``remedy`` : what a user can do about a numerically impossible step.
     """
 
     block = "weights"
+    linear = True
     batchable = True
     rule_error = 0.0
     remedy = "Standardise the columns, or drop duplicated ones."
@@ -108,6 +110,22 @@ class Model:
     def init(self, data: Data) -> dict[str, Any]:
         """The first q."""
         raise AttributeError(f"{type(self).__name__} has no init")
+
+    def local_start(self, data: Data) -> Array | None:
+        """Where each row's local variables start, (n, ...), for models that keep them between passes."""
+        return None
+
+    def noisy(self, sampled: bool) -> bool:
+        """Whether the terms are random although no expectation is: sampled globals or local draws."""
+        return False
+
+    def view(self, q: dict[str, Any], sampled: bool, rng: Any) -> dict[str, Any]:
+        """What `terms` reads of q, once per step: one draw of the globals, or expectations; default q itself."""
+        return q
+
+    def corrected(self, gradient: dict[str, Any], view: dict[str, Any]) -> dict[str, Any]:
+        """The summed gradient after what is linear in it and knows the draw of the globals (V of equations.md 8)."""
+        return gradient
 
     def sweep(self, data: Data, batch_size: int | None, seed: int, pass_number: int) -> Iterator[Segment]:
         """One pass over the data as segments: all blocks, one batch of rows each."""
