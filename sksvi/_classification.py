@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
+from sksvi.base import FRESH
 from sksvi.likelihoods import Likelihood
+from sksvi.models.base import Data
 
 Array = np.ndarray
 
@@ -38,8 +41,25 @@ class ClassificationMethods(ClassifierMixin):
         elif classes is not None and not np.array_equal(self.classes_, np.unique(classes)):
             raise ValueError(f"classes={classes!r} differ from those of the first call: {self.classes_.tolist()}.")
 
-    def _find_classes(self, y: Array) -> None:
-        self.classes_ = np.unique(y)
+    def _coded(self, data: Data, how: str) -> Data:
+        """The data with codes of classes as y; a fresh fit finds its classes and takes its likelihood here."""
+        if how == "fit":
+            self.classes_ = np.unique(data.y)
+        self._check_classes()
+        codes = self._codes(data.y)
+        if how in FRESH:
+            self.likelihood_ = self._class_likelihood()
+        several = self.likelihood_.n_latents > 1
+        if several and data.offset is not None:
+            raise ValueError(
+                "offset shifts every class alike where each has a latent of its own (softmax): it has no effect there. "
+                "Leave it out."
+            )
+        return replace(data, y=codes if several else codes.astype(data.X.dtype))
+
+    @property
+    def _label_likelihoods(self) -> str:
+        return "'logit' or 'probit'" if self._binary_only else "'logit', 'probit' or 'softmax'"
 
     def _check_classes(self) -> None:
         if len(self.classes_) < 2:
@@ -71,14 +91,15 @@ class ClassificationMethods(ClassifierMixin):
         likelihood = likelihoods.resolve(spec)
         if not likelihood.classifies:
             raise ValueError(
-                f"likelihood={spec!r} does not describe labels: choose 'logit', 'probit' or 'softmax', "
-                "or use BayesianGLMRegressor."
+                f"likelihood={spec!r} does not describe labels: choose {self._label_likelihoods}, or use a regressor."
             )
         if likelihood.n_latents == 1 and k > 2:
             raise ValueError(
                 f"Only binary classification is supported. The type of the target is multiclass ({k} classes): "
                 f"likelihood={spec!r} is binary, 'softmax' takes any number."
             )
+        if self._binary_only and likelihood.n_latents > 1:
+            raise ValueError(f"likelihood={spec!r} has several latents: choose {self._label_likelihoods}.")
         if likelihood.n_latents not in (1, k):
             raise ValueError(f"likelihood={spec!r} has {likelihood.n_latents} classes, y has {k}.")
         return likelihood

@@ -27,6 +27,10 @@ from sksvi.models.base import Data
 
 Array = np.ndarray
 
+#: Ways to encode that fix classes, levels, likelihood and the like: `fit`, and the first `partial_fit`; the others are
+#: "more" (a warm start) and "chunk".
+FRESH = ("fit", "first chunk")
+
 
 class Posterior(Mapping[str, Any]):
     """Read-only blocks of q by name, as items and as attributes.
@@ -96,6 +100,20 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     def _expose(self, model: Any, state: engine.State) -> None:
         """Set the fitted attributes of this estimator."""
         raise AttributeError(f"{type(self).__name__} does not expose its fit")
+
+    def _fitted_choices(self) -> dict[str, Any]:
+        """What a fit that goes on may not change; `_choices` holds it as it was."""
+        return {}
+
+    def _check_choices(self) -> None:
+        """An error where a parameter changed that a fit which goes on cannot change."""
+        now = self._fitted_choices()
+        for name, fitted in self._choices.items():
+            if now[name] != fitted:
+                raise ValueError(
+                    f"{name} was {fitted!r} when this model was fitted and is {now[name]!r} now: a fit that goes on "
+                    "(warm_start, partial_fit) cannot change it. Set it back, or fit a clone."
+                )
 
     # ---- fitting
     @contextmanager
@@ -235,7 +253,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             if self.batch_size == "auto":
                 problem = replace(problem, batch_size=None)
             state = self._new_state(problem) if first else self._continued(problem)
-            if not problem.remembers:
+            if not (problem.remembers or problem.remembers_plates):
                 state = replace(state, absorbed=None)
             with self._columns_named():
                 state = streaming.absorb(problem, state, self.tol)

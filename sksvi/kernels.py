@@ -25,9 +25,13 @@ BLOCK_NUMBERS = 2**17
 OF_ANYTHING = (sk.ConstantKernel, sk.KernelOperator, sk.Exponentiation)
 
 
-def default_kernel(n_features: int) -> Any:
-    """Scaled RBF with a length scale per feature."""
-    return sk.ConstantKernel(1.0) * sk.RBF(np.ones(n_features) if n_features > 1 else 1.0)
+def scaled_rbf(variance: float, scale: Array) -> Any:
+    """An RBF of this variance and length scale (one, or one per feature); both may move far to either side."""
+    box = np.stack([1e-3 * scale, 1e3 * scale], axis=1)
+    one = len(scale) == 1
+    return sk.ConstantKernel(variance, (1e-5 * variance, 1e5 * variance)) * sk.RBF(
+        float(scale[0]) if one else scale, tuple(box[0].tolist()) if one else box
+    )
 
 
 def checked(kernel: Any, n_features: int) -> Any:

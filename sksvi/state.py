@@ -49,7 +49,6 @@ class State:
     local: Array | None = None
     average: dict[str, Any] = field(default_factory=dict)
     absorbed: dict[str, Any] | None = None
-    seen: float = 0.0
     previous: Evaluation | None = None
     bound: float = -np.inf
     bounds: list[float] = field(default_factory=list)
@@ -68,7 +67,7 @@ class Problem:
     ``expect`` serves the steps, ``exact`` the bound that a fit reports at its end. ``total`` is the population's
     weight where the data are a part of it, ``frozen`` names blocks that stay as they are, ``past`` is the size of the
     bound of earlier chunks (nats): `tol` is relative to all data seen. ``so_far`` is what a stream left,
-    the prior of this chunk, by block.
+    the prior of this chunk, by block. ``stream``: one step on a chunk, at the rates of noisy steps.
     """
 
     model: Any
@@ -82,6 +81,7 @@ class Problem:
     frozen: frozenset[str] = frozenset()
     past: float = 0.0
     so_far: Any = None
+    stream: bool = False
 
     @property
     def full_batch(self) -> bool:
@@ -91,12 +91,18 @@ class Problem:
     @property
     def deterministic(self) -> bool:
         """No mini-batch and no sampling noise."""
-        return self.full_batch and self.expect.exact and not self.model.noisy(self.algorithm.samples_globals)
+        exact = self.expect.exact and not self.stream
+        return self.full_batch and exact and not self.model.noisy(self.algorithm.samples_globals)
 
     @property
     def remembers(self) -> bool:
         """Whether data keep sites; for conjugate blocks the damped message is the natural step."""
         return self.algorithm.remembers and self.model.linear
+
+    @property
+    def remembers_plates(self) -> bool:
+        """Whether a plate's message is kept apart from its prior in a stream."""
+        return self.algorithm.remembers and self.model.plates
 
     @property
     def scale(self) -> float:
@@ -174,12 +180,6 @@ def settled_prior(problem: Problem, q: dict[str, Any], said: Any, n_steps: int) 
             break
         steps = {key: step for key, step in model.prior_steps(q).items() if key in steps}
     return q
-
-
-def with_block(state: State, name: str, block: Any) -> State:
-    """The state with one block replaced, and no memory of it."""
-    memory = {key: value for key, value in state.memory.items() if key != name}
-    return replace(state, q={**state.q, name: block}, memory=memory)
 
 
 def remembered_points(q: dict[str, Any], gradient: dict[str, Any]) -> dict[str, Any]:

@@ -58,10 +58,16 @@ class AdaGradMemory:
         return (step @ self.unit if self._matrix else self.unit * step), total
 
 
-def natural_step(q: Any, prior: Any, gradient: Any, rate: float) -> Any:
+def by_plate(rate: Any, part: Array) -> Any:
+    """A rate, or one per plate in the shape that multiplies `part` (P, ...)."""
+    return rate if np.ndim(rate) == 0 else rate.reshape(-1, *[1] * (part.ndim - 1))
+
+
+def natural_step(q: Any, prior: Any, gradient: Any, rate: Any) -> Any:
     """theta <- (1 - rate) theta + rate (theta_prior + gradient): equations.md 1, every natural block of the library."""
     target = [p + g for p, g in zip(prior.natural(q), q.natural_gradient(gradient), strict=True)]
-    return q.replace([(1 - rate) * t + rate * s for t, s in zip(q.natural(q), target, strict=True)])
+    pairs = zip(q.natural(q), target, strict=True)
+    return q.replace([(1 - by_plate(rate, s)) * t + by_plate(rate, s) * s for t, s in pairs])
 
 
 #: Longest natural step of a one-number block in its unconstrained coordinate: it doubles or halves a scale.
@@ -109,6 +115,25 @@ def hybrid_step(
     return type(q)(q.mean + step, moved.precision, moved.root), replace(memory, mean=total)
 
 
+#: Most that a gradient step may change a spread, as a share of what it is.
+TRUSTED_SPREAD = 0.5
+
+
+def trusted_root(root: Array, step: Array, full: bool) -> Array:
+    """The step of C, cut so that in coordinates where q is standard no deviation changes by more than a share.
+
+    AdaGrad's first steps have the length of their rate whatever the gradient's size, noise included; where the
+    likelihood grows like exp(f), one step to a far too wide q brings slopes that fill its sums for good.
+    """
+    if full:
+        relative = np.linalg.solve(np.swapaxes(root, -1, -2), np.swapaxes(step, -1, -2))
+        change = np.sqrt(np.square(relative).sum(-1))
+    else:
+        change = np.abs(step / root)
+    largest = change.max(axis=-1)[(..., None, None) if full else (..., None)]
+    return step * (TRUSTED_SPREAD / np.maximum(largest, TRUSTED_SPREAD))
+
+
 def euclidean_step(
     q: Any, prior: Any, gradient: Any, memory: AdaGradMemory, adagrad: AdaGrad, n: float
 ) -> tuple[Any, AdaGradMemory]:
@@ -116,6 +141,7 @@ def euclidean_step(
     in_mean, in_root = q.standard_gradient(prior, gradient)
     mean_step, mean_total = memory.mean_step(in_mean, adagrad, n)
     root_step, root_total = memory.root_step(in_root, adagrad, n)
+    root_step = trusted_root(q.root, root_step, q.full)
     step = shortened(lambda share: type(q)(q.mean + share * mean_step, q.root + share * root_step))
     return step, replace(memory, mean=mean_total, root=root_total)
 

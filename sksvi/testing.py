@@ -465,5 +465,5 @@ def _assert_sum(gradient: dict[str, Any], value: float, parts: list[Any], what: 
     wanted = [value, *(part for pair in gradient.values() for part in pair)]
     summands = [[other, *(part for pair in each.values() for part in pair)] for each, other in parts]
     for whole, *pieces in zip(wanted, *summands, strict=True):
-        error = np.max(np.abs(sum(pieces) - whole)) / (1 + np.max(np.abs(whole)))
+        error = np.max(np.abs(sum(pieces) - whole), initial=0.0) / (1 + np.max(np.abs(whole), initial=0.0))
         assert error <= 1e-10, f"{what}: off by {error:.1e}."

@@ -68,7 +68,7 @@ SPARSE_GP = [
     SparseGPRegressor(likelihood="poisson", optimize_hyperparameters=False),
     SparseGPRegressor(algorithm="h-mc-ssvi", max_iter=10, optimize_hyperparameters=False),
     SparseGPRegressor(algorithm="s-dsvi", max_iter=10, optimize_hyperparameters=False),
-    SparseGPClassifier(max_iter=40),
+    SparseGPClassifier(max_iter=40, n_inducing=15),
 ]
 
 #: Checks that scikit-learn defines and does not yield to other packages, where they mean something here.

@@ -399,7 +399,7 @@ def test_warm_start_goes_on(global_random_seed):
     assert model.posterior_["latents"].mean.shape == (40,)
     fresh = fixed(kernel=model.kernel_).fit(X[:40], y[:40])
     assert model.lower_bound_ == pytest.approx(fresh.lower_bound_, rel=1e-4)
-    with pytest.raises(ValueError, match="likelihood was logit when this model was fitted and is probit now"):
+    with pytest.raises(ValueError, match="likelihood was 'logit' when this model was fitted and is 'probit' now"):
         model.set_params(likelihood="probit").fit(X, y)
 
 
@@ -426,6 +426,21 @@ def test_errors_name_what_is_wrong(global_random_seed):
     with pytest.raises(ValueError, match="Negative values in data passed to `sample_weight`"):
         GPClassifier().fit(X, y, -np.ones(60))
     assert not hasattr(GPClassifier(), "partial_fit")
+
+
+def test_parameters_that_every_estimator_has(global_random_seed):
+    X, y = labels(global_random_seed)
+    plain = fixed().fit(X, y)
+    for options in ({"batch_size": None}, {"batch_size": 60}, {"batch_size": 1000}):
+        np.testing.assert_array_equal(fixed(**options).fit(X, y).predict_proba(X), plain.predict_proba(X))
+    for options, message in (
+        ({"covariance": "diag"}, "covariance='diag' cannot serve GPClassifier.*set covariance='full'"),
+        ({"batch_size": 59}, "batch_size=59 cannot serve GPClassifier.*set batch_size=None or 'auto'"),
+        ({"total_samples": 100}, "total_samples=100 is for partial_fit.*Set total_samples=None"),
+        ({"covariance": "low-rank"}, "'covariance' parameter of GPClassifier must be"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fixed(**options).fit(X, y)
 
 
 def test_hard_data_are_fitted(global_random_seed):

@@ -42,7 +42,7 @@ class Halved(sk.RBF):
 
 C = sk.ConstantKernel
 KERNELS = {
-    "default": kernels.default_kernel(D),
+    "default": kernels.scaled_rbf(1.0, np.ones(D)),
     "constant": C(2.5),
     "rbf": sk.RBF(1.2),
     "rbf, length scale in a list": sk.RBF([1.2]),
@@ -203,7 +203,7 @@ def test_row_blocks_add_up(name, monkeypatch, global_random_seed):
 
 def test_one_feature(global_random_seed):
     X, Z, rng = rows(global_random_seed, n_features=1)
-    kernel = kernels.checked(kernels.default_kernel(1), 1)
+    kernel = kernels.checked(kernels.scaled_rbf(1.0, np.ones(1)), 1)
     G = rng.standard_normal((len(X), len(Z)))
     theta, moved = kernels.cross_pullback(kernel, X, Z, G)
     close(theta, central(lambda t: np.sum(G * kernel.clone_with_theta(t)(X, Z)), kernel.theta))

@@ -296,8 +296,6 @@ def test_natural_algorithms_share_their_optimum(groups, bound, rng):
 @pytest.mark.parametrize("algorithm", ["mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi"])
 @pytest.mark.parametrize(("name", "bound"), [("gaussian", "optimal"), ("poisson", "simple"), ("poisson", "mean-field")])
 def test_every_algorithm_reaches_it(name, bound, algorithm, expectation, batch_size, rng):
-    if algorithm == "s-dsvi" and expectation == "monte-carlo" and batch_size is None:
-        pytest.skip("one step a pass, each with the noise of ten draws: 150 of them may end anywhere")
     data = data_for(name, rng, n=60)
     model = model_for(name, data, bound)
     best = fitted(problem_for(model, data), tol=1e-7).bound
@@ -306,11 +304,9 @@ def test_every_algorithm_reaches_it(name, bound, algorithm, expectation, batch_s
         warnings.simplefilter("ignore", ConvergenceWarning)
         state = fitted(problem, seed=1, max_iter=150, tol=1e-3)
     assert state.bound <= best + 1e-4 * abs(best)
-    if problem.algorithm.natural:  # draws leave noise
-        assert best - state.bound <= (0.04 if expectation == "monte-carlo" else 0.02) * abs(best)
-    else:  # gradient steps have a long way to go: half of it in this many passes
-        first = engine.exact_bound(problem, engine.first_state(problem, 1))
-        assert best - state.bound <= max(0.5 * (best - first), 0.02 * abs(best))
+    # Draws leave noise; gradient steps have a long way to go.
+    rough = expectation == "monte-carlo" or not problem.algorithm.natural
+    assert best - state.bound <= (0.04 if rough else 0.02) * abs(best)
 
 
 @pytest.mark.parametrize("bound", BOUNDS)

@@ -511,8 +511,6 @@ def test_errors_name_the_column_and_the_memory(global_random_seed):
     with pytest.raises(ValueError, match="jitter"):
         SparseGPRegressor(bound="optimal", noise_variance=1e-20, kernel=RBF()).fit(X, rng.standard_normal(40))
     assert not hasattr(SparseGPRegressor(bound="optimal"), "partial_fit")
-    with pytest.raises(ValueError, match="Only binary"):
-        SparseGPClassifier().fit(data.X, np.arange(40) % 3)
 
 
 def test_a_failed_fit_changes_nothing(global_random_seed):

@@ -14,12 +14,14 @@ from sksvi.families import DiagonalGaussian, Gaussian, NotPositiveDefinite
 from sksvi.schedules import AdaGrad, Constant, RobbinsMonro
 from sksvi.steps import (
     MAX_HALVINGS,
+    TRUSTED_SPREAD,
     AdaGradMemory,
     euclidean_step,
     hybrid_step,
     natural_step,
     shortened,
     site_step,
+    trusted_root,
 )
 
 
@@ -119,6 +121,22 @@ def test_adagrad_in_whitened_coordinates_ignores_units(full, global_random_seed)
             q, memory = euclidean_step(q, prior, (g / scale, curvature / bend), memory, AdaGrad(), 100.0)
         paths.append((q.mean / scale, q.std / scale))
     np.testing.assert_allclose(paths[0], paths[1], rtol=1e-9)
+
+
+@KINDS
+def test_a_gradient_step_changes_no_spread_by_more_than_half(full, global_random_seed):
+    """In coordinates where q is standard, whatever noise asks for; a short step is left as it is."""
+    rng = np.random.default_rng(global_random_seed)
+    root = np.tril(rng.standard_normal((4, 4))) + 2 * np.eye(4) if full else rng.uniform(0.1, 5.0, 4)
+    step = np.tril(rng.standard_normal((4, 4))) if full else rng.standard_normal(4)
+    cut = trusted_root(root, 1e3 * step, full)
+    relative = cut @ np.linalg.inv(root) if full else cut / root
+    change = np.linalg.norm(relative, axis=0) if full else np.abs(relative)
+    assert np.max(change) == pytest.approx(TRUSTED_SPREAD)
+    np.testing.assert_allclose(cut / np.abs(cut).max(), step / np.abs(step).max(), atol=1e-12)
+    np.testing.assert_array_equal(trusted_root(root, 1e-3 * step, full), 1e-3 * step)
+    both = trusted_root(np.stack([root, root]), np.stack([1e3 * step, 1e-3 * step]), full)
+    np.testing.assert_allclose(both, np.stack([cut, 1e-3 * step]), rtol=1e-10)
 
 
 @KINDS

@@ -77,8 +77,8 @@ class Rayleigh:
 
     def kl(self, prior: Rayleigh) -> float:
         """KL(q ‖ prior), nats (equations.md 0)."""
-        ratio = (self.scale / prior.scale) ** 2
-        return float(ratio - 1.0 - np.log(ratio))
+        ratio = self.scale / prior.scale
+        return float(ratio**2 - 1.0 - 2.0 * np.log(ratio))  # the square may be too small for a logarithm
 
     def natural(self, about: Any) -> tuple[Array]:
         """-1/(2 scale²)."""

@@ -15,9 +15,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sksvi import algorithms, batches, engine, kernels, likelihoods
 from sksvi.base import BaseSVI, Posterior, check_row_values
 from sksvi.families import DiagonalGaussian, StandardGaussian
-from sksvi.gaussian_process._start import INPUT_UNIT, OPTIMAL_ROWS, default_kernel, hyperparameters, refused
+from sksvi.gaussian_process._start import INPUT_UNIT, OPTIMAL_ROWS, hyperparameters, kernel_per_feature, refused
 from sksvi.models.base import Data
+from sksvi.models.gp_bounds import left_over
 from sksvi.models.inducing import unwhitened
+from sksvi.models.latents import moments
+from sksvi.models.projection import DenseRows
 from sksvi.models.sparse_gp import SparseGPModel
 from sksvi.models.whitening import Geometry
 from sksvi.predictive import Predictive
@@ -26,8 +29,6 @@ Array = np.ndarray
 
 #: Rows up to which a step takes all of them when the user leaves it to us, and those of a batch beyond.
 FULL_BATCH_ROWS, BATCH_ROWS = 2**17, 2048
-#: Ways to encode that fix kernel, inducing points and likelihood.
-FRESH = ("fit", "first chunk")
 
 
 class SparseGP(BaseSVI):
@@ -121,7 +122,7 @@ class SparseGP(BaseSVI):
         self._unit = INPUT_UNIT * np.where(spread > 0, spread, 1.0)
         d = data.X.shape[1]
         self.kernel_ = (
-            default_kernel(self.likelihood_, data, self._unit)
+            kernel_per_feature(self.likelihood_, data, self._unit)
             if self.kernel is None
             else kernels.checked(self.kernel, d)
         )
@@ -196,15 +197,6 @@ class SparseGP(BaseSVI):
             "noise_variance": "auto" if isinstance(self.noise_variance, str) else "fixed",
         }
 
-    def _check_choices(self) -> None:
-        now = self._fitted_choices()
-        for name, fitted in self._choices.items():
-            if now[name] != fitted:
-                raise ValueError(
-                    f"{name} was {fitted!r} when this model was fitted and is {now[name]!r} now: a fit that goes on "
-                    "(warm_start, partial_fit) cannot change it. Set it back, or fit a clone."
-                )
-
     def _continued(self, problem: engine.Problem) -> engine.State:
         state = super()._continued(problem)
         block = state.q["inducing"]
@@ -223,24 +215,26 @@ class SparseGP(BaseSVI):
         q = state.q
         self.likelihood_ = model.current_likelihood(q)
         self.kernel_, self.inducing_points_ = model.kernel_and_points(q)
-        self._white = q["inducing"]
-        self.posterior_ = Posterior({"inducing": unwhitened(model.geometry(q).L, self._white)})
+        self.noise_variance_ = self.likelihood_.noise
+        # In white coordinates, where predictions project from, and as users see it.
+        self._white = model.exposed(q["inducing"])
+        self.posterior_ = Posterior({"inducing": model.exposed(unwhitened(model.geometry(q).L, q["inducing"]))})
         self._choices = self._fitted_choices()
 
     def _coordinate_name(self, coordinate: int) -> str:
-        return f"inducing point {coordinate}"
+        return f"inducing point {coordinate}{' (class by class)' if self.likelihood_.n_latents > 1 else ''}"
 
     # ---- prediction
     def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         offset = check_row_values(offset, X.shape[0], "offset")
-        white = self._white
+        white, n_latents = self._white, self.likelihood_.n_latents
 
         def one(rows: slice) -> tuple[Array, Array]:
             _, H, d = geometry.rows(X[rows].astype(float, copy=False))
-            m = H @ white.mean
-            return m if offset is None else m + offset[rows], d + white.spread(H)
+            m, s = moments(DenseRows(H, False), white, n_latents)
+            return m if offset is None else m + offset[rows].reshape(-1, *[1] * (m.ndim - 1)), left_over(s, d)
 
         with batches.single_threaded_blas():
             geometry = Geometry(self.kernel_, self.inducing_points_)
@@ -260,9 +254,10 @@ class SparseGP(BaseSVI):
 
         Returns
         -------
-        mean, variance : ndarrays of shape (n,)
+        mean, variance : ndarrays of shape (n,), or (n, K) for more than two classes
         """
-        return self._latent(X, offset)
+        m, v = self._latent(X, offset)
+        return m, np.diagonal(v, axis1=1, axis2=2).copy() if v.ndim == 3 else v
 
     def _predictive(self, X: Any, offset: Any) -> Predictive:
         m, v = self._latent(X, offset)
@@ -291,9 +286,10 @@ class SparseGP(BaseSVI):
         if self.likelihood_.noise is not None:
             names, values = [*names, "noise_variance"], [*values, self.likelihood_.noise]
         inducing = self.posterior_["inducing"]
-        names += [f"f(inducing_points_[{j}])" for j in range(len(inducing.mean))]
-        mean = np.concatenate([values, inducing.mean])
-        std = np.concatenate([np.zeros(len(values)), inducing.std])
+        for *of, j in np.ndindex(inducing.mean.shape):
+            names.append(f"f{of or ''}(inducing_points_[{j}])")
+        mean = np.concatenate([values, np.ravel(inducing.mean)])
+        std = np.concatenate([np.zeros(len(values)), np.ravel(inducing.std)])
         half = ndtri(0.5 + coverage / 2) * std
         columns = {"mean": mean, "std": std, "lower": mean - half, "upper": mean + half}
         return pd.DataFrame(columns, index=pd.Index(names, name="quantity"))

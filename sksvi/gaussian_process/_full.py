@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -16,6 +16,7 @@ from sksvi import algorithms, batches, kernels
 from sksvi._classification import ClassificationMethods
 from sksvi.base import BaseSVI, Posterior, check_row_values
 from sksvi.families.dual import ChosenRows
+from sksvi.gaussian_process._start import distinct
 from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Data
 from sksvi.models.full_gp import FullGP
@@ -23,9 +24,6 @@ from sksvi.predictive import Predictive
 from sksvi.state import Problem, State
 
 Array = np.ndarray
-
-#: Parameters of every estimator that have a meaning where one message belongs to each row of the data.
-SHARED = ("expectation", "max_iter", "tol", "n_jobs", "warm_start", "random_state", "verbose")
 
 
 class GPClassifier(ClassificationMethods, BaseSVI):
@@ -47,10 +45,16 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         How q is fitted; see :mod:`sksvi.algorithms`.
     expectation : {"auto", "quadrature", "gauss-hermite", "monte-carlo"} or instance, default="auto"
         How E log p(y|f) is integrated; "monte-carlo" only without `optimize_hyperparameters`.
+    covariance : {"full"}, default="full"
+        Of q over the latents. Two numbers per row describe a full one, so that "diag" would save nothing: an error.
+    batch_size : int, "auto" or None, default="auto"
+        All rows, whose latents depend on each other: "auto", None, or a number of at least the rows that are fitted.
     max_iter : int, default=1000
         Most passes over the data, those of the search for hyperparameters included.
     tol : float, default=1e-4
         The fit stops when the relative change of the bound per pass stays below it.
+    total_samples : None, default=None
+        Of `partial_fit`, which there is not: q belongs to the rows of `fit`. A number is an error.
     n_jobs : int, default=None
         Threads of the predictions; no value changes a bit of the result.
     warm_start : bool, default=False
@@ -97,8 +101,8 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         "kernel": [Kernel, None],
         "likelihood": [StrOptions({"logit", "bernoulli", "probit"}), Likelihood],
         "optimize_hyperparameters": ["boolean"],
+        **BaseSVI._parameter_constraints,
         "algorithm": [StrOptions({"cvi", "fp", "mc-ssvi"}), algorithms.Algorithm],
-        **{name: BaseSVI._parameter_constraints[name] for name in SHARED},
     }
 
     def __init__(
@@ -109,8 +113,11 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         optimize_hyperparameters: bool = True,
         algorithm: Any = "cvi",
         expectation: Any = "auto",
+        covariance: str = "full",
+        batch_size: Any = "auto",
         max_iter: int = 1000,
         tol: float = 1e-4,
+        total_samples: float | None = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
         random_state: Any = None,
@@ -121,8 +128,11 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         self.optimize_hyperparameters = optimize_hyperparameters
         self.algorithm = algorithm
         self.expectation = expectation
+        self.covariance = covariance
+        self.batch_size = batch_size
         self.max_iter = max_iter
         self.tol = tol
+        self.total_samples = total_samples
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.random_state = random_state
@@ -165,30 +175,35 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         data = Data(X.astype(float, copy=False), y, weight, check_row_values(offset, len(X), "offset"))
         self._counted = np.arange(len(X)) if weight is None else np.flatnonzero(weight > 0)
         data = data.take(self._counted)
-        if how == "fit":
-            self._find_classes(data.y)
-        self._check_classes()
-        data, self._rows = distinct(replace(data, y=self._codes(data.y).astype(float)))
-        self.likelihood_ = self._class_likelihood()
-        if self.likelihood_.n_latents > 1:
-            raise ValueError(f"likelihood={self.likelihood!r} has several latents: choose 'logit' or 'probit'.")
+        self._check_whole(len(data))
+        data, self._rows = distinct(self._coded(data, how))
         return data
+
+    def _check_whole(self, n: int) -> None:
+        """An error for what only means something where a model takes a part of the rows."""
+        instead = "SparseGPClassifier has it."
+        if self.covariance != "full":
+            raise ValueError(
+                f"covariance={self.covariance!r} cannot serve GPClassifier, whose q is the prior times a message per "
+                f"row and costs two numbers a row: set covariance='full'. {instead}"
+            )
+        if self.batch_size not in ("auto", None) and self.batch_size < n:
+            raise ValueError(
+                f"batch_size={self.batch_size} cannot serve GPClassifier, whose {n} latents depend on each other: set "
+                f"batch_size=None or 'auto'. {instead}"
+            )
+        if self.total_samples is not None:
+            raise ValueError(
+                f"total_samples={self.total_samples} is for partial_fit, which GPClassifier does not have: its q "
+                f"belongs to the rows of fit. Set total_samples=None. {instead}"
+            )
 
     def _fitted_choices(self) -> dict[str, str]:
         """What a fit that goes on may not change."""
         return {"kernel": repr(self.kernel), "likelihood": str(self.likelihood)}
 
-    def _check_choices(self) -> None:
-        now = self._fitted_choices()
-        for name, fitted in self._choices.items():
-            if now[name] != fitted:
-                raise ValueError(
-                    f"{name} was {fitted} when this model was fitted and is {now[name]} now: a fit that goes on "
-                    "(warm_start) cannot change it. Set it back, or fit a clone."
-                )
-
     def _build_model(self, data: Data) -> tuple[FullGP, Data]:
-        kernel = default_kernel(data) if self.kernel is None else kernels.checked(self.kernel, data.X.shape[1])
+        kernel = kernel_of_one_scale(data) if self.kernel is None else kernels.checked(self.kernel, data.X.shape[1])
         return FullGP(self.likelihood_, kernel, data.X, self.optimize_hyperparameters), data
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
@@ -283,25 +298,11 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         return pd.DataFrame(columns, index=pd.Index(self._counted, name="row"))
 
 
-def default_kernel(data: Data) -> Any:
+def kernel_of_one_scale(data: Data) -> Any:
     """A scaled RBF with one length scale: one per feature overfits a few hundred labels."""
     weight = np.ones(len(data)) if data.weight is None else data.weight
     spread = float(
         np.sqrt(np.average(np.square(data.X - np.average(data.X, axis=0, weights=weight)).sum(1), weights=weight))
     )
     scale = spread if spread > 0 else 1.0
-    return ConstantKernel(1.0) * RBF(scale, (1e-3 * scale, 1e3 * scale))
-
-
-def distinct(data: Data) -> tuple[Data, Array]:
-    """Equal rows as one row with the sum of their weights, sorted, and where each row of `data` is found there.
-
-    Equal rows have one latent, so that the fit is smaller; repeats and weights share their bits this way.
-    """
-    columns = [data.X, data.y] if data.offset is None else [data.X, data.y, data.offset]
-    _, first, where = np.unique(np.column_stack(columns), axis=0, return_index=True, return_inverse=True)
-    where = where.ravel()
-    weight = np.ones(len(data)) if data.weight is None else data.weight
-    order = np.lexsort((weight, where))
-    total = np.add.reduceat(weight[order], np.searchsorted(where[order], np.arange(len(first))))
-    return replace(data.take(first), weight=total), where
+    return kernels.scaled_rbf(1.0, np.array([scale]))

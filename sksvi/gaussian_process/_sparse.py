@@ -15,8 +15,9 @@ from sklearn.utils.validation import validate_data
 from sksvi import likelihoods
 from sksvi._classification import ClassificationMethods
 from sksvi._regression import RegressionMethods
-from sksvi.gaussian_process._base import FRESH, SparseGP
-from sksvi.gaussian_process._start import checked_noise, merged, refused
+from sksvi.base import FRESH
+from sksvi.gaussian_process._base import SparseGP
+from sksvi.gaussian_process._start import checked_noise, merged, noiseless, refused
 from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Data
 
@@ -182,11 +183,7 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         base = likelihoods.resolve(self.likelihood)
         if base.n_latents > 1:
             raise ValueError(f"likelihood={self.likelihood!r} is for labels: use SparseGPClassifier.")
-        if not isinstance(noise, str):
-            raise ValueError(
-                f"noise_variance={noise} is for likelihood='gaussian'; found {self.likelihood!r}: "
-                "give its scale to the instance, or leave noise_variance='auto'."
-            )
+        noiseless(noise, self.likelihood)
         return base
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Data:
@@ -207,20 +204,18 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
             self._begin(base, data)
         return data
 
-    def _expose(self, model: Any, state: Any) -> None:
-        super()._expose(model, state)
-        self.noise_variance_ = self.likelihood_.noise
-
 
 class SparseGPClassifier(ClassificationMethods, SparseGP):
-    """Gaussian process classification with inducing points, two classes.
+    """Gaussian process classification with inducing points.
 
-    p(y|f) = σ(±f(x)), f ~ GP(0, kernel), and a Gaussian q over w = f(Z) at the inducing points Z. Kernel and Z maximise
-    the bound -KL(q‖p) + Σ E log p(y|f) (Sheth and Khardon 2016, section 4).
+    p(y|f) = σ(±f(x)), softmax for more than two classes, f ~ GP(0, kernel), one for each class that softmax tells apart
+    (all with this kernel and the same inducing points), and a Gaussian q over w = f(Z) at the inducing points Z. Kernel
+    and Z maximise the bound -KL(q‖p) + Σ E log p(y|f) (Sheth and Khardon 2016, section 4).
 
     Parameters
     ----------
-    likelihood : {"logit", "probit"} or instance, default="logit"
+    likelihood : {"logit", "probit", "softmax"} or instance, default="logit"
+        "logit" becomes softmax for more than two classes; "probit" is binary.
     kernel : kernel of sklearn.gaussian_process.kernels, default=None
         Prior covariance of f, where the search for its parameters begins; None: a scaled RBF with a length scale per
         feature. Not `WhiteKernel`.
@@ -228,6 +223,10 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         Inducing points at most; fewer distinct rows: all of them.
     inducing : {"kmeans", "random"} or array-like of shape (M, D), default="kmeans"
         Where the inducing points begin: centres of k-means, a random subset of the rows, or these.
+    bound : {"simple"}, default="simple"
+        Of the log evidence. "optimal", "v1" and "v2" are for Gaussian noise (`SparseGPRegressor`) and an error here.
+    noise_variance : {"auto"}, default="auto"
+        Labels have no Gaussian noise: "auto" is the only value that means something here, a number is an error.
     optimize_hyperparameters : bool, default=True
         Whether the kernel's parameters are learned; its fixed ones stay.
     optimize_inducing : bool, default=True
@@ -238,7 +237,7 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
     expectation : {"auto", "quadrature", "gauss-hermite", "monte-carlo"} or instance, default="auto"
         How E log p(y|f) is integrated.
     covariance : {"full", "diag"}, default="full"
-        Of the Gaussian q over the inducing values in white coordinates.
+        Of the Gaussian q over the inducing values in white coordinates, of all classes together.
     batch_size : int, "auto" or None, default="auto"
         Rows per step; None: all of them, with hyperparameters by L-BFGS. Batches: hyperparameters by Adam. "auto": all
         rows up to 131,072.
@@ -258,13 +257,15 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
+    classes_ : ndarray of shape (K,)
     kernel_ : kernel
         With its fitted parameters.
     inducing_points_ : ndarray of shape (M, D)
+    noise_variance_ : None
     likelihood_ : Likelihood
     posterior_ : mapping
-        ``posterior_["inducing"]``: ``mean``, ``cov``, ``std``, ``sample`` of f at the inducing points.
+        ``posterior_["inducing"]``: ``mean``, ``cov``, ``std``, ``sample`` of f at the inducing points; softmax: a plate
+        for each class.
     lower_bound_, lower_bounds_ : float, ndarray
         Bound on the log evidence at `posterior_` and per pass, nats.
     history_ : DataFrame
@@ -288,17 +289,10 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
            [0., 1.]])
     """
 
-    _binary_only = True
     _parameter_constraints: dict[str, list[Any]] = {
-        **{
-            name: rule
-            for name, rule in SparseGP._parameter_constraints.items()
-            if name not in ("bound", "noise_variance")
-        },
-        "likelihood": [StrOptions({"logit", "bernoulli", "probit"}), Likelihood],
+        **SparseGP._parameter_constraints,
+        "likelihood": [StrOptions({"logit", "bernoulli", "probit", "softmax"}), Likelihood],
     }
-    bound = "simple"
-    noise_variance = "auto"
 
     def __init__(
         self,
@@ -307,6 +301,8 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         kernel: Any = None,
         n_inducing: int = 200,
         inducing: Any = "kmeans",
+        bound: str = "simple",
+        noise_variance: Any = "auto",
         optimize_hyperparameters: bool = True,
         optimize_inducing: bool = True,
         algorithm: Any = "cvi",
@@ -321,23 +317,27 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.likelihood = likelihood
-        self.kernel = kernel
-        self.n_inducing = n_inducing
-        self.inducing = inducing
-        self.optimize_hyperparameters = optimize_hyperparameters
-        self.optimize_inducing = optimize_inducing
-        self.algorithm = algorithm
-        self.expectation = expectation
-        self.covariance = covariance
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.tol = tol
-        self.total_samples = total_samples
-        self.n_jobs = n_jobs
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+        super().__init__(
+            likelihood=likelihood,
+            kernel=kernel,
+            n_inducing=n_inducing,
+            inducing=inducing,
+            bound=bound,
+            noise_variance=noise_variance,
+            optimize_hyperparameters=optimize_hyperparameters,
+            optimize_inducing=optimize_inducing,
+            algorithm=algorithm,
+            expectation=expectation,
+            covariance=covariance,
+            batch_size=batch_size,
+            max_iter=max_iter,
+            tol=tol,
+            total_samples=total_samples,
+            n_jobs=n_jobs,
+            warm_start=warm_start,
+            random_state=random_state,
+            verbose=verbose,
+        )
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> SparseGPClassifier:
@@ -347,11 +347,11 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         ----------
         X : array-like of shape (n, D)
         y : array-like of shape (n,)
-            Labels of any type, two of them.
+            Labels of any type.
         sample_weight : array-like of shape (n,), default=None
             A row of weight k counts as k rows.
         offset : array-like of shape (n,), default=None
-            Added to f.
+            Added to f; two classes only.
 
         Returns
         -------
@@ -361,8 +361,8 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         Raises
         ------
         ValueError
-            Other than two classes, numbers that are not finite, negative or only zero weights, a constant column, an
-            impossible kernel.
+            A single class, numbers that are not finite, negative or only zero weights, a constant column, an
+            impossible kernel, a bound or noise for measured targets.
         """
         return self._fit(X, y, sample_weight, offset)
 
@@ -376,7 +376,7 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         ----------
         X : array-like of shape (n, D)
         y : array-like of shape (n,)
-        classes : array-like of shape (2,), default=None
+        classes : array-like of shape (K,), default=None
             All labels that will come; needed in the first call.
         sample_weight, offset : array-like of shape (n,), default=None
 
@@ -396,18 +396,13 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Data:
         fresh = how in FRESH
+        noiseless(self.noise_variance, self.likelihood)
         X, y = validate_data(self, X, y, reset=fresh, dtype=[np.float64, np.float32])
         check_classification_targets(y)
         if not fresh:
             self._check_choices()
-        data = self._rows(X, y, sample_weight, offset, how)
-        if how == "fit":
-            self._find_classes(data.y)
-        self._check_classes()
-        data = replace(data, y=self._codes(data.y).astype(float))
+        data = self._coded(self._rows(X, y, sample_weight, offset, how), how)
         data = data if "chunk" in how else merged(data)
         if fresh:
-            self._begin(self._class_likelihood(), data)
-        if self.likelihood_.n_latents > 1:
-            raise ValueError(f"likelihood={self.likelihood!r} has several latents: choose 'logit' or 'probit'.")
+            self._begin(self.likelihood_, data)
         return data

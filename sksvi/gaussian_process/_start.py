@@ -28,23 +28,16 @@ def refused(what: str) -> str:
     )
 
 
-def default_kernel(likelihood: Any, data: Data, unit: Array) -> Any:
+def kernel_per_feature(likelihood: Any, data: Data, unit: Array) -> Any:
     """Scaled RBF with a length scale per feature that starts where rows are neither equal nor unrelated."""
-    kernel = kernels.default_kernel(data.X.shape[1])
     at = data.y if data.offset is None else data.y - data.offset
-    if likelihood.discrete:
-        constant = best_constant(likelihood, data)
-        variance = 1.0 + constant**2
+    if likelihood.n_latents > 1:
+        variance = 1.0
+    elif likelihood.discrete:
+        variance = 1.0 + best_constant(likelihood, data) ** 2
     else:
         variance = float(np.average(np.square(at), weights=data.weight)) or 1.0
-    scale = np.sqrt(len(unit)) * unit / INPUT_UNIT
-    bounds = np.stack([1e-3 * scale, 1e3 * scale], axis=1)
-    return kernel.set_params(
-        k1__constant_value=variance,
-        k1__constant_value_bounds=(1e-5 * variance, 1e5 * variance),
-        k2__length_scale=scale if len(scale) > 1 else float(scale[0]),
-        k2__length_scale_bounds=bounds if len(scale) > 1 else tuple(bounds[0].tolist()),
-    )
+    return kernels.scaled_rbf(variance, np.sqrt(len(unit)) * unit / INPUT_UNIT)
 
 
 def hyperparameters(kernel: Any) -> tuple[list[str], list[float]]:
@@ -57,17 +50,35 @@ def hyperparameters(kernel: Any) -> tuple[list[str], list[float]]:
     return names, values
 
 
-def merged(data: Data) -> Data:
-    """Equal rows as one row with the sum of their weights, sorted: repeats and weights share their bits this way."""
-    if len(data) > MERGED_ROWS:
-        return data
+def distinct(data: Data) -> tuple[Data, Array]:
+    """Equal rows as one row with the sum of their weights, sorted, and where each row of `data` is found there.
+
+    Equal rows have one latent, so that the fit is smaller; repeats and weights share their bits this way.
+    """
     columns = [data.X, data.y] if data.offset is None else [data.X, data.y, data.offset]
     _, first, where = np.unique(np.column_stack(columns), axis=0, return_index=True, return_inverse=True)
     where = where.ravel()
     weight = np.ones(len(data)) if data.weight is None else data.weight
     order = np.lexsort((weight, where))
     total = np.add.reduceat(weight[order], np.searchsorted(where[order], np.arange(len(first))))
-    return replace(data.take(first), weight=None if np.all(total == 1.0) else total)
+    return replace(data.take(first), weight=total), where
+
+
+def merged(data: Data) -> Data:
+    """Equal rows as one row, where there are not too many rows to sort; no weights where each is one."""
+    if len(data) > MERGED_ROWS:
+        return data
+    data, _ = distinct(data)
+    return replace(data, weight=None) if np.all(data.weight == 1.0) else data
+
+
+def noiseless(value: Any, likelihood: Any) -> None:
+    """An error where a noise variance is given to a likelihood that has none."""
+    if not isinstance(value, str):
+        raise ValueError(
+            f"noise_variance={value} is for likelihood='gaussian'; found {likelihood!r}: leave noise_variance='auto', "
+            "and give a scale that this likelihood has to its instance."
+        )
 
 
 def checked_noise(value: Any) -> Any:

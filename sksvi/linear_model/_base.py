@@ -24,10 +24,6 @@ Array = np.ndarray
 #: Prior standard deviations between an intercept and zero from which a user is told.
 PINNED = 5.0
 
-#: Ways to encode that fix classes, levels and likelihood: `fit`, and the first `partial_fit`; the others are "more"
-#: (a warm start) and "chunk".
-FRESH = ("fit", "first chunk")
-
 
 class BayesianGLM(BaseSVI):
     """Parameters and fitted attributes that classifier and regressor share."""
@@ -144,15 +140,6 @@ class BayesianGLM(BaseSVI):
             "fit_intercept": bool(self.fit_intercept),
             "prior_precision": self.prior_precision if isinstance(self.prior_precision, str) else "fixed",
         }
-
-    def _check_choices(self) -> None:
-        now = self._fitted_choices()
-        for name, fitted in self._choices.items():
-            if now[name] != fitted:
-                raise ValueError(
-                    f"{name} was {fitted!r} when this model was fitted and is {now[name]!r} now: a fit that goes on "
-                    "(warm_start, partial_fit) cannot change it. Set it back, or fit a clone."
-                )
 
     def _continued(self, problem: engine.Problem) -> engine.State:
         state = super()._continued(problem)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,9 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from sksvi._classification import ClassificationMethods
+from sksvi.base import FRESH
 from sksvi.likelihoods import Likelihood
-from sksvi.linear_model._base import FRESH, BayesianGLM
+from sksvi.linear_model._base import BayesianGLM
 from sksvi.linear_model._subspace import merged
 from sksvi.models.base import Data
 
@@ -192,16 +192,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         check_classification_targets(y)
         if how not in FRESH:
             self._check_choices()
-        data = self._rows(X, y, sample_weight, offset)
-        if how == "fit":
-            self._find_classes(data.y)
-        self._check_classes()
-        codes = self._codes(data.y)
-        if how in FRESH:
-            self.likelihood_ = self._class_likelihood()
-        if offset is not None and self.likelihood_.n_latents > 1:
-            raise ValueError("offset shifts every class alike with more than two classes: it has no effect there.")
-        data = replace(data, y=codes if self.likelihood_.n_latents > 1 else codes.astype(X.dtype))
+        data = self._coded(self._rows(X, y, sample_weight, offset), how)
         return data if "chunk" in how else merged(data)
 
     def _expose_coefficients(self, coef: Array, std: Array, intercept: Any) -> None:

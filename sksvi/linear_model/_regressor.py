@@ -11,7 +11,8 @@ from sklearn.utils._param_validation import StrOptions
 
 from sksvi import likelihoods
 from sksvi._regression import RegressionMethods
-from sksvi.linear_model._base import FRESH, BayesianGLM
+from sksvi.base import FRESH
+from sksvi.linear_model._base import BayesianGLM
 from sksvi.linear_model._subspace import merged
 from sksvi.models.base import Data
 

@@ -13,10 +13,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sksvi import algorithms
-from sksvi.base import Posterior
+from sksvi.base import FRESH, Posterior
 from sksvi.families import Marginal
 from sksvi.hyperposterior import LogScales, log_scales, settled_bound
-from sksvi.linear_model._base import FRESH, BayesianGLM
+from sksvi.linear_model._base import BayesianGLM
 from sksvi.mixed_effects._levels import coded, factor_names, fixed_columns, slope_columns
 from sksvi.models.base import Data
 from sksvi.models.grouped import GroupedDesign

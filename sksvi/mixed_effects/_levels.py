@@ -109,10 +109,10 @@ def coded(
         missing = column.isna().to_numpy()
         code[missing] = -1
         if fit and known is not None and np.any(code < 0):
-            row = int(np.argmax(code < 0))
+            row, name = int(np.argmax(code < 0)), j if column.name is None else repr(column.name)
             raise ValueError(
-                f"row {row} has level {column.iloc[row]!r} in grouping column {j}, which the first data did not have: "
-                "declare all levels there with a categorical dtype, or fit anew."
+                f"row {row} has level {column.iloc[row]!r} in grouping column {name}, which the first data did not "
+                "have: declare all levels there with a categorical dtype, or fit anew."
             )
         if fit and known is None:
             code[missing] = len(names) + np.arange(int(missing.sum()))

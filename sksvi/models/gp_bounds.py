@@ -19,7 +19,10 @@ LOG_2PI = float(np.log(2.0 * np.pi))
 
 @dataclass
 class BoundTerms:
-    """T_i and its derivatives in mu_i, s_i and d_i; `points`: in the likelihood's unconstrained parameters."""
+    """T_i and its derivatives in mu_i, s_i and d_i; `points`: in the likelihood's unconstrained parameters.
+
+    value and delta (n,); alpha and gamma (n,), for K latents (n, K) and (n, K, K).
+    """
 
     value: Array
     alpha: Array
@@ -29,11 +32,18 @@ class BoundTerms:
 
 
 def simple(likelihood: Any, y: Array, mu: Array, s: Array, d: Array, expect: Any, rng: Any) -> BoundTerms:
-    """E log p(y|f) under f ~ N(mu, s + d): any likelihood (Titsias's bound)."""
-    v = s + d
+    """E log p(y|f) under f ~ N(mu, s + d I): any likelihood (Titsias's bound), K latents with s (n, K, K)."""
+    v = left_over(s, d)
     value, alpha, gamma = expect(likelihood, y, mu, v, rng)
     points = {"likelihood": expect.parameters(likelihood, y, mu, v, rng)} if likelihood.learned else {}
-    return BoundTerms(value, alpha, gamma, gamma, points)
+    return BoundTerms(value, alpha, gamma, gamma if gamma.ndim == 1 else np.einsum("naa->n", gamma), points)
+
+
+def left_over(s: Array, d: Any) -> Array:
+    """(Co)variance of f: what q says of the inducing points, (n,), (n, K) or (n, K, K), and d (n,) of each latent."""
+    if s.ndim == 1:
+        return s + d
+    return s + (d[:, None] if s.ndim == 2 else d[:, None, None] * np.eye(s.shape[1]))
 
 
 def v1(likelihood: Any, y: Array, mu: Array, s: Array, d: Array, expect: Any, rng: Any) -> BoundTerms:

@@ -154,7 +154,7 @@ class Search:
 
         sums, value, points = self._over_rows(one)
         if gram is not None:
-            sums = (*sums[:3], gram, sums[4])
+            sums = (*sums[:3], gram[None, None], sums[4])
         gradient = model.free_gradients(q, {"hyper": sums})
         scale = problem.scale
         gradient = {name: scale * part for name, part in (gradient | points).items()}

@@ -80,8 +80,15 @@ def _kmeans(X: Array, weight: Array, n_centres: int, seed: int) -> Array:
 
 
 def unwhitened(L: Array, block: Any) -> StandardGaussian:
-    """The Gaussian of w = L v for one of v; its factor by an orthogonal rotation, which loses no digits."""
-    root = (block.root if block.full else np.diag(block.root)) @ L.T
+    """The Gaussian of w = L v for one of v; its factor by an orthogonal rotation, which loses no digits.
+
+    Of several latents either all v_k follow each other in one block, or the block has a plate for each.
+    """
+    if block.mean.ndim == 2:
+        plates = [unwhitened(L, plate) for plate in map(block.__getitem__, range(len(block.mean)))]
+        return StandardGaussian(np.stack([plate.mean for plate in plates]), np.stack([plate.root for plate in plates]))
+    lift = np.kron(np.eye(len(block.mean) // len(L)), L)
+    root = (block.root if block.full else np.diag(block.root)) @ lift.T
     upper = np.linalg.qr(root[:, ::-1], mode="r")[::-1, ::-1]
     signs = np.where(np.diagonal(upper) < 0, -1.0, 1.0)
-    return StandardGaussian(L @ block.mean, np.ascontiguousarray(upper * signs[:, None]))
+    return StandardGaussian(lift @ block.mean, np.ascontiguousarray(upper * signs[:, None]))

@@ -7,17 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.families import ClassGaussian, DiagonalGaussian, Gaussian, Point
+from sksvi.families import DiagonalGaussian, Gaussian, Point
 from sksvi.families.arrow import ArrowGaussian, ArrowMatrix
 from sksvi.models.base import Data, Model, Terms
+from sksvi.models.latents import LinearLatents, as_matrices, like
 from sksvi.models.projection import (
     DenseRows,
     SparseRows,
     design,
     project,
-    project_mean,
-    pull_back,
-    pull_back_classes,
     row_slices,
     stays_sparse,
 )
@@ -38,7 +36,7 @@ class RowBlock:
     rows: DenseRows | SparseRows
 
 
-class LinearModel(Model):
+class LinearModel(LinearLatents, Model):
     """GLM with Gaussian weights, plates for several latents, the intercept as last coordinate.
 
     Parameters
@@ -80,36 +78,6 @@ class LinearModel(Model):
     def width(self) -> int:
         """Weights of one latent, P."""
         return self.n_features + int(self.fit_intercept)
-
-    @property
-    def joint(self) -> bool:
-        """Whether one full block spans the weights of several latents.
-
-        A softmax does not feel a shift common to all classes, so that weights of different classes are strongly
-        correlated: blocks per class would report a fraction of the spread (coverage of 90 % intervals near 50 %).
-        """
-        return bool(self.full and self.likelihood.n_latents > 1)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the mean of the weights: (P,), jointly over K latents (K P,), else (K, P)."""
-        k = self.likelihood.n_latents
-        return (k * self.width,) if k == 1 or self.joint else (k, self.width)
-
-    def site_shapes(self, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Shapes of the linear and the quadratic part of n messages."""
-        k = self.likelihood.n_latents
-        linear = (n,) if k == 1 else (n, k)
-        return linear, (*linear, k) if self.joint else linear
-
-    @property
-    def rule_error(self) -> float:  # type: ignore[override]
-        """Relative error of the bound's deterministic rule: quasi-Monte Carlo over several latents has one."""
-        return 0.0 if self.likelihood.n_latents == 1 else 1e-6
-
-    def by_latent(self, values: Array) -> Array:
-        """Values per weight as (K, P)."""
-        return values.reshape(-1, self.width)
 
     @property
     def n_fixed(self) -> int:
@@ -188,16 +156,6 @@ class LinearModel(Model):
         part = data.take(rows)
         return RowBlock(part, design(part.X, self.fit_intercept, stays_sparse(data.X, self.full)))
 
-    def _project(self, rows: DenseRows | SparseRows, weights: Any) -> tuple[Array, Array]:
-        """Mean and (co)variance of the latents, without offset."""
-        if not self.joint:
-            return project(rows, weights)
-        return ClassGaussian(weights, self.likelihood.n_latents).latents(rows)
-
-    def _pull(self, rows: DenseRows | SparseRows, alpha: Array, gamma: Array) -> tuple[Array, Array]:
-        """Gradient in the mean and the covariance of the weights."""
-        return pull_back_classes(rows, alpha, gamma) if self.joint else pull_back(rows, alpha, gamma, self.full)
-
     # ---- gradients
     def terms(self, q: dict[str, Any], batch: RowBlock, expect: Any, rng: Any, variance: Array | None = None) -> Terms:
         """alpha, gamma and E log p per datum; `variance` of the latents where it is known already."""
@@ -206,17 +164,12 @@ class LinearModel(Model):
         if variance is None:
             linear, v = self._project(batch.rows, weights)
         else:
-            mean = weights.mean if self.likelihood.n_latents == 1 else self.by_latent(weights.mean)
-            linear, v = project_mean(batch.rows, mean), variance
+            linear, v = self._project_mean(batch.rows, weights), variance
         m = linear
         if batch.data.offset is not None:
             m = linear + batch.data.offset.reshape(-1, *[1] * (linear.ndim - 1))
-        separate = v.ndim == 2
-        if separate:  # independent latents: one rule serves both kinds of covariance
-            v = v[..., None] * np.eye(v.shape[1])
-        terms = self.expected(q, likelihood, batch.data.y, m, v, expect, rng)
-        gamma = np.diagonal(terms.gamma, axis1=1, axis2=2) if separate else terms.gamma
-        return replace(terms, gamma=gamma, linear=linear).weighted(batch.data.weight)
+        terms = self.expected(q, likelihood, batch.data.y, m, as_matrices(v), expect, rng)
+        return replace(terms, gamma=like(terms.gamma, v), linear=linear).weighted(batch.data.weight)
 
     def expected(
         self, q: dict[str, Any], likelihood: Any, y: Array, m: Array, v: Array, expect: Any, rng: Any
@@ -228,13 +181,6 @@ class LinearModel(Model):
     def latent_variance(self, q: dict[str, Any], batch: RowBlock) -> Array:
         """Variance of the latents, (n,) or (n, K)."""
         return self._project(batch.rows, q["weights"])[1]
-
-    def pull_back_mean(self, terms: Terms, batch: RowBlock) -> Array:
-        """The gradient in the mean alone: no Gram product."""
-        if terms.alpha.ndim == 1:
-            return batch.rows.pull(terms.alpha).astype(float, copy=False)
-        stacked = np.stack([batch.rows.pull(alpha).astype(float, copy=False) for alpha in terms.alpha.T])
-        return stacked.reshape(self.shape)
 
     def pull_back(self, terms: Terms, batch: RowBlock) -> dict[str, Any]:
         """Gradient per block: linear in the terms."""
@@ -282,10 +228,6 @@ class LinearModel(Model):
         rows = design(X, self.fit_intercept, sparse)
         m, v = weights.latents(rows) if self.joint else project(rows, weights)
         return (m, v) if offset is None else (m + offset.reshape(-1, *[1] * (m.ndim - 1)), v)
-
-    def exposed(self, weights: Any) -> Any:
-        """The weights as users see them: classes as plates."""
-        return ClassGaussian(weights, self.likelihood.n_latents) if self.joint else weights
 
 
 def informed_block(mean: Array, prior: Array, curvature: Any) -> Any:

@@ -1,7 +1,8 @@
 """The sparse Gaussian process: a GLM whose rows are h_i = L⁻¹ k_w(x_i), each with a variance d_i of its own.
 
 The inducing values are held in white coordinates v = L⁻¹ f(Z), so that q(v) keeps its meaning while kernel and inducing
-inputs move (equations.md 4).
+inputs move (equations.md 4). Several latents (softmax) share kernel and inducing points: v_k of each is a part of one
+block, their prior is independent, and d_i adds to the variance of each.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from sksvi.models.base import Data, Model, Terms
 from sksvi.models.exact_gp import whitened_rows
 from sksvi.models.gp_bounds import BOUNDS, LOG_2PI
 from sksvi.models.inducing import choose
-from sksvi.models.projection import DenseRows, pull_back, row_slices
+from sksvi.models.latents import LinearLatents, as_matrices, like
+from sksvi.models.projection import DenseRows, row_slices
 from sksvi.models.whitening import Geometry
 
 Array = np.ndarray
@@ -62,23 +64,24 @@ class RowBlock:
 
 @dataclass
 class GPTerms(Terms):
-    """Terms with what the free blocks need: `own` (alpha, gamma, delta) at the block `at`."""
+    """Terms with what the free blocks need: `own` at the block `at`, K latents as the second axis.
 
-    own: tuple[Array, Array, Array] | None = None
+    ``own``: alpha (n, K), gamma (n, K, K), delta (n,), and where delta is not the trace of gamma what it has beyond.
+    """
+
+    own: tuple[Array, ...] | None = None
     at: Any = None
 
     def weighted(self, weight: Array | None) -> GPTerms:
         """Every number times its row's weight."""
         if weight is None or self.own is None:
             return self
-        alpha, gamma, delta = self.own
-        own = alpha * weight, gamma * weight
-        own = (*own, own[1] if delta is gamma else delta * weight)
+        own = tuple(part * weight.reshape(-1, *[1] * (part.ndim - 1)) for part in self.own)
         return replace(super().weighted(weight), own=own)
 
 
-class SparseGPModel(Model):
-    """Sparse GP with M inducing points and any scalar likelihood.
+class SparseGPModel(LinearLatents, Model):
+    """Sparse GP with M inducing points and any likelihood.
 
     Parameters
     ----------
@@ -137,19 +140,15 @@ class SparseGPModel(Model):
         return "v1" if self.bound == "v2" else self.bound
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the mean of v."""
-        return (self.n_inducing,)
-
-    def site_shapes(self, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Shapes of the linear and the quadratic part of n messages."""
-        return (n,), (n,)
+    def width(self) -> int:
+        """Inducing points of a latent, at most."""
+        return self.n_inducing
 
     # ---- blocks
     def prior(self, q: dict[str, Any]) -> dict[str, Any]:
         """v ~ N(0, I)."""
-        size = len(q["inputs"].value)
-        return {"inducing": DiagonalGaussian(np.zeros(size), np.ones(size))}
+        shape = q["inducing"].mean.shape
+        return {"inducing": DiagonalGaussian(np.zeros(shape), np.ones(shape))}
 
     def init(self, data: Data) -> dict[str, Any]:
         """q at the prior, inducing points chosen from the data, kernel and noise where they are given."""
@@ -157,11 +156,11 @@ class SparseGPModel(Model):
         q: dict[str, Any] = {"kernel": Free(self.kernel.theta), "inputs": Free(Z / self.scale)}
         if self.likelihood.learned:
             q["likelihood"] = Point(self.likelihood.unconstrained)
-        size = len(Z)
-        block, precision = (Gaussian, np.eye(size)) if self.full else (DiagonalGaussian, np.ones(size))
-        q["inducing"] = block(np.zeros(size), precision)
+        shape = self.shape_of(len(Z))
+        prior = DiagonalGaussian(np.zeros(shape), np.ones(shape))
+        q["inducing"] = Gaussian(prior.mean, np.diag(prior.precision)) if self.full else prior
         # With every row an inducing point nothing is gained by moving one.
-        self.learn_inputs = self.learn_inputs and not (self.by == "evidence" and size >= len(data))
+        self.learn_inputs = self.learn_inputs and not (self.by == "evidence" and len(Z) >= len(data))
         try:
             self.batch(data, self.blocks(slice(0, len(data)), data)[0]).fill(self, self.geometry(q), q)
         except NotPositiveDefinite as error:
@@ -202,36 +201,34 @@ class SparseGPModel(Model):
         block = q["inducing"]
         if batch.rows is None:
             batch.fill(self, self.geometry(q), q)
-        linear = batch.rows.dot(block.mean)
-        s = batch.rows.spread(block) if variance is None else variance
+        linear = self._project_mean(batch.rows, block)
+        s = self._project(batch.rows, block)[1] if variance is None else variance
         y = batch.data.y
         if self.bound == "optimal":
             r = y - linear
             value = -0.5 * (LOG_2PI + np.square(r) + s) + batch.constant / len(y)
             return Terms(value, r, np.full(len(y), -0.5), linear)
         mu = linear if batch.data.offset is None else linear + batch.data.offset
-        arguments = self.current_likelihood(q), y, mu, s, batch.d, expect, rng
+        arguments = self.current_likelihood(q), y, mu, as_matrices(s), batch.d, expect, rng
         t = BOUNDS[self.bound](*arguments)
         h = t if self.teacher == self.bound else BOUNDS[self.teacher](*arguments)
-        own = h.alpha, h.gamma, h.delta
-        return GPTerms(t.value, t.alpha, t.gamma, linear, h.points, own=own, at=block).weighted(batch.data.weight)
+        own = hyper_terms(h)
+        return GPTerms(t.value, t.alpha, like(t.gamma, s), linear, h.points, own=own, at=block).weighted(
+            batch.data.weight
+        )
 
     def latent_variance(self, q: dict[str, Any], batch: RowBlock) -> Array:
-        """Variance of h_iᵀv."""
+        """(Co)variance of h_iᵀv."""
         if batch.rows is None:
             batch.fill(self, self.geometry(q), q)
-        return batch.rows.spread(q["inducing"])
-
-    def pull_back_mean(self, terms: Terms, batch: RowBlock) -> Array:
-        """The gradient in the mean alone."""
-        return batch.rows.pull(terms.alpha)
+        return self._project(batch.rows, q["inducing"])[1]
 
     def pull_back(self, terms: Terms, batch: RowBlock) -> dict[str, Any]:
         """Gradient per block, and under "hyper" the sums from which `free_gradients` makes those of the free blocks."""
         if batch.rows is None:
             assert self._place is not None
             batch.fill(self, self._place[2], {})
-        out: dict[str, Any] = {"inducing": pull_back(batch.rows, terms.alpha, terms.gamma, self.full)}
+        out: dict[str, Any] = {"inducing": self._pull(batch.rows, terms.alpha, terms.gamma)}
         for name, (g, hessian) in terms.points.items():
             out[name] = (g.sum(0), hessian.sum(0))
         if self.by == "gradient" and isinstance(terms, GPTerms) and (self.learn_kernel or self.learn_inputs):
@@ -239,37 +236,52 @@ class SparseGPModel(Model):
         return out
 
     def hyper_sums(self, terms: GPTerms, batch: RowBlock, gram: bool = True) -> tuple[Any, ...]:
-        """Additive parts of the free blocks' gradients: theta, Z, Σ alpha h, Σ gamma h hᵀ, Σ (delta - gamma) h hᵀ."""
+        """Additive parts of the free blocks' gradients.
+
+        theta, Z, Σ alpha_a h (K, M), Σ gamma_ab h hᵀ (K, K, M, M) and Σ (delta - tr gamma) h hᵀ.
+        """
         assert terms.own is not None and self._place is not None and batch.K is not None
-        alpha, gamma, delta = terms.own
+        alpha, gamma, delta, *beyond = terms.own
         a, inner, inverse = self._adjoints(terms.at, self._place[2])
-        H = batch.rows.A
-        slopes = (2.0 * gamma[:, None] * H) @ inner
+        H, k = batch.rows.A, alpha.shape[1]
+        slopes = alpha @ a
+        for b, c in zip(*np.tril_indices(k), strict=True):
+            both = inner[b, c] if b == c else inner[b, c] + inner[c, b]
+            slopes += (2.0 * gamma[:, b, c, None] * H) @ both
         left = NONE
-        if delta is not gamma:
-            slopes -= (2.0 * (delta - gamma)[:, None] * H) @ inverse
-            left = batch.rows.gram(delta - gamma, True)
-        slopes += alpha[:, None] * a
+        for extra in beyond:
+            slopes -= (2.0 * extra[:, None] * H) @ inverse
+            left = batch.rows.gram(extra, True)
         theta, inputs = self._place[2].pull_rows(batch.data.X, batch.K, slopes, delta, self.learn_inputs)
         inputs = NONE if inputs is None else inputs
-        return theta, inputs, batch.rows.pull(alpha), batch.rows.gram(gamma, True) if gram else NONE, left
+        return theta, inputs, alpha.T @ H, grams(batch.rows, gamma) if gram else NONE, left
 
     def _adjoints(self, block: Any, geometry: Geometry) -> tuple[Array, ...]:
-        """L⁻ᵀm, (S - I) L⁻¹ and L⁻¹: once per q."""
+        """mᵀL⁻¹ (K, M), (S - I) L⁻¹ (K, K, M, M) and L⁻¹: once per q."""
         with self._lock:
             if self._adjoint is None or self._adjoint[0] is not block or self._adjoint[1] is not geometry:
-                inverse = geometry.inverse
-                inner = block.cov @ inverse - inverse
-                self._adjoint = block, geometry, (inverse.T @ block.mean, inner, inverse)
+                mean, spread = self._moments(block)
+                self._adjoint = block, geometry, (mean @ geometry.inverse, spread @ geometry.inverse, geometry.inverse)
             return self._adjoint[2]
+
+    def _moments(self, block: Any) -> tuple[Array, Array]:
+        """Means (K, M) of v_k and what their covariances have beyond the prior's, S - I as (K, K, M, M)."""
+        mean = self.by_latent(block.mean)
+        k, m = mean.shape
+        if self.joint:
+            spread = (block.cov - np.eye(k * m)).reshape(k, m, k, m).transpose(0, 2, 1, 3)
+        else:
+            spread = np.zeros((k, k, m, m))
+            spread[np.arange(k), np.arange(k)] = block.cov - np.eye(m)
+        return mean, spread
 
     def free_gradients(self, q: dict[str, Any], gradient: dict[str, Any]) -> dict[str, Array]:
         """Gradient of the bound in kernel parameters and inducing inputs at fixed q(v)."""
         if "hyper" not in gradient:
             return {}
         theta, inputs, g, gram, left = gradient["hyper"]
-        block = q["inducing"]
-        P = np.outer(block.mean, g) + 2.0 * (block.cov @ gram - gram)
+        mean, spread = self._moments(q["inducing"])
+        P = mean.T @ g + 2.0 * np.einsum("abij,abjk->ik", spread, gram, optimize=True)
         if left.size:
             P -= 2.0 * left
         more, moved = self.geometry(q).pull_factor(P, self.learn_inputs)
@@ -296,3 +308,21 @@ class SparseGPModel(Model):
     def kernel_and_points(self, q: dict[str, Any]) -> tuple[Any, Array]:
         """The kernel and the inducing points as users see them."""
         return self.current_kernel(q), q["inputs"].value * self.scale
+
+
+def hyper_terms(t: Any) -> tuple[Array, ...]:
+    """alpha, gamma, delta of a bound as `GPTerms.own` holds them."""
+    if t.alpha.ndim == 2:
+        return t.alpha, t.gamma, t.delta
+    own = t.alpha[:, None], t.gamma[:, None, None], t.delta
+    return own if t.delta is t.gamma else (*own, t.delta - t.gamma)
+
+
+def grams(rows: DenseRows, gamma: Array) -> Array:
+    """Σ gamma_iab h_i h_iᵀ, (K, K, M, M)."""
+    k, m = gamma.shape[1], rows.A.shape[1]
+    out = np.empty((k, k, m, m))
+    for a in range(k):
+        for b in range(a + 1):
+            out[a, b] = out[b, a] = rows.gram(gamma[:, a, b], True)
+    return out
