@@ -1,0 +1,133 @@
+"""Ids of any hashable type, and tables of features indexed by them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+Array = np.ndarray
+
+
+def id_columns(estimator: Any, X: Any, reset: bool) -> tuple[Any, Any]:
+    """The two columns of a table of pairs as pandas Series; a fit remembers the columns' names.
+
+    Raises
+    ------
+    ValueError
+        For another number of columns, or no rows.
+    TypeError
+        For a sparse matrix.
+    """
+    import pandas as pd
+    from scipy.sparse import issparse
+
+    name = type(estimator).__name__
+    if issparse(X):
+        raise TypeError(f"X is a sparse matrix; {name} takes a table of pairs: user id and item id in each row.")
+    if not hasattr(X, "iloc"):
+        # Through a table, so that ids of several types in a list stay what they are.
+        table = pd.DataFrame(X if isinstance(X, np.ndarray) else list(X))
+        validate_data(estimator, X=np.empty((len(table), table.shape[1])), skip_check_array=True, reset=reset)
+    else:
+        table = X
+        if table.ndim != 2:
+            raise ValueError(f"X has {table.ndim} dimension(s); {name} takes two columns: user id and item id.")
+        validate_data(estimator, X=X, skip_check_array=True, reset=reset)
+    if table.shape[1] != 2:
+        raise ValueError(f"X has {table.shape[1]} columns; {name} takes two: user id and item id.")
+    if not len(table):
+        raise ValueError(f"X has no rows (n_samples=0); {name} needs at least one pair.")
+    return table.iloc[:, 0], table.iloc[:, 1]
+
+
+def known_ids(column: Any, known: Array | None = None) -> Array:
+    """Ids of a column, sorted where they have an order, after those known already; missing ones left out."""
+    import pandas as pd
+
+    ids = pd.unique(column.dropna())
+    ids = np.asarray(ids) if not isinstance(ids, np.ndarray) else ids
+    try:
+        ids = np.sort(ids)
+    except TypeError:  # ids of several types have no order: they stay as they came
+        pass
+    if known is None:
+        return ids
+    new = ids[pd.Index(known).get_indexer(pd.Index(ids)) < 0]
+    if not len(new):
+        return known
+    both = np.concatenate([known.astype(object), new.astype(object)])
+    return both if known.dtype.kind == "O" or new.dtype.kind != known.dtype.kind else np.concatenate([known, new])
+
+
+def positions(ids: Array, column: Any) -> Array:
+    """Where each id of a column is among `ids`; -1: unknown or missing."""
+    import pandas as pd
+
+    return pd.Index(ids).get_indexer(pd.Index(column))
+
+
+class Features:
+    """A table of features by id, standardised over the ids of a fit.
+
+    Parameters
+    ----------
+    ids : ndarray of shape (r,)
+    values : ndarray of shape (r, p)
+        Standardised; 0 (the mean) where one is missing.
+    """
+
+    def __init__(self, ids: Array, values: Array) -> None:
+        self.ids, self.values = ids, values
+
+    @classmethod
+    def read(cls, table: Any, name: str, fitted: Array) -> Features:
+        """From the user's DataFrame, its index the ids.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Naming the parameter and the column: no DataFrame, ids twice, or values that are no finite numbers.
+        """
+        import pandas as pd
+
+        if not isinstance(table, pd.DataFrame):
+            raise TypeError(f"{name} must be a DataFrame indexed by id; found {type(table).__name__}.")
+        if not table.index.is_unique:
+            twice = table.index[table.index.duplicated()][0]
+            raise ValueError(f"{name} has id {twice!r} in more than one row of its index: keep one.")
+        for column in table.columns:
+            if not pd.api.types.is_numeric_dtype(table[column]):
+                raise ValueError(
+                    f"{name} has column {column!r} of type {table[column].dtype}: encode it as numbers, for example "
+                    "with pandas.get_dummies."
+                )
+        values = table.to_numpy(dtype=float)
+        if np.any(np.isinf(values)):
+            column = table.columns[int(np.argmax(np.isinf(values).any(axis=0)))]
+            raise ValueError(f"{name} has an infinite value in column {column!r}.")
+        rows = positions(np.asarray(table.index), fitted)
+        used = values[rows[rows >= 0]] if np.any(rows >= 0) else values
+        with np.errstate(invalid="ignore"):
+            count = np.sum(~np.isnan(used), axis=0)
+            mean = np.divide(np.nansum(used, axis=0), count, out=np.zeros(used.shape[1]), where=count > 0)
+            spread = np.sqrt(
+                np.divide(
+                    np.nansum(np.square(used - mean), axis=0), count, out=np.zeros(used.shape[1]), where=count > 0
+                )
+            )
+        standard = (values - mean) / np.where(spread > 0, spread, 1.0)
+        return cls(np.asarray(table.index), np.where(np.isnan(standard), 0.0, standard))
+
+    def of(self, column: Any) -> Array:
+        """Features of some ids, (n, p): the mean, 0, where an id has no row."""
+        rows = positions(self.ids, column)
+        return np.where((rows >= 0)[:, None], self.values[rows], 0.0)
+
+
+def design_of(features: Features | None, ids: Any, constant: bool) -> Array | None:
+    """A column of ones and the features of each id; None where there is neither."""
+    parts = [np.ones((len(ids), 1))] if constant or features is not None else []
+    parts += [features.of(ids)] if features is not None else []
+    return np.concatenate(parts, axis=1) if parts else None

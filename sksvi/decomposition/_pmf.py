@@ -1,0 +1,543 @@
+"""Probabilistic matrix factorization with any scalar likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from sksvi import likelihoods
+from sksvi._regression import RegressionMethods
+from sksvi.base import FRESH, BaseSVI, Posterior, check_row_values
+from sksvi.decomposition._ids import Features, design_of, id_columns, known_ids, positions
+from sksvi.decomposition._recommend import RecommendationMethods
+from sksvi.families import DiagonalGaussian, GaussianPlates
+from sksvi.models.base import Data
+from sksvi.models.factor_columns import SIDES
+from sksvi.models.factor_prior import SidePrior
+from sksvi.models.factorization import FactorModel
+from sksvi.models.linear import best_constant
+from sksvi.models.ratings import Entries, Ratings
+from sksvi.predictive import Predictive
+
+Array = np.ndarray
+
+#: Natural scale of f, in widths of a likelihood whose data do not say.
+WIDTHS = 3.0
+
+
+def _has_classes(model: Any) -> bool:
+    """Whether the likelihood gives a probability to each of several levels."""
+    spec = getattr(model, "likelihood_", None) or likelihoods.resolve(model.likelihood)
+    return bool(spec.ordered or spec.classifies)
+
+
+class GeneralizedPMF(
+    RecommendationMethods, RegressionMethods, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI
+):
+    """Factorization of a sparsely observed matrix, with a posterior over users and items.
+
+    y_ij | f_ij ~ likelihood with f_ij = b + b_i + c_j + u_iᵀv_j, Gaussian priors on factors and biases whose variances
+    are learned, and q = Π N(u_i, b_i) Π N(v_j, c_j) that maximises the bound (Sheth and Khardon 2016, section 4.3;
+    equations in the user guide).
+
+    Parameters
+    ----------
+    n_components : int, default=20
+        Factors K; those that the data do not need are shrunk to zero by their learned variances.
+    likelihood : str or instance, default="gaussian"
+        "gaussian", "student-t", "poisson" (exp), "poisson-softplus", "negative-binomial", "logit", "probit" (y 0 or
+        1), "ordinal" (the sorted values of y are the levels). Scales are learned unless the instance has a number.
+    biases : bool, default=True
+        Whether there are a global, a user's and an item's bias.
+    user_features, item_features : DataFrame, default=None
+        Numbers, indexed by id: the prior mean of factors and biases is linear in them, with learned coefficients, so
+        that users and items without ratings are predicted from what is known of them. Columns are standardised; a
+        missing value or row counts as the mean.
+    prior_covariance : {"diag", "spherical"}, default="diag"
+        A prior variance per factor and side, or one for all factors of a side. With full covariances "diag" is as good
+        as a full one: the factors are turned to where both sides' moments are diagonal.
+    algorithm : {"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi"} or instance, default="cvi"
+        The step of a column (a user or an item): natural ("mc-ssvi"); natural with AdaGrad for the mean
+        ("h-mc-ssvi"); AdaGrad on mean and Cholesky factor ("s-dsvi"); natural from all entries, in `partial_fit` kept
+        apart from what earlier chunks said ("cvi").
+    expectation : {"auto", "quadrature", "gauss-hermite", "monte-carlo"} or instance, default="auto"
+        "auto", "gauss-hermite": f is Gaussian and the gradient that of this surrogate bound. "quadrature": factors and
+        f jointly Gaussian, a curvature nearer to the true bound's. "monte-carlo": draws of the other side.
+    covariance : {"full", "diag"}, default="full"
+        Of each user's and each item's q.
+    batch_size : int, "auto" or None, default="auto"
+        Entries per column and step; "auto" and None: all of them.
+    max_iter : int, default=100
+        Most passes: all users, then all items.
+    tol : float, default=1e-4
+        The fit stops when the relative change of the bound per pass stays below it.
+    total_samples : float, default=None
+        Population size for `partial_fit`; None: the weight seen so far.
+    n_jobs : int, default=None
+        Threads over columns; no value changes a bit of the result.
+    warm_start : bool, default=False
+        `fit` goes on from the last posterior.
+    random_state : int, RandomState or None, default=None
+        Of the first factors.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    users_, items_ : ndarray of shape (n_users,), (n_items,)
+        Ids, in the order of the factors.
+    user_factors_, item_factors_ : ndarray of shape (n_users, K), (n_items, K)
+        Posterior means.
+    user_covariance_, item_covariance_ : ndarray of shape (n_users, K, K), (n_items, K, K)
+        Posterior covariances; variances (n_users, K), (n_items, K) where ``covariance="diag"``. Formed when read.
+    user_biases_, item_biases_, global_bias_ : ndarray, ndarray, float
+        Posterior means of the biases, with ``biases=True``; an item's bias is less the global one.
+    levels_ : ndarray of shape (L,)
+        Ordinal: the sorted values of y; binary: 0 and 1.
+    likelihood_ : Likelihood
+        The fitted likelihood, its learned scales as numbers.
+    noise_ : float
+        Noise variance, dispersion or scale; where the likelihood has one.
+    posterior_ : mapping
+        ``users``, ``items``: a Gaussian over the factors of each; ``biases``: global, users', items' in one vector.
+    lower_bound_, lower_bounds_ : float, ndarray
+        Bound at `posterior_` and per pass, nats. Where the likelihood is not Gaussian, f has the Gaussian of the first
+        two moments of its q: a surrogate of the bound.
+    history_ : DataFrame
+        One row per pass.
+    n_iter_, n_steps_, n_samples_seen_, converged_ : int, int, float, bool
+    n_features_in_, feature_names_in_ : int, ndarray
+        2, and the names of the two columns.
+
+    See Also
+    --------
+    sklearn.decomposition.NMF : Point estimates of a fully observed matrix.
+
+    Notes
+    -----
+    A pair that occurs twice counts as two observations. An id that the fit did not see, or a missing one (None, NaN),
+    is predicted from the prior.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sksvi import GeneralizedPMF
+    >>> X = pd.DataFrame({"user": list("aabbccdd"), "film": [1, 2, 1, 3, 2, 3, 1, 2]})
+    >>> y = [5, 4, 5, 1, 4, 2, 5, 4]
+    >>> model = GeneralizedPMF(n_components=1, random_state=0).fit(X, y)
+    >>> bool(model.predict([("d", 3)])[0] < model.predict([("d", 1)])[0])
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **BaseSVI._parameter_constraints,
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "likelihood": [StrOptions(set(likelihoods.NAMES - {"softmax", "binomial"})), likelihoods.Likelihood],
+        "biases": ["boolean"],
+        "user_features": [None, object],
+        "item_features": [None, object],
+        "prior_covariance": [StrOptions({"diag", "spherical"})],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 20,
+        *,
+        likelihood: Any = "gaussian",
+        biases: bool = True,
+        user_features: Any = None,
+        item_features: Any = None,
+        prior_covariance: str = "diag",
+        algorithm: Any = "cvi",
+        expectation: Any = "auto",
+        covariance: str = "full",
+        batch_size: Any = "auto",
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        total_samples: float | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.likelihood = likelihood
+        self.biases = biases
+        self.user_features = user_features
+        self.item_features = item_features
+        self.prior_covariance = prior_covariance
+        self.algorithm = algorithm
+        self.expectation = expectation
+        self.covariance = covariance
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.tol = tol
+        self.total_samples = total_samples
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ---- fitting
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GeneralizedPMF:
+        """Fit q to ratings.
+
+        Parameters
+        ----------
+        X : {DataFrame, array-like} of shape (n, 2)
+            User id and item id of each rating, of any hashable type.
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), default=None
+            A rating of weight k counts as k ratings.
+
+        Returns
+        -------
+        GeneralizedPMF
+            Itself.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Missing ids, y outside the likelihood's support, numbers that are not finite, bad weights or features.
+        """
+        return self._fit(X, y, sample_weight, None)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> GeneralizedPMF:
+        """Go on with more ratings, of users and items old or new.
+
+        Parameters
+        ----------
+        X : {DataFrame, array-like} of shape (n, 2)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        GeneralizedPMF
+            Itself.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `fit`; ordinal levels that the first call did not have.
+        """
+        return self._partial_fit(X, y, sample_weight, None)
+
+    def _fitted_choices(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("n_components", "biases", "covariance")}
+
+    def _targets(self, base: Any, columns: Sequence[Any], y: Any) -> Array:
+        """y as numbers in the likelihood's support."""
+        if base.paired or base.n_latents > 1:
+            raise ValueError(
+                f"likelihood={self.likelihood!r} needs more than one number per pair: choose a scalar one."
+            )
+        y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
+        check_consistent_length(columns[0], y)
+        if not base.ordered:
+            base.check_target(y)
+        return y
+
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Ratings:
+        fresh = how in FRESH
+        base = likelihoods.resolve(self.likelihood) if fresh else self.likelihood_
+        if not fresh:
+            self._check_choices()
+        columns = id_columns(self, X, fresh)
+        for name, column in zip(("user", "item"), columns, strict=True):
+            if column.isna().any():
+                row = int(np.argmax(column.isna().to_numpy()))
+                raise ValueError(f"the {name} id in row {row} of X is missing: drop the row, nothing can be learned.")
+        y = self._targets(base, columns, y)
+        weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
+        if base.ordered:
+            if fresh:
+                self._fix_levels(base, y)
+            y = self._codes(y).astype(float)
+        if fresh:
+            self.likelihood_ = base.start(y, weight)
+            self._choices = self._fitted_choices()
+            self._scale(y, weight)
+            if base.classifies:
+                self.levels_ = np.array([0, 1])
+        old = (None, None) if fresh else (self.users_, self.items_)
+        self.users_, self.items_ = (known_ids(c, known) for c, known in zip(columns, old, strict=True))
+        self._read_features(fresh)
+        where = [positions(ids, c) for ids, c in zip((self.users_, self.items_), columns, strict=True)]
+        data = Ratings(*where, y, weight, len(self.users_), len(self.items_))
+        self._remember_seen(data, fresh)
+        return data
+
+    def _remember_seen(self, data: Ratings, fresh: bool) -> None:
+        """Which items each user has rated: starts (n_users + 1,) and items, for `recommend`."""
+        entries = data.sides["users"]
+        starts, items = entries.starts, entries.other
+        if not fresh:
+            old = np.diff(self.seen_[0])
+            users = [np.repeat(np.arange(len(old)), old), np.repeat(np.arange(len(starts) - 1), np.diff(starts))]
+            users = np.concatenate(users)
+            both = Entries.sorted_by(
+                users, np.concatenate([self.seen_[1], items]), np.zeros(len(users)), None, len(starts) - 1
+            )
+            starts, items = both.starts, both.other
+        self.seen_ = starts, items
+
+    def _scale(self, y: Array, weight: Array | None) -> None:
+        """The constant part of f and its natural scale, from y alone."""
+        likelihood = self.likelihood_
+        spread = 0.0 if likelihood.ordered else float(np.std(likelihood.centre(y)))
+        scale = float(np.max(np.abs(likelihood.centre(y)), initial=0.0))
+        exact = spread <= 1e-9 * scale
+        self._unit = WIDTHS * likelihood.width if exact or not np.isfinite(spread) else spread
+        if not np.isfinite(self._unit) or not self._unit > 0:
+            self._unit = 1.0
+        # Cut points carry the constant of an ordinal f.
+        flat = likelihood.ordered or not self.biases
+        self._offset = 0.0 if flat else best_constant(likelihood, Data(np.empty((len(y), 0)), y, weight))
+
+    def _read_features(self, fresh: bool) -> None:
+        """Tables of features, standardised by the ids of the first fit."""
+        if not fresh:
+            return
+        tables = zip(("user_features", "item_features"), (self.users_, self.items_), strict=True)
+        self._features = {
+            name: None if (table := getattr(self, name)) is None else Features.read(table, name, ids)
+            for name, ids in tables
+        }
+
+    def _prior(self, side: str, ids: Any) -> SidePrior:
+        """The prior of one side's plates with these ids."""
+        features = self._features["user_features" if side == "users" else "item_features"]
+        biases = self._choices["biases"]
+        constant = side == "items" and biases and not self.likelihood_.ordered
+        applies = np.full(self._k + biases, features is not None)
+        applies[self._k :] |= constant
+        return SidePrior(design_of(features, ids, constant), applies, self.prior_covariance == "diag")
+
+    def _build_model(self, data: Ratings) -> tuple[FactorModel, Ratings]:
+        priors = {side: self._prior(side, ids) for side, ids in zip(SIDES, (self.users_, self.items_), strict=True)}
+        return self._new_model(priors), data
+
+    def _new_model(self, priors: dict[str, SidePrior]) -> FactorModel:
+        return FactorModel(
+            self.likelihood_,
+            n_components=self._k,
+            biases=bool(self._choices["biases"]),
+            full=self._choices["covariance"] == "full",
+            priors=priors,
+            offset=self._offset,
+            unit=self._unit,
+        )
+
+    def _streaming_model(self, data: Ratings) -> FactorModel:
+        return self._build_model(data)[0]
+
+    def _batch_size(self, n: int, algorithm: Any) -> int | None:
+        return None if self.batch_size == "auto" else self.batch_size
+
+    def _problem(self, model: Any, data: Any) -> Any:
+        problem = super()._problem(model, data)
+        size = problem.batch_size
+        largest = max(int(entries.counts.max()) for entries in data.sides.values())
+        if size is None or size >= largest:
+            return replace(problem, batch_size=None)
+        if problem.algorithm.remembers:
+            raise ValueError(
+                f"algorithm={self.algorithm!r} keeps one site per user or item, from all of its entries (at most "
+                f"{largest} here), and cannot take batch_size={size}: set batch_size=None, or choose 'mc-ssvi'."
+            )
+        return problem
+
+    def _continued(self, problem: Any) -> Any:
+        state = super()._continued(problem)
+        return problem.model.grown(state, problem.data)
+
+    # ---- what is left behind
+    def _expose(self, model: FactorModel, state: Any) -> None:
+        self.likelihood_ = model.current_likelihood(state.q)
+        self.noise_ = self.likelihood_.noise
+
+    @property
+    def _k(self) -> int:
+        """Factors of the fit."""
+        return int(self._choices["n_components"])
+
+    @property
+    def _model(self) -> FactorModel:
+        """The fitted model without the plates' features: for predictions."""
+        return self._new_model({side: SidePrior(None, np.zeros(0, bool), True) for side in SIDES})
+
+    @property
+    def _blocks(self) -> dict[str, Any]:
+        """q as the fit left it."""
+        return self.state_.q
+
+    @property
+    def posterior_(self) -> Posterior:
+        """Blocks of q: users, items and, with ``biases=True``, biases."""
+        if not hasattr(self, "state_"):
+            raise AttributeError("posterior_ is there after fit")
+        blocks = {side: self._blocks[side].leading(self._k) for side in SIDES}
+        if self._choices["biases"]:
+            blocks["biases"] = self._bias_block(self._blocks, self._k)
+        return Posterior(blocks)
+
+    def _bias_block(self, q: dict[str, Any], k: int) -> DiagonalGaussian:
+        """Global bias, users' and items' as one vector; an item's is less the global one."""
+        prior = self._prior("items", self.items_)
+        constant = q["items_mean"].value[0, k] if prior.design is not None else 0.0
+        spread = prior.coefficients(q, "items").variance[k, 0] if prior.design is not None else np.finfo(float).tiny
+        mean = [[self._offset + constant], q["users"].mean[:, k], q["items"].mean[:, k] - constant]
+        variance = [[spread], q["users"].variance[:, k], q["items"].variance[:, k]]
+        return DiagonalGaussian(np.concatenate(mean), 1.0 / np.concatenate(variance))
+
+    @property
+    def user_factors_(self) -> Array:
+        """Posterior means, (n_users, K)."""
+        return self._of("users").mean
+
+    @property
+    def item_factors_(self) -> Array:
+        """Posterior means, (n_items, K)."""
+        return self._of("items").mean
+
+    @property
+    def user_covariance_(self) -> Array:
+        """Posterior covariances, or variances where diagonal."""
+        return self._spread("users")
+
+    @property
+    def item_covariance_(self) -> Array:
+        """Posterior covariances, or variances where diagonal."""
+        return self._spread("items")
+
+    @property
+    def global_bias_(self) -> float:
+        """Posterior mean of the global bias."""
+        return float(self._of("biases").mean[0])
+
+    @property
+    def user_biases_(self) -> Array:
+        """Posterior means, (n_users,)."""
+        return self._of("biases").mean[1 : 1 + len(self.users_)]
+
+    @property
+    def item_biases_(self) -> Array:
+        """Posterior means, (n_items,)."""
+        return self._of("biases").mean[1 + len(self.users_) :]
+
+    def _of(self, name: str) -> Any:
+        if not hasattr(self, "state_") or (name == "biases" and not self._choices["biases"]):
+            raise AttributeError(f"{type(self).__name__} has no {name} to show: it is not fitted, or has none.")
+        return self._bias_block(self._blocks, self._k) if name == "biases" else self._blocks[name].leading(self._k)
+
+    def _spread(self, side: str) -> Array:
+        block: GaussianPlates = self._of(side)
+        return block.cov if block.full else block.values
+
+    @property
+    def _n_features_out(self) -> int:
+        return self._k
+
+    def summary(self, coverage: float = 0.9) -> Any:
+        """Posterior of the biases.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the equal-tailed interval (lower, upper).
+
+        Returns
+        -------
+        DataFrame
+            Columns mean, std, lower, upper; rows by kind (global, user, item) and id. Without biases, the factors.
+        """
+        import pandas as pd
+        from scipy.special import ndtri
+
+        check_is_fitted(self)
+        if not 0 < coverage < 1:
+            raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}.")
+        if self._choices["biases"]:
+            block = self.posterior_["biases"]
+            kinds = ["global"] + ["user"] * len(self.users_) + ["item"] * len(self.items_)
+            index = pd.MultiIndex.from_arrays([kinds, ["", *self.users_, *self.items_]], names=["kind", "id"])
+            mean, std = block.mean, block.std
+        else:
+            k = self._k
+            kinds = ["user"] * len(self.users_) * k + ["item"] * len(self.items_) * k
+            ids = [*np.repeat(self.users_, k), *np.repeat(self.items_, k)]
+            factors = list(range(k)) * (len(self.users_) + len(self.items_))
+            index = pd.MultiIndex.from_arrays([kinds, ids, factors], names=["kind", "id", "factor"])
+            mean = np.concatenate([self.posterior_[side].mean.ravel() for side in SIDES])
+            std = np.concatenate([self.posterior_[side].std.ravel() for side in SIDES])
+        half = ndtri(0.5 + coverage / 2) * std
+        return pd.DataFrame({"mean": mean, "std": std, "lower": mean - half, "upper": mean + half}, index=index)
+
+    # ---- prediction
+    def predict_latent(self, X: Any) -> tuple[Array, Array]:
+        """Mean and variance of f for each pair.
+
+        Parameters
+        ----------
+        X : {DataFrame, array-like} of shape (n, 2)
+
+        Returns
+        -------
+        mean, variance : ndarray of shape (n,)
+        """
+        check_is_fitted(self)
+        return self._latent(id_columns(self, X, False))
+
+    def _predictive(self, X: Any, offset: Any = None) -> Predictive:
+        m, v = self.predict_latent(X)
+        offset = check_row_values(offset, len(m), "offset")
+        return Predictive(self.likelihood_, m if offset is None else m + offset, v)
+
+    @available_if(_has_classes)
+    def predict_proba(self, X: Any, offset: Any = None) -> Array:
+        """Probability of each level (binary and ordinal).
+
+        Parameters
+        ----------
+        X : {DataFrame, array-like} of shape (n, 2)
+        offset : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        ndarray of shape (n, L)
+            Columns as in ``levels_``.
+        """
+        return self._predictive(X, offset).probabilities()
+
+    def transform(self, X: Any) -> Array:
+        """Posterior mean factors of each row's user; the prior's for a user not seen.
+
+        Parameters
+        ----------
+        X : {DataFrame, array-like} of shape (n, 2)
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        check_is_fitted(self)
+        return self._rows("users", id_columns(self, X, False)[0]).mean[:, : self._k]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
+        tags.target_tags.required = True
+        return tags

@@ -1,0 +1,178 @@
+"""Compiled loops of the factorization over the entries of some columns.
+
+A column is a user or an item; its entries are rows e = starts[p] .. starts[p+1], `other[e]` the plate on the other
+side. Vectors x (P, W) hold a column's coordinates, constants included; second moments E x xᵀ are packed (P, R), as
+`families.gaussian_plates` has it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+# A sum may be taken in another order than written, once and for all when the loop is compiled.
+SUMS = {"reassoc", "contract"}
+
+
+@njit(cache=True, nogil=True)
+def second_moments(mean, cov, rows, cols, place, out):
+    """E x_a x_b for each packed pair: products of the means, and the covariance of the free coordinates."""
+    for p in range(mean.shape[0]):
+        for r in range(rows.shape[0]):
+            out[p, r] = mean[p, rows[r]] * mean[p, cols[r]]
+        for s in range(place.shape[0]):
+            out[p, place[s]] += cov[p, s]
+
+
+@njit(cache=True, nogil=True, fastmath=SUMS)
+def latent_moments(starts, other, mean, moment, other_mean, other_moment, full, m, v):
+    """Mean and variance of f = xᵀz: E f² = tr(E xxᵀ E zzᵀ); `moment` (P, R) counts pairs off the diagonal twice."""
+    width, size = mean.shape[1], moment.shape[1]
+    for p in range(mean.shape[0]):
+        own_mean, own_moment = mean[p], moment[p]
+        for e in range(starts[p] - starts[0], starts[p + 1] - starts[0]):
+            its_mean, its_moment = other_mean[other[e]], other_moment[other[e]]
+            total, square, second = 0.0, 0.0, 0.0
+            for k in range(width):
+                product = own_mean[k] * its_mean[k]
+                total += product
+                square += product * product
+            for r in range(size):
+                second += own_moment[r] * its_moment[r]
+            m[e] = total
+            # Zero but for rounding where neither side has a spread.
+            v[e] = max(second - (total * total if full else square), 0.0)
+
+
+@njit(cache=True, nogil=True, fastmath=SUMS)
+def latent_means(starts, other, mean, other_mean, m):
+    """E f alone."""
+    for p in range(mean.shape[0]):
+        own_mean = mean[p]
+        for e in range(starts[p] - starts[0], starts[p + 1] - starts[0]):
+            its_mean = other_mean[other[e]]
+            total = 0.0
+            for k in range(mean.shape[1]):
+                total += own_mean[k] * its_mean[k]
+            m[e] = total
+
+
+@njit(cache=True, nogil=True, fastmath=SUMS)
+def accumulate(starts, other, alpha, gamma, m, mean, other_mean, other_moment, full, g, h):
+    """Gradient of Σ E log p(y|f) in the mean, (P, W), and in the covariance, packed (P, R).
+
+    Σ gamma E zzᵀ, and Σ alpha z + 2 gamma cov(z) x, written as Σ (alpha - 2 gamma m) z + 2 (Σ gamma E zzᵀ) x.
+    """
+    width, size = mean.shape[1], h.shape[1]
+    for p in range(mean.shape[0]):
+        own_mean, own_g, own_h = mean[p], g[p], h[p]
+        for e in range(starts[p] - starts[0], starts[p + 1] - starts[0]):
+            its_mean, its_moment = other_mean[other[e]], other_moment[other[e]]
+            bend = gamma[e]
+            for r in range(size):
+                own_h[r] += bend * its_moment[r]
+            if full:
+                linear = alpha[e] - 2.0 * bend * m[e]
+                for k in range(width):
+                    own_g[k] += linear * its_mean[k]
+            else:
+                for k in range(width):
+                    own_g[k] += its_mean[k] * (alpha[e] - 2.0 * bend * its_mean[k] * own_mean[k])
+
+
+@njit(cache=True, nogil=True, fastmath=SUMS)
+def solve_means(starts, other, alpha, gamma, curvature, precision, prior_gap, other_mean, free, mean):
+    """Means of diagonal columns, coordinate after coordinate, on the quadratic that alpha and gamma describe.
+
+    `curvature` (P, F) is Σ gamma E z², `prior_gap` (P, F) the prior's mean less the column's, `precision` (F,) or
+    (P, F). A column's mean in all coordinates at once would overshoot: a diagonal covariance ignores how the other
+    side's coordinates go together. `alpha` is overwritten by the slope at the new mean.
+    """
+    for p in range(mean.shape[0]):
+        first, last = starts[p] - starts[0], starts[p + 1] - starts[0]
+        for c in range(free.shape[0]):
+            k = free[c]
+            slope, means_only = 0.0, 0.0
+            for e in range(first, last):
+                z = other_mean[other[e], k]
+                slope += alpha[e] * z
+                means_only += gamma[e] * z * z
+            # The spread of z pulls the mean to zero as a prior would: 2 gamma var(z) x.
+            spread = 2.0 * (curvature[p, c] - means_only)
+            slope += spread * mean[p, k] + precision[p, c] * prior_gap[p, c]
+            step = slope / (precision[p, c] - 2.0 * curvature[p, c])
+            mean[p, k] += step
+            prior_gap[p, c] -= step
+            for e in range(first, last):
+                alpha[e] += 2.0 * gamma[e] * step * other_mean[other[e], k]
+
+
+@njit(cache=True, nogil=True, fastmath=SUMS)
+def add_joint_curvature(starts, other, third, fourth, mean, other_mean, other_cov, free, h):
+    """Σ third (m kᵀ + k mᵀ) + fourth k kᵀ with k = cov(z) x, added to packed curvatures (P, R)."""
+    width, size = mean.shape[1], free.shape[0]
+    k = np.zeros(width)
+    for p in range(mean.shape[0]):
+        x, own_h = mean[p], h[p]
+        for e in range(starts[p] - starts[0], starts[p + 1] - starts[0]):
+            z, cov = other_mean[other[e]], other_cov[other[e]]
+            k[:] = 0.0
+            s = 0
+            for i in range(size):
+                for j in range(i):
+                    k[free[i]] += cov[s] * x[free[j]]
+                    k[free[j]] += cov[s] * x[free[i]]
+                    s += 1
+                k[free[i]] += cov[s] * x[free[i]]
+                s += 1
+            r = 0
+            for a in range(width):
+                left, both = third[e] * z[a] + fourth[e] * k[a], third[e] * k[a]
+                for b in range(a + 1):
+                    own_h[r] += left * k[b] + both * z[b]
+                    r += 1
+
+
+@njit(cache=True, nogil=True, fastmath=SUMS)
+def sampled_moments(starts, other, mean, cov, free, draws, full, m, v):
+    """zᵀ E x and zᵀ cov(x) z for draws z of the other side."""
+    size = free.shape[0]
+    for p in range(mean.shape[0]):
+        x, own = mean[p], cov[p]
+        for e in range(starts[p] - starts[0], starts[p + 1] - starts[0]):
+            z = draws[other[e]]
+            total, spread = 0.0, 0.0
+            for k in range(mean.shape[1]):
+                total += x[k] * z[k]
+            s = 0
+            for i in range(size):
+                zi = z[free[i]]
+                if full:
+                    inner = 0.0
+                    for j in range(i):
+                        inner += own[s + j] * z[free[j]]
+                    spread += zi * (2.0 * inner + own[s + i] * zi)
+                    s += i + 1
+                else:
+                    spread += own[i] * zi * zi
+            m[e], v[e] = total, max(spread, 0.0)
+
+
+@njit(cache=True, nogil=True, fastmath=SUMS)
+def sampled_accumulate(starts, other, alpha, gamma, draws, full, g, h):
+    """Σ alpha z and Σ gamma z zᵀ, packed."""
+    width = draws.shape[1]
+    for p in range(g.shape[0]):
+        own_g, own_h = g[p], h[p]
+        for e in range(starts[p] - starts[0], starts[p + 1] - starts[0]):
+            z = draws[other[e]]
+            r = 0
+            for a in range(width):
+                own_g[a] += alpha[e] * z[a]
+                if full:
+                    left = gamma[e] * z[a]
+                    for b in range(a + 1):
+                        own_h[r] += left * z[b]
+                        r += 1
+                else:
+                    own_h[a] += gamma[e] * z[a] * z[a]

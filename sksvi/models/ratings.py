@@ -1,0 +1,113 @@
+"""Entries of a sparsely observed matrix, sorted by either side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray
+
+#: Entries of a block of columns: their second moments and rules of integration fit the cache.
+BLOCK_ENTRIES = 2**14
+#: What a column costs beside its entries, in entries.
+COLUMN_COST = 16
+
+
+@dataclass(frozen=True)
+class Entries:
+    """The entries of one side's columns: those of column p are starts[p] .. starts[p + 1].
+
+    starts (P + 1,); other (n,): plate on the other side; y (n,); weight (n,) or None; order (n,): row of the user's
+    table that each entry came from.
+    """
+
+    starts: Array
+    other: Array
+    y: Array
+    weight: Array | None = None
+
+    @classmethod
+    def sorted_by(cls, own: Array, other: Array, y: Array, weight: Array | None, n_plates: int) -> Entries:
+        """Entries in any order; within a column they keep it."""
+        order = np.argsort(own, kind="stable")
+        starts = np.zeros(n_plates + 1, np.int64)
+        np.cumsum(np.bincount(own, minlength=n_plates), out=starts[1:])
+        return cls(starts, other[order].astype(np.int32), y[order], None if weight is None else weight[order])
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def counts(self) -> Array:
+        """Entries of each column, (P,)."""
+        return np.diff(self.starts)
+
+    def of(self, plates: slice | Array) -> Entries:
+        """The entries of some columns, consecutive ones (views) or any."""
+        if not isinstance(plates, slice):
+            return self.picked(plates)
+        starts = self.starts[plates.start : plates.stop + 1]
+        part = slice(starts[0], starts[-1])
+        weight = None if self.weight is None else self.weight[part]
+        return Entries(starts - starts[0], self.other[part], self.y[part], weight)
+
+    def chosen(self, keep: Array) -> Entries:
+        """The entries where `keep` (n,) is True."""
+        starts = np.concatenate([[0], np.cumsum(keep)])[self.starts]
+        weight = None if self.weight is None else self.weight[keep]
+        return Entries(starts, self.other[keep], self.y[keep], weight)
+
+    def picked(self, plates: Array) -> Entries:
+        """The entries of the columns named, in that order."""
+        counts = self.counts[plates]
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        rows = np.arange(starts[-1]) + np.repeat(self.starts[plates] - starts[:-1], counts)
+        weight = None if self.weight is None else self.weight[rows]
+        return Entries(starts, self.other[rows], self.y[rows], weight)
+
+    def drawn(self, size: int, rng: np.random.Generator) -> Entries:
+        """At most `size` entries of each column, without replacement."""
+        key = rng.random(len(self))
+        column = np.repeat(np.arange(len(self.starts) - 1), self.counts)
+        order = np.lexsort((key, column))
+        rank = np.empty(len(self), np.int64)
+        rank[order] = np.arange(len(self)) - np.repeat(self.starts[:-1], self.counts)
+        return self.chosen(rank < size)
+
+    def summed(self, values: Array) -> Array:
+        """Sum over each column's entries, weighted: (P,) for (n,), (P, ...) for (n, ...)."""
+        if self.weight is not None:
+            values = values * self.weight.reshape(-1, *[1] * (values.ndim - 1))
+        total = np.concatenate([np.zeros((1, *values.shape[1:])), np.cumsum(values, axis=0)])
+        return total[self.starts[1:]] - total[self.starts[:-1]]
+
+    def blocks(self, columns: Array | None = None) -> list[Any]:
+        """Columns, all or those named, in blocks of about `BLOCK_ENTRIES` entries, whatever the number of threads."""
+        counts = self.counts if columns is None else self.counts[columns]
+        cost = np.cumsum(counts + COLUMN_COST)
+        marks = np.arange(BLOCK_ENTRIES, cost[-1] if len(cost) else 0, BLOCK_ENTRIES)
+        edges = np.unique(np.concatenate([[0], np.searchsorted(cost, marks), [len(counts)]]))
+        parts = [slice(int(a), int(b)) for a, b in pairwise(edges)]
+        return parts if columns is None else [columns[part] for part in parts]
+
+
+class Ratings:
+    """A factorization's data: the same entries by user and by item."""
+
+    def __init__(self, users: Array, items: Array, y: Array, weight: Array | None, n_users: int, n_items: int) -> None:
+        self.sides = {
+            "users": Entries.sorted_by(users, items, y, weight, n_users),
+            "items": Entries.sorted_by(items, users, y, weight, n_items),
+        }
+
+    def __len__(self) -> int:
+        return len(self.sides["users"])
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights."""
+        weight = self.sides["users"].weight
+        return float(len(self)) if weight is None else float(weight.sum())
