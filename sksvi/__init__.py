@@ -14,12 +14,17 @@ __version__ = "0.1.0.dev0"
 _ATTRIBUTES = {
     "BayesianGLMClassifier": "sksvi.linear_model",
     "BayesianGLMRegressor": "sksvi.linear_model",
+    "BetaProcessFA": "sksvi.decomposition",
     "GMEClassifier": "sksvi.mixed_effects",
     "GMERegressor": "sksvi.mixed_effects",
     "GPClassifier": "sksvi.gaussian_process",
+    "GeneralizedPMF": "sksvi.decomposition",
     "SparseGPClassifier": "sksvi.gaussian_process",
     "SparseGPRegressor": "sksvi.gaussian_process",
+    "CorrelatedTopicModel": "sksvi.topics",
     "CoefficientDisplay": "sksvi.displays",
+    "DictionaryDisplay": "sksvi.displays",
+    "BeforeAfterDisplay": "sksvi.displays",
     "GroupEffectsDisplay": "sksvi.displays",
     "LowerBoundDisplay": "sksvi.displays",
     "load": "sksvi.persistence",
@@ -31,10 +36,12 @@ _SUBMODULES = (
     "algorithms",
     "callbacks",
     "datasets",
+    "decomposition",
     "displays",
     "expectations",
     "families",
     "gaussian_process",
+    "images",
     "likelihoods",
     "linear_model",
     "mixed_effects",
@@ -42,6 +49,7 @@ _SUBMODULES = (
     "predictive",
     "schedules",
     "testing",
+    "topics",
 )
 
 __all__ = ["__version__", *_ATTRIBUTES, *_SUBMODULES]

@@ -13,8 +13,16 @@ from scipy.special import ndtri
 
 from sksvi._plotting import fitted, pyplot, unwrapped
 from sksvi.group_display import GroupEffectsDisplay
+from sksvi.image_display import BeforeAfterDisplay, DictionaryDisplay
 
-__all__ = ["CoefficientDisplay", "GroupEffectsDisplay", "LowerBoundDisplay", "feature_names"]
+__all__ = [
+    "BeforeAfterDisplay",
+    "CoefficientDisplay",
+    "DictionaryDisplay",
+    "GroupEffectsDisplay",
+    "LowerBoundDisplay",
+    "feature_names",
+]
 
 _COLUMNS = {"pass": "Passes over the data", "seconds": "Seconds", "rows": "Rows seen", "step": "Steps"}
 

@@ -121,7 +121,7 @@ def move_free(problem: Problem, q: dict[str, Any], gradient: dict[str, Any], mem
 
 def run(problem: Problem, state: State, max_iter: int, tol: float, pass_end: Callable[[State], bool]) -> State:
     """The training loop: passes until settled or `max_iter`, then q and bound that belong together."""
-    run_pass = full_pass if problem.deterministic else stochastic_pass
+    run_pass = passes_of(problem)
     started = time.perf_counter()
     q = {name: block.forgotten() if block.kind == "point" else block for name, block in state.q.items()}
     state = replace(state, q=q, finished=False, converged=False, absorbed=None, local=first_local(problem, state))
@@ -139,6 +139,15 @@ def run(problem: Problem, state: State, max_iter: int, tol: float, pass_end: Cal
         if pass_end(state):
             break
     return close(problem, state)
+
+
+def passes_of(problem: Problem) -> Callable[[Problem, State, float], tuple[State, StepInfo, bool]]:
+    """How one pass goes: side by side, judged on all rows, or over batches."""
+    if problem.model.plates:
+        from sksvi.rounds import round_pass
+
+        return round_pass
+    return full_pass if problem.deterministic else stochastic_pass
 
 
 def improve(
@@ -169,7 +178,7 @@ def improve(
 def first_state(problem: Problem, seed: int) -> State:
     """The state before any step: the model's first q in the coordinates that the algorithm steps in."""
     try:
-        q = dict(problem.model.init(problem.data))
+        q = dict(problem.model.first(problem.data, np.random.default_rng([seed, 0, 3])))
     except NotPositiveDefinite as error:
         raise impossible(problem, State({}, seed), error) from error
     return restarted(problem, State(q, seed))
@@ -180,7 +189,7 @@ def restarted(problem: Problem, state: State) -> State:
     q, memory = dict(state.q), {}
     for name, block in q.items():
         if block.kind not in ("point", "free"):
-            q[name], memory[name] = problem.algorithm.start(block, problem.data.total_weight)
+            q[name], memory[name] = problem.algorithm.start(block, problem.model.start_weight(name, problem.data))
     return replace(state, q=q, memory=memory, average={})
 
 
@@ -326,8 +335,9 @@ def stochastic_pass(problem: Problem, state: State, tol: float) -> tuple[State, 
         shares.append(1.0 / segment.scale)
     state = replace(state, passes=state.passes + 1, previous=None)
     if check_due(len(state.bounds) + 1):
-        exact = exact_bound(problem, replace(state, q=state.average))
-        state = replace(state, checks=[*state.checks, exact])
+        if tol > 0:  # else nothing settles, and the check would cost a pass
+            exact = exact_bound(problem, replace(state, q=state.average))
+            state = replace(state, checks=[*state.checks, exact])
         if state.sites is not None:
             state.sites.total = summed_sites(problem, state)
     return state, StepInfo(float(np.average(bounds, weights=shares)), False, rate, state.repairs - before), False

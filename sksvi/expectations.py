@@ -23,6 +23,8 @@ class Expectation(BaseEstimator):
     """Base of the rules that integrate over f ~ N(m, v); `exact` is False where the answer is random."""
 
     exact = True
+    #: Where rows are uncertain too (factorizations): f and row jointly Gaussian, nearer to the true bound's curvature.
+    joint = False
 
     def __call__(
         self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: np.random.Generator | None = None
@@ -114,6 +116,8 @@ class Quadrature(Expectation):
     [-0.806059] [0.5] [-0.10331]
     """
 
+    joint = True
+
     def _several(self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: Any) -> Terms:
         terms = likelihood.expected(y, m, v)
         if terms is None:
@@ -134,6 +138,8 @@ class Quadrature(Expectation):
 
 class Auto(Quadrature):
     """Closed form where the likelihood has one, else `Quadrature`."""
+
+    joint = False
 
     def parameters(
         self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: np.random.Generator | None = None

@@ -20,7 +20,11 @@ def absorb(problem: Problem, state: State, tol: float) -> State:
     """One chunk of a stream: sites iterated and absorbed, or one step per batch."""
     started = time.perf_counter()
     state = replace(state, bounds=list(state.bounds), history=list(state.history), local=None)
-    if problem.remembers:
+    if problem.model.plates:
+        from sksvi import rounds
+
+        state, info = rounds.absorb(replace(problem, stream=True), state, tol)
+    elif problem.remembers:
         state, info = absorb_sites(replace(problem, batch_size=None, total=None), state, tol)
     else:
         state, info = absorb_steps(problem, state)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from sksvi import likelihoods
-from sksvi.datasets import load_bike_sharing, load_epilepsy, make_glm, make_gme, make_wide_logistic
+from sksvi.datasets import load_bike_sharing, load_epilepsy, make_glm, make_gme, make_pmf, make_wide_logistic
 
 NAMES = [
     "logit",
@@ -182,6 +182,52 @@ def test_make_gme_draws_the_variance_from_its_prior(global_random_seed):
 def test_make_gme_refuses(arguments, text):
     with pytest.raises(ValueError, match=text):
         make_gme(**arguments)
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES} - {"softmax", "binomial"}))
+def test_make_pmf_draws_from_its_factors(name, global_random_seed):
+    arguments = {"likelihood": name, "observed": 0.4, "user_variance": 0.5, "random_state": global_random_seed}
+    bunch = make_pmf(60, 50, 3, **arguments)
+    np.testing.assert_array_equal(make_pmf(60, 50, 3, **arguments).target, bunch.target)
+    assert bunch.data.shape == (1200, 2) and bunch.target.shape == (1200,)
+    assert len(np.unique(bunch.data, axis=0)) == 1200
+    assert bunch.data.min(axis=0).tolist() == [0, 0] and bunch.data.max(axis=0).tolist() == [59, 49]
+    users, items = bunch.data.T
+    np.testing.assert_allclose(bunch.latent, (bunch.user_factors[users] * bunch.item_factors[items]).sum(axis=1))
+    bunch.likelihood.check_target(bunch.target)
+    if name != "student-t":
+        error = (bunch.target - bunch.likelihood.mean(bunch.latent)) / np.sqrt(
+            np.maximum(bunch.likelihood.conditional_variance(bunch.latent), 1e-3)
+        )
+        assert abs(error.mean()) < 4 / np.sqrt(1200)
+
+
+def test_make_pmf_ordinal_is_the_paper_s(global_random_seed):
+    """Cut points 15 apart and slope 100 for 100 components; the five levels in the shares of a normal latent."""
+    bunch = make_pmf(200, 200, 100, likelihood="ordinal", random_state=global_random_seed)
+    np.testing.assert_allclose(bunch.likelihood.cut_points, [-22.5, -7.5, 7.5, 22.5])
+    assert bunch.likelihood.slope == 100.0
+    variance = np.array([bunch.user_factors.var(), bunch.item_factors.var()])
+    assert np.all(abs(variance - 1) < 4 * np.sqrt(2 / 20_000))
+    shares = np.bincount(bunch.target.astype(int), minlength=5) / 40_000
+    # the rows of a column share v, whose length varies by 7 %: shares are known to about 0.01
+    np.testing.assert_allclose(shares, [0.0122, 0.2144, 0.5467, 0.2144, 0.0122], atol=0.04)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({"n_items": 0}, ValueError, "n_items must be at least 1; found 0"),
+        ({"n_components": 2.0}, TypeError, "n_components must be an integer; found 2.0"),
+        ({"observed": 0.0}, ValueError, r"observed must be in \(0, 1\]; found 0.0"),
+        ({"item_variance": -1.0}, ValueError, "item_variance must be positive and finite; found -1.0"),
+        ({"likelihood": "softmax"}, ValueError, "one latent"),
+        ({"likelihood": likelihoods.Gaussian()}, ValueError, "variance='auto'"),
+    ],
+)
+def test_make_pmf_refuses(arguments, error, text):
+    with pytest.raises(error, match=text):
+        make_pmf(**arguments)
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,8 @@ PAGES = [
     "doc/glm.md",
     "doc/mixed_effects.md",
     "doc/gaussian_processes.md",
+    "doc/factorization.md",
+    "doc/beta_process.md",
     "doc/algorithms.md",
     "doc/streaming.md",
 ]

@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 from sksvi.datasets._load import load_bike_sharing, load_epilepsy
-from sksvi.datasets._make import make_glm, make_gme, make_wide_logistic
+from sksvi.datasets._make import make_beta_process, make_glm, make_gme, make_pmf, make_wide_logistic
+from sksvi.datasets._make_topics import make_ctm
 
-__all__ = ["load_bike_sharing", "load_epilepsy", "make_glm", "make_gme", "make_wide_logistic"]
+__all__ = [
+    "load_bike_sharing",
+    "load_epilepsy",
+    "make_beta_process",
+    "make_ctm",
+    "make_glm",
+    "make_gme",
+    "make_pmf",
+    "make_wide_logistic",
+]

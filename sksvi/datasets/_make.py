@@ -52,6 +52,14 @@ def _simulable(likelihood: Any, n_classes: int) -> Any:
     return model
 
 
+def _scalar(likelihood: Any) -> Any:
+    """The likelihood of one number given one latent, with a number for every scale."""
+    model = _simulable(likelihood, 2)
+    if model.n_latents != 1 or isinstance(model, likelihoods.Binomial):
+        raise ValueError(f"likelihood must have one latent and one number per row; found {type(model).__name__}")
+    return model
+
+
 def make_glm(
     n_samples: int = 100,
     n_features: int = 10,
@@ -233,9 +241,7 @@ def make_gme(
     ((100, 3), (100,), 2.0)
     """
     n_samples, n_features = _count("n_samples", n_samples), _count("n_features", n_features)
-    model = _simulable(likelihood, 2)
-    if model.n_latents != 1 or isinstance(model, likelihoods.Binomial):
-        raise ValueError(f"likelihood must have one latent and one number per row; found {type(model).__name__}")
+    model = _scalar(likelihood)
     for name, value in (("noise_variance", noise_variance), ("noise_prior_scale", noise_prior_scale)):
         if value is not None and not (np.isfinite(value) and value > 0):
             raise ValueError(f"{name} must be positive and finite; found {value}")
@@ -247,3 +253,147 @@ def make_gme(
     X /= np.sqrt(np.einsum("ij,ij->i", X, X))[:, None]
     f = X @ weights + np.sqrt(variance) * rng.standard_normal(n_samples)
     return Bunch(data=X, target=model.sample(f, rng), coef=weights, noise_variance=variance, latent=f)
+
+
+def make_pmf(
+    n_users: int = 1000,
+    n_items: int = 1000,
+    n_components: int = 100,
+    *,
+    likelihood: Any = "logit",
+    observed: float = 1.0,
+    user_variance: float = 1.0,
+    item_variance: float = 1.0,
+    random_state: Any = None,
+) -> Bunch:
+    """Entries of a matrix drawn from probabilistic matrix factorization with any scalar likelihood.
+
+    As in the PMF experiment of Sheth and Khardon, "Monte Carlo Structured SVI for Two-Level Non-Conjugate Models"
+    (Figures 4 to 6), whose artificial matrices are 1000 x 1000, fully observed, with 100 components and variances 1:
+    u_i ~ N(0, user_variance I), v_j ~ N(0, item_variance I), f_ij = u_i'v_j and y_ij ~ p(y | f_ij). Theirs are
+    ``"logit"``, ``"poisson-softplus"`` and ``"ordinal"``.
+
+    Parameters
+    ----------
+    n_users, n_items, n_components : int
+        Rows and columns of the matrix, and its rank K.
+    likelihood : str or Likelihood, default="logit"
+        Any with one latent; scales as in :func:`make_glm`, but ``"ordinal"`` has five levels with cut points at -2.25,
+        -0.75, 0.75 and 2.25 standard deviations s of f and slope 1000 / s: with s = 10, as in the paper, the cut points
+        are 15 apart and the slope is 100.
+    observed : float in (0, 1], default=1.0
+        Share of the cells that is observed, chosen at random without replacement (at least one).
+    user_variance, item_variance : float, default=1.0
+        Variances of the factors.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed.
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        With the attributes ``data`` (n, 2), user and item of every observed cell as integers from 0, in random order,
+        ``target`` (n,), ``latent`` (n,), the f, ``user_factors`` (n_users, n_components), ``item_factors`` (n_items,
+        n_components) and the ``likelihood`` that drew the target.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a size is no positive integer, a variance is not positive, ``observed`` is not in (0, 1], the likelihood is
+        unknown, has a scale "auto" or more than one latent.
+
+    Examples
+    --------
+    >>> from sksvi.datasets import make_pmf
+    >>> bunch = make_pmf(30, 20, 3, observed=0.5, random_state=0)
+    >>> bunch.data.shape, bunch.target.shape, bunch.user_factors.shape, bunch.item_factors.shape
+    ((300, 2), (300,), (30, 3), (20, 3))
+    """
+    n_users, n_items = _count("n_users", n_users), _count("n_items", n_items)
+    n_components = _count("n_components", n_components)
+    for name, value in (("user_variance", user_variance), ("item_variance", item_variance)):
+        if not (np.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be positive and finite; found {value}")
+    if not 0 < observed <= 1:
+        raise ValueError(f"observed must be in (0, 1]; found {observed}")
+    if isinstance(likelihood, str) and likelihood == "ordinal":
+        sd = float(np.sqrt(n_components * user_variance * item_variance))
+        likelihood = likelihoods.Ordinal(cut_points=(-2.25 * sd, -0.75 * sd, 0.75 * sd, 2.25 * sd), slope=1000.0 / sd)
+    model = _scalar(likelihood)
+    rng = _generator(random_state)
+    users = np.sqrt(user_variance) * rng.standard_normal((n_users, n_components))
+    items = np.sqrt(item_variance) * rng.standard_normal((n_items, n_components))
+    cells = n_users * n_items
+    pairs = np.column_stack(np.divmod(rng.choice(cells, max(round(observed * cells), 1), replace=False), n_items))
+    f = np.empty(len(pairs))
+    for start in range(0, len(f), 100_000):  # a block of rows of both factors at a time
+        part = pairs[start : start + 100_000]
+        f[start : start + 100_000] = np.einsum("ij,ij->i", users[part[:, 0]], items[part[:, 1]])
+    return Bunch(
+        data=pairs,
+        target=model.sample(f, rng),
+        latent=f,
+        user_factors=users,
+        item_factors=items,
+        likelihood=model,
+    )
+
+
+def make_beta_process(
+    n_samples: int = 1000,
+    n_features: int = 40,
+    n_components: int = 80,
+    *,
+    a: float = 10.0,
+    b: float = 10.0,
+    weight_precision: float = 1.0,
+    noise_precision: float = 100.0,
+    random_state: Any = None,
+) -> Bunch:
+    """Rows drawn from the prior of beta process factor analysis: sparse sums of factors, and noise.
+
+    As in the synthetic experiment of Shah, Knowles and Ghahramani, "An empirical study of stochastic variational
+    algorithms for the beta Bernoulli process" (Figures 1 and 2), with 80 factors of 40 columns, weights of precision
+    1 and noise of precision 100: pi_k ~ Beta(a/K, b(K-1)/K), z_ik ~ Bernoulli(pi_k), w_ik ~ N(0, 1/weight_precision),
+    factors phi_k ~ N(0, I/D) and y_i ~ N(sum_k z_ik w_ik phi_k, I/noise_precision).
+
+    Parameters
+    ----------
+    n_samples, n_features, n_components : int
+        Rows, columns D, and factors K.
+    a, b : float, default=10.0
+        Of the prior of the probabilities.
+    weight_precision, noise_precision : float
+        Precisions of weights and noise.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed.
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        With the attributes ``data`` (n_samples, n_features), ``components`` (n_components, n_features), ``codes``
+        (n_samples, n_components), the z w, and ``probabilities`` (n_components,).
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a size is no positive integer, or another number is not positive.
+
+    Examples
+    --------
+    >>> from sksvi.datasets import make_beta_process
+    >>> bunch = make_beta_process(100, 8, 5, random_state=0)
+    >>> bunch.data.shape, bunch.components.shape, bunch.codes.shape
+    ((100, 8), (5, 8), (100, 5))
+    """
+    n, D, K = _count("n_samples", n_samples), _count("n_features", n_features), _count("n_components", n_components)
+    named = {"a": a, "b": b, "weight_precision": weight_precision, "noise_precision": noise_precision}
+    for name, value in named.items():
+        if not (np.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be positive and finite; found {value}")
+    rng = _generator(random_state)
+    # One factor alone has b (K - 1)/K = 0: its probability keeps the b of two.
+    probabilities = rng.beta(a / K, b * max(K - 1, 0.5) / K, K)
+    components = rng.standard_normal((K, D)) / np.sqrt(D)
+    codes = np.where(rng.random((n, K)) < probabilities, rng.standard_normal((n, K)) / np.sqrt(weight_precision), 0.0)
+    X = codes @ components + rng.standard_normal((n, D)) / np.sqrt(noise_precision)
+    return Bunch(data=X, components=components, codes=codes, probabilities=probabilities)

@@ -18,7 +18,7 @@ def id_columns(estimator: Any, X: Any, reset: bool) -> tuple[Any, Any]:
     ValueError
         For another number of columns, or no rows.
     TypeError
-        For a sparse matrix.
+        For a sparse matrix, or ids that are not hashable.
     """
     import pandas as pd
     from scipy.sparse import issparse
@@ -39,7 +39,22 @@ def id_columns(estimator: Any, X: Any, reset: bool) -> tuple[Any, Any]:
         raise ValueError(f"X has {table.shape[1]} columns; {name} takes two: user id and item id.")
     if not len(table):
         raise ValueError(f"X has no rows (n_samples=0); {name} needs at least one pair.")
-    return table.iloc[:, 0], table.iloc[:, 1]
+    columns = table.iloc[:, 0], table.iloc[:, 1]
+    for side, column in zip(("user", "item"), columns, strict=True):
+        kinds = set(map(type, column)) if column.dtype == object else set()
+        for kind in kinds:
+            if kind.__hash__ is None:
+                raise TypeError(f"the {side} ids of X contain a {kind.__name__}, which is not hashable: use a tuple.")
+    return columns
+
+
+def check_none_missing(columns: Any, sides: tuple[str, ...] = ("user", "item")) -> None:
+    """An error where an id is missing and something is to be learned of it."""
+    for side, column in zip(sides, columns, strict=False):
+        missing = column.isna().to_numpy()
+        if missing.any():
+            row = int(np.argmax(missing))
+            raise ValueError(f"the {side} id in row {row} of X is missing: drop the row, nothing can be learned.")
 
 
 def known_ids(column: Any, known: Array | None = None) -> Array:
@@ -54,7 +69,7 @@ def known_ids(column: Any, known: Array | None = None) -> Array:
         pass
     if known is None:
         return ids
-    new = ids[pd.Index(known).get_indexer(pd.Index(ids)) < 0]
+    new = ids[positions(known, ids) < 0]
     if not len(new):
         return known
     both = np.concatenate([known.astype(object), new.astype(object)])
@@ -65,7 +80,9 @@ def positions(ids: Array, column: Any) -> Array:
     """Where each id of a column is among `ids`; -1: unknown or missing."""
     import pandas as pd
 
-    return pd.Index(ids).get_indexer(pd.Index(column))
+    # Ids that are tuples stay ids: no levels are made of them.
+    ids, column = (pd.Index(values, tupleize_cols=False) for values in (ids, column))
+    return ids.get_indexer(column)
 
 
 class Features:

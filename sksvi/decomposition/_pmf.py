@@ -14,10 +14,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import likelihoods
+from sksvi import algorithms, likelihoods
 from sksvi._regression import RegressionMethods
 from sksvi.base import FRESH, BaseSVI, Posterior, check_row_values
-from sksvi.decomposition._ids import Features, design_of, id_columns, known_ids, positions
+from sksvi.decomposition._ids import Features, check_none_missing, design_of, id_columns, known_ids, positions
 from sksvi.decomposition._recommend import RecommendationMethods
 from sksvi.families import DiagonalGaussian, GaussianPlates
 from sksvi.models.base import Data
@@ -140,6 +140,7 @@ class GeneralizedPMF(
 
     _parameter_constraints: dict[str, list[Any]] = {
         **BaseSVI._parameter_constraints,
+        "algorithm": [StrOptions({"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi"}), algorithms.Algorithm],
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "likelihood": [StrOptions(set(likelihoods.NAMES - {"softmax", "binomial"})), likelihoods.Likelihood],
         "biases": ["boolean"],
@@ -255,10 +256,7 @@ class GeneralizedPMF(
         if not fresh:
             self._check_choices()
         columns = id_columns(self, X, fresh)
-        for name, column in zip(("user", "item"), columns, strict=True):
-            if column.isna().any():
-                row = int(np.argmax(column.isna().to_numpy()))
-                raise ValueError(f"the {name} id in row {row} of X is missing: drop the row, nothing can be learned.")
+        check_none_missing(columns)
         y = self._targets(base, columns, y)
         weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
         if base.ordered:

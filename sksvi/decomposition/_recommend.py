@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import batches, expectations, rounds
 from sksvi.base import check_row_values
-from sksvi.decomposition._ids import id_columns, positions
+from sksvi.decomposition._ids import check_none_missing, id_columns, positions
 from sksvi.engine import Problem
 from sksvi.families import GaussianPlates
 from sksvi.models.factor_columns import SIDES, Columns, View
@@ -128,11 +129,17 @@ class RecommendationMethods:
         FoldedUsers
             ``ids`` (in order of appearance), ``mean`` (n_users, K), ``cov``, ``std``, ``sample``; ``bias_mean`` and
             ``bias_std`` (n_users,).
+
+        Raises
+        ------
+        ValueError, TypeError
+            A missing user id; otherwise as `fit`. An item that is missing or was not seen is the prior's.
         """
         import pandas as pd
 
         check_is_fitted(self)
         columns = id_columns(self, X, False)
+        check_none_missing(columns, ("user",))
         y = self._targets(self.likelihood_, columns, y)  # type: ignore[attr-defined]
         if self.likelihood_.ordered:
             y = self._codes(y).astype(float)  # type: ignore[attr-defined]
@@ -198,16 +205,19 @@ class RecommendationMethods:
         Raises
         ------
         ValueError
-            For another strategy, or n below 1.
+            No users, another strategy, or an n that is no integer of at least 1.
         """
         import pandas as pd
 
         check_is_fitted(self)
         if strategy not in ("mean", "ucb", "thompson"):
             raise ValueError(f"strategy must be 'mean', 'ucb' or 'thompson'; found {strategy!r}.")
-        if n < 1:
-            raise ValueError(f"n must be at least 1; found {n!r}.")
-        users = pd.Series(list(np.atleast_1d(np.asarray(users, object))), dtype=object)
+        if not isinstance(n, Integral) or n < 1:
+            raise ValueError(f"n must be an integer of at least 1; found {n!r}.")
+        # A list of tuples is a list of ids, not a table.
+        users = pd.Series(list(users) if pd.api.types.is_list_like(users) else [users], dtype=object)
+        if not len(users):
+            raise ValueError("users is empty: name at least one.")
         rng = check_random_state(random_state)
         drawn_items = self._blocks["items"].sample(1, rng)[0] if strategy == "thompson" else None
         size = max(1, RANKED // max(len(self.items_), 1))

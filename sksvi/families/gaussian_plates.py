@@ -145,8 +145,8 @@ class GaussianPlates:
 
     def joined(self, other: GaussianPlates) -> GaussianPlates:
         """These plates and then the others."""
-        parts = zip((self.mean, self.values, self.log_det), (other.mean, other.values, other.log_det), strict=True)
-        return GaussianPlates(*(np.concatenate(pair) for pair in parts), self.full)
+        mean, values = np.concatenate([self.mean, other.mean]), np.concatenate([self.values, other.values])
+        return GaussianPlates(mean, values, np.concatenate([self.log_det, other.log_det]), self.full)
 
     def leading(self, size: int) -> GaussianPlates:
         """Marginals of the first `size` coordinates: the first packed ones."""

@@ -92,6 +92,7 @@ class Model:
 
     ``block`` : the Gaussian block that the latents are linear in; else the block that messages name.
     ``linear`` : latents are linear in that block, so that a datum's message is a few numbers (sites, Newton's mean).
+    ``plates`` : its segments name one side of plates at a time (`rounds`).
     ``batchable`` : the bound is a sum over data (False: mini-batches are refused).
     ``rule_error`` : relative error of the bound's deterministic rule.
     ``remedy`` : what a user can do about a numerically impossible step.
@@ -99,6 +100,7 @@ class Model:
 
     block = "weights"
     linear = True
+    plates = False
     batchable = True
     rule_error = 0.0
     remedy = "Standardise the columns, or drop duplicated ones."
@@ -126,6 +128,14 @@ class Model:
     def corrected(self, gradient: dict[str, Any], view: dict[str, Any]) -> dict[str, Any]:
         """The summed gradient after what is linear in it and knows the draw of the globals (V of equations.md 8)."""
         return gradient
+
+    def first(self, data: Data, rng: np.random.Generator) -> dict[str, Any]:
+        """The first q where it is drawn; default `init`."""
+        return self.init(data)
+
+    def start_weight(self, name: str, data: Data) -> float:
+        """Weight of the data that say how far the mean of a block may have to go, in its first deviations."""
+        return data.total_weight
 
     def sweep(self, data: Data, batch_size: int | None, seed: int, pass_number: int) -> Iterator[Segment]:
         """One pass over the data as segments: all blocks, one batch of rows each."""

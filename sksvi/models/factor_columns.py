@@ -116,9 +116,15 @@ class Columns:
 
     def __init__(self, view: View, entries: Entries, expect: Any, rng: Any) -> None:
         self.view, self.entries, self.expect, self.rng = view, entries, expect, rng
+        self._last: tuple[Any, tuple[Array, Array]] = None, (np.zeros(0), np.zeros(0))
 
     def latents(self, block: GaussianPlates) -> tuple[Array, Array]:
-        """Mean and variance of f for each entry."""
+        """Mean and variance of f for each entry; those of the last block asked for are kept."""
+        if self._last[0] is not block:
+            self._last = block, self._latents(block)
+        return self._last[1]
+
+    def _latents(self, block: GaussianPlates) -> tuple[Array, Array]:
         from sksvi.models.factor_loops import latent_moments
 
         view, entries = self.view, self.entries
