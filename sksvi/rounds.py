@@ -163,7 +163,7 @@ class Stepper:
         self.entries = problem.data.sides[side]
         self.messages = None if problem.so_far is None else problem.so_far[side]
         self.clock = state.memory.get(f"{side}_clock", np.zeros(len(self.old), np.int64)).copy()
-        self.seen = state.memory.get(f"{side}_seen")
+        self.seen = state.memory[f"{side}_seen"] if problem.stream else self.entries.totals
         self.n = problem.model.data_per_plate(side, problem.data)
         memory = state.memory.get(side)
         self.adagrad = None if memory is None else copy.deepcopy(memory)
@@ -182,9 +182,7 @@ class Stepper:
 
     def _scale(self, plates: Any, entries: Entries) -> Array:
         """Weight of a column in the population over that of the entries it is seen through."""
-        weight = entries.summed(np.ones(len(entries)))
-        whole = self.entries.of(plates).summed(np.ones(self.entries.counts[plates].sum()))
-        whole = whole if self.seen is None else self.seen[plates]
+        weight, whole = entries.totals, self.seen[plates]
         return np.divide(whole, weight, out=np.zeros_like(whole), where=weight > 0)
 
     def step(self, plates: Any, rng: np.random.Generator) -> tuple[float, float, Any, int]:
@@ -265,6 +263,9 @@ class Stepper:
     def memory(self) -> dict[str, Any]:
         """Clocks and AdaGrad's sums after the steps."""
         kept: dict[str, Any] = {f"{self.side}_clock": self.clock}
+        if not self.problem.stream and self.messages is None:
+            # Chunks to come add to what the plates have seen here.
+            kept[f"{self.side}_seen"] = self.seen
         if self.adagrad is not None:
             kept[self.side] = self.adagrad
         return kept
@@ -313,14 +314,13 @@ def put_rows(memory: Any, plates: Any, rows: Any) -> None:
 
 def absorb(problem: Problem, state: State, tol: float) -> tuple[State, StepInfo]:
     """One chunk of ratings: columns iterated on it and absorbed, or one step of each by its own clock."""
-    if problem.remembers_plates:
-        return absorb_columns(problem, state, tol)
     memory = dict(state.memory)
     for side, entries in problem.data.sides.items():
-        seen = memory.get(f"{side}_seen")
-        weight = entries.summed(np.ones(len(entries)))
-        memory[f"{side}_seen"] = weight if seen is None else seen + weight
-    state, info, _ = round_pass(problem, replace(state, memory=memory, previous=None), tol)
+        memory[f"{side}_seen"] = memory.get(f"{side}_seen", 0.0) + entries.totals
+    state = replace(state, memory=memory)
+    if problem.remembers_plates:
+        return absorb_columns(problem, state, tol)
+    state, info, _ = round_pass(problem, replace(state, previous=None), tol)
     return replace(state, bound=info.bound, previous=None, passes=state.passes - 1), info
 
 

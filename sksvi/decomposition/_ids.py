@@ -29,7 +29,8 @@ def id_columns(estimator: Any, X: Any, reset: bool) -> tuple[Any, Any]:
     if not hasattr(X, "iloc"):
         # Through a table, so that ids of several types in a list stay what they are.
         table = pd.DataFrame(X if isinstance(X, np.ndarray) else list(X))
-        validate_data(estimator, X=np.empty((len(table), table.shape[1])), skip_check_array=True, reset=reset)
+        if reset or isinstance(X, np.ndarray):  # a list of pairs is no table that has lost its names
+            validate_data(estimator, X=np.empty((len(table), table.shape[1])), skip_check_array=True, reset=reset)
     else:
         table = X
         if table.ndim != 2:

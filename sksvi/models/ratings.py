@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -44,6 +45,11 @@ class Entries:
     def counts(self) -> Array:
         """Entries of each column, (P,)."""
         return np.diff(self.starts)
+
+    @cached_property
+    def totals(self) -> Array:
+        """Weight of each column, (P,)."""
+        return self.summed(np.ones(len(self)))
 
     def of(self, plates: slice | Array) -> Entries:
         """The entries of some columns, consecutive ones (views) or any."""

@@ -1,0 +1,168 @@
+"""MovieLens 1M, 80/20: generalized PMF on ordinal, Gaussian and binary ratings, beside other packages.
+
+Every model twice: one fit that ends by itself (seconds of all of it), and the scores by passes. The peers' rows are
+those that ``benchmarks.pmf_peers`` stored; the notes say how soon ours is where each of them ended. A second table has
+the variants: number of components, side features, priors, other algorithms and expectations.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.common import RESULTS, arguments, progress, report
+from benchmarks.ratings import Split, movielens, path, scores, side_features, small, stored_peers, whole_fit
+
+LIKELIHOODS = {"ordinal": "ordinal", "gaussian": "gaussian", "binary": "logit"}
+#: Ours in the main table and figure, by task.
+OURS: dict[str, dict[str, dict[str, Any]]] = {
+    "ordinal": {
+        "K = 20": {},
+        "K = 32": {"n_components": 32},
+        "K = 32, diag": {"n_components": 32, "covariance": "diag"},
+    },
+    "gaussian": {"K = 32": {"n_components": 32}, "K = 32, diag": {"n_components": 32, "covariance": "diag"}},
+    "binary": {"K = 20": {}, "K = 32": {"n_components": 32}},
+}
+#: What changes one thing of K = 32; "features" stands for the tables that come with the data.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "K = 10": {"n_components": 10},
+    "K = 64": {"n_components": 64},
+    "no biases": {"biases": False},
+    "side features": {"features": True},
+    "side features, K = 64": {"features": True, "n_components": 64},
+    "probit": {"likelihood": "probit"},
+    "spherical priors": {"prior_covariance": "spherical"},
+    "joint-Gaussian curvature": {"expectation": "quadrature"},
+    "Monte Carlo": {"expectation": "monte-carlo", "max_iter": 20},
+    "h-mc-ssvi": {"algorithm": "h-mc-ssvi"},
+}
+#: Variants that only one task has.
+ONLY = {
+    "probit": ("binary",),
+    "joint-Gaussian curvature": ("ordinal", "binary"),
+    "Monte Carlo": ("ordinal", "binary"),
+    "h-mc-ssvi": ("ordinal",),
+}
+PASSES = (1, 2, 3, 5, 8, 12, 20, 30, 40, 60)
+COLUMNS: tuple[str, ...] = (
+    "task",
+    "model",
+    "passes",
+    "seconds",
+    "CPU seconds",
+    "rmse",
+    "mae",
+    "log density",
+    "log mass",
+)
+COLUMNS += ("coverage 90 %", "auc", "error", "bound")
+
+
+def estimator(task: str, settings: dict[str, Any]) -> Any:
+    from sksvi.decomposition import GeneralizedPMF
+
+    settings = dict(settings)
+    if settings.pop("features", False):
+        settings["user_features"], settings["item_features"] = side_features()
+    return GeneralizedPMF(**{"likelihood": LIKELIHOODS[task], "random_state": 0, **settings})
+
+
+def fitted(task: str, name: str, settings: dict[str, Any], split: Split) -> dict[str, Any]:
+    """The row of one fit that ends by itself."""
+    model = estimator(task, settings)
+    spent = whole_fit(model, split[:2])
+    row = {"task": task, "model": f"GeneralizedPMF, {name}", **spent, **scores(model, *split[2:], task)}
+    progress(row)
+    return row
+
+
+def by_passes(task: str, name: str, settings: dict[str, Any], split: Split, passes: Any) -> list[dict[str, Any]]:
+    rows = []
+    for row in path(estimator(task, settings), split[:2], passes, lambda model: scores(model, *split[2:], task)):
+        rows.append({"task": task, "model": f"GeneralizedPMF, {name}", **row})
+        progress(rows[-1])
+    return rows
+
+
+def peers(task: str, name: str = "pmf_peers") -> list[dict[str, Any]]:
+    """Stored rows of the peers, named as ours are."""
+    rows = [row for row in stored_peers(name) if row["task"] == task]
+    return [{**row, "model": row["peer"], "passes": row["iterations"]} for row in rows]
+
+
+def reached(task: str, paths: list[dict[str, Any]]) -> list[str]:
+    """For each peer of the task: seconds of ours to its last log density, beside its own."""
+    lines = []
+    for peer in peers(task):
+        before = [row for row in paths if row["task"] == task and (row.get("log density") or -9) >= peer["log density"]]
+        first = min(before, key=lambda row: row["seconds"], default=None)
+        found = "not reached" if first is None else f"{first['seconds']:.1f} s by {first['model']}"
+        lines.append(f"{peer['model']}: {peer['log density']:.4f} in {peer['seconds']:.1f} s; ours: {found}.")
+    return lines
+
+
+def draw(paths: list[dict[str, Any]]) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 3, figsize=(14, 4.5), layout="constrained")
+    for ax, task in zip(axes, LIKELIHOODS, strict=True):
+        rows = [row for row in (*paths, *peers(task, "pmf_peers_paths")) if row["task"] == task]
+        for name in dict.fromkeys(row["model"] for row in rows):
+            mine = [row for row in rows if row["model"] == name and row.get("log density")]
+            style = "-o" if name.startswith("Generalized") else "--."
+            ax.plot([r["seconds"] for r in mine], [r["log density"] for r in mine], style, markersize=3, label=name)
+        best = max((row["log density"] for row in rows if row.get("log density")), default=0.0)
+        ax.set(xscale="log", xlabel="seconds", title=task, ylim=(best - 0.15, best + 0.01))
+        ax.legend(fontsize=7)
+    axes[0].set_ylabel("test log density, nats per rating")
+    figure.savefig(RESULTS / "pmf_movielens.png", dpi=110)
+    plt.close(figure)
+
+
+def main(quick: bool = False) -> None:
+    splits = {task: movielens("binary" if task == "binary" else "all") for task in LIKELIHOODS}
+    if quick:
+        splits = {task: small(split) for task, split in splits.items()}
+    rows: list[dict[str, Any]] = []
+    paths: list[dict[str, Any]] = []
+    for task, split in splits.items():
+        for name, settings in OURS[task].items():
+            rows.append(fitted(task, name, settings, split))
+            paths += by_passes(task, name, settings, split, PASSES[:3] if quick else PASSES)
+        if not quick:
+            rows += peers(task)
+    notes = [
+        "80 % of MovieLens 1M for training. log density: of the level (ordinal, binary), of a real number (Gaussian); "
+        "log mass: of the level after rounding. Ours ends by itself; seconds are of the whole fit. The peers' rows are "
+        "results/pmf_peers.md, their passes iterations. The figure is results/pmf_movielens.png."
+    ]
+    if not quick:
+        notes += [line for task in LIKELIHOODS for line in reached(task, paths)]
+    trimmed = [[{key: row.get(key) for key in COLUMNS} for row in part] for part in (rows, paths)]
+    report("pmf_movielens", "MovieLens 1M by generalized PMF", trimmed[0], notes, quick)
+    report("pmf_movielens_paths", "MovieLens 1M by passes", trimmed[1], notes[:1], quick)
+    if not quick:
+        draw(paths)
+    variants(splits, quick)
+
+
+def variants(splits: dict[str, Split], quick: bool) -> None:
+    """The table of what changes one thing."""
+    rows = []
+    for task, split in splits.items():
+        for name, settings in ({} if quick else {"K = 32": {}, **VARIANTS}).items():
+            if task in ONLY.get(name, LIKELIHOODS):
+                rows.append(fitted(task, name, {"n_components": 32, **settings}, split))
+    if rows:
+        columns = [name for name in COLUMNS if name != "CPU seconds"]
+        notes = ["One change each from K = 32, full covariances; settings in benchmarks/pmf_movielens.py."]
+        report(
+            "pmf_variants", "MovieLens 1M: variants", [{key: row.get(key) for key in columns} for row in rows], notes
+        )
+
+
+if __name__ == "__main__":
+    main(arguments(__doc__))

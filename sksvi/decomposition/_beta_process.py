@@ -1,0 +1,590 @@
+"""Beta process factor analysis as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sksvi import algorithms, batches, engine, expectations
+from sksvi.algorithms import MCSSVI
+from sksvi.base import FRESH, BaseSVI, Posterior
+from sksvi.decomposition import _completion as completion
+from sksvi.models.base import Data
+from sksvi.models.beta_process import LOCAL_STEPS, BetaProcess, Globals, data_start, draw, expected, with_local
+from sksvi.schedules import RobbinsMonro
+from sksvi.state import Problem, State
+
+Array = np.ndarray
+
+#: Rates of stochastic steps when none is given (chosen by benchmarks/bpfa_inpainting.py).
+STEP_RATE = RobbinsMonro(delay=20.0, kappa=0.5)
+#: Rows of a batch when the user leaves it to us, and rows up to which all are taken.
+BATCH_ROWS, SMALL_ROWS = 250, 500
+#: Draws of the globals that densities and standard deviations average over, and draws kept of the full sampler.
+GLOBAL_DRAWS, KEPT_DRAWS = 10, 50
+#: Rows and sweeps of the Gibbs run that ``init="gibbs"`` starts from.
+INIT_ROWS, INIT_SWEEPS = 2000, 50
+
+
+class BetaProcessFA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
+    """Sparse factor analysis with a learned number of factors and missing entries (beta process factor analysis).
+
+    Each row is y = (z∘w)Φ + noise: of K factors Φ_k it uses those with z_k = 1, which is rare, with weights w_k.
+    Probabilities of use, factors and both precisions are learned by stochastic variational inference (Shah, Knowles and
+    Ghahramani 2015). Entries that are NaN are missing; ``impute`` fills them in. Columns are centred and divided by one
+    common standard deviation first, and results are in the units of X again.
+
+    Parameters
+    ----------
+    n_components : int, default=150
+        Number of factors to choose from; more than are needed do little harm.
+    local_step : {"gibbs", "mean-field", "spike-slab"}, default="gibbs"
+        Posterior of a row's (z, w): Gibbs draws, or products over factors. Where factors overlap only draws know
+        that one of them is enough.
+    init : {"random", "gibbs", "data"}, default="random"
+        First factors: random ones, those of a Gibbs run on some of the rows, or rows.
+    a, b : float, default=10
+        Of the prior Beta(a/K, b(K-1)/K) of each factor's probability of use: a row uses about a/b factors a priori.
+    n_burn_in, n_local_samples : int, default=3
+        Gibbs sweeps over a row that are discarded, and kept.
+    noise : {"shared", "columns"} or float, default="shared"
+        One noise precision, one per column, or the known standard deviation of the noise in units of X.
+    prune : bool, default=False
+        Whether factors that fewer than one row is expected to use are left out of the results.
+    algorithm : {"mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi", "gibbs"} or Algorithm, default="mc-ssvi"
+        Globals enter the local step as draws, or as expectations ("cvi"). "gibbs" is the full Gibbs sampler, which
+        keeps all rows in memory: a reference for small data; its second half of `max_iter` sweeps is kept.
+    expectation : str or Expectation, default="auto"
+        Every expectation of this model has a closed form: all values do the same.
+    batch_size : int, "auto" or None, default="auto"
+        Rows per step; "auto": all up to 500, else 250.
+    max_iter : int, default=100
+        Passes over the data.
+    tol : float, default=1e-4
+        Relative change of the bound at which the fit stops.
+    total_samples : float or None, default=None
+        Rows of the population, for ``partial_fit``; None: those seen so far.
+    n_jobs : int or None, default=None
+        Threads; never changes a bit of the result.
+    warm_start : bool, default=False
+        Whether ``fit`` goes on from the last one.
+    random_state : int, RandomState or None, default=None
+        Seed.
+    verbose : int, default=0
+        1: a progress bar.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (K, D)
+        Posterior mean of the factors in units of X, the most used first.
+    feature_probability_ : ndarray of shape (K,)
+        Posterior mean of the probability that a row uses the factor.
+    mean_, scale_ : ndarray of shape (D,), float
+        Column means and the common standard deviation of the observed entries of the first fit.
+    noise_precision_ : float or ndarray of shape (D,)
+        Posterior mean, in units of X.
+    posterior_ : Posterior
+        Blocks ``probabilities``, ``features``, ``weight_precision``, ``noise_precision``, for centred and scaled X.
+
+    See Also
+    --------
+    sksvi.images.inpaint, sksvi.images.denoise : images on top of this estimator.
+    sklearn.decomposition.FactorAnalysis : dense factors, no missing entries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi import BetaProcessFA
+    >>> from sksvi.datasets import make_beta_process
+    >>> bunch = make_beta_process(300, 8, n_components=4, random_state=0)
+    >>> X = bunch.data.copy()
+    >>> X[::7, 2] = np.nan
+    >>> model = BetaProcessFA(n_components=10, max_iter=60, tol=1e-2, random_state=0).fit(X)
+    >>> model.transform(X).shape, model.impute(X).shape
+    ((300, 10), (300, 8))
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **{name: rule for name, rule in BaseSVI._parameter_constraints.items() if name != "covariance"},
+        "algorithm": [StrOptions({"mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi", "gibbs"}), algorithms.Algorithm],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "local_step": [StrOptions(set(LOCAL_STEPS))],
+        "init": [StrOptions({"random", "gibbs", "data"})],
+        "a": [Interval(Real, 0, None, closed="neither")],
+        "b": [Interval(Real, 0, None, closed="neither")],
+        "n_burn_in": [Interval(Integral, 0, None, closed="left")],
+        "n_local_samples": [Interval(Integral, 1, None, closed="left")],
+        "noise": [StrOptions({"shared", "columns"}), Interval(Real, 0, None, closed="neither")],
+        "prune": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 150,
+        *,
+        local_step: str = "gibbs",
+        init: str = "random",
+        a: float = 10.0,
+        b: float = 10.0,
+        n_burn_in: int = 3,
+        n_local_samples: int = 3,
+        noise: Any = "shared",
+        prune: bool = False,
+        algorithm: Any = "mc-ssvi",
+        expectation: Any = "auto",
+        batch_size: Any = "auto",
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        total_samples: float | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.local_step = local_step
+        self.init = init
+        self.a = a
+        self.b = b
+        self.n_burn_in = n_burn_in
+        self.n_local_samples = n_local_samples
+        self.noise = noise
+        self.prune = prune
+        self.algorithm = algorithm
+        self.expectation = expectation
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.tol = tol
+        self.total_samples = total_samples
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ---- fitting
+    def fit(self, X: Any, y: Any = None) -> BetaProcessFA:
+        """Fit to rows, NaN where an entry is missing.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        BetaProcessFA
+            The estimator itself.
+        """
+        self._validate_params()
+        return self._fit(X, None, None, None)
+
+    def partial_fit(self, X: Any, y: Any = None) -> BetaProcessFA:
+        """Go on with a chunk of rows; the first chunk fixes centre and scale.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        BetaProcessFA
+            The estimator itself.
+        """
+        self._validate_params()
+        if self.algorithm == "gibbs":
+            raise ValueError("algorithm='gibbs' keeps all rows in memory and cannot take chunks: choose 'mc-ssvi'.")
+        return self._partial_fit(X, None, None, None)
+
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Data:
+        fresh = how in FRESH
+        X = validate_data(self, X, reset=fresh, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+        self._draws: Any = None
+        if not fresh:
+            self._check_choices()
+        else:
+            self.mean_, self.scale_ = standard_units(X, getattr(self, "feature_names_in_", None))
+            self._noise_size = X.shape[1] if self.noise == "columns" else 1
+            self._dtype = X.dtype.name
+        return Data(self._scaled(X), np.broadcast_to(0.0, (len(X),)))
+
+    def _fitted_choices(self) -> dict[str, Any]:
+        return {"n_components": self.n_components, "noise": self.noise}
+
+    def _scaled(self, X: Array) -> Array:
+        return (X.astype(np.float64) - self.mean_) / self.scale_
+
+    def _model(self, n_features: int, n_components: int) -> BetaProcess:
+        return BetaProcess(
+            n_components,
+            n_features,
+            a=self.a,
+            b=self.b,
+            local_step=self.local_step,
+            n_burn_in=self.n_burn_in,
+            n_local_samples=self.n_local_samples,
+            noise_size=self._noise_size,
+            noise=None if isinstance(self.noise, str) else self.noise / self.scale_,
+        )
+
+    def _build_model(self, data: Data) -> tuple[Any, Data]:
+        return self._streaming_model(data), data
+
+    def _streaming_model(self, data: Data) -> Any:
+        return self._model(data.X.shape[1], self.n_components)
+
+    def _problem(self, model: Any, data: Data) -> Problem:
+        if self.algorithm != "gibbs":
+            problem = super()._problem(model, data)
+            if problem.algorithm.schedule is None and not problem.deterministic:
+                problem.algorithm.set_params(schedule=STEP_RATE)
+            return problem
+        auto = expectations.resolve("auto")
+        return Problem(model, data, MCSSVI(), auto, auto, None, batches.n_threads(self.n_jobs))
+
+    def _batch_size(self, n: int, algorithm: Any) -> int | None:
+        if self.batch_size != "auto":
+            return self.batch_size
+        return None if n <= SMALL_ROWS else BATCH_ROWS
+
+    def _new_state(self, problem: Problem) -> State:
+        seed = self._seed()
+        model = problem.model
+        model.seed = seed
+        if self.init == "data":
+            model.start = data_start(model, problem.data)
+        elif self.init == "gibbs":
+            from sksvi.models.beta_process_gibbs import sampled_start
+
+            model.start = sampled_start(model, problem.data, INIT_ROWS, INIT_SWEEPS, problem.threads)
+        return engine.first_state(problem, seed)
+
+    def _snapshot(self, problem: Problem, state: State) -> Any:
+        """The estimator as it is after a pass, for callbacks."""
+        fitted = copy.copy(self)
+        fitted._finish(problem.model, state, problem.data.total_weight)
+        return fitted
+
+    def _seed(self) -> int:
+        from sklearn.utils import check_random_state
+
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _run(self, problem: Problem, state: State, passes: int, monitor: Any) -> State:
+        if self.algorithm != "gibbs":
+            return super()._run(problem, state, passes, monitor)
+        from sksvi.models.beta_process_gibbs import run
+
+        def pass_end(state: State) -> bool:
+            return bool(monitor.pass_end(state.history[-1], lambda: self._snapshot(problem, state)))
+
+        state, self._draws = run(problem, state, passes, KEPT_DRAWS, pass_end)
+        return state
+
+    # ---- what a fit leaves behind
+    def _expose(self, model: Any, state: State) -> None:
+        q = state.q
+        use = q["probabilities"]
+        order = np.argsort(-use.mean, kind="stable")
+        if self.prune:
+            order = order[: max(1, int(np.sum(use.mean * max(self.n_samples_seen_, 1.0) >= 1.0)))]
+        self._order, self._choices = order, self._fitted_choices()
+        features = q["features"]
+        kept = type(features)(features.mean[order], features._parts()[1][order])
+        self.posterior_ = Posterior({**q, "probabilities": use[order], "features": kept})
+        self.components_ = (kept.mean * self.scale_).astype(self._dtype)
+        self.feature_probability_ = use.mean[order]
+        precision = q["noise_precision"].mean / self.scale_**2
+        self.noise_precision_ = float(precision[0]) if self._noise_size == 1 else precision
+        self.n_effective_components_ = float(effective_number(self.feature_probability_))
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def effective_components(self, coverage: float = 0.9, n_samples: int = 1000, random_state: Any = 0) -> Any:
+        """Posterior of the effective number of factors: exp of the entropy of their shares in all uses.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the equal-tailed interval (lower, upper).
+        n_samples : int, default=1000
+            Draws of the probabilities.
+        random_state : int, RandomState or None, default=0
+
+        Returns
+        -------
+        Series
+            mean, std, lower, upper.
+        """
+        import pandas as pd
+
+        check_is_fitted(self)
+        draws = effective_number(self.posterior_["probabilities"].sample(n_samples, random_state))
+        lower, upper = np.quantile(draws, [0.5 - coverage / 2, 0.5 + coverage / 2])
+        return pd.Series({"mean": draws.mean(), "std": draws.std(), "lower": lower, "upper": upper})
+
+    def summary(self, coverage: float = 0.9) -> Any:
+        """Posterior of every factor's probability of use, and of the precisions in units of X.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the equal-tailed interval (lower, upper).
+
+        Returns
+        -------
+        DataFrame
+            Columns mean, std, lower, upper; one row per factor, then the precisions of weights and noise.
+        """
+        import pandas as pd
+        from scipy.special import betaincinv, gammaincinv
+
+        check_is_fitted(self)
+        if not 0 < coverage < 1:
+            raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}.")
+        ends = 0.5 - coverage / 2, 0.5 + coverage / 2
+        use = self.posterior_["probabilities"]
+        rows = [np.stack([use.mean, use.std, *(betaincinv(use.a, use.b, end) for end in ends)], 1)]
+        names = list(self.get_feature_names_out())
+        for name, unit in (("weight_precision", 1.0), ("noise_precision", self.scale_**-2.0)):
+            q = self.posterior_[name]
+            quantiles = [gammaincinv(q.shape, end) / q.rate for end in ends]
+            rows.append(unit * np.stack([q.mean, q.std, *quantiles], 1))
+            names += [name] if len(q.mean) == 1 else [f"{name}[{d}]" for d in range(len(q.mean))]
+        index = pd.Index(names, name="factor")
+        return pd.DataFrame(np.concatenate(rows), index=index, columns=["mean", "std", "lower", "upper"])
+
+    # ---- prediction
+    def _rows(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return validate_data(self, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+
+    def _views(self, n_draws: int) -> list[Globals]:
+        """Globals to average over: the sampler's own draws, else draws of q, or with 0 its expectations."""
+        size, q = len(self.mean_), dict(self.posterior_)
+        if self._draws is not None:
+            chosen = np.linspace(0, len(self._draws["weight"]) - 1, n_draws or GLOBAL_DRAWS).round().astype(int)
+            return [completion.stored_view(self._draws, i, self._order) for i in np.unique(chosen)]
+        if not n_draws:
+            return [expected(q, size)]
+        rng = np.random.default_rng(0)
+        return [draw(q, rng, size) for _ in range(n_draws)]
+
+    def _local(self, X: Array, n_draws: int, reduce: Any, key: int = 0) -> Iterator[Any]:
+        """reduce(view, omega (S, rows, K), rows) for every view and block of rows, blocks in order, views within."""
+        model = self._model(X.shape[1], len(self.components_))
+        if self._draws is not None:
+            model = with_local(model, "gibbs", self.n_burn_in, self.n_local_samples)
+        views = self._views(n_draws)
+        data = Data(X, np.broadcast_to(0.0, (len(X),)))
+
+        def one(rows: slice) -> Any:
+            return [reduce(view, completion.local_draws(model, view, data, rows, key + m, bool(n_draws)), rows)
+                    for m, view in enumerate(views)]  # fmt: skip
+
+        with batches.single_threaded_blas():
+            for view in views:
+                _ = view.columns, view.spread_columns, view.gram
+            yield from batches.in_order(one, model.blocks(slice(0, len(X)), data), batches.n_threads(self.n_jobs))
+
+    def transform(self, X: Any) -> Array:
+        """E[z∘w] of every row given its observed entries: how much of each factor it uses.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            NaN where an entry is missing.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        X = self._rows(X)
+        parts = self._local(self._scaled(X), 0, lambda view, omega, rows: omega.mean(0))
+        return np.concatenate([np.mean(part, 0) for part in parts]).astype(X.dtype, copy=False)
+
+    def transform_draws(self, X: Any, n_draws: int = 10, random_state: Any = None) -> Array:
+        """Posterior draws of z∘w, one for each of `n_draws` draws of the factors.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        n_draws : int, default=10
+        random_state : int, RandomState or None
+
+        Returns
+        -------
+        ndarray of shape (n_draws, n, K)
+        """
+        from sklearn.utils import check_random_state
+
+        X = self._rows(X)
+        key = int(check_random_state(random_state).randint(1, np.iinfo(np.int32).max))
+        parts = self._local(self._scaled(X), n_draws, lambda view, omega, rows: omega[-1], key)
+        return np.concatenate([np.stack(part) for part in parts], axis=1).astype(X.dtype, copy=False)
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Rows in units of the data from how much they use of each factor.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, K)
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+        """
+        check_is_fitted(self)
+        X = check_array(X, dtype=[np.float64, np.float32])
+        if X.shape[1] != len(self.components_):
+            raise ValueError(f"X has {X.shape[1]} columns; this model has {len(self.components_)} factors.")
+        return (X @ self.components_ + self.mean_).astype(X.dtype, copy=False)
+
+    def impute(self, X: Any, return_std: bool = False) -> Any:
+        """Fill in missing entries by their posterior mean; observed entries stay as they are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        return_std : bool, default=False
+            Whether to return the standard deviation of each missing entry too, noise included; 0 where observed.
+
+        Returns
+        -------
+        ndarray of shape (n, D), or two of them
+        """
+        X = self._rows(X)
+        missing = np.isnan(X)
+        mean, spread = self.reconstruct(X, return_std=True) if return_std else (self.reconstruct(X), 0.0)
+        filled = np.where(missing, mean, X).astype(X.dtype, copy=False)
+        if not return_std:
+            return filled
+        std = np.sqrt(np.square(spread) + 1.0 / np.broadcast_to(self.noise_precision_, X.shape))
+        return filled, np.where(missing, std, 0.0).astype(X.dtype, copy=False)
+
+    def reconstruct(self, X: Any, return_std: bool = False) -> Any:
+        """Posterior mean of (z∘w)Φ for every entry, observed or not: rows without their noise.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            NaN where an entry is missing.
+        return_std : bool, default=False
+            Whether to return its standard deviation, without noise.
+
+        Returns
+        -------
+        ndarray of shape (n, D), or two of them
+        """
+        X = self._rows(X)
+
+        def moments(view: Globals, omega: Array, rows: Any) -> Array:
+            fits = omega @ view.features
+            loose = omega**2 @ view.spread if len(view.spread) else 0.0
+            first = fits.mean(0)
+            return np.stack([first, (np.square(fits) + loose).mean(0)]) if return_std else first[None]
+
+        parts = self._local(self._scaled(X), GLOBAL_DRAWS if return_std else 0, moments)
+        sums = np.concatenate([np.mean(part, 0) for part in parts], axis=1)
+        mean = (self.mean_ + self.scale_ * sums[0]).astype(X.dtype, copy=False)
+        if not return_std:
+            return mean
+        spread = np.sqrt(np.maximum(sums[1] - np.square(sums[0]), 0.0))
+        return mean, (self.scale_ * spread).astype(X.dtype, copy=False)
+
+    def log_predictive_density(self, X: Any, held_out: Any) -> Array:
+        """Log density of entries that X lacks, given those that it has, per row.
+
+        The log of the average over draws of factors, precisions, z and w of the product over the row's held-out
+        entries (equation 12 of Shah, Knowles and Ghahramani, with its log).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            What is known, NaN elsewhere.
+        held_out : array-like of shape (n, D)
+            What is asked for, NaN elsewhere.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Nats; 0 for a row of which nothing is asked.
+        """
+        X = self._rows(X)
+        held_out = check_array(held_out, dtype=np.float64, ensure_all_finite="allow-nan", input_name="held_out")
+        if held_out.shape != X.shape:
+            raise ValueError(f"held_out.shape == {held_out.shape}, expected {X.shape}: NaN where nothing is asked.")
+        wanted = ~np.isnan(held_out)
+        target = np.where(wanted, self._scaled(held_out), 0.0)
+
+        def densities(view: Globals, omega: Array, rows: Any) -> Array:
+            return completion.log_density(view, omega, target[rows], wanted[rows])
+
+        parts = self._local(self._scaled(X), GLOBAL_DRAWS, densities)
+        out = np.concatenate([completion.log_mean(np.concatenate(part)) for part in parts])
+        return out - wanted.sum(1) * np.log(self.scale_)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log density, nats per entry, of half of each row's observed entries given the other half.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+        """
+        X = self._rows(X)
+        given, asked = completion.halves(X)
+        if not np.any(~np.isnan(asked)):
+            raise ValueError("score needs a row with at least two observed entries.")
+        return float(self.log_predictive_density(given, asked).sum() / np.sum(~np.isnan(asked)))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def effective_number(shares: Array) -> Array:
+    """exp of the entropy of shares that need not sum to 1, along the last axis."""
+    p = shares / shares.sum(-1, keepdims=True)
+    return np.exp(-np.sum(p * np.log(np.maximum(p, np.finfo(float).tiny)), -1))
+
+
+def standard_units(X: Array, names: Any = None) -> tuple[Array, float]:
+    """Column means and one common standard deviation of the observed entries.
+
+    Raises
+    ------
+    ValueError
+        For a column in which nothing was observed.
+    """
+    seen = ~np.isnan(X)
+    empty = np.flatnonzero(~seen.any(0))
+    if len(empty):
+        name = repr(names[empty[0]]) if names is not None else str(empty[0])
+        raise ValueError(f"column {name} of X has no observed entry: drop it, or give it one.")
+    # Divided by the largest number, so that squares neither overflow nor vanish.
+    top = float(np.nanmax(np.abs(X))) or 1.0
+    scaled = X.astype(np.float64) / top
+    mean = np.nanmean(scaled, 0)
+    sd = float(np.sqrt(np.nanmean(np.square(scaled - mean))))
+    # Rounding is all that constant columns leave, and no scale.
+    return mean * top, sd * top if sd > 1e-14 else 1.0

@@ -1,0 +1,181 @@
+"""The mean and covariance that a population of local Gaussians shares, known as a point (a topic model's μ and Σ)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sksvi.families.gaussian import NotPositiveDefinite, _inverse_factor
+
+Array = np.ndarray
+
+
+class Population:
+    """μ and Σ of N(μ, Σ) as the mode that sums of moments have: natural parameter Σ_d E(1, η_d)(1, η_d)ᵀ.
+
+    The natural parameter ((P+1) x (P+1)) is [[n, s], [sᵀ, M]] with n members, s = Σ E η, M = Σ E ηηᵀ; then μ = s/n and
+    Σ = M/n - μμᵀ. A prior is a block of pseudo-members: n0 of them, of mean 0 and covariance Σ0 (0 members: none).
+    The moment, minus half of [[μᵀΣ⁻¹μ + log|Σ|, -μᵀΣ⁻¹], [-Σ⁻¹μ, Σ⁻¹]], is what E log N(η | μ, Σ) is linear in.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (P + 1, P + 1)
+
+    Raises
+    ------
+    NotPositiveDefinite
+        When Σ is needed and is not positive definite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.families import Population
+    >>> block = Population.of(4.0, np.array([1.0, -1.0]), np.eye(2))
+    >>> block.location, block.scale.diagonal()
+    (array([ 1., -1.]), array([1., 1.]))
+    """
+
+    kind = "population"
+    one_number = False
+    full = True
+
+    def __init__(self, sums: Array) -> None:
+        self.sums = np.asarray(sums, float)
+        self._root: Array | None = None
+
+    @classmethod
+    def of(cls, n: float, location: Array, scale: Array) -> Population:
+        """n members of this mean and covariance."""
+        ahead = np.append(1.0, location)
+        sums = n * np.outer(ahead, ahead)
+        sums[1:, 1:] += n * np.asarray(scale)
+        return cls(sums)
+
+    def prepare(self) -> None:
+        """Factor now, before threads ask for it."""
+        _ = self.root
+
+    @property
+    def size(self) -> float:
+        """Members, n."""
+        return float(self.sums[0, 0])
+
+    @property
+    def location(self) -> Array:
+        """μ, (P,)."""
+        return self.sums[0, 1:] / self.size
+
+    @property
+    def scale(self) -> Array:
+        """Σ, (P, P)."""
+        return self.sums[1:, 1:] / self.size - np.outer(self.location, self.location)
+
+    @property
+    def root(self) -> Array:
+        """C lower triangular with CᵀC = Σ⁻¹."""
+        if self._root is None:
+            self._root = _inverse_factor(self.scale) if len(self.location) else np.zeros((0, 0))
+        return self._root
+
+    @property
+    def precision(self) -> Array:
+        """Σ⁻¹, (P, P)."""
+        return self.root.T @ self.root
+
+    def log_det(self) -> float:
+        """log |Σ|, nats."""
+        return -2.0 * float(np.log(np.diagonal(self.root)).sum())
+
+    @property
+    def mean(self) -> Array:
+        """μ, (P,)."""
+        return self.location
+
+    @property
+    def std(self) -> Array:
+        """Zero: μ and Σ are points."""
+        return np.zeros_like(self.location)
+
+    variance = std
+
+    @property
+    def cov(self) -> Array:
+        """Zero."""
+        return np.zeros_like(self.scale)
+
+    @property
+    def moments(self) -> Array:
+        """What E log N(η | μ, Σ) is linear in, (P + 1, P + 1)."""
+        precision, location = self.precision, self.location
+        pull = precision @ location
+        table = np.empty_like(self.sums)
+        table[0, 0], table[0, 1:], table[1:, 0] = location @ pull + self.log_det(), -pull, -pull
+        table[1:, 1:] = precision
+        return -0.5 * table
+
+    def kl(self, prior: Population) -> float:
+        """What the log density of the prior loses between its mode and here, nats; 0 for a prior without members."""
+        if prior.size == 0.0:
+            return 0.0
+        return float(np.sum(prior.sums * (prior.moments - self.moments)))
+
+    def natural(self, about: Any) -> tuple[Array]:
+        """The sums of moments."""
+        return (self.sums,)
+
+    def replace(self, natural: list[Array]) -> Population:
+        """The block with these sums."""
+        new = Population(0.5 * (natural[0] + natural[0].T))
+        if not new.size > 0:
+            raise NotPositiveDefinite(f"a population has {new.size:g} members")
+        new.prepare()
+        return new
+
+    @staticmethod
+    def natural_gradient(gradient: tuple[Array]) -> tuple[Array]:
+        """The gradient in the moments is the natural gradient already: sums of moments of the members."""
+        return gradient
+
+    @property
+    def standard_values(self) -> Array:
+        """Unconstrained standard coordinates: μ, then the Cholesky factor of Σ by rows, its diagonal as logarithms."""
+        factor = np.linalg.cholesky(self.scale)
+        diagonal = np.arange(len(factor))
+        factor[diagonal, diagonal] = np.log(factor[diagonal, diagonal])
+        return np.concatenate([self.location, factor[np.tril_indices(len(factor))]])
+
+    def _factor(self, values: Array) -> Array:
+        size = len(self.location)
+        factor = np.zeros((size, size))
+        factor[np.tril_indices(size)] = values[size:]
+        diagonal = np.arange(size)
+        factor[diagonal, diagonal] = np.exp(factor[diagonal, diagonal])
+        return factor
+
+    def at(self, values: Array) -> Population:
+        """As many members at unconstrained coordinates."""
+        factor = self._factor(values)
+        return Population.of(self.size, values[: len(factor)], factor @ factor.T)
+
+    def standard_gradient(self, prior: Population, gradient: tuple[Array]) -> Array:
+        """Gradient of the bound in unconstrained coordinates, the prior's log density included."""
+        sums = 0.5 * (gradient[0] + gradient[0].T) + prior.sums
+        n, location, precision = sums[0, 0], self.location, self.precision
+        pull = np.outer(sums[0, 1:], location)
+        about = sums[1:, 1:] - pull - pull.T + n * np.outer(location, location)
+        in_scale = 0.5 * (precision @ about @ precision - n * precision)
+        factor = np.linalg.cholesky(self.scale)
+        in_factor = 2.0 * in_scale @ factor
+        diagonal = np.arange(len(factor))
+        in_factor[diagonal, diagonal] *= factor[diagonal, diagonal]
+        in_location = precision @ (sums[0, 1:] - n * location)
+        return np.concatenate([in_location, in_factor[np.tril_indices(len(factor))]])
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+        """The mean, n times: (n, P)."""
+        return np.repeat(self.location[None], n, axis=0)
+
+    def blended(self, other: Population, weight: float) -> Population:
+        """(1 - weight) of these sums plus weight of the other's."""
+        return Population((1 - weight) * self.sums + weight * other.sums)

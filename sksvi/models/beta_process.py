@@ -1,0 +1,377 @@
+"""Beta process factor analysis: y = (z∘w)Φ + noise, with sparse z and missing entries (equations.md 7).
+
+Rows come centred and scaled, with 0 where an entry is missing and a mask of what was seen. Global blocks:
+``probabilities`` (Beta, K), ``features`` (diagonal Gaussian, K x D), ``weight_precision`` and ``noise_precision``
+(Gamma; the latter one number or one per column). The local step (z, w of each row) is one of ``LOCAL_STEPS``.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import digamma
+
+from sksvi import batches
+from sksvi.families import Beta, DiagonalGaussian, Gamma
+from sksvi.models.base import Data, Model, Segment, default_sweep
+
+Array = np.ndarray
+
+#: Rows of a block: each is a compiled call of about a millisecond.
+BLOCK_ROWS = 64
+#: Sweeps of coordinate ascent, and the change of a probability at which it ends.
+MAX_SWEEPS, SWEEP_TOL = 50, 1e-3
+#: Shape of the prior of a precision that is known: no data moves it.
+CERTAIN = 1e12
+#: Share of the rows that use a feature at first, and share of the variance that is noise.
+START_USE, START_NOISE = 0.1, 0.1
+LOCAL_STEPS = ("gibbs", "mean-field", "spike-slab")
+#: Shape and rate of the Gamma priors of noise precision and weight precision.
+NOISE_PRIOR, WEIGHT_PRIOR = (1.0, 10.0), (1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Globals:
+    """One draw of the globals, or expectations, as local steps read them.
+
+    features (K, D), spread (K, D) its variance or (0, D) for a draw; centre: E features under q, for the gradient.
+    noise, log_noise (D,): precision of the noise and its log. logit (K,), log_unused: log odds of use and
+    sum_k log(1 - pi_k). precision, log_precision: of the weights.
+    """
+
+    features: Array
+    spread: Array
+    centre: Array
+    noise: Array
+    log_noise: Array
+    logit: Array
+    log_unused: float
+    precision: float
+    log_precision: float
+
+    @cached_property
+    def scaled(self) -> Array:
+        """Features in units of the noise."""
+        return np.ascontiguousarray(self.features * np.sqrt(self.noise))
+
+    @cached_property
+    def scaled_spread(self) -> Array:
+        """Variances in units of the noise."""
+        return np.ascontiguousarray(self.spread * self.noise)
+
+    @cached_property
+    def columns(self) -> Array:
+        """Features in units of the noise, (D, K)."""
+        return np.ascontiguousarray(self.scaled.T)
+
+    @cached_property
+    def spread_columns(self) -> Array:
+        """Variances in units of the noise, (D, K) or (0, K)."""
+        return np.ascontiguousarray(self.scaled_spread.T) if len(self.spread) else np.empty((0, len(self.features)))
+
+    @cached_property
+    def gram(self) -> Array:
+        """Φ Φᵀ in units of the noise, what rows without missing entries share."""
+        return self.scaled @ self.scaled.T
+
+    @cached_property
+    def square(self) -> Array:
+        """E φ², (K, D)."""
+        return np.square(self.features) + (self.spread if len(self.spread) else 0.0)
+
+
+@dataclass
+class Rows:
+    """Rows of a batch: y with 0 where nothing was seen, and a number per row that names its random stream."""
+
+    y: Array
+    seen: Array
+    streams: Array
+    start: Array | None = None
+
+
+@dataclass
+class LocalTerms:
+    """What the local step says of each row: draws (S, n, K), or S = 1 and expectations.
+
+    omega: z w. second: E z w². use: E z, weight: E|w|² over draws, (n, K) and (n,). residual (S, n, D): y - omega Φ in
+    units of the noise, 0 where missing. law: theta, u and 1/kappa of a variational posterior, (3, n, K).
+    """
+
+    value: Array
+    omega: Array
+    second: Array
+    residual: Array
+    use: Array
+    weight: Array
+    view: Globals
+    law: Array | None = None
+    local: Any = None
+
+
+def split(X: Array) -> tuple[Array, Array]:
+    """Rows with 0 where an entry is missing, and the mask of what was seen."""
+    seen = ~np.isnan(X)
+    return np.where(seen, X, 0.0), seen
+
+
+class BetaProcess(Model):
+    """The model behind ``BetaProcessFA``.
+
+    Parameters
+    ----------
+    n_components, n_features : int
+    a, b : float
+        Of the prior Beta(a/K, b(K-1)/K) of each probability.
+    local_step : {"gibbs", "mean-field", "spike-slab"}
+    n_burn_in, n_local_samples : int
+        Gibbs sweeps that are discarded, and kept.
+    noise_size : int
+        Noise precisions: 1, or one per column.
+    noise : float or None
+        Known standard deviation of the noise; None: learned.
+    start : dict or None
+        The first q; None: a random one, drawn by `seed`.
+    seed : int
+    """
+
+    block = "features"
+    linear = False
+    remedy = "Scale the columns, or lower the step size."
+
+    def __init__(
+        self,
+        n_components: int,
+        n_features: int,
+        *,
+        a: float = 10.0,
+        b: float = 10.0,
+        local_step: str = "gibbs",
+        n_burn_in: int = 3,
+        n_local_samples: int = 3,
+        noise_size: int = 1,
+        noise: float | None = None,
+        start: Any = None,
+        seed: int = 0,
+    ) -> None:
+        self.shape = (n_components, n_features)
+        self.a, self.b = a, b
+        self.local_step, self.n_burn_in, self.n_local_samples = local_step, n_burn_in, n_local_samples
+        self.noise_size, self.start, self.seed = noise_size, start, seed
+        self.knows_noise = noise is not None
+        self._prior = self._make_prior(noise)
+
+    def _make_prior(self, noise: float | None) -> dict[str, Any]:
+        K, D = self.shape
+        # One factor alone has b (K - 1)/K = 0: its probability keeps the b of two.
+        b = self.b * max(K - 1, 0.5) / K
+        shape, rate = NOISE_PRIOR if noise is None else (CERTAIN, CERTAIN * noise**2)
+        return {
+            "probabilities": Beta(np.full(K, self.a / K), np.full(K, b)),
+            "features": DiagonalGaussian(np.zeros((K, D)), np.full((K, D), float(D))),
+            "weight_precision": Gamma(np.full(1, WEIGHT_PRIOR[0]), np.full(1, WEIGHT_PRIOR[1])),
+            "noise_precision": Gamma(np.full(self.noise_size, shape), np.full(self.noise_size, rate)),
+        }
+
+    def prior(self, q: dict[str, Any]) -> dict[str, Any]:
+        """The prior of every block; it depends on none."""
+        return self._prior
+
+    def init(self, data: Data) -> dict[str, Any]:
+        """The first q."""
+        return dict(self.start if self.start is not None else random_start(self, len(data)))
+
+    def noisy(self, sampled: bool) -> bool:
+        """Random with sampled globals, and with sampled local variables."""
+        return sampled or self.local_step == "gibbs"
+
+    def sweep(self, data: Data, batch_size: int | None, seed: int, pass_number: int) -> Iterator[Segment]:
+        """Shuffled batches; in the first pass the population is what was seen so far, as in the paper."""
+        seen = 0
+        for segment in default_sweep(data, batch_size, seed, pass_number):
+            size = len(data) if isinstance(segment.rows, slice) else len(segment.rows)
+            seen += size
+            yield segment if pass_number else Segment(segment.rows, min(seen, len(data)) / size)
+
+    def blocks(self, rows: Any, data: Data) -> list[Any]:
+        """Rows in blocks of fixed size."""
+        if isinstance(rows, slice):
+            return [slice(rows.start + p.start, rows.start + p.stop) for p in self._parts(rows.stop - rows.start)]
+        return [rows[part] for part in self._parts(len(rows))]
+
+    @staticmethod
+    def _parts(n: int) -> list[slice]:
+        return batches.blocks(n, BLOCK_ROWS)
+
+    def batch(self, data: Data, rows: Any) -> Rows:
+        """The rows, split into values and mask."""
+        streams = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else np.asarray(rows)
+        return Rows(*split(data.X[rows]), streams)
+
+    # ---- globals
+    def view(self, q: dict[str, Any], sampled: bool, rng: np.random.Generator) -> Globals:  # type: ignore[override]
+        """A draw of the globals, or their expectations, as the local step reads them (the table of equations.md 7)."""
+        return draw(q, rng, self.shape[1]) if sampled else expected(q, self.shape[1])
+
+    # ---- local variables
+    def terms(self, view: Any, batch: Rows, expect: Any, rng: Any, variance: Array | None = None) -> LocalTerms:  # type: ignore[override]
+        """Local step of every row: draws or expectations of z w, and the row's share of the bound."""
+        y = batch.y * np.sqrt(view.noise)
+        if self.local_step == "gibbs":
+            terms = self._drawn(view, batch, y, int(rng.integers(2**62)))
+        else:
+            terms = self._ascended(view, batch, y)
+        shared = view.log_unused + 0.5 * self.shape[0] * (view.log_precision - np.log(view.precision))
+        terms.value += shared + 0.5 * (batch.seen @ (view.log_noise - np.log(2 * np.pi)))
+        return terms
+
+    def _drawn(self, view: Globals, batch: Rows, y: Array, key: int) -> LocalTerms:
+        from sksvi.models.beta_process_loops import gibbs
+
+        K, D = self.shape
+        n, kept = len(y), self.n_local_samples
+        omega, residual, value = np.empty((kept, n, K)), np.empty((kept, n, D)), np.empty(n)
+        gram = view.gram if batch.seen.all(1).any() else np.empty((0, K))
+        start = np.empty((0, K)) if batch.start is None else batch.start
+        gibbs(
+            y, batch.seen, view.columns, view.spread_columns, gram, view.logit, view.precision,
+            start, key, batch.streams, self.n_burn_in, omega, residual, value,
+        )  # fmt: skip
+        return self.as_terms(view, omega, residual, value)
+
+    def as_terms(self, view: Globals, omega: Array, residual: Array, value: Array) -> LocalTerms:
+        """Terms of draws omega (S, n, K) and what they leave of y."""
+        kept, used = len(omega), omega != 0.0
+        second = np.square(omega)
+        # Weights that are not used are draws of their prior: their expectation has less noise.
+        weight = second.sum((0, 2)) / kept + (self.shape[0] - used.sum((0, 2)) / kept) / view.precision
+        return LocalTerms(value, omega, second, residual, used.mean(0), weight, view)
+
+    def _ascended(self, view: Globals, batch: Rows, y: Array) -> LocalTerms:
+        from sksvi.models.beta_process_loops import variational
+
+        K, D = self.shape
+        n, mean_field = len(y), self.local_step == "mean-field"
+        q, residual, value = np.full((3, n, K), 0.5), np.empty((n, D)), np.empty(n)
+        variational(
+            mean_field, y, batch.seen, view.scaled, view.scaled_spread, view.logit, view.precision,
+            MAX_SWEEPS, SWEEP_TOL, q, residual, value,
+        )  # fmt: skip
+        theta, u, inverse = q
+        own = np.square(u) + inverse
+        weight = own if mean_field else theta * own + (1 - theta) / view.precision
+        return LocalTerms(value, (theta * u)[None], (theta * own)[None], residual[None], theta, weight.sum(1), view, q)
+
+    # ---- back to the globals
+    def pull_back(self, terms: LocalTerms, batch: Rows) -> dict[str, Any]:  # type: ignore[override]
+        """Expected sufficient statistics of every block, (gradient in mean, in covariance) of the features."""
+        from sksvi.models.beta_process_loops import statistics
+
+        view, kept, n = terms.view, len(terms.omega), len(terms.value)
+        cross, square, lead = (np.zeros(self.shape) for _ in range(3))
+        statistics(terms.omega, terms.second, terms.residual, batch.seen, cross, square, lead)
+        cross, square, lead = cross / kept, square / kept, lead / kept
+        noise, use = view.noise, terms.use.sum(0)
+        linear = np.sqrt(noise) * cross + noise * (square * view.features - lead * view.centre)
+        counts, squares = batch.seen.sum(0), np.square(terms.residual).sum((0, 1)) / (kept * noise)
+        squares = squares + (lead * view.square - square * np.square(view.features)).sum(0)
+        if self.noise_size == 1:
+            counts, squares = counts.sum(keepdims=True), squares.sum(keepdims=True)
+        return {
+            "probabilities": (np.stack([use, n - use], -1),),
+            "features": (linear, -0.5 * noise * lead),
+            "weight_precision": (0.5 * np.array([[n * self.shape[0], -terms.weight.sum()]]),),
+            "noise_precision": (0.5 * np.stack([counts, -squares], -1),),
+        }
+
+
+def with_local(model: BetaProcess, local_step: str, n_burn_in: int, n_local_samples: int) -> BetaProcess:
+    """The model with another local step."""
+    other = copy.copy(model)
+    other.local_step, other.n_burn_in, other.n_local_samples = local_step, n_burn_in, n_local_samples
+    return other
+
+
+def expected(q: dict[str, Any], n_features: int) -> Globals:
+    """Expectations of the globals."""
+    features, use = q["features"], q["probabilities"]
+    noise, weight = q["noise_precision"], q["weight_precision"]
+    moments = use.moments
+    return Globals(
+        features.mean,
+        features.variance,
+        features.mean,
+        np.broadcast_to(noise.mean, (n_features,)),
+        np.broadcast_to(noise.mean_log, (n_features,)),
+        digamma(use.a) - digamma(use.b),
+        float(moments[:, 1].sum()),
+        float(weight.mean[0]),
+        float(weight.mean_log[0]),
+    )
+
+
+def draw(q: dict[str, Any], rng: np.random.Generator, n_features: int) -> Globals:
+    """One draw of the globals from q."""
+    features, use = q["features"], q["probabilities"]
+    phi = features.mean + features.root * rng.standard_normal(features.mean.shape)
+    # As a ratio of Gamma variables in logs: a small `a` would give probabilities of exactly 0.
+    log_a, log_b = log_gamma_draw(use.a, rng), log_gamma_draw(use.b, rng)
+    noise = rng.standard_gamma(q["noise_precision"].shape) / q["noise_precision"].rate
+    weight = rng.standard_gamma(q["weight_precision"].shape) / q["weight_precision"].rate
+    return at_values(phi, log_a - log_b, noise, float(weight[0]), n_features, features.mean)
+
+
+def at_values(
+    phi: Array, logit: Array, noise: Array, weight: float, n_features: int, centre: Array | None = None
+) -> Globals:
+    """Globals of these values: features, log odds of use, precisions of noise and weights."""
+    return Globals(
+        phi,
+        np.empty((0, n_features)),
+        phi if centre is None else centre,
+        np.broadcast_to(noise, (n_features,)),
+        np.broadcast_to(np.log(noise), (n_features,)),
+        logit,
+        -float(np.logaddexp(0.0, logit).sum()),
+        weight,
+        float(np.log(weight)),
+    )
+
+
+def log_gamma_draw(shape: Array, rng: np.random.Generator) -> Array:
+    """Log of a Gamma(shape, 1) draw, also where the draw itself would be 0."""
+    return np.log(rng.standard_gamma(shape + 1.0)) + np.log1p(-rng.random(shape.shape)) / shape
+
+
+def random_start(model: BetaProcess, n: int) -> dict[str, Any]:
+    """A first q: random features of unit length."""
+    phi = np.random.default_rng([model.seed, 2]).standard_normal(model.shape) / np.sqrt(model.shape[1])
+    return start_at(model, phi, n)
+
+
+def data_start(model: BetaProcess, data: Data) -> dict[str, Any]:
+    """A first q whose features are rows, chosen at random, with zeros where an entry is missing."""
+    K, n = model.shape[0], len(data)
+    rng = np.random.default_rng([model.seed, 2])
+    rows = rng.choice(n, K, replace=n < K)
+    # A weight of the prior is 1 long or so, but rows are sums of several features.
+    phi = split(data.X[rows])[0] + 0.1 * rng.standard_normal(model.shape) / np.sqrt(model.shape[1])
+    return start_at(model, phi, n)
+
+
+def start_at(model: BetaProcess, phi: Array, n: int) -> dict[str, Any]:
+    """A q about these features: each used by a tenth of the rows, noise a tenth of the variance."""
+    K, D = model.shape
+    used = START_USE * n
+    noise = Gamma(np.full(model.noise_size, 1.0 + n), np.full(model.noise_size, START_NOISE * (1.0 + n)))
+    return {
+        "probabilities": Beta(np.full(K, used + model.a / K), np.full(K, n - used + model.b)),
+        "features": DiagonalGaussian(phi, np.full((K, D), D * (1.0 + 0.1 * used))),
+        "weight_precision": Gamma(np.full(1, 1.0 + n), np.full(1, 1.0 + n)),
+        "noise_precision": model.prior({})["noise_precision"] if model.knows_noise else noise,
+    }

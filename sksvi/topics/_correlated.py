@@ -1,0 +1,385 @@
+"""The correlated topic model as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from sksvi import algorithms, batches, engine
+from sksvi.base import FRESH, Posterior
+from sksvi.models.base import Data
+from sksvi.models.correlated_topics import BATCH_VISIT, CHUNK_VISIT, CorrelatedTopics, first_counts
+from sksvi.schedules import RobbinsMonro
+from sksvi.topics._base import TopicModel
+
+Array = np.ndarray
+
+#: Rates of stochastic steps when none is given (chosen by benchmarks/ctm_nips.py).
+STEP_RATE = RobbinsMonro(delay=10.0, kappa=0.55)
+#: Documents up to which a step takes all of them; beyond, a share of them within these limits.
+SMALL_DOCUMENTS, BATCH_SHARE, SMALLEST_BATCH, LARGEST_BATCH = 500, 12, 100, 1024
+#: Prior concentration of a word in a topic, and of the exponent e of topics that are points.
+WORD_PRIOR, POINT_PRIOR = 0.3, 0.1
+#: Documents that the prior of (μ, Σ) is worth when none is given.
+PSEUDO_DOCUMENTS = 1.0
+#: Prior counts that a seed word gains in its topic when no number is given.
+SEED_COUNT = 50.0
+#: What `algorithm` means for a document's q(η).
+LOCAL_RULES = {algorithms.HybridMCSSVI: "hybrid", algorithms.SDSVI: "standard"}
+
+
+class CorrelatedTopicModel(TopicModel):
+    """Correlated topic model: topics whose proportions go together, or against each other.
+
+    Each document has log odds η ~ N(μ, Σ) of its topics, proportions θ = softmax(η, 0), and words drawn from the
+    mixture θᵀβ of the topics' word distributions. Topics, μ and Σ are learned by stochastic variational inference with
+    a Gaussian q(η) per document (Sheth and Khardon, Monte Carlo structured SVI); Σ says which topics occur together.
+
+    Parameters
+    ----------
+    n_components : int, default=20
+        Number of topics K.
+    bound : {"auto", "optimal", "simple", "mean-field"}, default="auto"
+        Which bound q maximises. "optimal" sums over the topic of each word; "mean-field" has a distribution of its own
+        for each word; "simple" averages log probabilities over topics. "auto": "optimal", with ``algorithm="cvi"``
+        "mean-field".
+    topics : {"dirichlet", "point", "sampled", "adagrad"}, default="dirichlet"
+        The posterior of topics and how it is learned: Dirichlet by expected counts; points by expected counts;
+        Dirichlet with one draw of the topics per step (a tighter bound, noisier steps); points by AdaGrad on logistic
+        coordinates.
+    topic_word_prior : float, default=None
+        Prior concentration η of each word in each topic; for points the exponent e of the prior Dir(1 + e), which may
+        be 0. None: 0.3, for points 0.1.
+    covariance_prior : float, default=None
+        Weight of the prior of (μ, Σ) in documents: as if so many documents of mean 0 and covariance I had been seen. 0
+        is maximum likelihood, which small corpora can let collapse. None: 1.
+    prior_words : mapping of int to list of words, or to mapping of word to count, default=None
+        Seed words per topic, as names of columns or as column indices; each gains prior counts (50 in a list).
+    algorithm : {"mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi"} or Algorithm, default="mc-ssvi"
+        Steps of q(η) and of the globals; see :mod:`sksvi.algorithms`.
+    expectation : {"auto", "quadrature", "monte-carlo"} or Expectation, default="auto"
+        How expectations over η are taken. "auto" and "quadrature": a few fixed nodes in opposite pairs, different ones
+        from document to document; "monte-carlo": fresh draws in every step.
+    covariance : {"full", "diag"}, default="diag"
+        Of the Gaussian q(η) of a document; Σ is full in both cases.
+    batch_size : int, "auto" or None, default="auto"
+        Documents per step; "auto": all up to 500, else a twelfth, at least 100 and at most 1024.
+    max_iter : int, default=30
+        Passes over the documents.
+    tol : float, default=1e-4
+        Relative change of the bound at which the fit stops.
+    total_samples : float or None, default=None
+        Documents of the population, for ``partial_fit``; None: those seen so far.
+    n_jobs : int or None, default=None
+        Threads; never changes a bit of the result.
+    warm_start : bool, default=False
+        Whether ``fit`` goes on from the last one.
+    random_state : int, RandomState or None, default=None
+        Seed of the first topics and of the order of documents.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (K, V)
+        Posterior mean of each topic's word probabilities; rows sum to 1.
+    topic_covariance_ : ndarray of shape (K - 1, K - 1)
+        Σ of the log odds against the last topic.
+    topic_correlation_ : ndarray of shape (K, K)
+        Correlations of the centred log proportions, which do not depend on the reference topic.
+    topic_log_odds_ : ndarray of shape (K - 1,)
+        μ.
+    posterior_ : mapping
+        ``posterior_["topics"]``: ``mean``, ``std``, ``sample``.
+    lower_bound_, lower_bounds_ : float, ndarray
+        Bound on the log evidence at `posterior_`, and per pass, nats.
+    history_ : DataFrame
+        One row per pass.
+    n_iter_, n_steps_, n_samples_seen_, converged_ : int, int, float, bool
+    n_features_in_, feature_names_in_ : int, ndarray
+
+    Notes
+    -----
+    Counts may be fractional: they weigh words. A document without words has the prior's proportions.
+
+    Examples
+    --------
+    >>> from sksvi import CorrelatedTopicModel
+    >>> from sksvi.datasets import make_ctm
+    >>> X = make_ctm(60, 40, n_components=3, random_state=0).data
+    >>> model = CorrelatedTopicModel(3, max_iter=10, tol=1e-2, random_state=0).fit(X)
+    >>> model.transform(X).shape, model.topic_correlation_.shape
+    ((60, 3), (3, 3))
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **TopicModel._parameter_constraints,
+        "algorithm": [StrOptions({"mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi"}), algorithms.Algorithm],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "bound": [StrOptions({"auto", "optimal", "simple", "mean-field"})],
+        "topics": [StrOptions({"dirichlet", "point", "sampled", "adagrad"})],
+        "topic_word_prior": [Interval(Real, 0, None, closed="left"), None],
+        "covariance_prior": [Interval(Real, 0, None, closed="left"), None],
+        "prior_words": [Mapping, None],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 20,
+        *,
+        bound: str = "auto",
+        topics: str = "dirichlet",
+        topic_word_prior: float | None = None,
+        covariance_prior: float | None = None,
+        prior_words: Any = None,
+        algorithm: Any = "mc-ssvi",
+        expectation: Any = "auto",
+        covariance: str = "diag",
+        batch_size: Any = "auto",
+        max_iter: int = 30,
+        tol: float = 1e-4,
+        total_samples: float | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.bound = bound
+        self.topics = topics
+        self.topic_word_prior = topic_word_prior
+        self.covariance_prior = covariance_prior
+        self.prior_words = prior_words
+        self.algorithm = algorithm
+        self.expectation = expectation
+        self.covariance = covariance
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.tol = tol
+        self.total_samples = total_samples
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ---- fitting
+    def fit(self, X: Any, y: Any = None) -> CorrelatedTopicModel:
+        """Fit to documents.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, V), or iterator of such chunks
+            Counts of words. An iterator is read once: every chunk is a ``partial_fit``, so that a corpus need not fit
+            into memory.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        CorrelatedTopicModel
+            The estimator itself.
+        """
+        self._validate_params()
+        if isinstance(X, Iterator):
+            return self._fit_chunks(X)
+        return self._fit(X, None, None, None)
+
+    def _fit_chunks(self, chunks: Iterator[Any]) -> CorrelatedTopicModel:
+        with self._all_or_nothing():
+            if not self.warm_start and hasattr(self, "state_"):
+                del self.state_
+            seen = 0
+            for chunk in chunks:
+                self.partial_fit(chunk)
+                seen += 1
+            if not seen:
+                raise ValueError("X is an iterator without chunks: at least one is needed.")
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> CorrelatedTopicModel:
+        """Go on with a chunk of documents.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, V)
+            Counts. A wider X than before brings new words in its last columns; they start at the prior.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        CorrelatedTopicModel
+            The estimator itself.
+        """
+        self._validate_params()
+        return self._partial_fit(X, None, None, None)
+
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Data:
+        self._check_expectation()
+        if how not in FRESH:
+            self._check_choices()
+        data = super()._encode(X, y, sample_weight, offset, how)
+        self._word_prior()
+        return data
+
+    def _check_expectation(self) -> None:
+        if self.expectation == "gauss-hermite" or type(self.expectation).__name__ == "GaussHermite":
+            raise ValueError(
+                'expectation="gauss-hermite" integrates over one variable and a document has K - 1 log odds: use '
+                '"auto", "quadrature" or "monte-carlo".'
+            )
+
+    def _fitted_choices(self) -> dict[str, Any]:
+        return {"n_components": self.n_components, "topics": self.topics}
+
+    def _word_prior(self) -> Array:
+        """Prior concentrations (K, V), raised for seed words."""
+        points = self.topics in ("point", "adagrad")
+        value = self.topic_word_prior
+        if value is None:
+            value = POINT_PRIOR if points else WORD_PRIOR
+        if value == 0 and not points:
+            raise ValueError(f"topic_word_prior=0 with topics={self.topics!r}: a Dirichlet prior must be positive.")
+        prior = np.full((self.n_components, self.n_features_in_), float(value))
+        names = {name: j for j, name in enumerate(getattr(self, "feature_names_in_", []))}
+        for topic, words in (self.prior_words or {}).items():
+            if not (isinstance(topic, Integral) and 0 <= topic < self.n_components):
+                raise ValueError(f"prior_words has topic {topic!r}: topics are 0 to {self.n_components - 1}.")
+            counts = words if isinstance(words, Mapping) else dict.fromkeys(words, SEED_COUNT)
+            for word, count in counts.items():
+                column = word if isinstance(word, Integral) else names.get(word)
+                if column is None or not 0 <= column < self.n_features_in_:
+                    raise ValueError(f"prior_words of topic {topic} has {word!r}, which is no column of X.")
+                if not count >= 0:
+                    raise ValueError(
+                        f"prior_words of topic {topic} gives {word!r} the count {count!r}: it must be >= 0."
+                    )
+                prior[topic, column] += count
+        return prior
+
+    def _model(self, n_words: int) -> CorrelatedTopics:
+        algorithm = algorithms.resolve(self.algorithm)
+        return CorrelatedTopics(
+            self.n_components,
+            n_words,
+            bound=self._bound(algorithm),
+            topics=self.topics,
+            word_prior=self._word_prior(),
+            pseudo_documents=PSEUDO_DOCUMENTS if self.covariance_prior is None else self.covariance_prior,
+            full=self.covariance == "full",
+            rule=LOCAL_RULES.get(type(algorithm), "natural"),
+        )
+
+    def _bound(self, algorithm: Any) -> str:
+        if self.bound != "auto":
+            return self.bound
+        return "mean-field" if algorithm.remembers else "optimal"
+
+    def _build_model(self, data: Data) -> tuple[Any, Data]:
+        return self._model(data.X.shape[1]), data
+
+    def _streaming_model(self, data: Data) -> Any:
+        model = self._model(data.X.shape[1])
+        model.visit = CHUNK_VISIT
+        return model
+
+    def _problem(self, model: Any, data: Data) -> engine.Problem:
+        problem = super()._problem(model, data)
+        if problem.algorithm.schedule is None and not problem.deterministic:
+            problem.algorithm.set_params(schedule=STEP_RATE)
+        if problem.deterministic and model.visit is not CHUNK_VISIT:
+            model.visit = BATCH_VISIT
+        return problem
+
+    def _batch_size(self, n: int, algorithm: Any) -> int | None:
+        if self.batch_size != "auto":
+            return self.batch_size
+        return None if n <= SMALL_DOCUMENTS else int(np.clip(n // BATCH_SHARE, SMALLEST_BATCH, LARGEST_BATCH))
+
+    def _new_state(self, problem: engine.Problem) -> engine.State:
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        problem.model.start = first_counts(problem.data.X, problem.model.word_prior, seed)
+        return engine.first_state(problem, seed)
+
+    def _continued(self, problem: engine.Problem) -> engine.State:
+        """The last state, its topics widened to the words of today."""
+        state = super()._continued(problem)
+        new = problem.model.n_words - state.q["topics"].mean.shape[1]
+        if not new:
+            return state
+        added = problem.model.word_prior[:, -new:]
+        blocks = [
+            {**q, "topics": problem.model.widened(q["topics"], added)} if q else {} for q in (state.q, state.average)
+        ]
+        _, memory = problem.algorithm.start(blocks[0]["topics"], problem.data.total_weight)
+        return replace(state, q=blocks[0], average=blocks[1], memory={**state.memory, "topics": memory})
+
+    # ---- what a fit leaves behind
+    def _expose(self, model: Any, state: engine.State) -> None:
+        topics, population = state.q["topics"], state.q["population"]
+        self._choices = self._fitted_choices()
+        self._globals = {"topics": topics, "population": population}
+        self.posterior_ = Posterior({"topics": topics})
+        self.components_ = topics.mean
+        self.topic_log_odds_, self.topic_covariance_ = population.location, population.scale
+
+    @property
+    def topic_correlation_(self) -> Array:
+        """Correlations (K, K) of the centred log proportions; 0 where a topic's log proportion does not vary."""
+        check_is_fitted(self)
+        k = len(self.topic_covariance_) + 1
+        cov = np.zeros((k, k))
+        cov[:-1, :-1] = self.topic_covariance_
+        centred = np.eye(k) - 1.0 / k
+        cov = centred @ cov @ centred
+        sd = np.sqrt(np.maximum(np.diagonal(cov), 0.0))
+        out = cov / np.where(sd > 0, sd, 1.0)[:, None] / np.where(sd > 0, sd, 1.0)
+        np.fill_diagonal(out, 1.0)
+        return out
+
+    # ---- documents
+    def _posterior_of(self, X: Any, roots: bool = False) -> Any:
+        """Local posteriors of documents at the fitted globals: the same for a document whatever the others are."""
+        model = self._model(self.components_.shape[1])
+        with batches.single_threaded_blas():
+            return model.documents(self._globals, X, batches.n_threads(self.n_jobs), roots)
+
+    def _proportions(self, X: Any) -> tuple[Array, Array]:
+        found = self._posterior_of(X)
+        return found.proportions, found.deviations
+
+    def importance_score(self, X: Any, n_samples: int = 1000, random_state: Any = 0) -> tuple[Array, Array]:
+        """Log likelihood of whole documents by importance sampling from their posteriors, widened.
+
+        log p(w) ≈ log mean of p(w | η) N(η | μ, Σ) / N(η | m, S + 0.1 I) with the posterior mean of the topics; it
+        comes from below where the effective sample size is small.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, V)
+            Counts.
+        n_samples : int, default=1000
+            Samples of each document.
+        random_state : int, RandomState or None, default=0
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n,)
+            In nats, without the multinomial coefficient.
+        effective_samples : ndarray of shape (n,)
+            Samples that the weights are worth.
+        """
+        from sksvi.models.topic_scores import importance_sampling
+
+        check_is_fitted(self)
+        X = self._counts(X, reset=False)
+        found = self._posterior_of(X, roots=True)
+        rng = check_random_state(random_state)
+        return importance_sampling(X, self.components_, self._globals["population"], found, n_samples, rng)
