@@ -1,8 +1,9 @@
-"""Inpainting of images of which 80 % of the pixels are missing: five algorithms and scikit-image's two methods.
+"""Inpainting of images of which 80 % of the pixels are missing: the default of `sksvi.images.inpaint`, then the five
+algorithms at the same number of steps.
 
 PSNR = 10 log10(255²/MSE) over the whole image with observed pixels kept and the estimate clipped to 0..255, as in
-``protocols.py``, and over the missing pixels alone. With a fifth of the pixels observed the second is lower by
-10 log10(1/0.8) = 0.97 dB; over all pixels of the model's own estimate (observed ones not kept) it is nearly the same.
+``protocols.py``; over the missing pixels alone; and of the model's own estimate over the observed pixels alone, which
+it was fitted to.
 """
 
 from __future__ import annotations
@@ -24,8 +25,16 @@ METHODS = {
     "MF-SVI": ("cvi", "mean-field"),
 }
 BATCH = 250
-#: Steps of each method; mean-field steps cost several times as much and gain nothing after these.
-STEPS = {"gibbs": 8000, "spike-slab": 2000, "mean-field": 2000}
+#: Steps of each of the five algorithms where they are compared, and the images and starts on which they are.
+COMPARED_STEPS, COMPARED = 200, (("house", "random"), ("house", "gibbs"))
+#: PSNR in dB that the issue quotes, by image: none of these was run here.
+QUOTED = {
+    "biharmonic (scikit-image), quoted": (29.9, 25.0, 23.1, 27.2, 30.8),
+    "cubic interpolation, quoted": (29.0, 25.8, 22.0, 26.5, 30.2),
+    "batch BPFA (Zhou et al. 2012), quoted": (30.1, 25.9, 24.8, 27.8, 31.0),
+    "Gibbs-SSVI (Table 1 of the paper), quoted": (40.5, 47.4, 38.2, 34.3, 43.3),
+}
+COLUMNS = ("image", "method", "init", "steps", "seconds", "CPU seconds", "PSNR", "PSNR missing", "PSNR observed", "sd")
 
 
 def image(name: str) -> Array:
@@ -47,10 +56,11 @@ def psnr(estimate: Array, truth: Array, where: Any = None) -> float:
 
 
 def steps_as_passes(n_rows: int, steps: int) -> int:
+    """Passes of at least so many steps."""
     return max(1, -(-steps // -(-n_rows // BATCH)))
 
 
-def model_of(n_rows: int, method: str, init: str = "random", steps: int | None = None) -> Any:
+def model_of(n_rows: int, method: str, init: str = "random", steps: int = COMPARED_STEPS) -> Any:
     """The estimator of a row of the tables."""
     from sksvi import BetaProcessFA
 
@@ -61,7 +71,7 @@ def model_of(n_rows: int, method: str, init: str = "random", steps: int | None =
         local_step=local_step,
         init=init,
         batch_size=BATCH,
-        max_iter=steps_as_passes(n_rows, STEPS[local_step] if steps is None else steps),
+        max_iter=steps_as_passes(n_rows, steps),
         tol=0.0,
         random_state=0,
     )
@@ -74,72 +84,93 @@ def final(model: Any) -> Any:
     return model.set_params(n_burn_in=FINAL_SWEEPS, n_local_samples=FINAL_SWEEPS)
 
 
+def measured(name: str, method: str, init: str, steps: int) -> dict[str, Any]:
+    """One fit to one image, as a row of the tables."""
+    from sksvi.images import extract_patches, reconstruct
+
+    truth = image(name)
+    missing = ~observed_mask(truth.shape)
+    patches = extract_patches(np.where(missing, np.nan, truth), 8, mask=missing)
+    model = model_of(len(patches), method, init, steps)
+    start = time.perf_counter(), time.process_time()
+    estimate = reconstruct(final(model.fit(patches)).reconstruct(patches), truth.shape)
+    spent = time.perf_counter() - start[0], time.process_time() - start[1]
+    row = {"image": name, "method": method, "init": init, "steps": model.n_steps_}
+    row |= {"seconds": spent[0], "CPU seconds": spent[1], **qualities(estimate, truth, missing)}
+    return row | {"sd": float(model.noise_precision_**-0.5), "factors": model.n_effective_components_}
+
+
+def qualities(estimate: Array, truth: Array, missing: Array) -> dict[str, float]:
+    """The three definitions of PSNR."""
+    whole = psnr(np.where(missing, estimate, truth), truth)
+    found = {"PSNR": whole, "PSNR missing": psnr(estimate, truth, missing)}
+    return found | {"PSNR observed": psnr(estimate, truth, ~missing)}
+
+
+def cubic(name: str) -> dict[str, Any]:
+    """SciPy's cubic interpolation between the observed pixels."""
+    from scipy.interpolate import griddata
+
+    truth = image(name)
+    missing = ~observed_mask(truth.shape)
+    at, grid = np.argwhere(~missing), tuple(np.indices(truth.shape))
+    start = time.perf_counter(), time.process_time()
+    filled = griddata(at, truth[~missing], grid, method="cubic")
+    filled = np.where(np.isnan(filled), griddata(at, truth[~missing], grid, method="nearest"), filled)
+    spent = time.perf_counter() - start[0], time.process_time() - start[1]
+    row = {"image": name, "method": "cubic interpolation (SciPy)", "seconds": spent[0], "CPU seconds": spent[1]}
+    quality = qualities(filled, truth, missing)
+    return row | {"PSNR": quality["PSNR"], "PSNR missing": quality["PSNR missing"]}
+
+
+def default_runs(quick: bool) -> None:
+    """The default of ``inpaint`` on every image, beside other methods; stored after every image."""
+    from sksvi.images import INPAINT_STEPS
+
+    notes = [
+        "80 % of the pixels missing (seed 0), 8 x 8 patches, 250 factors, batches of 250, one thread: the default of "
+        "`sksvi.images.inpaint`, Gibbs-SSVI from a random start. PSNR in dB over the whole image, observed pixels "
+        "kept; 'PSNR missing' over the missing pixels alone (0.97 dB less); 'PSNR observed' of the model's own "
+        "estimate over the pixels it was fitted to. sd: standard deviation of the noise that was learned, in grey "
+        "levels. Methods called quoted were not run here: the figures are those that the task description gives; "
+        "they lack seconds. Images that are not in the table were not run. Seconds are of a busy machine.",
+        "Table 1 of the paper (34 to 47 dB) is 6.5 to 21.5 dB above what batch BPFA is quoted with for the same task. "
+        "Of the three definitions only 'PSNR observed', of pixels that the model was fitted to, comes near it.",
+    ]
+    rows: list[dict[str, Any]] = []
+    for i, name in enumerate(IMAGES[:1] if quick else IMAGES):
+        rows.append(measured(name, "Gibbs-SSVI", "random", 200 if quick else INPAINT_STEPS))
+        progress(rows[-1])
+        rows.append(cubic(name))
+        progress(rows[-1])
+        rows += [{"image": name, "method": method, "PSNR": values[i]} for method, values in QUOTED.items()]
+        table = [{key: row.get(key) for key in COLUMNS} for row in rows]
+        report("bpfa_inpainting", "Inpainting, 80 % of the pixels missing", table, notes, quick)
+
+
+def compared_runs(quick: bool) -> None:
+    """The five algorithms at the same number of steps; stored after every image and start."""
+    rows: list[dict[str, Any]] = []
+    for name, init in COMPARED[:1] if quick else COMPARED:
+        for method in METHODS:
+            rows.append(measured(name, method, init, 50 if quick else COMPARED_STEPS))
+            progress(rows[-1])
+        notes = [
+            f"As above, after {COMPARED_STEPS} steps or the end of the pass they are in: far from convergence, so that "
+            "all five fit in a few minutes. Factors: effective number. init: random factors, or those of 50 sweeps of "
+            "the Gibbs sampler over 2,000 patches. Seconds are of a busy machine, the start's included."
+        ]
+        report("bpfa_inpainting_algorithms", "Inpainting by the five algorithms", rows, notes, quick)
+
+
 def main(quick: bool = False) -> None:
     import warnings
 
     from sklearn.exceptions import ConvergenceWarning
 
-    from sksvi.images import extract_patches, reconstruct
-
     warnings.simplefilter("ignore", ConvergenceWarning)  # the budget is a number of steps
-    rows: list[dict[str, Any]] = []
-    for name in IMAGES[:1] if quick else IMAGES:
-        truth = image(name)
-        missing = ~observed_mask(truth.shape)
-        known = np.where(missing, np.nan, truth)
-        patches = extract_patches(known, 8, mask=missing)
-        for method, estimate in peers(known, missing).items():
-            seconds, filled = estimate
-            filled = np.where(missing, filled, truth)
-            rows.append(row_of(name, method, None, None, seconds, filled, truth, missing))
-            progress(rows[-1])
-        for init in ("random",) if quick else ("random", "gibbs"):
-            for method in METHODS:
-                model = model_of(len(patches), method, init, 200 if quick else None)
-                start = time.perf_counter()
-                filled = np.where(
-                    missing, reconstruct(final(model.fit(patches)).reconstruct(patches), truth.shape), truth
-                )
-                seconds = time.perf_counter() - start
-                rows.append(row_of(name, method, init, model.n_steps_, seconds, filled, truth, missing))
-                rows[-1]["factors"] = model.n_effective_components_
-                progress(rows[-1])
-    columns = ("image", "method", "init", "steps", "seconds", "PSNR", "PSNR missing", "factors")
-    notes = [
-        "80 % of the pixels missing (seed 0), 8 x 8 patches, 250 factors, batches of 250. PSNR in dB over the whole "
-        "image, observed pixels kept; 'PSNR missing' over the missing pixels alone. Factors: effective number."
-    ]
-    rows = [{key: row.get(key) for key in columns} for row in rows]
-    report("bpfa_inpainting", "Inpainting, 80 % of the pixels missing", rows, notes, quick)
-
-
-def row_of(
-    name: str, method: str, init: Any, steps: Any, seconds: float, filled: Array, truth: Array, missing: Array
-) -> dict[str, Any]:
-    quality = {"PSNR": psnr(filled, truth), "PSNR missing": psnr(filled, truth, missing)}
-    return {"image": name, "method": method, "init": init, "steps": steps, "seconds": seconds, **quality}
-
-
-def peers(known: Array, missing: Array) -> dict[str, tuple[float, Array]]:
-    """scikit-image's biharmonic inpainting where it is installed, and SciPy's cubic interpolation."""
-    import importlib.util
-
-    from scipy.interpolate import griddata
-
-    found = {}
-    start = time.perf_counter()
-    at = np.argwhere(~missing)
-    grid = tuple(np.indices(known.shape))
-    cubic = griddata(at, known[~missing], grid, method="cubic")
-    cubic = np.where(np.isnan(cubic), griddata(at, known[~missing], grid, method="nearest"), cubic)
-    found["cubic interpolation"] = (time.perf_counter() - start, cubic)
-    if importlib.util.find_spec("skimage"):
-        from skimage.restoration import inpaint_biharmonic
-
-        start = time.perf_counter()
-        filled = inpaint_biharmonic(np.where(missing, 0.0, known), missing)
-        found["biharmonic (scikit-image)"] = (time.perf_counter() - start, filled)
-    return found
+    compared_runs(quick)
+    default_runs(quick)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Calibration of mixed models and Gaussian processes: truths drawn from the model, cover of 90 % intervals.
+"""Calibration of mixed models, Gaussian processes and factor models: truths drawn, cover of 90 % intervals.
 
 Coefficients, effects and f are drawn from the priors that the fit has. Standard deviations between levels are uniform
 in (0.3, 1.2): drawn from their wide prior, most would be beyond what counts can hold. The variance of the noise per row
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from benchmarks import coverage_factors
 from benchmarks.common import Array, arguments, progress, report
 from benchmarks.coverage import inside, predicted
 
@@ -171,11 +172,12 @@ STUDIES: dict[str, Callable[[np.random.Generator], dict[str, float]]] = {
     "SparseGPRegressor: poisson, kernel known": counts,
     "GPClassifier: logit, kernel known": lambda rng: labels(rng, sparse=False),
     "SparseGPClassifier: logit, kernel known": lambda rng: labels(rng, sparse=True),
+    **coverage_factors.STUDIES,
 }
 
 
 #: Data sets of the long study where a fit takes most of a second.
-LONG = {"GMERegressor: poisson, noise": 200}
+LONG = {"GMERegressor: poisson, noise": 200, **dict.fromkeys(coverage_factors.STUDIES, 40)}
 
 
 def coverage(study: str, n_sets: int, seed: int = 0) -> list[dict[str, Any]]:
@@ -211,7 +213,7 @@ def main(quick: bool = False) -> None:
         f"{NOISE_ROWS} rows; Gaussian processes: {GP_ROWS} rows ({LABEL_ROWS} with labels) in two columns. Intervals "
         "of counts are discrete and cover more."
     ]
-    report("coverage_models", "Calibration of mixed models and Gaussian processes", rows, notes, quick)
+    report("coverage_models", "Calibration of mixed models, Gaussian processes and factor models", rows, notes, quick)
 
 
 if __name__ == "__main__":

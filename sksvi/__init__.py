@@ -27,6 +27,8 @@ _ATTRIBUTES = {
     "BeforeAfterDisplay": "sksvi.displays",
     "GroupEffectsDisplay": "sksvi.displays",
     "LowerBoundDisplay": "sksvi.displays",
+    "TopicGraphDisplay": "sksvi.displays",
+    "TopicWordsDisplay": "sksvi.displays",
     "load": "sksvi.persistence",
     "predict_interval": "sksvi.predictive",
     "predict_std": "sksvi.predictive",

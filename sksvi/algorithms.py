@@ -67,12 +67,14 @@ class Algorithm(BaseEstimator):
 
     def start(self, q: Any, n: float) -> tuple[Any, Any]:
         """The block in the coordinates that this algorithm steps in, and its memory."""
-        return q, None
+        return q, FlatMemory.start(q) if q.kind == "logistic" else None
 
     def step(
         self, q: Any, prior: Any, gradient: Any, rate: float, damping: float, memory: Any, n: float
     ) -> tuple[Any, Any]:
         """One step of a block; `damping` <= 1 shortens it, `n` is the population size."""
+        if q.kind == "logistic":
+            return flat_step(q, prior, gradient, memory, AdaGrad(AdaGrad().rate * damping), n)
         if q.one_number and rate == 1.0:
             return secant_step(q, prior, gradient, damping, memory)
         if q.one_number:
@@ -145,7 +147,7 @@ class HybridMCSSVI(_Gradient):
 
     def start(self, q: Any, n: float) -> tuple[Any, Any]:
         """Natural coordinates; AdaGrad's sums for a Gaussian block."""
-        return q, AdaGradMemory.start(q, n) if q.kind == "gaussian" else None
+        return (q, AdaGradMemory.start(q, n)) if q.kind == "gaussian" else super().start(q, n)
 
     def step(
         self, q: Any, prior: Any, gradient: Any, rate: float, damping: float, memory: Any, n: float

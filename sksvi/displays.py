@@ -14,6 +14,7 @@ from scipy.special import ndtri
 from sksvi._plotting import fitted, pyplot, unwrapped
 from sksvi.group_display import GroupEffectsDisplay
 from sksvi.image_display import BeforeAfterDisplay, DictionaryDisplay
+from sksvi.topic_display import TopicGraphDisplay, TopicWordsDisplay
 
 __all__ = [
     "BeforeAfterDisplay",
@@ -21,6 +22,8 @@ __all__ = [
     "DictionaryDisplay",
     "GroupEffectsDisplay",
     "LowerBoundDisplay",
+    "TopicGraphDisplay",
+    "TopicWordsDisplay",
     "feature_names",
 ]
 

@@ -63,7 +63,7 @@ def evaluate(
     items = list(enumerate(model.blocks(segment.rows, data)))
     view = model.view(q, problem.algorithm.samples_globals, batches.stream(state.seed, state.steps, len(items)))
 
-    def one(item: tuple[int, Any]) -> tuple[Any, Any]:
+    def one(item: tuple[int, Any]) -> tuple[Any, float, int]:
         number, rows = item
         batch = model.batch(data, rows)
         if state.local is not None:
@@ -74,9 +74,10 @@ def evaluate(
         value = float(terms.value.sum())
         if site_rate is not None:
             terms = state.sites.move(terms, rows, site_rate, q[model.block].full)  # type: ignore[union-attr]
-        return (model.pull_back(terms, batch) if gradient_wanted else {}), value
+        return (model.pull_back(terms, batch) if gradient_wanted else {}), value, getattr(terms, "repairs", 0)
 
-    gradient, value = batches.tree_sum(batches.in_order(one, items, problem.threads))
+    gradient, value, repairs = batches.tree_sum(batches.in_order(one, items, problem.threads))
+    state.local_repairs += repairs
     if gradient:
         gradient = model.corrected(gradient, view)
     scale = segment.scale * problem.scale
@@ -265,13 +266,14 @@ def full_pass(problem: Problem, state: State, tol: float) -> tuple[State, StepIn
         if promised < PREDICTED_SHARE * tol * size:
             return state, StepInfo(here.bound, True, rate, 0), True
     state = replace(state, q=proposal, memory=memory, steps=state.steps + 1, passes=state.passes + 1)
-    before = state
+    before, projected = state, state.local_repairs
     state = judged(problem, state)
     assert state.previous is not None
     bound, repairs = state.previous.bound, state.repairs - before.repairs
     rate *= before.damping / 2**repairs
     change = abs(bound - here.bound) / (rate * size)
     state = replace(state, small_changes=state.small_changes + 1 if change < tol else 0)
+    repairs += state.local_repairs - projected
     return state, StepInfo(bound, True, rate, repairs), False
 
 
@@ -328,7 +330,7 @@ def stochastic_pass(problem: Problem, state: State, tol: float) -> tuple[State, 
     """Steps over shuffled batches; the mean of their scaled bounds stands for the pass."""
     if settled(state.checks, tol):
         return state, StepInfo(state.bounds[-1], False, 0.0, 0), True
-    bounds, shares, rate, before = [], [], 0.0, state.repairs
+    bounds, shares, rate, before = [], [], 0.0, state.repairs + state.local_repairs
     for segment in problem.model.sweep(problem.data, problem.batch_size, state.seed, state.passes):
         state, bound, rate = stochastic_step(problem, state, segment)
         bounds.append(bound)
@@ -340,7 +342,8 @@ def stochastic_pass(problem: Problem, state: State, tol: float) -> tuple[State, 
             state = replace(state, checks=[*state.checks, exact])
         if state.sites is not None:
             state.sites.total = summed_sites(problem, state)
-    return state, StepInfo(float(np.average(bounds, weights=shares)), False, rate, state.repairs - before), False
+    repairs = state.repairs + state.local_repairs - before
+    return state, StepInfo(float(np.average(bounds, weights=shares)), False, rate, repairs), False
 
 
 def summed_sites(problem: Problem, state: State) -> tuple[Any, Any]:

@@ -19,7 +19,7 @@ Array = np.ndarray
 
 __all__ = ["denoise", "extract_patches", "inpaint", "reconstruct"]
 
-#: Side of a patch, factors and steps of the default estimator (chosen by benchmarks/bpfa_inpainting.py).
+#: Side of a patch, factors and steps of the default estimator (what they reach: benchmarks/bpfa_inpainting.py).
 PATCH_SIZE, N_COMPONENTS, BATCH_ROWS = 8, 250, 250
 INPAINT_STEPS, DENOISE_STEPS = 8000, 3000
 #: Sweeps of the default estimator over each patch at the end, discarded and kept.

@@ -78,7 +78,7 @@ REGISTRY: dict[str, str] = {
     "Simplex": "sksvi.families.dirichlet:Simplex",
     "Population": "sksvi.families.population:Population",
     "GaussianPlates": "sksvi.families.gaussian_plates:GaussianPlates",
-    "PlateMessages": "sksvi.rounds:Messages",
+    "PlateMessages": "sksvi.plate_messages:Messages",
     "IdFeatures": "sksvi.decomposition._ids:Features",
     "Rayleigh": "sksvi.families.rayleigh:Rayleigh",
     "Beta": "sksvi.families.beta:Beta",

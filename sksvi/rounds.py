@@ -16,10 +16,10 @@ import numpy as np
 from sksvi import batches
 from sksvi.engine import check_finite, exact_bound
 from sksvi.families import GaussianPlates
-from sksvi.families.gaussian import DiagonalGaussian, Gaussian, NotPositiveDefinite
-from sksvi.families.gaussian_plates import packed, unpacked
+from sksvi.families.gaussian import NotPositiveDefinite
 from sksvi.models.factor_columns import SIDES, columns_of
 from sksvi.models.ratings import Entries
+from sksvi.plate_messages import all_messages, chunk_divergence, prior_rows, rejoined, updated_messages
 from sksvi.state import Evaluation, Problem, State, StepInfo, divergence, remembered_points
 from sksvi.steps import MAX_HALVINGS, by_plate
 from sksvi.stopping import check_due, settled
@@ -30,39 +30,6 @@ Array = np.ndarray
 ROUNDING = 1e-10
 #: Most passes over one chunk of a stream.
 CHUNK_PASSES = 50
-
-
-@dataclass
-class Messages:
-    """What earlier data said about each plate: natural parameters (P, F) and packed (P, R) beside the prior's."""
-
-    linear: Array
-    precision: Array
-
-    def of(self, plates: Any) -> Messages:
-        """Some plates."""
-        return Messages(self.linear[plates], self.precision[plates])
-
-    def lengthened(self, n: int) -> Messages:
-        """With n more plates, of which nothing was said."""
-        parts = (np.concatenate([a, np.zeros((n, a.shape[1]))]) for a in (self.linear, self.precision))
-        return Messages(*parts)
-
-    def joined(self, prior: Any, full: bool) -> Any:
-        """Prior times message, plate by plate."""
-        size = self.linear.shape[1]
-        added = unpacked(self.precision, size, full)
-        blank = (Gaussian if full else DiagonalGaussian)(np.zeros_like(self.linear), added)
-        blank.precision = prior.precision_like(blank) + added
-        mean = blank.solve(prior.times(np.broadcast_to(prior.mean, self.linear.shape)) + self.linear)
-        return type(blank)(mean, blank.precision, blank.root)
-
-    @classmethod
-    def between(cls, q: GaussianPlates, prior: Any) -> Messages:
-        """q over prior."""
-        block = q.precise()
-        linear = block.times(block.mean) - prior.times(np.broadcast_to(prior.mean, block.mean.shape))
-        return cls(linear, packed(block.precision - prior.precision_like(block), q.full))
 
 
 @dataclass
@@ -108,10 +75,11 @@ def round_pass(problem: Problem, state: State, tol: float) -> tuple[State, StepI
         passes=state.passes + 1,
         repairs=state.repairs + repairs,
         small_changes=state.small_changes + 1 if small and state.passes >= model.first_passes else 0,
-        previous=Evaluation(state.q, gradient, bound) if judged else None,
+        # Blocks of the last pass are not kept: they are as large as q.
+        previous=Evaluation({}, gradient, bound) if judged else None,
     )
     state.memory["likelihood"] = points, moves[-1].after
-    if not judged and check_due(len(state.bounds) + 1):
+    if not judged and problem.so_far is None and check_due(len(state.bounds) + 1):
         state = replace(state, checks=[*state.checks, exact_bound(problem, state)])
     return state, StepInfo(bound, judged, moves[-1].rate, repairs), False
 
@@ -165,6 +133,8 @@ class Stepper:
         self.clock = state.memory.get(f"{side}_clock", np.zeros(len(self.old), np.int64)).copy()
         self.seen = state.memory[f"{side}_seen"] if problem.stream else self.entries.totals
         self.n = problem.model.data_per_plate(side, problem.data)
+        # A stream stands for `total_samples`, where given, instead of for what was seen of it.
+        self.population = problem.total / self.seen.sum() if problem.stream and problem.total else 1.0
         memory = state.memory.get(side)
         self.adagrad = None if memory is None else copy.deepcopy(memory)
         self.largest_rate = self._rate(self.clock).max(initial=0.0)
@@ -182,7 +152,7 @@ class Stepper:
 
     def _scale(self, plates: Any, entries: Entries) -> Array:
         """Weight of a column in the population over that of the entries it is seen through."""
-        weight, whole = entries.totals, self.seen[plates]
+        weight, whole = entries.totals, self.seen[plates] * self.population
         return np.divide(whole, weight, out=np.zeros_like(whole), where=weight > 0)
 
     def step(self, plates: Any, rng: np.random.Generator) -> tuple[float, float, Any, int]:
@@ -327,72 +297,27 @@ def absorb(problem: Problem, state: State, tol: float) -> tuple[State, StepInfo]
 def absorb_columns(problem: Problem, state: State, tol: float) -> tuple[State, StepInfo]:
     """What earlier chunks said about a plate is its prior; what this one says then joins it."""
     model, first = problem.model, state.steps == 0
-    problem = replace(problem, stream=False, total=None)
+    # A chunk is iterated without sampling noise: its messages stay.
+    problem = replace(problem, stream=False, total=None, expect=problem.exact)
     if not first:
         said = state.absorbed or all_messages(model, state.q)
         problem = replace(problem, so_far=said, frozen=frozenset({"priors"}), past=abs(state.bound))
         state = replace(state, q=rejoined(problem, state.q))
-    inner = replace(state, bounds=[], small_changes=0, previous=None)
+    inner = replace(state, bounds=[], checks=[], small_changes=0, previous=None)
     for _ in range(CHUNK_PASSES):
         inner, info, stop = round_pass(problem, inner, tol)
         if stop:
             break
         inner.bounds.append(info.bound)
-    assert inner.previous is not None
-    q = remembered_points(inner.q, inner.previous.gradient)
+    points, _ = inner.memory["likelihood"]
+    q = remembered_points(inner.q, {} if points is None else {"likelihood": points})
     messages = all_messages(model, q) if first else updated_messages(problem, q)
     if not first:
         q = model.learned_priors(q)
     memory = {name: value for name, value in inner.memory.items() if name != "likelihood"}
     bound = info.bound + (0.0 if first else state.bound)
     done = replace(
-        inner, q=q, memory=memory, absorbed=messages, bounds=state.bounds, passes=state.passes, bound=bound,
-        converged=stop, previous=None, small_changes=0,
+        inner, q=q, memory=memory, absorbed=messages, bounds=state.bounds, checks=state.checks, passes=state.passes,
+        bound=bound, converged=stop, previous=None, small_changes=0,
     )  # fmt: skip
     return done, replace(info, bound=bound)
-
-
-def all_messages(model: Any, q: dict[str, Any]) -> dict[str, Messages]:
-    """What the data so far said about every plate."""
-    return {side: Messages.between(q[side], prior) for side, prior in model.prior(q).items()}
-
-
-def updated_messages(problem: Problem, q: dict[str, Any]) -> dict[str, Messages]:
-    """The same, anew for the plates that this chunk has entries of."""
-    out = {}
-    for side, prior in problem.model.prior(q).items():
-        touched = np.flatnonzero(problem.data.sides[side].counts)
-        old = problem.so_far[side]
-        linear, precision = old.linear.copy(), old.precision.copy()
-        new = Messages.between(q[side][touched], prior_rows(prior, touched))
-        linear[touched], precision[touched] = new.linear, new.precision
-        out[side] = Messages(linear, precision)
-    return out
-
-
-def rejoined(problem: Problem, q: dict[str, Any]) -> dict[str, Any]:
-    """q of the chunk's plates with the priors as they are now."""
-    q = dict(q)
-    for side, prior in problem.model.prior(q).items():
-        touched = np.flatnonzero(problem.data.sides[side].counts)
-        if len(touched):
-            block = q[side].copy()
-            joined = problem.so_far[side].of(touched).joined(prior_rows(prior, touched), block.full)
-            block.put(touched, GaussianPlates.of(joined))
-            q[side] = block
-    return q
-
-
-def prior_rows(prior: Any, plates: Any) -> Any:
-    """The prior of some plates: one for all, or a mean each."""
-    return type(prior)(prior.mean[plates] if prior.mean.ndim == 2 else prior.mean, prior.precision)
-
-
-def chunk_divergence(problem: Problem, state: State) -> float:
-    """Σ KL of the chunk's plates from what was known of them before, nats."""
-    total = sum(block.penalty() for block in state.q.values() if block.kind == "point")
-    for side, prior in problem.model.prior(state.q).items():
-        touched = np.flatnonzero(problem.data.sides[side].counts)
-        before = problem.so_far[side].of(touched).joined(prior_rows(prior, touched), state.q[side].full)
-        total += state.q[side][touched].kl(before)
-    return float(total)

@@ -36,6 +36,7 @@ class State:
     """All that a fit knows: saved, resumed, continued by ``partial_fit``. Plain arrays, numbers and blocks.
 
     ``local`` (n, ...): where each row's local variables ended, a start for the next look at the row.
+    ``local_repairs`` counts covariances of local variables that had to be projected.
     """
 
     q: dict[str, Any]
@@ -57,6 +58,7 @@ class State:
     converged: bool = False
     finished: bool = False
     repairs: int = 0
+    local_repairs: int = 0
     small_changes: int = 0
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from sksvi import batches, engine
 from sksvi.algorithms import CVI, MCSSVI
-from sksvi.decomposition._completion import local_draws
+from sksvi.decomposition._factor_predictions import local_draws
 from sksvi.expectations import Auto
 from sksvi.families import Beta, DiagonalGaussian, Gamma
 from sksvi.models import beta_process

@@ -87,7 +87,7 @@ def test_noise_is_learned(problem, model):
 
 def test_log_predictive_density_is_the_log_of_a_mean_over_draws(problem, model):
     """Equation 12 with its log, from the public draws of one's own."""
-    from sksvi.decomposition import _completion
+    from sksvi.completion import halved_entries
 
     X, held_out, _, _ = problem
     logs = []
@@ -101,10 +101,10 @@ def test_log_predictive_density_is_the_log_of_a_mean_over_draws(problem, model):
     logs = [np.concatenate(part) for part in model._local(model._scaled(X), 10, collect)]
     wanted = np.concatenate([np.log(np.mean(np.exp(part), 0)) for part in logs])
     np.testing.assert_allclose(model.log_predictive_density(X, held_out), wanted, rtol=1e-8, atol=1e-8)
-    given, asked = _completion.halves(X[:5])
+    given, asked = halved_entries(X[:5])
     assert np.array_equal(np.isnan(given) & np.isnan(asked), np.isnan(X[:5]))
     counts = (~np.isnan(given)).sum(1) - (~np.isnan(asked)).sum(1)
-    assert np.all((counts == 0) | (counts == 1))
+    assert np.all((counts == 0) | (counts == -1))
 
 
 def test_results_depend_on_the_row_alone(problem, model):
@@ -177,6 +177,8 @@ def test_pruning_ordering_and_tables(problem):
     assert list(table.columns) == ["mean", "std", "lower", "upper"]
     assert list(table.index[-2:]) == ["weight_precision", "noise_precision"]
     assert np.all(table["lower"] <= table["upper"])
+    # Names are asked for once.
+    assert np.isfinite(pruned.score(X)) and pruned.impute(X).shape == X.shape
     effective = pruned.effective_components()
     assert effective["lower"] <= pruned.n_effective_components_ * 1.5
     assert 1 <= effective["mean"] <= kept
@@ -238,8 +240,8 @@ def test_errors_name_what_is_wrong():
     np.testing.assert_array_equal(model.components_, before)
     with pytest.raises(ValueError, match=r"held_out.shape"):
         model.log_predictive_density(X, X[:5])
-    with pytest.raises(ValueError, match="two observed entries"):
-        model.score(np.where(np.arange(3) == 0, X, np.nan))
+    with pytest.raises(ValueError, match="at least one observed"):
+        model.score(np.full_like(X, np.nan))
     with pytest.raises(ValueError, match="has 5 columns"):
         model.inverse_transform(np.ones((2, 5)))
     with pytest.raises(ValueError, match="coverage"):
@@ -249,3 +251,20 @@ def test_errors_name_what_is_wrong():
 def test_too_few_passes_are_told(problem):
     with pytest.warns(ConvergenceWarning, match="max_iter=5"):
         BetaProcessFA(**QUICK).fit(problem[0])
+
+
+def test_example_of_cells(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
+    from examples import cytometry
+
+    monkeypatch.setattr(cytometry, "N_CELLS", 400)
+    rng = np.random.default_rng(0)
+    counts, marker, label = cytometry.simulated(500, rng)
+    np.savez(tmp_path / "cells.npz", X=counts, marker=marker, label=label)
+    for cells in ([], [str(tmp_path / "cells.npz")]):
+        monkeypatch.setattr("sys.argv", ["cytometry", *cells, "--output", str(tmp_path / "figures")])
+        cytometry.main()
+        printed = capsys.readouterr().out
+        for text in ("lost entries: root mean square error", "factor 0, used by", "strongest factor and population"):
+            assert text in printed
+    assert [path.name for path in (tmp_path / "figures").iterdir()] == ["cytometry.png"]

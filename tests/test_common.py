@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import SkipTestWarning
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from sksvi import (
     BayesianGLMClassifier,
     BayesianGLMRegressor,
+    GeneralizedPMF,
     GMEClassifier,
     GMERegressor,
     GPClassifier,
@@ -71,6 +74,9 @@ SPARSE_GP = [
     SparseGPClassifier(max_iter=40, n_inducing=15),
 ]
 
+# Its tables of ids are no arrays of numbers: what needs data is repeated on pairs in test_pmf.py.
+FACTORIZATIONS = [GeneralizedPMF(), GeneralizedPMF(likelihood="logit", algorithm="s-dsvi", covariance="diag")]
+
 #: Checks that scikit-learn defines and does not yield to other packages, where they mean something here.
 UNYIELDED = ["check_dataframe_column_names_consistency", "check_param_validation", "check_inplace_ensure_writeable"]
 #: These call every estimator with predict_proba a classifier; the contract gives it to ordinal regressors.
@@ -110,6 +116,15 @@ def test_mixed_effects_of_long_fits(estimator, check):
 @parametrize_with_checks(SPARSE_GP)
 def test_sparse_gaussian_processes(estimator, check):
     check(estimator)
+
+
+with warnings.catch_warnings():
+    # scikit-learn says, here and not when they run, that it leaves out the checks on arrays.
+    warnings.simplefilter("ignore", SkipTestWarning)
+
+    @parametrize_with_checks(FACTORIZATIONS)
+    def test_factorizations(estimator, check):
+        check(estimator)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The examples of mixed effects and Gaussian processes run, print what they promise and draw their figures."""
+"""The examples run, print what they promise and draw their figures (the demo: test_public, inpaint: test_images)."""
 
 from __future__ import annotations
 
@@ -43,3 +43,56 @@ def test_gp_bands(tmp_path, monkeypatch, capsys):
     for text in ("sparse, 10 points", "exact", "Poisson, 10 points", "logit, full", "RBF(length_scale", "gp_bands.png"):
         assert text in printed
     assert [path.name for path in (tmp_path / "figures").iterdir()] == ["gp_bands.png"]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_ratings(tmp_path, monkeypatch, capsys):
+    from examples import ratings
+
+    class FewPasses(ratings.GeneralizedPMF):
+        def fit(self, X, y):
+            return self.set_params(max_iter=3).fit(X, y) if self.max_iter != 3 else super().fit(X, y)
+
+    monkeypatch.setattr(ratings, "GeneralizedPMF", FewPasses)
+    path = tmp_path / "ratings.csv"
+    ratings.simulated().iloc[:3000].to_csv(path, index=False)
+    monkeypatch.setattr(sys, "argv", ["ratings"])
+    pytest.importorskip("matplotlib")
+    ratings.main(["--path", str(path), "--components", "2", "--output", str(tmp_path / "figures")])
+    printed = capsys.readouterr().out
+    for text in ("2400 ratings", "film's shares", "GeneralizedPMF", "inside 90 %", "rank"):
+        assert text in printed
+    assert [path.name for path in (tmp_path / "figures").iterdir()] == ["ratings.png"]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_topics(tmp_path, monkeypatch, capsys):
+    from examples import topics
+
+    monkeypatch.setattr(topics, "DOCUMENTS", 80)
+    monkeypatch.setattr(topics, "PASSES", 2)
+    printed = run(topics, tmp_path, monkeypatch, capsys)
+    for text in (
+        "60 documents, 400 words; 2 passes",
+        "LatentDirichletAllocation",
+        "CorrelatedTopicModel",
+        "correlated",
+    ):
+        assert text in printed
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["topic_graph.png", "topic_words.png"]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_topics_of_files(tmp_path, monkeypatch, capsys):
+    from examples import topics
+
+    monkeypatch.setattr(topics, "PASSES", 2)
+    groups = {"space": "orbit moon", "medicine": "doctor drug", "sport": "goal team", "cars": "engine brake"}
+    for group, words in groups.items():
+        (tmp_path / "text" / group).mkdir(parents=True)
+        for i in range(40):
+            (tmp_path / "text" / group / f"{i}.txt").write_text(f"the {words} " * (1 + i % 5))
+    pytest.importorskip("matplotlib")
+    topics.main(["--path", str(tmp_path / "text"), "--components", "2", "--output", str(tmp_path / "figures")])
+    printed = capsys.readouterr().out
+    assert "120 documents, 8 words; 2 passes" in printed and "orbit" in printed

@@ -128,10 +128,54 @@ def test_total_errors_come_before_any_change(global_random_seed):
         for method in (model.partial_fit, model.fit, model.fold_in):
             with pytest.raises(ValueError, match=text):
                 method(pairs, values)
-    with pytest.raises(ValueError, match="n_components was 2"):
-        model.set_params(n_components=3).partial_fit(X, np.abs(y))
-    model.set_params(n_components=2)
+    for name, old, new in (
+        ("n_components", 2, 3),
+        ("likelihood", "poisson", "gaussian"),
+        ("covariance", "full", "diag"),
+    ):
+        with pytest.raises(ValueError, match=f"{name} was '?{old}'?"):
+            model.set_params(**{name: new}).partial_fit(X, np.abs(np.round(y)))
+        model.set_params(**{name: old})
     assert pickle.dumps(model) == before
+
+
+@pytest.mark.parametrize("expectation", ["monte-carlo", "quadrature", "gauss-hermite"])
+@pytest.mark.parametrize("likelihood", ["logit", "student-t", "gaussian"])
+def test_every_expectation_takes_chunks(likelihood, expectation, global_random_seed):
+    X, y, *_ = ratings(global_random_seed, 12, 8)
+    y = (y > 1).astype(float) if likelihood == "logit" else y
+    model = pmf(likelihood=likelihood, expectation=expectation, max_iter=12).fit(X[:20], y[:20])
+    model.partial_fit(X[20:40], y[20:40]).partial_fit(X[40:], y[40:])
+    assert np.isfinite(model.lower_bound_) and model.n_samples_seen_ == len(y)
+    assert np.all(np.isfinite(model.predict(X)))
+
+
+def test_a_population_larger_than_what_was_seen_counts(global_random_seed):
+    X, y, *_ = ratings(global_random_seed)
+    spread = [
+        pmf(algorithm="mc-ssvi", total_samples=total).partial_fit(X, y).posterior_["users"].std.mean()
+        for total in (None, len(y), 10 * len(y))
+    ]
+    assert spread[0] == pytest.approx(spread[1]) and spread[2] < spread[1]
+
+
+def test_features_of_new_ids_come_with_a_new_table(global_random_seed):
+    X, y, *_ = ratings(global_random_seed)
+    old, later = X[:, 0] < 30, X[:, 0] >= 30
+    table = pd.DataFrame({"a": np.linspace(-1, 1, 40), "b": np.arange(40) % 2}, dtype=float)
+    y = y + 3 * table["a"].to_numpy()[X[:, 0]]
+    model = pmf(user_features=table.iloc[:30]).partial_fit(X[old], y[old])
+    whole = pmf(user_features=table).partial_fit(X[old], y[old])
+    few = np.flatnonzero(later)[:3]
+    model.set_params(user_features=table).partial_fit(X[few], y[few])
+    whole.partial_fit(X[few], y[few])
+    for a, b in zip(model.predict_latent(X), whole.predict_latent(X), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+    before = model.predict(X)
+    for bad in (table[["b", "a"]], table.assign(c=1.0)):
+        with pytest.raises(ValueError, match="user_features has columns"):
+            model.set_params(user_features=bad).partial_fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), before)
 
 
 def test_cvi_refuses_a_part_of_a_column(global_random_seed):

@@ -28,6 +28,7 @@ PAGES = [
     "doc/gaussian_processes.md",
     "doc/factorization.md",
     "doc/beta_process.md",
+    "doc/topics.md",
     "doc/algorithms.md",
     "doc/streaming.md",
 ]

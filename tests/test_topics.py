@@ -19,6 +19,8 @@ import sksvi
 from sksvi import CorrelatedTopicModel
 from sksvi.completion import halved
 from sksvi.datasets import make_ctm
+from sksvi.models.base import Data
+from sksvi.models.correlated_topics import first_counts
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -49,7 +51,9 @@ def small(**options):
     return CorrelatedTopicModel(**{"n_components": 3, "max_iter": 4, "random_state": 0, **options})
 
 
-@parametrize_with_checks([CorrelatedTopicModel(2, max_iter=3, random_state=0)])
+@parametrize_with_checks(
+    [CorrelatedTopicModel(2, bound=b, max_iter=3, random_state=0) for b in ("auto", "optimal", "simple", "mean-field")]
+)
 def test_estimator_checks(estimator, check):
     check(estimator)
 
@@ -236,7 +240,7 @@ def test_scores(corpus, fitted):
 def test_score_beats_word_frequencies():
     # Topics of many words: a topic whose few words are all held out would seem absent.
     X = make_ctm(300, 300, n_components=3, n_words=150, topic_concentration=0.3, random_state=0).data
-    model = CorrelatedTopicModel(3, max_iter=60, random_state=0).fit(X)
+    model = CorrelatedTopicModel(3, random_state=0).fit(X)
     held = halved(X.astype(float))[1]
     unigram = np.asarray(X.sum(0), float).ravel()
     assert model.score(X) > held.data @ np.log(unigram[held.indices] / unigram.sum()) / held.sum()
@@ -302,3 +306,48 @@ def test_files_and_clones(corpus, fitted, tmp_path):
         .partial_fit(corpus.data).components_
     )  # fmt: skip
     fitted.set_params(warm_start=False)
+
+
+# ---- what algorithms do
+@pytest.mark.parametrize("algorithm", ["mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi"])
+@pytest.mark.parametrize("batch_size", [None, 120])
+def test_adagrad_topics_take_adagrads_steps(corpus, algorithm, batch_size):
+    """AdaGrad starts with equally long steps in all logistic coordinates: but for the norm only their signs differ."""
+    options = {"topics": "adagrad", "algorithm": algorithm, "batch_size": batch_size}
+    model = small(max_iter=1, **options).fit(corpus.data)
+    start = first_counts(sp.csr_matrix(corpus.data), model._word_prior(), _seed(model)) + model._word_prior()
+    step = np.log(model.components_) - np.log(start / start.sum(1, keepdims=True))
+    for row in step:
+        above = row > row.mean()
+        assert above.any() and not above.all()
+        np.testing.assert_allclose(row[above], row[above][0], atol=5e-3)
+        np.testing.assert_allclose(row[~above], row[~above][0], atol=5e-3)
+
+
+def _seed(model):
+    return int(np.random.RandomState(model.random_state).randint(np.iinfo(np.int32).max))
+
+
+@pytest.mark.parametrize("bound", ["mean-field", "optimal"])
+@pytest.mark.parametrize("covariance", ["full", "diag"])
+def test_messages_find_the_same_posterior(corpus, covariance, bound):
+    """Message passing and Newton's steps end at the same posteriors of documents."""
+    fitted = small(bound=bound, covariance=covariance, algorithm="cvi").fit(corpus.data)
+    model = fitted._model(40)
+    view, rows = model._view(fitted._globals, None), np.arange(60)
+    found = []
+    for model.rule in ("messages", "natural"):
+        batch = model.batch(Data(corpus.data[:60].astype(float), np.zeros(60)), rows)
+        found.append(
+            model.settled(view, batch, model.nodes, batch.first_node, model.rule, (20, 100, 1e-8), False, True)
+        )
+    # With four nodes the fixed point of the covariance is not quite where the mean over nodes is largest.
+    np.testing.assert_allclose(found[0].value, found[1].value, atol=0.4)
+    assert np.median(np.abs(found[0].proportions - found[1].proportions)) < 1e-3
+
+
+def test_projections_are_told(corpus):
+    """The simple bound's Hessians are indefinite: they are projected, and the history says so."""
+    for options in ({"covariance": "full"}, {"covariance": "diag", "batch_size": 50}):
+        model = small(bound="simple", **options).fit(corpus.data)
+        assert model.history_["repairs"].sum() > 0

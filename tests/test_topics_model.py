@@ -140,13 +140,15 @@ def test_bounds_are_in_their_order(loops, global_random_seed):
 
 @pytest.mark.parametrize("full", [True, False])
 def test_projection(loops, full):
-    """An indefinite Hessian loses its negative part only where the precision would."""
-    precision, negative = np.eye(2), np.array([[3.0, 0.0], [0.0, -4.0]])
+    """Π₊ takes away negative eigenvalues (diagonal q: entries), whether or not the precision could bear them."""
+    turn = np.array([[0.8, -0.6], [0.6, 0.8]]) if full else np.eye(2)
     factor, root = np.zeros((2, 2)), np.zeros((2, 2))
-    assert loops.inverse_root(precision, negative, full, factor, root) == 1
-    np.testing.assert_allclose(root.T @ root, np.diag([0.25, 1.0]))
-    assert loops.inverse_root(precision, np.diag([3.0, 1.0]), full, factor, root) == 0
-    np.testing.assert_allclose(root.T @ root, np.diag([0.25, 0.5]))
+    for values in ([3.0, -4.0], [3.0, -0.1], [3.0, 1.0]):
+        negative = turn @ np.diag(values) @ turn.T
+        assert loops.project(negative, full, factor) == (values[1] < 0)
+        np.testing.assert_allclose(negative, turn @ np.diag(np.maximum(values, 0.0)) @ turn.T, atol=1e-12)
+        loops.inverse_root(np.eye(2), negative, full, factor, root)
+        np.testing.assert_allclose(root.T @ root, np.linalg.inv(np.eye(2) + negative), atol=1e-12)
 
 
 # ---- the whole bound

@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sksvi import algorithms, batches, engine, expectations
 from sksvi.algorithms import MCSSVI
 from sksvi.base import FRESH, BaseSVI, Posterior
-from sksvi.decomposition import _completion as completion
+from sksvi.decomposition._factor_predictions import FactorPredictions
 from sksvi.models.base import Data
-from sksvi.models.beta_process import LOCAL_STEPS, BetaProcess, Globals, data_start, draw, expected, with_local
+from sksvi.models.beta_process import LOCAL_STEPS, BetaProcess, data_start
 from sksvi.schedules import RobbinsMonro
 from sksvi.state import Problem, State
 
 Array = np.ndarray
 
-#: Rates of stochastic steps when none is given (chosen by benchmarks/bpfa_inpainting.py).
+#: Rates of stochastic steps when none is given (what they reach: benchmarks/bpfa_inpainting.py).
 STEP_RATE = RobbinsMonro(delay=20.0, kappa=0.5)
 #: Rows of a batch when the user leaves it to us, and rows up to which all are taken.
 BATCH_ROWS, SMALL_ROWS = 250, 500
-#: Draws of the globals that densities and standard deviations average over, and draws kept of the full sampler.
-GLOBAL_DRAWS, KEPT_DRAWS = 10, 50
+#: Draws kept of the full sampler.
+KEPT_DRAWS = 50
 #: Rows and sweeps of the Gibbs run that ``init="gibbs"`` starts from.
 INIT_ROWS, INIT_SWEEPS = 2000, 50
 
 
-class BetaProcessFA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
+class BetaProcessFA(FactorPredictions, BaseSVI):
     """Sparse factor analysis with a learned number of factors and missing entries (beta process factor analysis).
 
     Each row is y = (z∘w)Φ + noise: of K factors Φ_k it uses those with z_k = 1, which is rare, with weights w_k.
@@ -365,195 +362,6 @@ class BetaProcessFA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
             names += [name] if len(q.mean) == 1 else [f"{name}[{d}]" for d in range(len(q.mean))]
         index = pd.Index(names, name="factor")
         return pd.DataFrame(np.concatenate(rows), index=index, columns=["mean", "std", "lower", "upper"])
-
-    # ---- prediction
-    def _rows(self, X: Any) -> Array:
-        check_is_fitted(self)
-        return validate_data(self, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
-
-    def _views(self, n_draws: int) -> list[Globals]:
-        """Globals to average over: the sampler's own draws, else draws of q, or with 0 its expectations."""
-        size, q = len(self.mean_), dict(self.posterior_)
-        if self._draws is not None:
-            chosen = np.linspace(0, len(self._draws["weight"]) - 1, n_draws or GLOBAL_DRAWS).round().astype(int)
-            return [completion.stored_view(self._draws, i, self._order) for i in np.unique(chosen)]
-        if not n_draws:
-            return [expected(q, size)]
-        rng = np.random.default_rng(0)
-        return [draw(q, rng, size) for _ in range(n_draws)]
-
-    def _local(self, X: Array, n_draws: int, reduce: Any, key: int = 0) -> Iterator[Any]:
-        """reduce(view, omega (S, rows, K), rows) for every view and block of rows, blocks in order, views within."""
-        model = self._model(X.shape[1], len(self.components_))
-        if self._draws is not None:
-            model = with_local(model, "gibbs", self.n_burn_in, self.n_local_samples)
-        views = self._views(n_draws)
-        data = Data(X, np.broadcast_to(0.0, (len(X),)))
-
-        def one(rows: slice) -> Any:
-            return [reduce(view, completion.local_draws(model, view, data, rows, key + m, bool(n_draws)), rows)
-                    for m, view in enumerate(views)]  # fmt: skip
-
-        with batches.single_threaded_blas():
-            for view in views:
-                _ = view.columns, view.spread_columns, view.gram
-            yield from batches.in_order(one, model.blocks(slice(0, len(X)), data), batches.n_threads(self.n_jobs))
-
-    def transform(self, X: Any) -> Array:
-        """E[z∘w] of every row given its observed entries: how much of each factor it uses.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-            NaN where an entry is missing.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-        """
-        X = self._rows(X)
-        parts = self._local(self._scaled(X), 0, lambda view, omega, rows: omega.mean(0))
-        return np.concatenate([np.mean(part, 0) for part in parts]).astype(X.dtype, copy=False)
-
-    def transform_draws(self, X: Any, n_draws: int = 10, random_state: Any = None) -> Array:
-        """Posterior draws of z∘w, one for each of `n_draws` draws of the factors.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-        n_draws : int, default=10
-        random_state : int, RandomState or None
-
-        Returns
-        -------
-        ndarray of shape (n_draws, n, K)
-        """
-        from sklearn.utils import check_random_state
-
-        X = self._rows(X)
-        key = int(check_random_state(random_state).randint(1, np.iinfo(np.int32).max))
-        parts = self._local(self._scaled(X), n_draws, lambda view, omega, rows: omega[-1], key)
-        return np.concatenate([np.stack(part) for part in parts], axis=1).astype(X.dtype, copy=False)
-
-    def inverse_transform(self, X: Any) -> Array:
-        """Rows in units of the data from how much they use of each factor.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, K)
-
-        Returns
-        -------
-        ndarray of shape (n, D)
-        """
-        check_is_fitted(self)
-        X = check_array(X, dtype=[np.float64, np.float32])
-        if X.shape[1] != len(self.components_):
-            raise ValueError(f"X has {X.shape[1]} columns; this model has {len(self.components_)} factors.")
-        return (X @ self.components_ + self.mean_).astype(X.dtype, copy=False)
-
-    def impute(self, X: Any, return_std: bool = False) -> Any:
-        """Fill in missing entries by their posterior mean; observed entries stay as they are.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-        return_std : bool, default=False
-            Whether to return the standard deviation of each missing entry too, noise included; 0 where observed.
-
-        Returns
-        -------
-        ndarray of shape (n, D), or two of them
-        """
-        X = self._rows(X)
-        missing = np.isnan(X)
-        mean, spread = self.reconstruct(X, return_std=True) if return_std else (self.reconstruct(X), 0.0)
-        filled = np.where(missing, mean, X).astype(X.dtype, copy=False)
-        if not return_std:
-            return filled
-        std = np.sqrt(np.square(spread) + 1.0 / np.broadcast_to(self.noise_precision_, X.shape))
-        return filled, np.where(missing, std, 0.0).astype(X.dtype, copy=False)
-
-    def reconstruct(self, X: Any, return_std: bool = False) -> Any:
-        """Posterior mean of (z∘w)Φ for every entry, observed or not: rows without their noise.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-            NaN where an entry is missing.
-        return_std : bool, default=False
-            Whether to return its standard deviation, without noise.
-
-        Returns
-        -------
-        ndarray of shape (n, D), or two of them
-        """
-        X = self._rows(X)
-
-        def moments(view: Globals, omega: Array, rows: Any) -> Array:
-            fits = omega @ view.features
-            loose = omega**2 @ view.spread if len(view.spread) else 0.0
-            first = fits.mean(0)
-            return np.stack([first, (np.square(fits) + loose).mean(0)]) if return_std else first[None]
-
-        parts = self._local(self._scaled(X), GLOBAL_DRAWS if return_std else 0, moments)
-        sums = np.concatenate([np.mean(part, 0) for part in parts], axis=1)
-        mean = (self.mean_ + self.scale_ * sums[0]).astype(X.dtype, copy=False)
-        if not return_std:
-            return mean
-        spread = np.sqrt(np.maximum(sums[1] - np.square(sums[0]), 0.0))
-        return mean, (self.scale_ * spread).astype(X.dtype, copy=False)
-
-    def log_predictive_density(self, X: Any, held_out: Any) -> Array:
-        """Log density of entries that X lacks, given those that it has, per row.
-
-        The log of the average over draws of factors, precisions, z and w of the product over the row's held-out
-        entries (equation 12 of Shah, Knowles and Ghahramani, with its log).
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-            What is known, NaN elsewhere.
-        held_out : array-like of shape (n, D)
-            What is asked for, NaN elsewhere.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Nats; 0 for a row of which nothing is asked.
-        """
-        X = self._rows(X)
-        held_out = check_array(held_out, dtype=np.float64, ensure_all_finite="allow-nan", input_name="held_out")
-        if held_out.shape != X.shape:
-            raise ValueError(f"held_out.shape == {held_out.shape}, expected {X.shape}: NaN where nothing is asked.")
-        wanted = ~np.isnan(held_out)
-        target = np.where(wanted, self._scaled(held_out), 0.0)
-
-        def densities(view: Globals, omega: Array, rows: Any) -> Array:
-            return completion.log_density(view, omega, target[rows], wanted[rows])
-
-        parts = self._local(self._scaled(X), GLOBAL_DRAWS, densities)
-        out = np.concatenate([completion.log_mean(np.concatenate(part)) for part in parts])
-        return out - wanted.sum(1) * np.log(self.scale_)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean log density, nats per entry, of half of each row's observed entries given the other half.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        float
-        """
-        X = self._rows(X)
-        given, asked = completion.halves(X)
-        if not np.any(~np.isnan(asked)):
-            raise ValueError("score needs a row with at least two observed entries.")
-        return float(self.log_predictive_density(given, asked).sum() / np.sum(~np.isnan(asked)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -94,14 +94,16 @@ class Features:
     ids : ndarray of shape (r,)
     values : ndarray of shape (r, p)
         Standardised; 0 (the mean) where one is missing.
+    columns, mean, scale : ndarray of shape (p,)
+        Names, and what was taken off and divided by.
     """
 
-    def __init__(self, ids: Array, values: Array) -> None:
-        self.ids, self.values = ids, values
+    def __init__(self, ids: Array, values: Array, columns: Array, mean: Array, scale: Array) -> None:
+        self.ids, self.values, self.columns, self.mean, self.scale = ids, values, columns, mean, scale
 
     @classmethod
-    def read(cls, table: Any, name: str, fitted: Array) -> Features:
-        """From the user's DataFrame, its index the ids.
+    def read(cls, table: Any, name: str, fitted: Array, like: Features | None = None) -> Features:
+        """From the user's DataFrame, its index the ids; standardised over those fitted, or as `like` was.
 
         Raises
         ------
@@ -125,23 +127,28 @@ class Features:
         if np.any(np.isinf(values)):
             column = table.columns[int(np.argmax(np.isinf(values).any(axis=0)))]
             raise ValueError(f"{name} has an infinite value in column {column!r}.")
+        columns = np.asarray(table.columns)
+        if like is not None and list(columns) != list(like.columns):
+            raise ValueError(f"{name} has columns {list(columns)}; the fit had {list(like.columns)}.")
         rows = positions(np.asarray(table.index), fitted)
         used = values[rows[rows >= 0]] if np.any(rows >= 0) else values
-        with np.errstate(invalid="ignore"):
-            count = np.sum(~np.isnan(used), axis=0)
-            mean = np.divide(np.nansum(used, axis=0), count, out=np.zeros(used.shape[1]), where=count > 0)
-            spread = np.sqrt(
-                np.divide(
-                    np.nansum(np.square(used - mean), axis=0), count, out=np.zeros(used.shape[1]), where=count > 0
-                )
-            )
-        standard = (values - mean) / np.where(spread > 0, spread, 1.0)
-        return cls(np.asarray(table.index), np.where(np.isnan(standard), 0.0, standard))
+        mean, scale = (like.mean, like.scale) if like is not None else _moments(used)
+        standard = (values - mean) / scale
+        return cls(np.asarray(table.index), np.where(np.isnan(standard), 0.0, standard), columns, mean, scale)
 
     def of(self, column: Any) -> Array:
         """Features of some ids, (n, p): the mean, 0, where an id has no row."""
         rows = positions(self.ids, column)
         return np.where((rows >= 0)[:, None], self.values[rows], 0.0)
+
+
+def _moments(values: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of each column, missing values left out; a constant column has deviation 1."""
+    there = ~np.isnan(values)
+    count = np.maximum(there.sum(axis=0), 1)
+    mean = np.where(there, values, 0.0).sum(axis=0) / count
+    spread = np.sqrt(np.where(there, np.square(values - mean), 0.0).sum(axis=0) / count)
+    return mean, np.where(spread > 0, spread, 1.0)
 
 
 def design_of(features: Features | None, ids: Any, constant: bool) -> Array | None:

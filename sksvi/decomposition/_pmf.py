@@ -20,11 +20,9 @@ from sksvi.base import FRESH, BaseSVI, Posterior, check_row_values
 from sksvi.decomposition._ids import Features, check_none_missing, design_of, id_columns, known_ids, positions
 from sksvi.decomposition._recommend import RecommendationMethods
 from sksvi.families import DiagonalGaussian, GaussianPlates
-from sksvi.models.base import Data
 from sksvi.models.factor_columns import SIDES
 from sksvi.models.factor_prior import SidePrior
 from sksvi.models.factorization import FactorModel
-from sksvi.models.linear import best_constant
 from sksvi.models.ratings import Entries, Ratings
 from sksvi.predictive import Predictive
 
@@ -32,6 +30,8 @@ Array = np.ndarray
 
 #: Natural scale of f, in widths of a likelihood whose data do not say.
 WIDTHS = 3.0
+#: Standard deviations in a median absolute deviation; relative spread of y that rounding explains.
+TYPICAL, ROUNDING = 1.4826, 1e-9
 
 
 def _has_classes(model: Any) -> bool:
@@ -236,7 +236,9 @@ class GeneralizedPMF(
         return self._partial_fit(X, y, sample_weight, None)
 
     def _fitted_choices(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("n_components", "biases", "covariance")}
+        fixed = {name: getattr(self, name) for name in ("n_components", "biases", "covariance", "prior_covariance")}
+        features = {name: getattr(self, name) is not None for name in ("user_features", "item_features")}
+        return {**fixed, **features, "likelihood": str(self.likelihood)}
 
     def _targets(self, base: Any, columns: Sequence[Any], y: Any) -> Array:
         """y as numbers in the likelihood's support."""
@@ -292,25 +294,28 @@ class GeneralizedPMF(
         self.seen_ = starts, items
 
     def _scale(self, y: Array, weight: Array | None) -> None:
-        """The constant part of f and its natural scale, from y alone."""
-        likelihood = self.likelihood_
-        spread = 0.0 if likelihood.ordered else float(np.std(likelihood.centre(y)))
-        scale = float(np.max(np.abs(likelihood.centre(y)), initial=0.0))
-        exact = spread <= 1e-9 * scale
-        self._unit = WIDTHS * likelihood.width if exact or not np.isfinite(spread) else spread
-        if not np.isfinite(self._unit) or not self._unit > 0:
+        """The constant part of f and its natural scale, from y alone; what is left of both is learned."""
+        from sksvi.likelihoods.base import weighted_median
+
+        likelihood, flat = self.likelihood_, self.likelihood_.ordered
+        centre = np.zeros(len(y)) if flat else likelihood.centre(y)
+        middle = weighted_median(centre, weight)
+        # Counts have a few that are huge: the middle of y says what most of f is like.
+        gap = np.abs(centre - middle)
+        spread = TYPICAL * weighted_median(gap, weight) or float(np.sqrt(np.average(np.square(gap), weights=weight)))
+        known = ROUNDING * np.max(np.abs(centre), initial=0.0) < spread < np.inf
+        self._unit = spread if known else WIDTHS * likelihood.width
+        if not 0 < self._unit < np.inf:
             self._unit = 1.0
         # Cut points carry the constant of an ordinal f.
-        flat = likelihood.ordered or not self.biases
-        self._offset = 0.0 if flat else best_constant(likelihood, Data(np.empty((len(y), 0)), y, weight))
+        self._offset = 0.0 if flat or not self.biases else float(middle)
 
     def _read_features(self, fresh: bool) -> None:
         """Tables of features, standardised by the ids of the first fit."""
-        if not fresh:
-            return
         tables = zip(("user_features", "item_features"), (self.users_, self.items_), strict=True)
+        old = {} if fresh else self._features
         self._features = {
-            name: None if (table := getattr(self, name)) is None else Features.read(table, name, ids)
+            name: None if (table := getattr(self, name)) is None else Features.read(table, name, ids, old.get(name))
             for name, ids in tables
         }
 

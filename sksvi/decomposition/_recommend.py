@@ -16,6 +16,7 @@ from sksvi.engine import Problem
 from sksvi.families import GaussianPlates
 from sksvi.models.factor_columns import SIDES, Columns, View
 from sksvi.models.ratings import Entries, Ratings
+from sksvi.plate_messages import Messages
 from sksvi.predictive import Predictive
 from sksvi.state import State
 
@@ -154,7 +155,7 @@ class RecommendationMethods:
             "items": self._rows("items", pd.Series(items, dtype=object)),
         }
         prior = model.prior(q)["users"]
-        said = {"users": rounds.Messages.between(q["users"], prior)}
+        said = {"users": Messages.between(q["users"], prior)}
         data = Ratings(codes, others, y, weight, len(ids), len(items))
         algorithm, expect = self._algorithm_for_columns(), expectations.resolve("auto")
         problem = Problem(model, data, algorithm, expect, expect, None, batches.n_threads(self.n_jobs), so_far=said)

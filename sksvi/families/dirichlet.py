@@ -167,7 +167,6 @@ class Simplex:
     array([0.5 , 0.25, 0.25])
     """
 
-    kind = "simplex"
     one_number = False
     full = False
 
@@ -176,6 +175,11 @@ class Simplex:
         if not np.all(counts >= 0):
             raise NotPositiveDefinite(f"a count of a point on the simplex is {np.min(counts):g}")
         self.counts, self.by_gradient = counts, by_gradient
+
+    @property
+    def kind(self) -> str:
+        """ "simplex", or "logistic" where steps are AdaGrad's on logistic coordinates."""
+        return "logistic" if self.by_gradient else "simplex"
 
     def prepare(self) -> None:
         """Nothing to factor."""

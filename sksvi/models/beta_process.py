@@ -74,6 +74,11 @@ class Globals:
         """Variances in units of the noise, (D, K) or (0, K)."""
         return np.ascontiguousarray(self.scaled_spread.T) if len(self.spread) else np.empty((0, len(self.features)))
 
+    @property
+    def slack(self) -> float:
+        """(E log γ_w - log E γ_w)/2, 0 for a draw: what expectations cost each weight that counts."""
+        return 0.5 * (self.log_precision - float(np.log(self.precision)))
+
     @cached_property
     def gram(self) -> Array:
         """Φ Φᵀ in units of the noise, what rows without missing entries share."""
@@ -99,8 +104,9 @@ class Rows:
 class LocalTerms:
     """What the local step says of each row: draws (S, n, K), or S = 1 and expectations.
 
-    omega: z w. second: E z w². use: E z, weight: E|w|² over draws, (n, K) and (n,). residual (S, n, D): y - omega Φ in
-    units of the noise, 0 where missing. law: theta, u and 1/kappa of a variational posterior, (3, n, K).
+    omega: z w. second: E z w². use: E z, (n, K). weight, active (n,): E|w|² of the weights that count, and how many
+    do. residual (S, n, D): y - omega Φ in units of the noise, 0 where missing. law: theta, u and 1/kappa of a
+    variational posterior, (3, n, K).
     """
 
     value: Array
@@ -109,6 +115,7 @@ class LocalTerms:
     residual: Array
     use: Array
     weight: Array
+    active: Array
     view: Globals
     law: Array | None = None
     local: Any = None
@@ -226,12 +233,11 @@ class BetaProcess(Model):
             terms = self._drawn(view, batch, y, int(rng.integers(2**62)))
         else:
             terms = self._ascended(view, batch, y)
-        shared = view.log_unused + 0.5 * self.shape[0] * (view.log_precision - np.log(view.precision))
-        terms.value += shared + 0.5 * (batch.seen @ (view.log_noise - np.log(2 * np.pi)))
+        terms.value += view.log_unused + 0.5 * (batch.seen @ (view.log_noise - np.log(2 * np.pi)))
         return terms
 
     def _drawn(self, view: Globals, batch: Rows, y: Array, key: int) -> LocalTerms:
-        from sksvi.models.beta_process_loops import gibbs
+        from sksvi.models.beta_process_gibbs_loops import gibbs
 
         K, D = self.shape
         n, kept = len(y), self.n_local_samples
@@ -239,18 +245,16 @@ class BetaProcess(Model):
         gram = view.gram if batch.seen.all(1).any() else np.empty((0, K))
         start = np.empty((0, K)) if batch.start is None else batch.start
         gibbs(
-            y, batch.seen, view.columns, view.spread_columns, gram, view.logit, view.precision,
+            y, batch.seen, view.columns, view.spread_columns, gram, view.logit + view.slack, view.precision,
             start, key, batch.streams, self.n_burn_in, omega, residual, value,
         )  # fmt: skip
         return self.as_terms(view, omega, residual, value)
 
     def as_terms(self, view: Globals, omega: Array, residual: Array, value: Array) -> LocalTerms:
         """Terms of draws omega (S, n, K) and what they leave of y."""
-        kept, used = len(omega), omega != 0.0
-        second = np.square(omega)
-        # Weights that are not used are draws of their prior: their expectation has less noise.
-        weight = second.sum((0, 2)) / kept + (self.shape[0] - used.sum((0, 2)) / kept) / view.precision
-        return LocalTerms(value, omega, second, residual, used.mean(0), weight, view)
+        second, use = np.square(omega), (omega != 0.0).mean(0)
+        # Weights that are not used are integrated out: at their prior they would hold its precision where it is.
+        return LocalTerms(value, omega, second, residual, use, second.mean(0).sum(1), use.sum(1), view)
 
     def _ascended(self, view: Globals, batch: Rows, y: Array) -> LocalTerms:
         from sksvi.models.beta_process_loops import variational
@@ -258,14 +262,19 @@ class BetaProcess(Model):
         K, D = self.shape
         n, mean_field = len(y), self.local_step == "mean-field"
         q, residual, value = np.full((3, n, K), 0.5), np.empty((n, D)), np.empty(n)
+        logit = view.logit if mean_field else view.logit + view.slack
         variational(
-            mean_field, y, batch.seen, view.scaled, view.scaled_spread, view.logit, view.precision,
+            mean_field, y, batch.seen, view.scaled, view.scaled_spread, logit, view.precision,
             MAX_SWEEPS, SWEEP_TOL, q, residual, value,
         )  # fmt: skip
+        if mean_field:
+            value += K * view.slack
         theta, u, inverse = q
         own = np.square(u) + inverse
-        weight = own if mean_field else theta * own + (1 - theta) / view.precision
-        return LocalTerms(value, (theta * u)[None], (theta * own)[None], residual[None], theta, weight.sum(1), view, q)
+        # Mean field's w_k does not know of z_k; else weights that are not used are integrated out.
+        weight, active = (own, np.full(n, float(K))) if mean_field else (theta * own, theta.sum(1))
+        omega, second = (theta * u)[None], (theta * own)[None]
+        return LocalTerms(value, omega, second, residual[None], theta, weight.sum(1), active, view, q)
 
     # ---- back to the globals
     def pull_back(self, terms: LocalTerms, batch: Rows) -> dict[str, Any]:  # type: ignore[override]
@@ -285,7 +294,7 @@ class BetaProcess(Model):
         return {
             "probabilities": (np.stack([use, n - use], -1),),
             "features": (linear, -0.5 * noise * lead),
-            "weight_precision": (0.5 * np.array([[n * self.shape[0], -terms.weight.sum()]]),),
+            "weight_precision": (0.5 * np.array([[terms.active.sum(), -terms.weight.sum()]]),),
             "noise_precision": (0.5 * np.stack([counts, -squares], -1),),
         }
 

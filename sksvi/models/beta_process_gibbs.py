@@ -83,7 +83,7 @@ class Sampler:
 
     def globals(self, draw: Draw, residual: Array, rng: np.random.Generator) -> Draw:
         """Features one after the other, then noise, weights' precision and probabilities, given the local draws."""
-        from sksvi.models.beta_process_loops import draw_features
+        from sksvi.models.beta_process_gibbs_loops import draw_features
 
         (K, D), prior, (n, _) = self.model.shape, self.model.prior({}), draw.omega.shape
         phi, residual = draw.features.copy(), residual.copy()
@@ -95,12 +95,10 @@ class Sampler:
         before = prior["noise_precision"]
         new_noise = rng.standard_gamma(before.shape + counts / 2) / (before.rate + squares / 2)
         used = (draw.omega != 0.0).sum(0)
-        # The weights of what is not used are draws of their prior: their squares sum to a chi squared variable.
-        free = n * K - used.sum()
-        unused = 2.0 * rng.standard_gamma(free / 2) / draw.weight if free else 0.0
+        # The weights of what is not used are integrated out.
         before = prior["weight_precision"]
-        rate = before.rate[0] + (np.square(draw.omega).sum() + unused) / 2
-        weight = rng.standard_gamma(before.shape[0] + n * K / 2) / rate
+        weight = rng.standard_gamma(before.shape[0] + used.sum() / 2)
+        weight /= before.rate[0] + np.square(draw.omega).sum() / 2
         use = prior["probabilities"]
         logit = log_gamma_draw(use.a + used, rng) - log_gamma_draw(use.b + n - used, rng)
         return Draw(phi, logit, new_noise, float(weight), draw.omega)

@@ -87,8 +87,12 @@ class Entries:
         """Sum over each column's entries, weighted: (P,) for (n,), (P, ...) for (n, ...)."""
         if self.weight is not None:
             values = values * self.weight.reshape(-1, *[1] * (values.ndim - 1))
-        total = np.concatenate([np.zeros((1, *values.shape[1:])), np.cumsum(values, axis=0)])
-        return total[self.starts[1:]] - total[self.starts[:-1]]
+        out = np.zeros((len(self.starts) - 1, *values.shape[1:]))
+        filled = np.flatnonzero(self.counts)
+        if len(filled):
+            # Column by column: a difference of running sums would lose the small ones beside a huge one.
+            out[filled] = np.add.reduceat(values, self.starts[filled], axis=0)
+        return out
 
     def blocks(self, columns: Array | None = None) -> list[Any]:
         """Columns, all or those named, in blocks of about `BLOCK_ENTRIES` entries, whatever the number of threads."""

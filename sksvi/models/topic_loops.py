@@ -12,8 +12,10 @@ import numpy as np
 
 Array = np.ndarray
 
+compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
+
 OPTIMAL, SIMPLE, MEAN_FIELD = 0, 1, 2
-NATURAL, HYBRID, STANDARD = 0, 1, 2
+NATURAL, HYBRID, STANDARD, MESSAGES = 0, 1, 2, 3
 #: Longest Newton step of a coordinate (log odds), and halvings before a step is given up.
 REACH, HALVINGS = 4.0, 12
 #: First share by which a Hessian that is not positive definite moves to its convex part.
@@ -24,7 +26,7 @@ ADAGRAD_RATE, ROOT_RATE, ROOT_SHARE = 1.0, 0.1, 0.5
 PIVOT = 1e-12
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def cholesky(a: Array, factor: Array) -> bool:
     """Lower factor of a symmetric matrix; False where it has none."""
     n = a.shape[0]
@@ -44,7 +46,7 @@ def cholesky(a: Array, factor: Array) -> bool:
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def solve(factor: Array, x: Array) -> None:
     """x <- (L Lᵀ)⁻¹ x."""
     n = len(x)
@@ -58,34 +60,49 @@ def solve(factor: Array, x: Array) -> None:
             x[k] -= factor[i, k] * x[i]
 
 
-@numba.njit(cache=True, nogil=True)
-def inverse_root(precision: Array, negative: Array, full: bool, factor: Array, root: Array) -> int:
-    """C of S⁻¹ = Σ⁻¹ + negative, its negative part removed where S⁻¹ is no precision; returns whether it was."""
-    n = len(precision)
-    if n == 0:
-        return 0
-    root[:] = 0.0
+@compiled
+def project(negative: Array, full: bool, factor: Array) -> int:
+    """Π₊ in place: negative eigenvalues (diagonal q: entries) become zero; returns whether there were any."""
+    n = len(negative)
     if not full:
-        repaired = 0
+        found = 0
         for k in range(n):
-            if precision[k, k] + negative[k, k] <= PIVOT * precision[k, k]:
-                repaired = 1
-            root[k, k] = 1.0 / np.sqrt(precision[k, k] + max(negative[k, k], 0.0))
-        return repaired
-    repaired = 0
-    if not cholesky(precision + negative, factor):
-        values, vectors = np.linalg.eigh(negative)
-        cholesky(precision + np.dot(vectors * np.maximum(values, 0.0), vectors.T), factor)
-        repaired = 1
+            if negative[k, k] < 0.0:
+                negative[k, k] = 0.0
+                found = 1
+        return found
+    if n == 0 or cholesky(negative, factor):
+        return 0
+    values, vectors = np.linalg.eigh(negative)
+    if values[0] >= -PIVOT * values[-1]:
+        return 0
+    kept = vectors.copy()
+    for j in range(n):
+        for i in range(n):
+            kept[i, j] *= max(values[j], 0.0)
+    np.dot(kept, vectors.T, negative)
+    return 1
+
+
+@compiled
+def inverse_root(precision: Array, negative: Array, full: bool, factor: Array, root: Array) -> None:
+    """C of S⁻¹ = Σ⁻¹ + negative, which is positive semi-definite."""
+    n = len(precision)
+    for i in range(n):
+        for j in range(n):
+            root[i, j] = 0.0
+        root[i, i] = 1.0 / np.sqrt(precision[i, i] + negative[i, i])
+    if not full or n == 0:
+        return
+    cholesky(precision + negative, factor)
     for i in range(n):
         root[i, i] = 1.0 / factor[i, i]
         for k in range(i):
             for j in range(k + 1):
                 root[i, j] -= factor[i, k] * root[k, j] / factor[i, i]
-    return repaired
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def softmax(mean: Array, root: Array, nodes: Array, theta: Array) -> float:
     """theta (S, K) at the nodes; returns the mean of log(1 + Σ exp η)."""
     S, p = nodes.shape
@@ -107,7 +124,7 @@ def softmax(mean: Array, root: Array, nodes: Array, theta: Array) -> float:
     return total / S
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def mixture(B: Array, counts: Array, theta: Array, ratio: Array, counted: Array) -> float:
     """Mean over nodes of Σ c log θᵀB; ratio (W, S) = c / θᵀB, counted (S, K) = Σ c r."""
     S, K = theta.shape
@@ -124,7 +141,7 @@ def mixture(B: Array, counts: Array, theta: Array, ratio: Array, counted: Array)
     return value / S
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def pairs(B: Array, counts: Array, theta: Array, ratio: Array, each: bool, work: Array) -> Array:
     """(K, K): mean of Σ c r rᵀ over nodes; with each=False of the responsibilities' mean, which costs one product."""
     S, K = theta.shape
@@ -143,7 +160,7 @@ def pairs(B: Array, counts: Array, theta: Array, ratio: Array, each: bool, work:
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def squares(counts: Array, B: Array, theta: Array, ratio: Array) -> Array:
     """(K,): mean of Σ c r² over nodes, the diagonal of `pairs`."""
     S, K = theta.shape
@@ -156,14 +173,16 @@ def squares(counts: Array, B: Array, theta: Array, ratio: Array) -> Array:
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def spread(theta: Array, words: float, each: bool, out: Array) -> None:
     """out (P, P) = N (diag θ - θθᵀ): mean over nodes, or at the mean of θ."""
     S, K = theta.shape
-    out[:] = 0.0
     centre = np.zeros(K)
     for s in range(S):
-        centre += theta[s] / S
+        for k in range(K):
+            centre[k] += theta[s, k] / S
+    for k in range(K - 1):
+        out[k, k] = 0.0
     for j in range(K - 1):
         for k in range(j + 1):
             outer = 0.0
@@ -178,7 +197,7 @@ def spread(theta: Array, words: float, each: bool, out: Array) -> None:
         out[j, j] += words * centre[j]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def look(
     bound: int, B: Array, counts: Array, words: float, mean: Array, root: Array, nodes: Array, work: tuple
 ) -> tuple:
@@ -212,7 +231,15 @@ def look(
     return value, slope
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
+def add_corner(a: Array, b: Array, out: Array) -> None:
+    """out = a + b, the last row and column of b left out."""
+    for j in range(len(out)):
+        for k in range(len(out)):
+            out[j, k] = a[j, k] + b[j, k]
+
+
+@compiled
 def curvature(
     bound: int,
     B: Array,
@@ -239,16 +266,16 @@ def curvature(
             for k in range(K - 1):
                 out[k, k] = safe[k, k] + own[k]
         else:
-            out[:] = safe + pairs(B, counts, theta, ratio, each, table)[: K - 1, : K - 1]
+            add_corner(safe, pairs(B, counts, theta, ratio, each, table), out)
         for s in range(S):
             for k in range(K - 1):
                 out[k, k] -= counted[s, k] / S
         return
-    spread(theta, words, True, safe)
+    spread(theta, words, each or bound == MEAN_FIELD or bound == SIMPLE, safe)
     out[:] = safe
     if bound == MEAN_FIELD:
         if newton:
-            out += pairs(B, counts, single, single_ratio, False, table)[: K - 1, : K - 1]
+            add_corner(safe, pairs(B, counts, single, single_ratio, each, table), out)
             for k in range(K - 1):
                 out[k, k] -= single_counted[0, k]
         return
@@ -262,18 +289,15 @@ def curvature(
             out[j, j] -= along[j]
 
 
-@numba.njit(cache=True, nogil=True)
-def newton_factor(precision: Array, negative: Array, safe: Array, factor: Array) -> int:
-    """Factor of Σ⁻¹ + negative, moved towards its convex part until it has one; returns whether it had to be."""
+@compiled
+def newton_factor(precision: Array, negative: Array, safe: Array, factor: Array) -> None:
+    """Factor of Σ⁻¹ + negative, moved towards its convex part until it has one."""
     share = 0.0
-    while not cholesky(precision + (1.0 - share) * negative + share * safe, factor):
-        if share >= 1.0:
-            return 1
+    while not cholesky(precision + (1.0 - share) * negative + share * safe, factor) and share < 1.0:
         share = min(1.0, max(BLEND, 2.0 * share))
-    return 1 if share > 0.0 else 0
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def local_value(value: float, mean: Array, root: Array, centre: Array, precision: Array, log_det: float) -> float:
     """The document's term of the bound: E log p(words | η) - KL(q(η) ‖ N(μ, Σ))."""
     delta = mean - centre
@@ -285,7 +309,7 @@ def local_value(value: float, mean: Array, root: Array, centre: Array, precision
     return value - 0.5 * (spreads + np.dot(delta, np.dot(precision, delta)) - p + log_det) + logs
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def settle_mean(
     bound: int,
     B: Array,
@@ -305,6 +329,7 @@ def settle_mean(
     negative, safe, factor = buffers
     if len(mean) == 0:
         return
+    yes = len(nodes) > 0  # a constant would make the compiler write another version of `curvature`
     new, step = mean.copy(), np.zeros(len(mean))
     best, rate, halvings = -np.inf, 1.0, 0
     for t in range(steps + 1):
@@ -323,7 +348,7 @@ def settle_mean(
         mean[:] = new
         if t == steps or (t > 0 and gain < tol):
             return
-        curvature(bound, B, counts, words, False, True, False, work, negative, safe)
+        curvature(bound, B, counts, words, not yes, yes, not yes, work, negative, safe)
         newton_factor(precision, negative, safe, factor)
         step[:] = slope - pull
         solve(factor, step)
@@ -331,7 +356,7 @@ def settle_mean(
         new[:] = mean + rate * step
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def adagrad_steps(
     bound: int,
     B: Array,
@@ -342,7 +367,7 @@ def adagrad_steps(
     precision: Array,
     steps: int,
     full: bool,
-    moves_root: bool,
+    rule: int,
     mean: Array,
     root: Array,
     sums: Array,
@@ -350,12 +375,12 @@ def adagrad_steps(
     work: tuple,
     sampled_slopes: Array,
 ) -> None:
-    """AdaGrad on the mean, and with `moves_root` on C by reparameterised gradients (s-dsvi)."""
+    """AdaGrad on the mean, and for the standard rule on C by reparameterised gradients (s-dsvi)."""
     p = len(mean)
     for _ in range(steps):
         _, slope = look(bound, B, counts, words, mean, root, nodes, work)
         slope -= np.dot(precision, mean - centre)
-        if moves_root:
+        if rule == STANDARD:
             node_slopes(bound, B, counts, words, work, sampled_slopes)
             in_root = np.dot(nodes.T, sampled_slopes) / len(nodes) - np.dot(root, precision)
             for j in range(p):
@@ -371,7 +396,7 @@ def adagrad_steps(
             mean[k] += ADAGRAD_RATE * slope[k] / np.sqrt(sums[k] + 1e-12)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def node_slopes(bound: int, B: Array, counts: Array, words: float, work: tuple, out: Array) -> None:
     """out (S, P): gradient of the term in η at each node, after `look`; what moves with C alone for the mean field."""
     theta, counted = work[0], work[2]
@@ -388,7 +413,7 @@ def node_slopes(bound: int, B: Array, counts: Array, words: float, work: tuple, 
                 out[s, k] = theta[s, k] * (logs[k] - centre)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def settle_root(
     bound: int,
     B: Array,
@@ -397,23 +422,108 @@ def settle_root(
     nodes: Array,
     precision: Array,
     full: bool,
-    sweeps: int,
     mean: Array,
     root: Array,
     work: tuple,
     buffers: tuple,
 ) -> int:
-    """Covariance from its fixed point S⁻¹ = Σ⁻¹ - E[Hessian]; returns repairs."""
+    """Covariance from its fixed point S⁻¹ = Σ⁻¹ + Π₊(-E[Hessian]); returns repairs."""
     negative, safe, factor = buffers
-    repairs = 0
-    for _ in range(sweeps):
-        look(bound, B, counts, words, mean, root, nodes, work)
-        curvature(bound, B, counts, words, True, False, not full, work, negative, safe)
-        repairs += inverse_root(precision, negative, full, factor, root)
+    look(bound, B, counts, words, mean, root, nodes, work)
+    yes = len(nodes) > 0
+    curvature(bound, B, counts, words, yes, not yes, not full, work, negative, safe)
+    repairs = project(negative, full, factor)
+    inverse_root(precision, negative, full, factor, root)
     return repairs
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
+def message_target(
+    bound: int, slope: Array, negative: Array, full: bool, mean: Array, work: tuple, held: Array, target: Array
+) -> None:
+    """What the words say about η given their topics (`held`), and the natural parameter of what is left (`target`)."""
+    for k in range(len(mean)):
+        held[k] = work[5][0, k] if bound == MEAN_FIELD else 0.0
+        target[k] = slope[k] - held[k]
+        for j in range(len(mean)):
+            if full or j == k:
+                target[k] += negative[k, j] * mean[j]
+
+
+@compiled
+def message_mean(
+    precision: Array, centre: Array, full: bool, linear: Array, mean: Array, root: Array, out: Array
+) -> None:
+    """Mean of the product of N(μ, Σ) and messages; a diagonal q hears the other coordinates through their means."""
+    p = len(mean)
+    pull = np.dot(precision, centre) + linear
+    if not full:
+        pull -= np.dot(precision, mean)
+        for k in range(p):
+            pull[k] += precision[k, k] * mean[k]
+    out[:] = np.dot(root.T, np.dot(root, pull))
+
+
+@compiled
+def message_steps(
+    bound: int,
+    B: Array,
+    counts: Array,
+    words: float,
+    nodes: Array,
+    centre: Array,
+    precision: Array,
+    log_det: float,
+    steps: int,
+    tol: float,
+    full: bool,
+    mean: Array,
+    root: Array,
+    site: Array,
+    site_precision: Array,
+    work: tuple,
+    buffers: tuple,
+) -> int:
+    """Message passing: the site of the softmax term (other bounds: of the whole term) by natural steps of rate 1.
+
+    Words of the mean-field bound answer in closed form. A step that lowers the bound is halved. Returns repairs.
+    """
+    negative, safe, factor = buffers
+    p, repairs, rate = len(mean), 0, 1.0
+    held, target = np.zeros(p), np.zeros(p)
+    inverse_root(precision, site_precision, full, factor, root)
+    value, slope = look(bound, B, counts, words, mean, root, nodes, work)
+    best = local_value(value, mean, root, centre, precision, log_det)
+    new, new_root, new_site, new_precision = mean.copy(), root.copy(), site.copy(), site_precision.copy()
+    yes = len(nodes) > 0
+    for _ in range(steps if p else 0):
+        curvature(bound, B, counts, words, yes, not yes, not full, work, negative, safe)
+        repairs += project(negative, full, factor)
+        message_target(bound, slope, negative, full, mean, work, held, target)
+        gain = -1.0
+        for _ in range(HALVINGS):
+            for k in range(p):
+                new_site[k] = (1.0 - rate) * site[k] + rate * target[k]
+                for j in range(p):
+                    new_precision[k, j] = (1.0 - rate) * site_precision[k, j] + rate * negative[k, j]
+            inverse_root(precision, new_precision, full, factor, new_root)
+            message_mean(precision, centre, full, held + new_site, mean, new_root, new)
+            value, slope = look(bound, B, counts, words, new, new_root, nodes, work)
+            gain = local_value(value, new, new_root, centre, precision, log_det) - best
+            if gain >= 0.0:
+                break
+            rate *= 0.5
+        if not gain >= 0.0:
+            break
+        best += gain
+        mean[:], root[:], site[:], site_precision[:] = new, new_root, new_site, new_precision
+        if gain < tol:
+            break
+        rate = min(1.0, 2.0 * rate)
+    return repairs
+
+
+@compiled
 def gathered(indices: Array, topics: Array, out: Array) -> None:
     """Rows of the topics that a document's words have."""
     for w in range(len(indices)):
@@ -421,7 +531,7 @@ def gathered(indices: Array, topics: Array, out: Array) -> None:
             out[w, k] = topics[indices[w], k]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def add_words(bound: int, indices: Array, counts: Array, B: Array, work: tuple, out: Array) -> None:
     """out (V, K) += c E r for the document's words."""
     theta, ratio, _, single, single_ratio, _ = work[:6]
@@ -439,7 +549,95 @@ def add_words(bound: int, indices: Array, counts: Array, B: Array, work: tuple, 
                 out[indices[w], k] += weights[w, k] * B[w, k]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
+def settle(
+    bound: int,
+    rule: int,
+    B: Array,
+    counts: Array,
+    words: float,
+    nodes: Array,
+    centre: Array,
+    precision: Array,
+    log_det: float,
+    full: bool,
+    rounds: int,
+    steps: int,
+    tol: float,
+    state: Array,
+    root: Array,
+    work: tuple,
+    buffers: tuple,
+) -> int:
+    """q(η) of a document from its `state`, by the rule; returns repairs."""
+    p, S = len(root), len(nodes)
+    mean, sums, table = state[:p], state[p : 2 * p], np.zeros((p, p))
+    slopes = np.empty((S, p))
+    if rule == STANDARD or rule == MESSAGES:
+        unpack(state[2 * p :], full, root, table)
+    if rule == STANDARD:
+        adagrad_steps(
+            bound, B, counts, words, nodes, centre, precision, steps, full, rule, mean, root, sums, table, work, slopes
+        )
+        pack(root, table, full, state[2 * p :])
+        return 0
+    if rule == MESSAGES:
+        repairs = message_steps(
+            bound, B, counts, words, nodes, centre, precision, log_det, steps, tol, full, mean, root, sums, table, work,
+            buffers,
+        )  # fmt: skip
+        pack(np.zeros((p, p)), table, full, state[2 * p :])
+        return repairs
+    repairs, root[:] = 0, 0.0
+    for t in range(rounds + 1):
+        if t > 0 and rule == HYBRID:
+            adagrad_steps(
+                bound, B, counts, words, nodes, centre, precision, steps, full, rule, mean, root, sums, table, work,
+                slopes,
+            )  # fmt: skip
+        elif t > 0:
+            settle_mean(bound, B, counts, words, nodes, centre, precision, steps, tol, mean, root, work, buffers)
+        repairs += settle_root(bound, B, counts, words, nodes, precision, full, mean, root, work, buffers)
+    return repairs
+
+
+@compiled
+def unpack(stored: Array, full: bool, root: Array, table: Array) -> None:
+    """C and a table of its size from a document's state: full, or diagonals."""
+    p = len(root)
+    size = p * p if full else p
+    for j in range(p):
+        for k in range(p):
+            here = j * p + k if full else j
+            root[j, k] = stored[here] if full or j == k else 0.0
+            table[j, k] = stored[size + here] if full or j == k else 0.0
+
+
+@compiled
+def pack(root: Array, table: Array, full: bool, stored: Array) -> None:
+    """The inverse of `unpack`."""
+    p = len(root)
+    size = p * p if full else p
+    for j in range(p):
+        for k in range(p):
+            if full or j == k:
+                here = j * p + k if full else j
+                stored[here], stored[size + here] = root[j, k], table[j, k]
+
+
+@compiled
+def add_moments(mean: Array, root: Array, out: Array) -> None:
+    """out += E(1, η)(1, η)ᵀ."""
+    out[0, 0] += 1.0
+    covariance = np.dot(root.T, root)
+    for j in range(len(mean)):
+        out[0, j + 1] += mean[j]
+        out[j + 1, 0] += mean[j]
+        for k in range(len(mean)):
+            out[j + 1, k + 1] += mean[j] * mean[k] + covariance[j, k]
+
+
+@compiled
 def documents(
     indptr: Array,
     indices: Array,
@@ -467,17 +665,15 @@ def documents(
 ) -> int:
     """The local step of every document of a block.
 
-    `state` (n, width) holds means (and AdaGrad's sums, s-dsvi: C and its sums) and is changed in place; `values` (n,)
-    are the documents' terms of the bound; `proportions`, `squares` (n, K: E θ, E θ²), `roots` (n, P, P), `word_sums`
-    (V, K) and `moment_sums` (K, K) are filled where they have rows. Returns repairs of covariances.
+    `state` (n, width) holds means (and AdaGrad's sums, s-dsvi: C and its sums, messages: sites) and is changed in
+    place; `values` (n,) are the documents' terms of the bound; `proportions`, `squares` (n, K: E θ, E θ²), `roots`
+    (n, P, P), `word_sums` (V, K) and `moment_sums` (K, K) are filled where they have rows. Returns repairs.
     """
     K = topics.shape[1]
     p, S = K - 1, nodes.shape[1]
-    root, negative, safe, factor = np.zeros((p, p)), np.empty((p, p)), np.empty((p, p)), np.zeros((p, p))
+    root, buffers = np.zeros((p, p)), (np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)))
     theta, counted = np.empty((S, K)), np.empty((S, K))
     single, single_counted = np.empty((1, K)), np.empty((1, K))
-    root_sums, slopes, ahead = np.zeros((p, p)), np.empty((S, p)), np.ones(K)
-    buffers = (negative, safe, factor)
     repairs = 0
     for i in range(len(indptr) - 1):
         words_of = indices[indptr[i] : indptr[i + 1]]
@@ -485,83 +681,27 @@ def documents(
         n = len(words_of)
         B = np.empty((n, K))
         gathered(words_of, topics, B)
-        words = counts.sum()
-        ratio, single_ratio, table = np.empty((n, S)), np.empty((n, 1)), np.empty((n, K))
-        work = (theta, ratio, counted, single, single_ratio, single_counted, table)
-        eps = nodes[first_node[i]]
-        mean = state[i, :p].copy()
-        if rule == STANDARD:
-            sums = state[i, p : 2 * p]
-            if full:
-                root[:] = state[i, 2 * p : 2 * p + p * p].copy().reshape(p, p)
-                root_sums[:] = state[i, 2 * p + p * p :].copy().reshape(p, p)
-            else:
-                root[:], root_sums[:] = np.diag(state[i, 2 * p : 3 * p]), np.diag(state[i, 3 * p :])
-            adagrad_steps(
-                bound,
-                B,
-                counts,
-                words,
-                eps,
-                centre,
-                precision,
-                steps,
-                full,
-                True,
-                mean,
-                root,
-                sums,
-                root_sums,
-                work,
-                slopes,
-            )
-            if full:
-                state[i, 2 * p : 2 * p + p * p] = root.copy().reshape(p * p)
-                state[i, 2 * p + p * p :] = root_sums.copy().reshape(p * p)
-            else:
-                state[i, 2 * p : 3 * p], state[i, 3 * p :] = np.diag(root), np.diag(root_sums)
-        else:
-            root[:] = 0.0
-            repairs += settle_root(bound, B, counts, words, eps, precision, full, 1, mean, root, work, buffers)
-            for _ in range(rounds):
-                if rule == HYBRID:
-                    adagrad_steps(
-                        bound,
-                        B,
-                        counts,
-                        words,
-                        eps,
-                        centre,
-                        precision,
-                        steps,
-                        full,
-                        False,
-                        mean,
-                        root,
-                        state[i, p:],
-                        root_sums,
-                        work,
-                        slopes,
-                    )
-                else:
-                    settle_mean(bound, B, counts, words, eps, centre, precision, steps, tol, mean, root, work, buffers)
-                repairs += settle_root(bound, B, counts, words, eps, precision, full, 1, mean, root, work, buffers)
-        state[i, :p] = mean
+        words = 0.0
+        for w in range(n):
+            words += counts[w]
+        work = (theta, np.empty((n, S)), counted, single, np.empty((n, 1)), single_counted, np.empty((n, K)))
+        eps, mean = nodes[first_node[i]], state[i, :p]
+        repairs += settle(
+            bound, rule, B, counts, words, eps, centre, precision, log_det, full, rounds, steps, tol, state[i], root,
+            work, buffers,
+        )  # fmt: skip
         value, _ = look(bound, B, counts, words, mean, root, eps, work)
         for w in range(n):
             value += counts[w] * offset[words_of[w]]
         values[i] = local_value(value, mean, root, centre, precision, log_det)
-        if len(proportions):
-            for k in range(K):
-                for s in range(S):
-                    proportions[i, k] += theta[s, k] / S
-                    squares[i, k] += theta[s, k] ** 2 / S
+        for k in range(K if len(proportions) else 0):
+            for s in range(S):
+                proportions[i, k] += theta[s, k] / S
+                squares[i, k] += theta[s, k] ** 2 / S
         if len(roots):
             roots[i] = root
         if len(word_sums):
             add_words(bound, words_of, counts, B, work, word_sums)
         if len(moment_sums):
-            ahead[1:] = mean
-            moment_sums += np.outer(ahead, ahead)
-            moment_sums[1:, 1:] += np.dot(root.T, root)
+            add_moments(mean, root, moment_sums)
     return repairs

@@ -1,0 +1,269 @@
+"""What a fitted beta process factor analysis says of rows: codes, missing entries, densities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sksvi import batches
+from sksvi.completion import halved_entries
+from sksvi.models.base import Data
+from sksvi.models.beta_process import BetaProcess, Globals, at_values, draw, expected, with_local
+
+Array = np.ndarray
+
+#: Draws of the globals that densities and standard deviations average over.
+GLOBAL_DRAWS = 10
+
+
+class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """Needs `_model(n_features, n_components)`, `_scaled(X)`, and what a fit leaves behind."""
+
+    posterior_: Any
+    components_: Array
+    mean_: Array
+    scale_: float
+    noise_precision_: Any
+    n_burn_in: Any
+    n_local_samples: Any
+    n_jobs: Any
+    _draws: Any
+    _order: Array
+    _model: Any
+    _scaled: Any
+
+    def _rows(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return validate_data(self, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+
+    def _views(self, n_draws: int) -> list[Globals]:
+        """Globals to average over: the sampler's own draws, else draws of q, or with 0 its expectations."""
+        size, q = len(self.mean_), dict(self.posterior_)
+        if self._draws is not None:
+            chosen = np.linspace(0, len(self._draws["weight"]) - 1, n_draws or GLOBAL_DRAWS).round().astype(int)
+            return [stored_view(self._draws, i, self._order) for i in np.unique(chosen)]
+        if not n_draws:
+            return [expected(q, size)]
+        rng = np.random.default_rng(0)
+        return [draw(q, rng, size) for _ in range(n_draws)]
+
+    def _local(self, X: Array, n_draws: int, reduce: Any, key: int = 0) -> Iterator[Any]:
+        """reduce(view, omega (S, rows, K), rows) for every view and block of rows, blocks in order, views within."""
+        model = self._model(X.shape[1], len(self.components_))
+        if self._draws is not None:
+            model = with_local(model, "gibbs", self.n_burn_in, self.n_local_samples)
+        views = self._views(n_draws)
+        data = Data(X, np.broadcast_to(0.0, (len(X),)))
+
+        def one(rows: slice) -> Any:
+            return [reduce(view, local_draws(model, view, data, rows, key + m, bool(n_draws)), rows)
+                    for m, view in enumerate(views)]  # fmt: skip
+
+        with batches.single_threaded_blas():
+            for view in views:
+                _ = view.columns, view.spread_columns, view.gram
+            yield from batches.in_order(one, model.blocks(slice(0, len(X)), data), batches.n_threads(self.n_jobs))
+
+    def transform(self, X: Any) -> Array:
+        """E[z∘w] of every row given its observed entries: how much of each factor it uses.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            NaN where an entry is missing.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        X = self._rows(X)
+        parts = self._local(self._scaled(X), 0, lambda view, omega, rows: omega.mean(0))
+        return np.concatenate([np.mean(part, 0) for part in parts]).astype(X.dtype, copy=False)
+
+    def transform_draws(self, X: Any, n_draws: int = 10, random_state: Any = None) -> Array:
+        """Posterior draws of z∘w, one for each of `n_draws` draws of the factors.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        n_draws : int, default=10
+        random_state : int, RandomState or None
+
+        Returns
+        -------
+        ndarray of shape (n_draws, n, K)
+        """
+        from sklearn.utils import check_random_state
+
+        X = self._rows(X)
+        key = int(check_random_state(random_state).randint(1, np.iinfo(np.int32).max))
+        parts = self._local(self._scaled(X), n_draws, lambda view, omega, rows: omega[-1], key)
+        return np.concatenate([np.stack(part) for part in parts], axis=1).astype(X.dtype, copy=False)
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Rows in units of the data from how much they use of each factor.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, K)
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+        """
+        check_is_fitted(self)
+        X = check_array(X, dtype=[np.float64, np.float32])
+        if X.shape[1] != len(self.components_):
+            raise ValueError(f"X has {X.shape[1]} columns; this model has {len(self.components_)} factors.")
+        return (X @ self.components_ + self.mean_).astype(X.dtype, copy=False)
+
+    def impute(self, X: Any, return_std: bool = False) -> Any:
+        """Fill in missing entries by their posterior mean; observed entries stay as they are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        return_std : bool, default=False
+            Whether to return the standard deviation of each missing entry too, noise included; 0 where observed.
+
+        Returns
+        -------
+        ndarray of shape (n, D), or two of them
+        """
+        X = self._rows(X)
+        missing = np.isnan(X)
+        mean, spread = self._moments(X, True) if return_std else (self._moments(X, False), 0.0)
+        filled = np.where(missing, mean, X).astype(X.dtype, copy=False)
+        if not return_std:
+            return filled
+        std = np.sqrt(np.square(spread) + 1.0 / np.broadcast_to(self.noise_precision_, X.shape))
+        return filled, np.where(missing, std, 0.0).astype(X.dtype, copy=False)
+
+    def reconstruct(self, X: Any, return_std: bool = False) -> Any:
+        """Posterior mean of (z∘w)Φ for every entry, observed or not: rows without their noise.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            NaN where an entry is missing.
+        return_std : bool, default=False
+            Whether to return its standard deviation, without noise.
+
+        Returns
+        -------
+        ndarray of shape (n, D), or two of them
+        """
+        return self._moments(self._rows(X), return_std)
+
+    def _moments(self, X: Array, return_std: bool) -> Any:
+        """What ``reconstruct`` returns, of rows that have been checked."""
+
+        def moments(view: Globals, omega: Array, rows: Any) -> Array:
+            fits = omega @ view.features
+            loose = omega**2 @ view.spread if len(view.spread) else 0.0
+            first = fits.mean(0)
+            return np.stack([first, (np.square(fits) + loose).mean(0)]) if return_std else first[None]
+
+        parts = self._local(self._scaled(X), GLOBAL_DRAWS if return_std else 0, moments)
+        sums = np.concatenate([np.mean(part, 0) for part in parts], axis=1)
+        mean = (self.mean_ + self.scale_ * sums[0]).astype(X.dtype, copy=False)
+        if not return_std:
+            return mean
+        spread = np.sqrt(np.maximum(sums[1] - np.square(sums[0]), 0.0))
+        return mean, (self.scale_ * spread).astype(X.dtype, copy=False)
+
+    def log_predictive_density(self, X: Any, held_out: Any) -> Array:
+        """Log density of entries that X lacks, given those that it has, per row.
+
+        The log of the average over draws of factors, precisions, z and w of the product over the row's held-out
+        entries (equation 12 of Shah, Knowles and Ghahramani, with its log).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            What is known, NaN elsewhere.
+        held_out : array-like of shape (n, D)
+            What is asked for, NaN elsewhere.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Nats; 0 for a row of which nothing is asked.
+        """
+        X = self._rows(X)
+        held_out = check_array(held_out, dtype=np.float64, ensure_all_finite="allow-nan", input_name="held_out")
+        if held_out.shape != X.shape:
+            raise ValueError(f"held_out.shape == {held_out.shape}, expected {X.shape}: NaN where nothing is asked.")
+        return self._log_density(X, held_out)
+
+    def _log_density(self, X: Array, held_out: Array) -> Array:
+        """What ``log_predictive_density`` returns, of rows that have been checked."""
+        wanted = ~np.isnan(held_out)
+        target = np.where(wanted, self._scaled(held_out), 0.0)
+
+        def densities(view: Globals, omega: Array, rows: Any) -> Array:
+            return log_density(view, omega, target[rows], wanted[rows])
+
+        parts = self._local(self._scaled(X), GLOBAL_DRAWS, densities)
+        out = np.concatenate([log_mean(np.concatenate(part)) for part in parts])
+        return out - wanted.sum(1) * np.log(self.scale_)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log density, nats per entry, of half of each row's observed entries given the other half.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+        """
+        X = self._rows(X)
+        given, asked = halved_entries(X)
+        if not np.any(~np.isnan(asked)):
+            raise ValueError("score needs at least one observed entry.")
+        return float(self._log_density(given, asked).sum() / np.sum(~np.isnan(asked)))
+
+
+def local_draws(model: BetaProcess, view: Globals, data: Data, rows: slice, key: int, random: bool) -> Array:
+    """z w of the rows under their local posterior, (S, n, K): draws, or with random=False E z w where it is known.
+
+    Every row draws from the same stream, so that results depend on nothing but the row.
+    """
+    batch = model.batch(data, rows)
+    batch.streams = np.zeros_like(batch.streams)
+    terms = model.terms(view, batch, None, np.random.default_rng(key))
+    if not random or terms.law is None:
+        return terms.omega
+    theta, u, inverse = terms.law
+    rng = np.random.default_rng([key, 1])
+    shape = (model.n_local_samples, 1, theta.shape[1])
+    used = rng.random(shape) < theta
+    return np.where(used, u + np.sqrt(inverse) * rng.standard_normal(shape), 0.0)
+
+
+def stored_view(draws: dict[str, Any], i: int, order: Array) -> Globals:
+    """The i-th draw of the full sampler."""
+    features = draws["features"][i][order]
+    logit, noise = draws["logit"][i][order], draws["noise"][i]
+    return at_values(features, logit, noise, float(draws["weight"][i]), features.shape[1])
+
+
+def log_density(view: Globals, omega: Array, target: Array, wanted: Array) -> Array:
+    """log N(target | omega Φ, 1/noise) summed over the wanted entries of each row, (S, n)."""
+    error = np.square(target - omega @ view.features)
+    return 0.5 * ((view.log_noise - np.log(2 * np.pi) - view.noise * error) * wanted).sum(-1)
+
+
+def log_mean(logs: Array) -> Array:
+    """Log of the mean of exp(logs) over the first axis."""
+    return logsumexp(logs, axis=0) - np.log(len(logs))
