@@ -1,8 +1,8 @@
 """MovieLens 1M, 80/20: generalized PMF on ordinal, Gaussian and binary ratings, beside other packages.
 
 Every model twice: one fit that ends by itself (seconds of all of it), and the scores by passes. The peers' rows are
-those that ``benchmarks.pmf_peers`` stored; the notes say how soon ours is where each of them ended. A second table has
-the variants: number of components, side features, priors, other algorithms and expectations.
+those that ``benchmarks.pmf_peers`` stored; the notes say how soon ours is where each of them ended. Variants are in
+``pmf_variants``.
 """
 
 from __future__ import annotations
@@ -21,21 +21,6 @@ OURS: dict[str, dict[str, dict[str, Any]]] = {
     },
     "gaussian": {"K = 32": {"n_components": 32}, "K = 32, diag": {"n_components": 32, "covariance": "diag"}},
     "binary": {"K = 20": {}},
-}
-#: What changes one thing of K = 32; "features" stands for the tables that come with the data.
-VARIANTS: dict[str, dict[str, Any]] = {
-    "K = 64": {"n_components": 64},
-    "side features": {"features": True},
-    "spherical priors": {"prior_covariance": "spherical"},
-    "joint-Gaussian curvature": {"expectation": "quadrature"},
-    "Monte Carlo": {"expectation": "monte-carlo", "max_iter": 20},
-}
-#: Variants that only one task has.
-ONLY = {
-    "K = 64": ("gaussian",),
-    "spherical priors": ("gaussian",),
-    "joint-Gaussian curvature": ("binary",),
-    "Monte Carlo": ("binary",),
 }
 PASSES = (1, 2, 3, 5, 8, 12, 20)
 COLUMNS: tuple[str, ...] = (
@@ -141,22 +126,6 @@ def main(quick: bool = False) -> None:
     report("pmf_movielens_paths", "MovieLens 1M by passes", trimmed[1], notes[:1], quick)
     if not quick:
         draw(paths)
-    variants(splits, quick)
-
-
-def variants(splits: dict[str, Split], quick: bool) -> None:
-    """The table of what changes one thing."""
-    rows = []
-    for task, split in splits.items():
-        for name, settings in ({} if quick else {"K = 32": {}, **VARIANTS}).items():
-            if task in ONLY.get(name, LIKELIHOODS):
-                rows.append(fitted(task, name, {"n_components": 32, **settings}, split))
-    if rows:
-        columns = [name for name in COLUMNS if name != "CPU seconds"]
-        notes = ["One change each from K = 32, full covariances; settings in benchmarks/pmf_movielens.py."]
-        report(
-            "pmf_variants", "MovieLens 1M: variants", [{key: row.get(key) for key in columns} for row in rows], notes
-        )
 
 
 if __name__ == "__main__":
