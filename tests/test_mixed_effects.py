@@ -329,7 +329,7 @@ def test_unseen_levels_in_more_data(frame):
     X, y = frame
     model = GMERegressor(**GROUPED, algorithm="cvi").fit(X, y)
     before = dict(vars(model))
-    with pytest.raises(ValueError, match=r"row 2 has level 'zoo' in grouping column 1.*categorical dtype"):
+    with pytest.raises(ValueError, match=r"row 2 has level 'zoo' in grouping column 'school'.*categorical dtype"):
         model.partial_fit(X.head(3).assign(school=["a", "b", "zoo"]), y[:3])
     assert vars(model) == before
     model.set_params(warm_start=True)
