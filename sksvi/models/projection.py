@@ -100,8 +100,10 @@ class DenseRows(_Rows):
         if not full:
             return gamma.astype(self.A.dtype, copy=False) @ np.square(self.A)
         negative = np.sqrt(np.maximum(-gamma, 0.0)).astype(self.A.dtype, copy=False)
-        scaled = self.A * negative[:, None]
-        out = scaled.T @ scaled
+        # A trial step may overflow: a sum that is not finite is one that the engine steps back from.
+        with np.errstate(over="ignore"):
+            scaled = self.A * negative[:, None]
+            out = scaled.T @ scaled
         np.negative(out, out=out)
         convex = gamma > 0
         if convex.any():
