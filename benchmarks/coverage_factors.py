@@ -18,7 +18,8 @@ from benchmarks.common import Array
 REACH = 1.645
 
 
-def _fitted(model: Any, *data: Any) -> Any:
+def fitted(model: Any, *data: Any) -> Any:
+    """The model fitted, converged or not."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(*data)
@@ -40,7 +41,7 @@ def ratings(rng: np.random.Generator, likelihood: str) -> dict[str, float]:
     matrix = make_pmf(60, 40, 3, likelihood=law, random_state=int(rng.integers(2**31)), **size)
     X, y, f = matrix.data, matrix.target, matrix.latent
     model = GeneralizedPMF(3, likelihood=likelihood, biases=False, random_state=0)
-    model = _fitted(model, X[400:], y[400:])
+    model = fitted(model, X[400:], y[400:])
     mean, variance = model.predict_latent(X[:400])
     low, high = model.predict_interval(X[:400], coverage=0.9).T
     inside = (low <= y[:400]) & (y[:400] <= high)
@@ -56,7 +57,7 @@ def sparse_factors(rng: np.random.Generator) -> dict[str, float]:
     X = make_beta_process(300, 10, 4, a=2.0, b=2.0, noise_precision=4.0, random_state=seed).data
     missing = rng.random(X.shape) < 0.1
     hidden = np.where(missing, np.nan, X)
-    model = _fitted(BetaProcessFA(8, max_iter=30, random_state=0), hidden)
+    model = fitted(BetaProcessFA(8, max_iter=30, random_state=0), hidden)
     mean, std = model.impute(hidden, return_std=True)
     return {"missing entries": within(X[missing], mean[missing], std[missing])}
 
@@ -70,7 +71,7 @@ def proportions(rng: np.random.Generator) -> dict[str, float]:
 
     seed = int(rng.integers(2**31))
     corpus = make_ctm(300, 200, n_components=4, n_words=150, random_state=seed)
-    model = _fitted(CorrelatedTopicModel(4, random_state=0), corpus.data)
+    model = fitted(CorrelatedTopicModel(4, random_state=0), corpus.data)
     norm = np.linalg.norm
     cosine = model.components_ @ corpus.components.T
     cosine /= norm(model.components_, axis=1)[:, None] * norm(corpus.components, axis=1)

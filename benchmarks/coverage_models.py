@@ -8,28 +8,21 @@ is drawn from its Rayleigh prior. The sparse GP learns its kernel and noise, the
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks import coverage_factors
 from benchmarks.common import Array, arguments, progress, report
 from benchmarks.coverage import inside, predicted
+from benchmarks.coverage_factors import fitted
 
 #: Levels and rows of each, in the fit; one more row of each level and as many of new levels are for prediction.
 N_LEVELS, N_EACH, N_FEATURES, N_NEW = 30, 6, 2, 30
 PRECISION = {"prior_precision": 2.0, "intercept_precision": 1.0}
 NOISE_ROWS, NOISE_PRIOR_SCALE = 100, 0.5
 GP_ROWS, LABEL_ROWS, GP_NEW = 80, 60, 20
-
-
-def _fitted(model: Any, X: Any, y: Array) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(X, y)
 
 
 def covers(table: Any, truth: Array) -> float:
@@ -65,7 +58,7 @@ def mixed(rng: np.random.Generator, likelihood: str, slope: bool = False) -> dic
     cut = N_LEVELS * N_EACH
     settings = {"groups": "group", "random_slopes": "x0" if slope else None, **PRECISION}
     estimator = GMEClassifier if likelihood == "logit" else GMERegressor
-    model = _fitted(estimator(likelihood=likelihood, noise=False, **settings), frame[:cut], y[:cut])
+    model = fitted(estimator(likelihood=likelihood, noise=False, **settings), frame[:cut], y[:cut])
     table = model.summary()
     found = {
         "coefficients": covers(table[: N_FEATURES + 1], truth["weights"]),
@@ -89,7 +82,7 @@ def noisy(rng: np.random.Generator) -> dict[str, float]:
     y = rng.poisson(np.exp(f))
     train, test = slice(0, NOISE_ROWS), slice(NOISE_ROWS, None)
     model = GMERegressor(likelihood="poisson", bound="optimal", noise_prior_scale=NOISE_PRIOR_SCALE, **PRECISION)
-    model = _fitted(model, X[train], y[train])
+    model = fitted(model, X[train], y[train])
     table = model.summary()
     return {
         "coefficients": covers(table[: N_FEATURES + 1], w),
@@ -119,7 +112,7 @@ def regression(rng: np.random.Generator) -> dict[str, float]:
     X, f = _drawn(rng, GP_ROWS + GP_NEW, ConstantKernel(1.0) * RBF(1.0))
     y = f + 0.3 * rng.standard_normal(len(f))
     train, test = slice(0, GP_ROWS), slice(GP_ROWS, None)
-    model = _fitted(SparseGPRegressor(n_inducing=40, optimize_inducing=False), X[train], y[train])
+    model = fitted(SparseGPRegressor(n_inducing=40, optimize_inducing=False), X[train], y[train])
     return {"f, new rows": _latent(model, X[test], f[test]), "new y": predicted(model, X[test], y[test])}
 
 
@@ -135,7 +128,7 @@ def counts(rng: np.random.Generator) -> dict[str, float]:
     train, test = slice(0, GP_ROWS), slice(GP_ROWS, None)
     options = {"optimize_hyperparameters": False, "optimize_inducing": False}
     model = SparseGPRegressor(likelihood="poisson", kernel=kernel, n_inducing=40, **options)
-    model = _fitted(model, X[train], y[train])
+    model = fitted(model, X[train], y[train])
     return {
         "f, fitted rows": _latent(model, X[train], f[train]),
         "f, new rows": _latent(model, X[test], f[test]),
@@ -159,7 +152,7 @@ def labels(rng: np.random.Generator, sparse: bool) -> dict[str, float]:
     if sparse:
         options = {"optimize_hyperparameters": False, "optimize_inducing": False}
         model = SparseGPClassifier(kernel=kernel, n_inducing=30, **options)
-    model = _fitted(model, X[train], y[train])
+    model = fitted(model, X[train], y[train])
     return {"f, fitted rows": _latent(model, X[train], f[train]), "f, new rows": _latent(model, X[test], f[test])}
 
 

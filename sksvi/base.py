@@ -326,3 +326,21 @@ def check_row_values(values: Any, n: int, name: str, weights: bool = False, each
     if weights and not np.any(values > 0):
         raise ValueError(f"{name} is zero in every row: at least one row needs a positive weight.")
     return values
+
+
+def interval_table(mean: Array, std: Array, coverage: float, index: Any) -> Any:
+    """DataFrame of mean, std and the equal-tailed interval (lower, upper) of Gaussian marginals.
+
+    Raises
+    ------
+    ValueError
+        If coverage is not strictly between 0 and 1.
+    """
+    import pandas as pd
+    from scipy.special import ndtri
+
+    if not 0 < coverage < 1:
+        raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}.")
+    half = ndtri(0.5 + coverage / 2) * std
+    columns = {"mean": mean, "std": std, "lower": mean - half, "upper": mean + half}
+    return pd.DataFrame({name: np.ravel(values) for name, values in columns.items()}, index=index)

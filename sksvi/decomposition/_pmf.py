@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms, likelihoods
 from sksvi._regression import RegressionMethods
-from sksvi.base import FRESH, BaseSVI, Posterior, check_row_values
+from sksvi.base import FRESH, BaseSVI, Posterior, check_row_values, interval_table
 from sksvi.decomposition._ids import Features, check_none_missing, design_of, id_columns, known_ids, positions
 from sksvi.decomposition._recommend import RecommendationMethods
 from sksvi.families import DiagonalGaussian, GaussianPlates
@@ -467,11 +467,8 @@ class GeneralizedPMF(
             Columns mean, std, lower, upper; rows by kind (global, user, item) and id. Without biases, the factors.
         """
         import pandas as pd
-        from scipy.special import ndtri
 
         check_is_fitted(self)
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}.")
         if self._choices["biases"]:
             block = self.posterior_["biases"]
             kinds = ["global"] + ["user"] * len(self.users_) + ["item"] * len(self.items_)
@@ -485,8 +482,7 @@ class GeneralizedPMF(
             index = pd.MultiIndex.from_arrays([kinds, ids, factors], names=["kind", "id", "factor"])
             mean = np.concatenate([self.posterior_[side].mean.ravel() for side in SIDES])
             std = np.concatenate([self.posterior_[side].std.ravel() for side in SIDES])
-        half = ndtri(0.5 + coverage / 2) * std
-        return pd.DataFrame({"mean": mean, "std": std, "lower": mean - half, "upper": mean + half}, index=index)
+        return interval_table(mean, std, coverage, index)
 
     # ---- prediction
     def predict_latent(self, X: Any) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sksvi import algorithms, batches, engine, kernels, likelihoods
-from sksvi.base import BaseSVI, Posterior, check_row_values
+from sksvi.base import BaseSVI, Posterior, check_row_values, interval_table
 from sksvi.families import DiagonalGaussian, StandardGaussian
 from sksvi.gaussian_process._start import INPUT_UNIT, OPTIMAL_ROWS, hyperparameters, kernel_per_feature, refused
 from sksvi.models.base import Data
@@ -277,11 +277,8 @@ class SparseGP(BaseSVI):
             Columns mean, std, lower, upper; hyperparameters are points, with std 0.
         """
         import pandas as pd
-        from scipy.special import ndtri
 
         check_is_fitted(self)
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}.")
         names, values = hyperparameters(self.kernel_)
         if self.likelihood_.noise is not None:
             names, values = [*names, "noise_variance"], [*values, self.likelihood_.noise]
@@ -290,6 +287,4 @@ class SparseGP(BaseSVI):
             names.append(f"f{of or ''}(inducing_points_[{j}])")
         mean = np.concatenate([values, np.ravel(inducing.mean)])
         std = np.concatenate([np.zeros(len(values)), np.ravel(inducing.std)])
-        half = ndtri(0.5 + coverage / 2) * std
-        columns = {"mean": mean, "std": std, "lower": mean - half, "upper": mean + half}
-        return pd.DataFrame(columns, index=pd.Index(names, name="quantity"))
+        return interval_table(mean, std, coverage, pd.Index(names, name="quantity"))

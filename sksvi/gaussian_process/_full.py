@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sksvi import algorithms, batches, kernels
 from sksvi._classification import ClassificationMethods
-from sksvi.base import BaseSVI, Posterior, check_row_values
+from sksvi.base import BaseSVI, Posterior, check_row_values, interval_table
 from sksvi.families.dual import ChosenRows
 from sksvi.gaussian_process._start import distinct
 from sksvi.likelihoods import Likelihood
@@ -286,16 +286,11 @@ class GPClassifier(ClassificationMethods, BaseSVI):
             Columns mean, std, lower, upper; one row per training row.
         """
         import pandas as pd
-        from scipy.special import ndtri
 
         check_is_fitted(self)
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}.")
         latents = self.posterior_["latents"]
         mean, std = latents.mean, latents.std
-        half = ndtri(0.5 + coverage / 2) * std
-        columns = {"mean": mean, "std": std, "lower": mean - half, "upper": mean + half}
-        return pd.DataFrame(columns, index=pd.Index(self._counted, name="row"))
+        return interval_table(mean, std, coverage, pd.Index(self._counted, name="row"))
 
 
 def kernel_of_one_scale(data: Data) -> Any:

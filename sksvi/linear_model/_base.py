@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sksvi import batches, engine, likelihoods
-from sksvi.base import BaseSVI, Posterior, check_row_values
+from sksvi.base import BaseSVI, Posterior, check_row_values, interval_table
 from sksvi.families import DiagonalGaussian, ProjectedGaussian, StandardGaussian
 from sksvi.linear_model._subspace import in_subspace, informed, precise
 from sksvi.models.base import Data
@@ -259,20 +259,15 @@ class BayesianGLM(BaseSVI):
             Columns mean, std, lower, upper; one row per coefficient, by class for more than two classes.
         """
         import pandas as pd
-        from scipy.special import ndtri
 
         check_is_fitted(self)
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}.")
         weights = self.posterior_["weights"]
         mean, std = weights.mean, weights.std
-        half = ndtri(0.5 + coverage / 2) * std
         names = self._column_names() + ["intercept"] * self.fit_intercept
         index = pd.Index(names, name="coefficient")
         if mean.ndim == 2:
             index = pd.MultiIndex.from_product([self.classes_, names], names=["class", "coefficient"])
-        columns = {"mean": mean, "std": std, "lower": mean - half, "upper": mean + half}
-        return pd.DataFrame({name: values.ravel() for name, values in columns.items()}, index=index)
+        return interval_table(mean, std, coverage, index)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
