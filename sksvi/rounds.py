@@ -8,12 +8,12 @@ rate is that of a plate seen so often, whenever the others came.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from sksvi import batches
+from sksvi import batches, plate_memory
 from sksvi.engine import check_finite, exact_bound
 from sksvi.families import GaussianPlates
 from sksvi.families.gaussian import NotPositiveDefinite
@@ -189,11 +189,11 @@ class Stepper:
             except NotPositiveDefinite:
                 new = GaussianPlates.of(algorithm.step(own.precise(), prior, gradient, 1.0, 1.0, None, self.n)[0])
             return new if own.full or not columns.consistent else columns.best_means(own, new, prior)
-        memory = None if self.adagrad is None else chosen_rows(self.adagrad, plates)
+        memory = None if self.adagrad is None else plate_memory.chosen(self.adagrad, plates)
         here = own.precise() if memory is None else algorithm.start(own.precise(), self.n)[0]
         new, memory = algorithm.step(here, prior, gradient, rate, 1.0, memory, self.n)
         if memory is not None:
-            put_rows(self.adagrad, plates, memory)
+            plate_memory.put(self.adagrad, plates, memory)
         return GaussianPlates.of(new)
 
     def _judged(
@@ -266,20 +266,6 @@ def judged_means(
         mean = np.where(fell[:, None], own.mean + share * (new.mean - own.mean), mean)
         after, now = part(mean)
     return GaussianPlates(mean, new.values, new.log_det, new.full), after, repairs
-
-
-def chosen_rows(memory: Any, plates: Any) -> Any:
-    """AdaGrad's sums of some plates."""
-    arrays = {f.name: value[plates] for f in fields(memory) if isinstance(value := getattr(memory, f.name), np.ndarray)}
-    return replace(memory, **arrays)
-
-
-def put_rows(memory: Any, plates: Any, rows: Any) -> None:
-    """Write AdaGrad's sums of some plates."""
-    for f in fields(memory):
-        value = getattr(memory, f.name)
-        if isinstance(value, np.ndarray):
-            value[plates] = getattr(rows, f.name)
 
 
 def absorb(problem: Problem, state: State, tol: float) -> tuple[State, StepInfo]:

@@ -86,8 +86,8 @@ def test_bad_tables_are_refused():
         (X["user"], "1 dimension"),
         (X.to_numpy()[:, 0], "takes two"),
         (X.iloc[:0], "no rows"),
-        (X.drop(index=4).reindex(X.index), "user id in row 4 of X is missing"),
-        (X.assign(item=X["item"].where(X.index != 2)), "item id in row 2 of X is missing"),
+        (X.assign(user=None), "every user id of X is missing"),
+        (X.assign(item=np.nan), "every item id of X is missing"),
     ]
     for table, text in bad:
         with pytest.raises(ValueError, match=text):
@@ -99,6 +99,29 @@ def test_bad_tables_are_refused():
     for weight, text in ((-np.ones(len(y)), "Negative values"), (np.zeros(len(y)), "zero in every row")):
         with pytest.raises(ValueError, match=text):
             pmf().fit(X, y, sample_weight=weight)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize("algorithm", ["cvi", "h-mc-ssvi"])
+def test_a_missing_id_is_one_of_its_own(method, algorithm, global_random_seed):
+    """As if each had an id that nothing else has; afterwards nobody knows of it."""
+    X, y = ratings(seed=global_random_seed)
+    X = X.astype(object)
+    gaps, named = X.copy(), X.copy()
+    gaps.loc[[3, 8], "user"], gaps.loc[[8, 11], "item"] = None, np.nan
+    # Nameless plates come after the others, and so do these names.
+    named.loc[[3, 8], "user"], named.loc[[8, 11], "item"] = [10**6, 10**6 + 1], [10**6, 10**6 + 1]
+    table = pd.DataFrame({"a": np.arange(200.0)}, index=range(200))
+    model, asked = (getattr(pmf(algorithm=algorithm, user_features=table), method)(Z, y) for Z in (gaps, named))
+    np.testing.assert_allclose(model.predict_latent(X), asked.predict_latent(X), rtol=1e-6, atol=1e-8)
+    if method == "fit":
+        model.set_params(warm_start=True)
+    later = pd.concat([gaps, pd.DataFrame({"user": ["new", None], "item": [None, "new"]})])
+    for _ in range(2):
+        getattr(model, method)(later, np.append(y, [1.0, 0.0]))
+        assert set(model.users_) == {"new", *gaps["user"].dropna()} and "new" in model.items_
+        assert len(model.user_factors_) == len(model.users_) and len(model.item_biases_) == len(model.items_)
+        assert set(model.recommend(X["user"][:1], n=50, exclude_seen=False)["item"]) == set(model.items_)
 
 
 def test_duplicates_are_repeated_observations(global_random_seed):

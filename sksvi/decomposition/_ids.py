@@ -49,13 +49,18 @@ def id_columns(estimator: Any, X: Any, reset: bool) -> tuple[Any, Any]:
     return columns
 
 
-def check_none_missing(columns: Any, sides: tuple[str, ...] = ("user", "item")) -> None:
-    """An error where an id is missing and something is to be learned of it."""
-    for side, column in zip(sides, columns, strict=False):
-        missing = column.isna().to_numpy()
-        if missing.any():
-            row = int(np.argmax(missing))
-            raise ValueError(f"the {side} id in row {row} of X is missing: drop the row, nothing can be learned.")
+def check_some_known(columns: Any) -> None:
+    """An error where a side has no id at all."""
+    for side, column in zip(("user", "item"), columns, strict=True):
+        if column.isna().all():
+            raise ValueError(f"every {side} id of X is missing: nothing can be learned of {side}s.")
+
+
+def plates_of(ids: Array, column: Any) -> Array:
+    """The plate of each row of a fit: its id's, or after those of all ids one of its own where the id is missing."""
+    where, missing = positions(ids, column), column.isna().to_numpy()
+    where[missing] = len(ids) + np.arange(int(missing.sum()))
+    return where
 
 
 def known_ids(column: Any, known: Array | None = None) -> Array:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import algorithms, likelihoods
 from sksvi._regression import RegressionMethods
 from sksvi.base import FRESH, BaseSVI, Posterior, check_row_values, interval_table
-from sksvi.decomposition._ids import Features, check_none_missing, design_of, id_columns, known_ids, positions
+from sksvi.decomposition._ids import Features, check_some_known, design_of, id_columns, known_ids, plates_of
 from sksvi.decomposition._recommend import RecommendationMethods
 from sksvi.families import DiagonalGaussian, GaussianPlates
 from sksvi.models.factor_columns import SIDES
@@ -125,7 +125,8 @@ class GeneralizedPMF(
     Notes
     -----
     A pair that occurs twice counts as two observations. An id that the fit did not see, or a missing one (None, NaN),
-    is predicted from the prior.
+    is predicted from the prior. A rating whose user is missing in ``fit`` is one of a user of its own, whom nobody asks
+    for again: it still says something about the item.
 
     Examples
     --------
@@ -209,7 +210,8 @@ class GeneralizedPMF(
         Raises
         ------
         ValueError, TypeError
-            Missing ids, y outside the likelihood's support, numbers that are not finite, bad weights or features.
+            No id at all on one side, y outside the likelihood's support, numbers that are not finite, bad weights or
+            features.
         """
         return self._fit(X, y, sample_weight, None)
 
@@ -258,7 +260,7 @@ class GeneralizedPMF(
         if not fresh:
             self._check_choices()
         columns = id_columns(self, X, fresh)
-        check_none_missing(columns)
+        check_some_known(columns)
         y = self._targets(base, columns, y)
         weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
         if base.ordered:
@@ -274,14 +276,18 @@ class GeneralizedPMF(
         old = (None, None) if fresh else (self.users_, self.items_)
         self.users_, self.items_ = (known_ids(c, known) for c, known in zip(columns, old, strict=True))
         self._read_features(fresh)
-        where = [positions(ids, c) for ids, c in zip((self.users_, self.items_), columns, strict=True)]
-        data = Ratings(*where, y, weight, len(self.users_), len(self.items_))
+        ids = (self.users_, self.items_)
+        where = [plates_of(known, c) for known, c in zip(ids, columns, strict=True)]
+        sizes = [len(known) + int(c.isna().sum()) for known, c in zip(ids, columns, strict=True)]
+        data = Ratings(*where, y, weight, *sizes)
         self._remember_seen(data, fresh)
         return data
 
     def _remember_seen(self, data: Ratings, fresh: bool) -> None:
         """Which items each user has rated: starts (n_users + 1,) and items, for `recommend`."""
-        entries = data.sides["users"]
+        n_users, n_items = len(self.users_), len(self.items_)
+        entries = data.sides["users"].of(slice(0, n_users))
+        entries = entries.chosen(entries.other < n_items)
         starts, items = entries.starts, entries.other
         if not fresh:
             old = np.diff(self.seen_[0])
@@ -329,7 +335,10 @@ class GeneralizedPMF(
         return SidePrior(design_of(features, ids, constant), applies, self.prior_covariance == "diag")
 
     def _build_model(self, data: Ratings) -> tuple[FactorModel, Ratings]:
-        priors = {side: self._prior(side, ids) for side, ids in zip(SIDES, (self.users_, self.items_), strict=True)}
+        priors = {}
+        for side, ids in zip(SIDES, (self.users_, self.items_), strict=True):
+            nameless = len(data.sides[side].starts) - 1 - len(ids)
+            priors[side] = self._prior(side, np.append(ids.astype(object), [None] * nameless) if nameless else ids)
         return self._new_model(priors), data
 
     def _new_model(self, priors: dict[str, SidePrior]) -> FactorModel:
@@ -366,6 +375,12 @@ class GeneralizedPMF(
         state = super()._continued(problem)
         return problem.model.grown(state, problem.data)
 
+    def _finish(self, model: FactorModel, state: Any, weight: float) -> None:
+        # Nobody asks for those without an id again; a fit that was cut off has passes left in which they count.
+        if state.finished:
+            state = model.shortened(state, {"users": len(self.users_), "items": len(self.items_)})
+        super()._finish(model, state, weight)
+
     # ---- what is left behind
     def _expose(self, model: FactorModel, state: Any) -> None:
         self.likelihood_ = model.current_likelihood(state.q)
@@ -383,8 +398,9 @@ class GeneralizedPMF(
 
     @property
     def _blocks(self) -> dict[str, Any]:
-        """q as the fit left it."""
-        return self.state_.q
+        """q as the fit left it, of those that have an id."""
+        q = self.state_.q
+        return {**q, "users": q["users"][: len(self.users_)], "items": q["items"][: len(self.items_)]}
 
     @property
     def posterior_(self) -> Posterior:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import batches, expectations, rounds
 from sksvi.base import check_row_values
-from sksvi.decomposition._ids import check_none_missing, id_columns, positions
+from sksvi.decomposition._ids import id_columns, positions
 from sksvi.engine import Problem
 from sksvi.families import GaussianPlates
 from sksvi.models.factor_columns import SIDES, Columns, View
@@ -140,7 +140,9 @@ class RecommendationMethods:
 
         check_is_fitted(self)
         columns = id_columns(self, X, False)
-        check_none_missing(columns, ("user",))
+        missing = columns[0].isna().to_numpy()
+        if missing.any():
+            raise ValueError(f"the user id in row {int(np.argmax(missing))} of X is missing: whose posterior is it?")
         y = self._targets(self.likelihood_, columns, y)  # type: ignore[attr-defined]
         if self.likelihood_.ordered:
             y = self._codes(y).astype(float)  # type: ignore[attr-defined]

@@ -10,11 +10,12 @@ for a Gaussian likelihood.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from sksvi import plate_memory
 from sksvi.families import Free, GaussianPlates, Point
 from sksvi.models.base import Model, Segment
 from sksvi.models.factor_columns import SIDES, Columns, Layout, View, columns_of, other_side
@@ -145,9 +146,23 @@ class FactorModel(Model):
             mean = np.broadcast_to(prior.mean, (n, q[side].mean.shape[1]))[old:]
             new = GaussianPlates.constant(mean, 1.0 / prior.precision, self.full)
             q[side] = q[side].joined(new)
-            memory.update({name: lengthened(memory[name], n - old, new) for name in memory if name.startswith(side)})
+            own = [name for name in memory if name.startswith(side)]
+            memory.update({name: plate_memory.lengthened(memory[name], new) for name in own})
             if absorbed is not None:
                 absorbed = {**absorbed, side: absorbed[side].lengthened(n - old)}
+        return replace(state, q=q, memory=memory, absorbed=absorbed)
+
+    def shortened(self, state: Any, sizes: dict[str, int]) -> Any:
+        """The state without the plates after the first `sizes` of each side."""
+        q, memory, absorbed = dict(state.q), dict(state.memory), state.absorbed
+        for side, n in sizes.items():
+            if n == len(q[side]):
+                continue
+            q[side] = q[side][:n].copy()
+            own = [name for name in memory if name.startswith(side)]
+            memory.update({name: plate_memory.chosen(memory[name], slice(0, n)) for name in own})
+            if absorbed is not None:
+                absorbed = {**absorbed, side: absorbed[side].of(slice(0, n))}
         return replace(state, q=q, memory=memory, absorbed=absorbed)
 
     # ---- columns
@@ -223,22 +238,6 @@ class FactorModel(Model):
             return {}
         step = q["likelihood"].newton(gradient["likelihood"])
         return {"likelihood": (step, 0.5 * float(np.abs(step @ gradient["likelihood"][0])))}
-
-
-def lengthened(memory: Any, n: int, new: GaussianPlates) -> Any:
-    """What is remembered of plates, with nothing yet of n new ones."""
-    if memory is None:
-        return None
-    if isinstance(memory, np.ndarray):
-        return np.concatenate([memory, np.zeros(n, memory.dtype)])
-    own = {"unit": new.root}
-    arrays = {f.name: getattr(memory, f.name) for f in fields(memory)}
-    longer = {
-        name: np.concatenate([a, own.get(name, np.zeros((n, *a.shape[1:])))])
-        for name, a in arrays.items()
-        if isinstance(a, np.ndarray)
-    }
-    return replace(memory, **longer)
 
 
 class Evaluated:
