@@ -54,7 +54,8 @@ def round_pass(problem: Problem, state: State, tol: float) -> tuple[State, StepI
     state, points, moves = replace(state, memory=dict(state.memory), q=dict(state.q)), None, []
     for segment in model.sweep(problem.data, problem.batch_size, state.seed, state.passes):
         (side,) = segment.blocks or ("",)
-        move = first_move(problem, state, side) if not moves else moved(problem, state, side)
+        # The state is the pass's own: its plates are written in place, as large as they are.
+        move = first_move(problem, state, side) if not moves else moved(problem, state, side, in_place=True)
         state.q[side] = move.block
         state.memory.update(move.memory)
         moves.append(move)
@@ -89,34 +90,36 @@ def first_move(problem: Problem, state: State, side: str) -> Move:
     model, before = problem.model, dict(state.q)
     points, value = state.memory.pop("likelihood", (None, -np.inf))
     if points is None or "likelihood" in problem.frozen:
-        return moved(problem, state, side)
+        return moved(problem, state, side, in_place=True)
     step = model.point_steps(before, {"likelihood": points})["likelihood"][0]
     rate = problem.algorithm.rate(state.steps, problem.deterministic)
+    own = state.q[side].copy() if problem.deterministic else None
     for halvings in range(MAX_HALVINGS):
         state.q["likelihood"] = before["likelihood"].moved(step, rate / 2**halvings)
-        move = moved(problem, state, side)
-        if not problem.deterministic or move.before >= value - ROUNDING * (abs(value) + 1):
+        move = moved(problem, state, side, in_place=True)
+        if own is None or move.before >= value - ROUNDING * (abs(value) + 1):
             move.repairs += halvings
             return move
+        state.q[side].put(slice(None), own)
     state.q["likelihood"] = before["likelihood"]
-    return moved(problem, state, side)
+    return moved(problem, state, side, in_place=True)
 
 
-def moved(problem: Problem, state: State, side: str) -> Move:
-    """One step of every plate of a side that has entries."""
+def moved(problem: Problem, state: State, side: str, in_place: bool = False) -> Move:
+    """One step of every plate of a side that has entries; `in_place` writes to the state's own plates."""
     model, q = problem.model, state.q
     entries = problem.data.sides[side]
     number = SIDES.index(side)
     view = model.seen_from(q, side, problem.expect, batches.stream(state.seed, 2 * state.steps + number, 0))
     counts = entries.counts
     chosen = None if np.all(counts > 0) else np.flatnonzero(counts)
-    stepper = Stepper(problem, state, side, view)
+    stepper = Stepper(problem, state, side, view, in_place)
 
     def one(item: tuple[int, Any]) -> tuple[float, float, Any, int]:
         block, plates = item
         return stepper.step(plates, batches.stream(state.seed, 2 * state.steps + number, block + 1))
 
-    results = list(batches.in_order(one, list(enumerate(entries.blocks(chosen))), problem.threads))
+    results = list(batches.in_order(one, list(enumerate(model.column_blocks(entries, chosen))), problem.threads))
     before, after, points, repairs = batches.tree_sum(iter(results))
     return Move(stepper.block, before, after, points or None, repairs, stepper.largest_rate, stepper.memory())
 
@@ -124,9 +127,11 @@ def moved(problem: Problem, state: State, side: str) -> Move:
 class Stepper:
     """The steps of one side's plates, block of columns by block."""
 
-    def __init__(self, problem: Problem, state: State, side: str, view: Any) -> None:
+    def __init__(self, problem: Problem, state: State, side: str, view: Any, in_place: bool) -> None:
         self.problem, self.side, self.view = problem, side, view
-        self.old, self.block = state.q[side], state.q[side].copy()
+        self.old = state.q[side]
+        self.old.prepare()
+        self.block = self.old if in_place else self.old.copy()
         self.prior = problem.model.prior(state.q)[side]
         self.entries = problem.data.sides[side]
         self.messages = None if problem.so_far is None else problem.so_far[side]

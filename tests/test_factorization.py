@@ -234,7 +234,7 @@ def test_gaussian_passes_are_lim_and_teh(passes, global_random_seed):
     pairs, data, y, _ = ratings_for("gaussian", global_random_seed, 9, 7, 3)
     model = model_for("gaussian", 3, learn_priors=False)
     start = engine.first_state(problem_of(model, data), global_random_seed)
-    items = oracle.Factors(start.q["items"].mean, start.q["items"].cov)
+    items = oracle.Factors(start.q["items"].mean.copy(), start.q["items"].cov)
     state = run(model, data, passes, state=start)
     users, items, _, _, bounds = oracle.lim_teh(pairs, y, items, 9, noise=0.5, sweeps=passes)
     for side, exact in zip(SIDES, (users, items), strict=True):
@@ -334,7 +334,7 @@ def test_turning_leaves_f_alone_and_never_costs(global_random_seed):
     problem, state = problem_of(model, data), engine.first_state(problem_of(model, data), 0)
     for _ in range(5):
         q = model.learned_priors(random_q(model, data, rng))
-        turned = model.expanded(q)
+        turned = model.expanded({**q, **{side: q[side].copy() for side in SIDES}})
         before, after = (
             oracle.latent_moments(pairs, augmented(model, at, "users"), augmented(model, at, "items"))
             for at in (q, turned)

@@ -71,7 +71,8 @@ def test_turned_plates_are_those_of_the_turned_vectors(global_random_seed):
     matrix = np.random.default_rng(global_random_seed).standard_normal((2, 2))
     whole = np.eye(3)
     whole[:2, :2] = matrix
-    turned = block.turned(matrix)
+    turned = block.copy()
+    turned.turn(matrix)
     np.testing.assert_allclose(turned.mean, block.mean @ whole.T)
     np.testing.assert_allclose(turned.cov, whole @ cov @ whole.T, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(turned.log_det, np.linalg.slogdet(turned.cov)[1], rtol=1e-8, atol=1e-8)

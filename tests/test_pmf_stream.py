@@ -120,7 +120,7 @@ def test_total_errors_come_before_any_change(global_random_seed):
     bad = [
         (X, np.where(np.arange(len(y)) == 3, -1.0, 1.0), "y >= 0"),
         (X, np.full(len(y), np.nan), "NaN"),
-        (X.astype(float) + np.where(np.arange(len(y)) == 2, np.nan, 0.0)[:, None], np.abs(y), "user id in row 2"),
+        (np.full(X.shape, np.nan), np.abs(y), "every user id|user id in row 0"),
         (X[:, :1], np.abs(y), "1 features|1 columns"),
         (X, np.abs(y)[:-1], "inconsistent"),
     ]

@@ -34,6 +34,11 @@ WIDTHS = 3.0
 TYPICAL, ROUNDING = 1.4826, 1e-9
 
 
+def with_own_plates(state: Any) -> Any:
+    """The state with copies of both sides."""
+    return replace(state, q={**state.q, **{side: state.q[side].copy() for side in SIDES}})
+
+
 def _has_classes(model: Any) -> bool:
     """Whether the likelihood gives a probability to each of several levels."""
     spec = getattr(model, "likelihood_", None) or likelihoods.resolve(model.likelihood)
@@ -373,12 +378,13 @@ class GeneralizedPMF(
 
     def _continued(self, problem: Any) -> Any:
         state = super()._continued(problem)
-        return problem.model.grown(state, problem.data)
+        # Passes write to their plates; those of the estimator stay as they are until the fit stands.
+        return problem.model.grown(with_own_plates(state), problem.data)
 
     def _finish(self, model: FactorModel, state: Any, weight: float) -> None:
         # Nobody asks for those without an id again; a fit that was cut off has passes left in which they count.
-        if state.finished:
-            state = model.shortened(state, {"users": len(self.users_), "items": len(self.items_)})
+        sizes = {"users": len(self.users_), "items": len(self.items_)}
+        state = model.shortened(state, sizes) if state.finished else with_own_plates(state)
         super()._finish(model, state, weight)
 
     # ---- what is left behind

@@ -103,14 +103,13 @@ class RecommendationMethods:
         order = np.argsort(coded[0], kind="stable")
         entries = Entries.sorted_by(*coded, np.zeros(n), None, len(plates[0]))
         model = self._model
-        moments = model.layouts["items"].moments(plates[1])
-        view = View(model.layouts["users"], *moments, plates[1], model.layouts["items"], self.likelihood_, model.offset)
+        view = View.of(model.layouts, "users", plates[1], self.likelihood_, model.offset)
 
         def one(part: slice) -> tuple[Array, Array]:
             return Columns(view, entries.of(part), None, None).latents(plates[0][part])
 
         with batches.single_threaded_blas():
-            parts = list(batches.in_order(one, entries.blocks(), batches.n_threads(self.n_jobs)))
+            parts = list(batches.in_order(one, model.column_blocks(entries), batches.n_threads(self.n_jobs)))
         m[order], v[order] = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
         return m, v
 

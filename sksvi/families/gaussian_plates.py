@@ -16,7 +16,7 @@ from sksvi.families.gaussian import DiagonalGaussian, Gaussian
 Array = np.ndarray
 
 #: Plates whose covariances are unpacked at a time.
-TURNED = 256
+TURNED = 64
 
 
 @cache
@@ -110,7 +110,8 @@ class GaussianPlates:
         return len(self.mean)
 
     def prepare(self) -> None:
-        """Nothing to factor."""
+        """Find log |cov| before threads ask for it."""
+        _ = self.log_det
 
     @property
     def variance(self) -> Array:
@@ -153,16 +154,16 @@ class GaussianPlates:
         count = size * (size + 1) // 2 if self.full else size
         return GaussianPlates(self.mean[:, :size], self.values[:, :count], None, self.full)
 
-    def turned(self, matrix: Array) -> GaussianPlates:
-        """Plates of A w, where A (K, K) acts on the first K coordinates: full covariances only."""
+    def turn(self, matrix: Array) -> None:
+        """Become the plates of A w, where A (K, K) acts on the first K coordinates: full covariances only."""
         k, size = len(matrix), self.mean.shape[1]
         whole = np.eye(size)
         whole[:k, :k] = matrix
-        values = np.empty_like(self.values)
+        self._log_det = self.log_det + 2.0 * np.linalg.slogdet(matrix)[1]
+        self.mean = self.mean @ whole.T
         for start in range(0, len(self), TURNED):
             part = slice(start, start + TURNED)
-            values[part] = packed(whole @ self[part].cov @ whole.T, True)
-        return GaussianPlates(self.mean @ whole.T, values, self.log_det + 2.0 * np.linalg.slogdet(matrix)[1], True)
+            self.values[part] = packed(whole @ unpacked(self.values[part], size, True) @ whole.T, True)
 
     def precise(self) -> Gaussian | DiagonalGaussian:
         """Held as means and precisions, for a step."""
@@ -181,7 +182,8 @@ class GaussianPlates:
         size = self.mean.shape[1]
         precision = prior.precision_like(self)
         log_det = np.linalg.slogdet(precision)[1] if self.full else np.log(precision).sum(-1)
-        trace = np.sum(self.values * (packed(precision, self.full) * pairs(size, self.full)[2]), axis=-1)
+        weights = packed(precision, self.full) * pairs(size, self.full)[2]
+        trace = self.values @ weights if weights.ndim == 1 else np.sum(self.values * weights, axis=-1)
         delta = self.mean - prior.mean
         return 0.5 * (trace + np.sum(delta * prior.times(delta), axis=-1) - size - log_det - self.log_det)
 

@@ -245,7 +245,7 @@ class BetaProcess(Model):
         gram = view.gram if batch.seen.all(1).any() else np.empty((0, K))
         start = np.empty((0, K)) if batch.start is None else batch.start
         gibbs(
-            y, batch.seen, view.columns, view.spread_columns, gram, view.logit + view.slack, view.precision,
+            y, batch.seen, view.scaled, view.columns, view.spread_columns, gram, view.logit + view.slack, view.precision,
             start, key, batch.streams, self.n_burn_in, omega, residual, value,
         )  # fmt: skip
         return self.as_terms(view, omega, residual, value)

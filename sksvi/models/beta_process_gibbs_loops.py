@@ -1,7 +1,8 @@
 """Compiled Gibbs draws of beta process factor analysis: local steps of a block's rows, and features (equations.md 7).
 
-Units are those of ``beta_process_loops``. A row with missing entries works in its observed columns alone; rows without
-work in the K x K matrix ``gram`` = phi phiᵀ. Each row draws from a stream of its own, so that no split of the rows
+Units are those of ``beta_process_loops``. A row works in its observed columns alone, of which it has a copy that fits
+the cache; without missing entries in the K x K matrix ``gram`` = phi phiᵀ. Features come in chunks of a fixed size, a
+last one padded with features that are never used. Each row draws from a stream of its own, so that no split of the rows
 changes a bit.
 """
 
@@ -11,6 +12,22 @@ import numba
 import numpy as np
 
 from sksvi.models.beta_process_loops import FAST, axpy, observed_columns
+from sksvi.models.beta_process_numbers import (
+    GOLDEN,
+    MIX1,
+    MIX2,
+    S11,
+    S27,
+    S30,
+    S31,
+    UNIT,
+    exp_below,
+    exp_minus,
+    log_of,
+    mixed,
+    normal,
+    uniform_of,
+)
 
 Array = np.ndarray
 
@@ -18,93 +35,54 @@ Array = np.ndarray
 CHUNK = 32
 #: Most features of a greedy start.
 MOST_GREEDY = 40
-
-GOLDEN, MIX1, MIX2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-S30, S27, S31, S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
-UNIT = 2.0**-53
+#: Log odds of a feature that is never used, and those beyond which entropies are nothing.
+NEVER, CERTAIN_ODDS = -1e100, 30.0
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
-def _mixed(state: np.uint64) -> np.uint64:
-    """One output of SplitMix64 (Steele, Lea and Flood 2014)."""
-    z = (state ^ (state >> S30)) * MIX1
-    z = (z ^ (z >> S27)) * MIX2
-    return z ^ (z >> S31)
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _uniform(state: Array) -> float:
-    """In (0, 1)."""
-    state[0] += GOLDEN
-    return (float(_mixed(state[0]) >> S11) + 0.5) * UNIT
+@numba.njit(cache=True, nogil=True, fastmath=FAST)
+def _slopes(own: Array, n: int, r: Array, out: Array) -> None:
+    """out = rᵀ own over n columns: vectorised over features, four columns at a time."""
+    out[:] = 0.0
+    whole = n - n % 4
+    for j in range(0, whole, 4):
+        a, b, c, d = own[j], own[j + 1], own[j + 2], own[j + 3]
+        r_a, r_b, r_c, r_d = r[j], r[j + 1], r[j + 2], r[j + 3]
+        for k in range(len(out)):
+            out[k] += r_a * a[k] + r_b * b[k] + r_c * c[k] + r_d * d[k]
+    for j in range(whole, n):
+        axpy(r[j], own[j], out, len(out))
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
 def _chosen(x: float, u: float) -> bool:
-    """u < sigmoid(x), without the exponential where a bound on it decides."""
-    if x < 0.0:
-        if u > 0.5 or (x < -4.0 and u > 0.018):
-            return False
-        if x < -12.0 and u > 6.2e-6:
-            return False
-    elif u < 0.5:
-        return True
-    return u * (1.0 + np.exp(-x)) < 1.0
+    """u < sigmoid(x)."""
+    return u * (1.0 + np.exp(-x)) < 1.0 if x < 0.0 else (u < 0.5 or u * (1.0 + np.exp(-x)) < 1.0)
 
 
 @numba.njit(cache=True, nogil=True, fastmath=FAST)
-def _slopes(phi_t: Array, begin: int, index: Array, n: int, r: Array, out: Array) -> None:
-    """phi_k r for the features from `begin` on that `out` has room for: vectorised over features, not over columns."""
-    out[:] = 0.0
-    for j in range(n):
-        row, scale = phi_t[index[j]][begin:], r[j]
-        for k in range(len(out)):
-            out[k] += scale * row[k]
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _uniform_of(first: np.uint64, k: int) -> float:
-    """The k-th number of the stream that begins at `first`, in (0, 1)."""
-    return (float(_mixed(first + np.uint64(k) * GOLDEN) >> S11) + 0.5) * UNIT
-
-
-@numba.njit(cache=True, nogil=True, fastmath=FAST)
-def _open(c: Array, omega: Array, size: Array, base: Array, inverse: Array, first: np.uint64) -> bool:
-    """Whether any z of a chunk may be 1, or was.
+def _next(c: Array, omega: Array, size: Array, base: Array, inverse: Array, first: np.uint64, after: int) -> int:
+    """The first feature of a chunk beyond `after` whose z may be 1, or was; CHUNK if there is none.
 
     1/sigmoid(x) = 1 + e^-x is at least a polynomial of -x where x < 0: it settles nearly all z without an exponential.
     """
-    hits = 0
-    for k in range(len(c)):
+    found = CHUNK
+    for k in range(CHUNK):
         B = c[k] + omega[k] * size[k]
         x = base[k] + 0.5 * B * B * inverse[k]
-        below = 2.0 - x * (1.0 - x * (0.5 - x * (1.0 / 6.0 - x / 24.0)))
-        # `_uniform_of`, written out: only so is this loop vectorised.
+        # `uniform_of`, written out: only so is this loop vectorised.
         z = first + np.uint64(k) * GOLDEN
         z = (z ^ (z >> S30)) * MIX1
         z = (z ^ (z >> S27)) * MIX2
         u = (float((z ^ (z >> S31)) >> S11) + 0.5) * UNIT
-        hits += 1 if (x >= 0.0) | (u * below < 1.0) | (omega[k] != 0.0) else 0
-    return hits > 0
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _normal(state: Array, spare: Array) -> float:
-    """Box and Muller; the second of the two waits in `spare`."""
-    if spare[0] != 0.0:
-        value = spare[0]
-        spare[0] = 0.0
-        return value
-    radius, angle = np.sqrt(-2.0 * np.log(_uniform(state))), 2.0 * np.pi * _uniform(state)
-    spare[0] = radius * np.sin(angle)
-    return radius * np.cos(angle)
+        maybe = (x >= 0.0) | (u * (1.0 + exp_below(-x)) < 1.0) | (omega[k] != 0.0)
+        found = min(found, k if maybe & (k > after) else CHUNK)
+    return found
 
 
 @numba.njit(cache=True, nogil=True)
 def _sweep(
-    phi_t: Array,
+    own: Array,
     gram: Array,
-    index: Array,
     n: int,
     size: Array,
     base: Array,
@@ -119,108 +97,101 @@ def _sweep(
     """One Gibbs sweep over the (z_k, w_k) of a row, chunk by chunk.
 
     With `gram`, c = phi r is kept up to date by its columns; else it is summed for each chunk over the n observed
-    columns `index` of the residual r, and again after a change for what is left of the chunk.
+    columns of the residual r, and again after a change.
     """
-    K, shared = len(omega), gram.shape[0] > 0
-    for begin in range(0, K, CHUNK):
-        end = min(begin + CHUNK, K)
-        part = slice(begin, end)
+    shared = gram.shape[0] > 0
+    for begin in range(0, len(omega), CHUNK):
+        part = slice(begin, begin + CHUNK)
         if not shared:
-            _slopes(phi_t, begin, index, n, r, c[part])
-        if not _open(c[part], omega[part], size[part], base[part], inverse[part], first + np.uint64(begin) * GOLDEN):
-            continue
-        for k in range(begin, end):
+            _slopes(own[:, part], n, r, c[part])
+        after, start = -1, first + np.uint64(begin) * GOLDEN
+        while True:
+            after = _next(c[part], omega[part], size[part], base[part], inverse[part], start, after)
+            if after == CHUNK:
+                break
+            k = begin + after
             old = omega[k]
             B = c[k] + old * size[k]
             new = 0.0
-            if _chosen(base[k] + 0.5 * B * B * inverse[k], _uniform_of(first, k)):
-                new = B * inverse[k] + np.sqrt(inverse[k]) * _normal(state, spare)
+            if _chosen(base[k] + 0.5 * B * B * inverse[k], uniform_of(start, after)):
+                new = B * inverse[k] + np.sqrt(inverse[k]) * normal(state, spare)
             if new == old:
                 continue
             omega[k] = new
             if shared:
-                axpy(old - new, gram[k], c, K)
+                axpy(old - new, gram[k], c, len(gram))
             else:
                 for j in range(n):
-                    r[j] += (old - new) * phi_t[index[j], k]
-                _slopes(phi_t, k + 1, index, n, r, c[k + 1 : end])
+                    r[j] += (old - new) * own[j, k]
+                _slopes(own[:, part], n, r, c[part])
 
 
 @numba.njit(cache=True, nogil=True, fastmath=FAST | {"nnan"})
-def _highest(c: Array, omega: Array, base: Array, inverse: Array) -> float:
-    """Highest log odds of use among the features that are not used, at least 0."""
+def _odds(c: Array, omega: Array, base: Array, inverse: Array, out: Array) -> float:
+    """Log odds of use of the features that are not used; their highest, at least 0."""
     highest = 0.0
     for k in range(len(c)):
         x = base[k] + 0.5 * c[k] * c[k] * inverse[k]
-        highest = max(highest, x if omega[k] == 0.0 else 0.0)
+        out[k] = x if omega[k] == 0.0 else NEVER
+        highest = max(highest, out[k])
     return highest
-
-
-@numba.njit(cache=True, nogil=True, fastmath=FAST)
-def _best(c: Array, omega: Array, base: Array, inverse: Array) -> int:
-    """The feature of the highest odds, -1 where none is more likely used than not."""
-    highest = _highest(c, omega, base, inverse)
-    if highest > 0.0:
-        for k in range(len(c)):
-            # The two loops may round apart.
-            if omega[k] == 0.0 and base[k] + 0.5 * c[k] * c[k] * inverse[k] >= highest * (1.0 - 1e-12):
-                return k
-    return -1
 
 
 @numba.njit(cache=True, nogil=True)
 def _greedy(
-    phi_t: Array,
+    own: Array,
     gram: Array,
-    index: Array,
     n: int,
-    size: Array,
     base: Array,
     inverse: Array,
     omega: Array,
     r: Array,
     c: Array,
+    odds: Array,
 ) -> None:
     """Where a row's draws start: features one after the other, the one with the highest odds of use next.
 
     A first sweep in the order of the features would give each its share of what others explain better, and the few
     sweeps that follow do not undo it.
     """
-    K, shared = len(omega), gram.shape[0] > 0
-    for _ in range(min(K, MOST_GREEDY)):
+    shared = gram.shape[0] > 0
+    for _ in range(MOST_GREEDY):
         if not shared:
-            _slopes(phi_t, 0, index, n, r, c)
-        best = _best(c, omega, base, inverse)
-        if best < 0:
+            _slopes(own, n, r, c)
+        highest = _odds(c, omega, base, inverse, odds)
+        if highest <= 0.0:
             break
+        best = 0
+        while odds[best] < highest:
+            best += 1
         omega[best] = c[best] * inverse[best]
         if shared:
-            axpy(-omega[best], gram[best], c, K)
-        for j in range(n):
-            r[j] -= omega[best] * phi_t[index[j], best]
+            axpy(-omega[best], gram[best], c, len(gram))
+        else:
+            for j in range(n):
+                r[j] -= omega[best] * own[j, best]
 
 
 @numba.njit(cache=True, nogil=True)
 def _draw_value(square: float, omega: Array, inverse: Array, logit: Array, loose: Array, precision: float) -> float:
     """E log p(y, z, w) at one draw, w's entropy given z included, up to what rows share."""
     total = -0.5 * square
-    for k in range(len(omega)):
+    for k in range(len(logit)):
         w = omega[k]
         if w != 0.0:
             total += logit[k] + 0.5 * np.log(precision * inverse[k]) + 0.5 - 0.5 * (precision + loose[k]) * w * w
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, fastmath=FAST)
 def _entropies(c: Array, omega: Array, size: Array, base: Array, inverse: Array) -> float:
     """Sum of the entropies of each z_k given everything else at one draw: at most their joint entropy (Han 1978)."""
     total = 0.0
     for k in range(len(c)):
         B = c[k] + omega[k] * size[k]
-        x = abs(base[k] + 0.5 * B * B * inverse[k])
-        if x < 30.0:
-            e = np.exp(-x)
-            total += (e if x > 18.0 else np.log1p(e)) + x * e / (1.0 + e)
+        x = min(abs(base[k] + 0.5 * B * B * inverse[k]), CERTAIN_ODDS)
+        e = exp_minus(x)
+        total += log_of(1.0 + e) + x * e / (1.0 + e)
     return total
 
 
@@ -228,6 +199,7 @@ def _entropies(c: Array, omega: Array, size: Array, base: Array, inverse: Array)
 def gibbs(
     y: Array,
     seen: Array,
+    phi: Array,
     phi_t: Array,
     spread_t: Array,
     gram: Array,
@@ -245,89 +217,93 @@ def gibbs(
 
     ``value`` is the mean over draws of log p(y, z, w) plus the entropies of each (z_k, w_k) given the others. The joint
     entropy is at least the sum of these, so that at stationarity it estimates a lower bound on log p(y).
-    phi_t, spread_t (D, K); gram: phi phiᵀ, or (0, K) to do without. start: (n, K) or, for a greedy one, (0, K).
-    streams (n,): a number per row that names its stream under `key`.
+    phi (K, D); phi_t, spread_t (D, K); gram: phi phiᵀ, or (0, K) to do without. start: (n, K) or, for a greedy one,
+    (0, K). streams (n,): a number per row that names its stream under `key`.
     """
     n_kept, n_rows, K = omega.shape
-    D, none = phi_t.shape[0], np.empty((0, K))
-    index, r = np.empty(D, np.int64), np.zeros(D)
-    size, loose, base, inverse = np.empty(K), np.empty(K), np.empty(K), np.empty(K)
-    w, c = np.empty(K), np.empty(K)
+    D, none, padded = phi_t.shape[0], np.empty((0, K)), (K + CHUNK - 1) // CHUNK * CHUNK
+    index, r, own = np.empty(D, np.int64), np.zeros(D), np.zeros((D, padded))
+    size, loose, inverse, base = np.zeros(padded), np.zeros(padded), np.ones(padded), np.full(padded, NEVER)
+    w, c, odds = np.zeros(padded), np.zeros(padded), np.empty(padded)
     state, spare = np.empty(1, np.uint64), np.zeros(1)
-    ready = False
+    complete = False
     for i in range(n_rows):
-        begin = _mixed(np.uint64(key) + GOLDEN * _mixed(np.uint64(streams[i]) + GOLDEN))
+        begin = mixed(np.uint64(key) + GOLDEN * mixed(np.uint64(streams[i]) + GOLDEN))
         state[0], spare[0] = ~begin, 0.0
         n = observed_columns(seen[i], index)
-        if not (ready and n == D):
-            _sizes(phi_t, spread_t, index, n, size, loose)
+        if not (complete and n == D):
+            _gather(phi_t, spread_t, index, n, own, size, loose)
             _constants(size, loose, logit, precision, base, inverse)
-            ready = n == D
+            complete = n == D
         for j in range(n):
             r[j] = y[i, index[j]]
         w[:] = 0.0
         if start.shape[0] > 0:
-            w[:] = start[i]
+            w[:K] = start[i]
             for k in range(K):
                 if w[k] != 0.0:
                     for j in range(n):
-                        r[j] -= w[k] * phi_t[index[j], k]
-        columns = gram if n == D else none
+                        r[j] -= w[k] * own[j, k]
+        columns = gram if complete else none
         if columns.shape[0] > 0:
-            _slopes(phi_t, 0, index, n, r, c)
+            _slopes(own, n, r, c)
         if start.shape[0] == 0:
-            _greedy(phi_t, columns, index, n, size, base, inverse, w, r, c)
+            _greedy(own, columns, n, base, inverse, w, r, c, odds)
         value[i] = 0.0
         for sweep in range(burn_in + n_kept):
-            first = begin + np.uint64(sweep * K) * GOLDEN
-            _sweep(phi_t, columns, index, n, size, base, inverse, w, r, c, first, state, spare)
+            _sweep(
+                own, columns, n, size, base, inverse, w, r, c, begin + np.uint64(sweep * padded) * GOLDEN, state, spare
+            )
             kept = sweep - burn_in
             if kept < 0:
                 continue
-            omega[kept, i] = w
-            square = _residual(phi_t, index, n, y[i], w, residual[kept, i])
+            omega[kept, i] = w[:K]
+            square = _residual(phi, index, n, y[i], w, residual[kept, i])
             value[i] += _draw_value(square, w, inverse, logit, loose, precision) / n_kept
         if columns.shape[0] == 0:
-            _slopes(phi_t, 0, index, n, r, c)
+            _slopes(own, n, r, c)
         value[i] += _entropies(c, w, size, base, inverse)
 
 
 @numba.njit(cache=True, nogil=True)
-def _residual(phi_t: Array, index: Array, n: int, y: Array, w: Array, out: Array) -> float:
+def _residual(phi: Array, index: Array, n: int, y: Array, w: Array, out: Array) -> float:
     """y - w phi in the observed columns, 0 elsewhere; its squared length."""
-    out[:] = 0.0
-    total = 0.0
-    used = np.flatnonzero(w)
-    for j in range(n):
-        value, row = y[index[j]], phi_t[index[j]]
-        for k in used:
-            value -= w[k] * row[k]
-        out[index[j]] = value
-        total += value * value
+    D = len(y)
+    out[:] = y
+    for k in range(len(phi)):
+        if w[k] != 0.0:
+            axpy(-w[k], phi[k], out, D)
+    total, j = 0.0, 0
+    for d in range(D):
+        if j < n and index[j] == d:
+            total += out[d] * out[d]
+            j += 1
+        else:
+            out[d] = 0.0
     return total
 
 
 @numba.njit(cache=True, nogil=True, fastmath=FAST)
-def _sizes(phi_t: Array, spread_t: Array, index: Array, n: int, size: Array, loose: Array) -> None:
-    """|phi_k|² over the observed columns, and its posterior variance."""
-    size[:], loose[:] = 0.0, 0.0
+def _gather(phi_t: Array, spread_t: Array, index: Array, n: int, own: Array, size: Array, loose: Array) -> None:
+    """The features in the observed columns; |phi_k|² over these, and its posterior variance."""
+    K = phi_t.shape[1]
+    size[:K], loose[:K] = 0.0, 0.0
     for j in range(n):
-        row = phi_t[index[j]]
-        for k in range(len(size)):
+        row, mine = phi_t[index[j]], own[j]
+        for k in range(K):
+            mine[k] = row[k]
             size[k] += row[k] * row[k]
     if spread_t.shape[0] > 0:
         for j in range(n):
-            row = spread_t[index[j]]
-            for k in range(len(size)):
-                loose[k] += row[k]
+            axpy(1.0, spread_t[index[j]], loose, K)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, fastmath=FAST)
 def _constants(size: Array, loose: Array, logit: Array, precision: float, base: Array, inverse: Array) -> None:
     """Log odds of z_k at B_k = 0, and 1/kappa_k."""
-    for k in range(len(size)):
+    for k in range(len(logit)):
         inverse[k] = 1.0 / (precision + size[k] + loose[k])
-        base[k] = logit[k] + 0.5 * np.log(precision * inverse[k])
+        base[k] = logit[k] + 0.5 * log_of(precision * inverse[k])
 
 
 @numba.njit(cache=True, nogil=True)

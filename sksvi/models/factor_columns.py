@@ -94,18 +94,28 @@ class Layout:
 class View:
     """What the columns of one side see during half a sweep.
 
-    mean (P', W), moment (P', R): the other side's coordinates and their packed second moments; values: its packed
-    covariances; draws (P', S, W): samples of it, or None; offset: the constant part of f.
+    mean (P', W): the other side's coordinates; other: its plates; draws (P', S, W): samples of it, or None; offset:
+    the constant part of f.
     """
 
     layout: Layout
     mean: Array
-    moment: Array
     other: GaussianPlates
     other_layout: Layout
     likelihood: Any
     offset: float
     draws: Array | None = None
+
+    @classmethod
+    def of(cls, layouts: dict[str, Layout], side: str, other: GaussianPlates, likelihood: Any, offset: float) -> View:
+        """What `side` sees of the plates across."""
+        layout = layouts[other_side(side)]
+        return cls(layouts[side], layout.embedded(other.mean), other, layout, likelihood, offset)
+
+    @cached_property
+    def cov(self) -> Array:
+        """The other side's packed covariances, (P', R')."""
+        return np.ascontiguousarray(self.other.values)
 
 
 class Columns:
@@ -128,10 +138,12 @@ class Columns:
         from sksvi.models.factor_loops import latent_moments
 
         view, entries = self.view, self.entries
-        mean, moment = view.layout.moments(block)
-        moment *= view.layout.count
+        mean, cov = view.layout.embedded(block.mean), np.ascontiguousarray(block.values)
         m, v = np.empty(len(entries)), np.empty(len(entries))
-        latent_moments(entries.starts, entries.other, mean, moment, view.mean, view.moment, block.full, m, v)
+        latent_moments(
+            entries.starts, entries.other, mean, cov, view.layout.free, view.mean, view.cov, view.other_layout.free,
+            view.layout.n_components, block.full, m, v,
+        )  # fmt: skip
         return m + view.offset, v
 
     def expected(self, m: Array, v: Array) -> tuple[Array, Array, Array]:
@@ -142,14 +154,23 @@ class Columns:
 
     def sums(self, block: GaussianPlates, alpha: Array, gamma: Array, m: Array) -> tuple[Array, Array]:
         """Σ alpha z + 2 gamma cov(z) x, (B, W), and Σ gamma E zzᵀ, packed (B, R)."""
+        view = self.view
+        mean = view.layout.embedded(block.mean)
+        g, h = self.accumulated(alpha, gamma, m, mean)
+        curvature = unpacked(h, view.layout.width, block.full)
+        g += 2.0 * (np.einsum("pij,pj->pi", curvature, mean) if block.full else curvature * mean)
+        return g, h
+
+    def accumulated(self, alpha: Array, gamma: Array, m: Array, mean: Array) -> Gradient:
+        """The sums over entries that every route needs: (B, W), and Σ gamma E zzᵀ, packed (B, R)."""
         from sksvi.models.factor_loops import accumulate
 
         view, entries = self.view, self.entries
-        mean = view.layout.embedded(block.mean)
-        g, h = np.zeros(mean.shape), np.zeros((len(mean), view.moment.shape[1]))
-        accumulate(entries.starts, entries.other, alpha, gamma, m, mean, view.mean, view.moment, block.full, g, h)
-        curvature = unpacked(h, view.layout.width, block.full)
-        g += 2.0 * (np.einsum("pij,pj->pi", curvature, mean) if block.full else curvature * mean)
+        g, h = np.zeros(mean.shape), np.zeros((len(mean), len(view.layout.count)))
+        accumulate(
+            entries.starts, entries.other, alpha, gamma, m, mean, view.mean, view.cov, view.other_layout.place,
+            view.layout.full, g, h,
+        )  # fmt: skip
         return g, h
 
     def terms(self, block: GaussianPlates) -> tuple[Array, Gradient]:
@@ -216,15 +237,10 @@ class SquaredColumns(Columns):
     @cached_property
     def _moments(self) -> tuple[Array, Array, Array]:
         """Σ r² (B,), Σ r z (B, W), Σ E zzᵀ packed (B, R)."""
-        from sksvi.models.factor_loops import accumulate
-
-        view, entries = self.view, self.entries
-        r = entries.y - view.offset
-        plates = len(entries.starts) - 1
-        g, h = np.zeros((plates, view.layout.width)), np.zeros((plates, view.moment.shape[1]))
-        weight = self._weights
-        zero = np.zeros(len(r))
-        accumulate(entries.starts, entries.other, weight * r, weight, zero, g, view.mean, view.moment, True, g, h)
+        entries, weight = self.entries, self._weights
+        r = entries.y - self.view.offset
+        nowhere = np.zeros((len(entries.starts) - 1, self.view.layout.width))
+        g, h = self.accumulated(weight * r, weight, np.zeros(len(r)), nowhere)
         return entries.summed(np.square(r)), g, h
 
     def _mean_square(self, block: GaussianPlates) -> Array:
@@ -278,7 +294,7 @@ class JointColumns(Columns):
         third, fourth = self._bends(m, v)
         mean = view.layout.embedded(block.mean)
         add_joint_curvature(
-            entries.starts, entries.other, third, fourth, mean, view.mean, view.other.values,
+            entries.starts, entries.other, third, fourth, mean, view.mean, view.cov,
             view.other_layout.free, h,
         )  # fmt: skip
         return entries.summed(value), view.layout.restricted(g, h)

@@ -25,23 +25,44 @@ def second_moments(mean, cov, rows, cols, place, out):
 
 
 @njit(cache=True, nogil=True, fastmath=SUMS)
-def latent_moments(starts, other, mean, moment, other_mean, other_moment, full, m, v):
-    """Mean and variance of f = xᵀz: E f² = tr(E xxᵀ E zzᵀ); `moment` (P, R) counts pairs off the diagonal twice."""
-    width, size = mean.shape[1], moment.shape[1]
+def latent_moments(starts, other, mean, cov, free, other_mean, other_cov, other_free, shared, full, m, v):
+    """Mean and variance of f = xᵀz: tr(cov(x) cov(z)) + E zᵀ cov(x) E z + E xᵀ cov(z) E x.
+
+    `cov` and `other_cov` are packed pairs of the coordinates `free` and `other_free`; the first `shared` are of both.
+    """
+    size, its_size = free.shape[0], other_free.shape[0]
+    facing, z = np.empty(other_cov.shape[1]), np.empty(size)
     for p in range(mean.shape[0]):
-        own_mean, own_moment = mean[p], moment[p]
+        x, own = mean[p], cov[p]
+        # What the other side's covariance is multiplied with, the same for all entries of the column.
+        s = 0
+        for i in range(its_size):
+            for j in range(0 if full else i, i + 1):
+                facing[s] = x[other_free[i]] * x[other_free[j]] + (own[s] if i < shared else 0.0)
+                facing[s] *= 1.0 if i == j else 2.0
+                s += 1
         for e in range(starts[p] - starts[0], starts[p + 1] - starts[0]):
-            its_mean, its_moment = other_mean[other[e]], other_moment[other[e]]
-            total, square, second = 0.0, 0.0, 0.0
-            for k in range(width):
-                product = own_mean[k] * its_mean[k]
-                total += product
-                square += product * product
-            for r in range(size):
-                second += own_moment[r] * its_moment[r]
+            its_mean, its_cov = other_mean[other[e]], other_cov[other[e]]
+            total, spread = 0.0, 0.0
+            for k in range(x.shape[0]):
+                total += x[k] * its_mean[k]
+            for s in range(facing.shape[0]):
+                spread += facing[s] * its_cov[s]
+            for i in range(size):
+                z[i] = its_mean[free[i]]
+            s = 0
+            for i in range(size):
+                if full:
+                    inner = 0.0
+                    for j in range(i):
+                        inner += own[s + j] * z[j]
+                    spread += z[i] * (2.0 * inner + own[s + i] * z[i])
+                    s += i + 1
+                else:
+                    spread += own[i] * z[i] * z[i]
             m[e] = total
-            # Zero but for rounding where neither side has a spread.
-            v[e] = max(second - (total * total if full else square), 0.0)
+            # Covariances are positive semidefinite but for rounding.
+            v[e] = max(spread, 0.0)
 
 
 @njit(cache=True, nogil=True, fastmath=SUMS)
@@ -58,26 +79,36 @@ def latent_means(starts, other, mean, other_mean, m):
 
 
 @njit(cache=True, nogil=True, fastmath=SUMS)
-def accumulate(starts, other, alpha, gamma, m, mean, other_mean, other_moment, full, g, h):
+def accumulate(starts, other, alpha, gamma, m, mean, other_mean, other_cov, place, full, g, h):
     """Gradient of Σ E log p(y|f) in the mean, (P, W), and in the covariance, packed (P, R).
 
     Σ gamma E zzᵀ, and Σ alpha z + 2 gamma cov(z) x, written as Σ (alpha - 2 gamma m) z + 2 (Σ gamma E zzᵀ) x.
+    `place` says where the pairs of `other_cov` are among all packed pairs; the first ones have kept their place.
     """
-    width, size = mean.shape[1], h.shape[1]
+    width = mean.shape[1]
+    kept = 0
+    while kept < place.shape[0] and place[kept] == kept:
+        kept += 1
     for p in range(mean.shape[0]):
         own_mean, own_g, own_h = mean[p], g[p], h[p]
         for e in range(starts[p] - starts[0], starts[p + 1] - starts[0]):
-            its_mean, its_moment = other_mean[other[e]], other_moment[other[e]]
+            z, its_cov = other_mean[other[e]], other_cov[other[e]]
             bend = gamma[e]
-            for r in range(size):
-                own_h[r] += bend * its_moment[r]
+            for s in range(kept):
+                own_h[s] += bend * its_cov[s]
+            for s in range(kept, place.shape[0]):
+                own_h[place[s]] += bend * its_cov[s]
             if full:
                 linear = alpha[e] - 2.0 * bend * m[e]
-                for k in range(width):
-                    own_g[k] += linear * its_mean[k]
+                for a in range(width):
+                    own_g[a] += linear * z[a]
+                    row, left = own_h[a * (a + 1) // 2 : (a + 1) * (a + 2) // 2], bend * z[a]
+                    for b in range(a + 1):
+                        row[b] += left * z[b]
             else:
-                for k in range(width):
-                    own_g[k] += its_mean[k] * (alpha[e] - 2.0 * bend * its_mean[k] * own_mean[k])
+                for a in range(width):
+                    own_h[a] += bend * z[a] * z[a]
+                    own_g[a] += z[a] * (alpha[e] - 2.0 * bend * z[a] * own_mean[a])
 
 
 @njit(cache=True, nogil=True, fastmath=SUMS)

@@ -20,7 +20,7 @@ from sksvi.families import Free, GaussianPlates, Point
 from sksvi.models.base import Model, Segment
 from sksvi.models.factor_columns import SIDES, Columns, Layout, View, columns_of, other_side
 from sksvi.models.factor_prior import SidePrior, rotation
-from sksvi.models.ratings import Entries, Ratings
+from sksvi.models.ratings import COLUMN_COST, Entries, Ratings
 
 Array = np.ndarray
 
@@ -173,15 +173,12 @@ class FactorModel(Model):
 
     def seen_from(self, q: dict[str, Any], side: str, expect: Any = None, rng: Any = None) -> View:
         """What `side` sees: moments of the other one, or draws of it."""
-        other = other_side(side)
-        block, layout = q[other], self.layouts[other]
-        mean, moment = layout.moments(block)
-        draws = None
-        if expect is not None and not expect.exact:
-            samples = block.sample(expect.n, np.random.RandomState(rng.integers(2**31)))
-            draws = np.stack([layout.embedded(sample) for sample in samples], axis=1)
-        likelihood = self.current_likelihood(q)
-        return View(self.layouts[side], mean, moment, block, layout, likelihood, self.offset, draws)
+        block = q[other_side(side)]
+        view = View.of(self.layouts, side, block, self.current_likelihood(q), self.offset)
+        if expect is None or expect.exact:
+            return view
+        samples = block.sample(expect.n, np.random.RandomState(rng.integers(2**31)))
+        return replace(view, draws=np.stack([view.other_layout.embedded(sample) for sample in samples], axis=1))
 
     # ---- the bound of all entries, as the engine evaluates it
     def view(self, q: dict[str, Any], sampled: bool, rng: Any) -> Any:
@@ -190,7 +187,11 @@ class FactorModel(Model):
 
     def blocks(self, rows: Array | slice, data: Ratings) -> list[Any]:
         """Items in blocks."""
-        return data.sides["items"].blocks()
+        return self.column_blocks(data.sides["items"])
+
+    def column_blocks(self, entries: Entries, columns: Array | None = None) -> list[Any]:
+        """Columns in blocks: beside its entries' sums one with a full covariance costs an inverse, F entries' worth."""
+        return entries.blocks(columns, self.n_components + 1 if self.full else COLUMN_COST)
 
     def batch(self, data: Ratings, rows: Any) -> tuple[Any, Entries]:
         """The entries of some items."""
@@ -208,7 +209,7 @@ class FactorModel(Model):
 
     # ---- what is learned of all columns
     def expanded(self, q: dict[str, Any]) -> dict[str, Any]:
-        """The same f in the coordinates in which the priors cost least, where covariances are full.
+        """The same f in the coordinates in which the priors cost least, where covariances are full; plates in place.
 
         u -> R u, v -> R⁻ᵀ v leaves f and its distribution alone. With a learned variance per coordinate the divergence
         is least where both sides' second moments are diagonal: what many passes would creep to is one step.
@@ -219,7 +220,7 @@ class FactorModel(Model):
         turn = rotation(*(self.priors[side].second_moment(q, side, k) for side in SIDES))
         q = dict(q)
         for side, matrix in zip(SIDES, (turn, np.linalg.inv(turn).T), strict=True):
-            q[side] = q[side].turned(matrix)
+            q[side].turn(matrix)
             coefficients = q[f"{side}_mean"].value.copy()
             coefficients[:, :k] = coefficients[:, :k] @ matrix.T
             q[f"{side}_mean"] = Free(coefficients)

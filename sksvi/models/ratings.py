@@ -94,10 +94,13 @@ class Entries:
             out[filled] = np.add.reduceat(values, self.starts[filled], axis=0)
         return out
 
-    def blocks(self, columns: Array | None = None) -> list[Any]:
-        """Columns, all or those named, in blocks of about `BLOCK_ENTRIES` entries, whatever the number of threads."""
+    def blocks(self, columns: Array | None = None, each: int = COLUMN_COST) -> list[Any]:
+        """Columns, all or those named, in blocks of about `BLOCK_ENTRIES` entries, whatever the number of threads.
+
+        `each` is what a column costs beside its entries, in entries.
+        """
         counts = self.counts if columns is None else self.counts[columns]
-        cost = np.cumsum(counts + COLUMN_COST)
+        cost = np.cumsum(counts + max(each, COLUMN_COST))
         marks = np.arange(BLOCK_ENTRIES, cost[-1] if len(cost) else 0, BLOCK_ENTRIES)
         edges = np.unique(np.concatenate([[0], np.searchsorted(cost, marks), [len(counts)]]))
         parts = [slice(int(a), int(b)) for a, b in pairwise(edges)]
