@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from sksvi.schedules import AdaGrad, RobbinsMonro
@@ -23,6 +24,8 @@ from sksvi.steps import (
     shortened,
     trusted_step,
 )
+
+Array = np.ndarray
 
 #: Rates of mini-batch and sampled steps when none is given (chosen by benchmarks/algorithms.py); t counts steps.
 STEP_RATE = RobbinsMonro(delay=10.0, kappa=0.55)
@@ -68,6 +71,10 @@ class Algorithm(BaseEstimator):
     def start(self, q: Any, n: float) -> tuple[Any, Any]:
         """The block in the coordinates that this algorithm steps in, and its memory."""
         return q, FlatMemory.start(q) if q.kind == "logistic" else None
+
+    def cautious(self, q: Any, memory: Any, share: Array, n: float) -> Any:
+        """The memory for a step of plates by a sample that is a `share` (P,) of what they have seen."""
+        return memory
 
     def step(
         self, q: Any, prior: Any, gradient: Any, rate: float, damping: float, memory: Any, n: float
@@ -132,6 +139,10 @@ class _Gradient(Algorithm):
 
     def _adagrad(self) -> AdaGrad:
         return AdaGrad() if self.adagrad is None else self.adagrad
+
+    def cautious(self, q: Any, memory: Any, share: Array, n: float) -> Any:
+        """AdaGrad's sums raised to where steps are no longer than natural ones of that rate."""
+        return memory.raised(q, share, n, self._adagrad())
 
 
 class HybridMCSSVI(_Gradient):

@@ -137,9 +137,10 @@ class Stepper:
         self.messages = None if problem.so_far is None else problem.so_far[side]
         self.clock = state.memory.get(f"{side}_clock", np.zeros(len(self.old), np.int64)).copy()
         self.seen = state.memory[f"{side}_seen"] if problem.stream else self.entries.totals
-        self.n = problem.model.data_per_plate(side, problem.data)
         # A stream stands for `total_samples`, where given, instead of for what was seen of it.
         self.population = problem.total / self.seen.sum() if problem.stream and problem.total else 1.0
+        # AdaGrad's sums are of gradients per datum of the population, whatever came today.
+        self.n = self.seen.sum() * self.population / max(len(self.old), 1)
         memory = state.memory.get(side)
         self.adagrad = None if memory is None else copy.deepcopy(memory)
         self.largest_rate = self._rate(self.clock).max(initial=0.0)
@@ -196,6 +197,11 @@ class Stepper:
             return new if own.full or not columns.consistent else columns.best_means(own, new, prior)
         memory = None if self.adagrad is None else plate_memory.chosen(self.adagrad, plates)
         here = own.precise() if memory is None else algorithm.start(own.precise(), self.n)[0]
+        if memory is not None and self.problem.stream:
+            scale = self._scale(plates, columns.entries)
+            known = (self.clock[plates] > 0) & (scale > 0)
+            share = np.divide(1.0, scale, out=np.full(len(scale), np.inf), where=known)
+            memory = algorithm.cautious(here, memory, share, self.n)
         new, memory = algorithm.step(here, prior, gradient, rate, 1.0, memory, self.n)
         if memory is not None:
             plate_memory.put(self.adagrad, plates, memory)

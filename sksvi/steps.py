@@ -40,6 +40,20 @@ class AdaGradMemory:
         reach = max(1.0, float(np.sqrt(n / q.mean.shape[-1])))
         return cls(q.root, np.zeros_like(q.mean), np.zeros_like(q.root), reach)
 
+    def raised(self, q: Any, share: Array, n: float, adagrad: AdaGrad) -> AdaGradMemory:
+        """Sums at least such that no step is longer than about the natural one of rate `share` (P,).
+
+        What gradients without noise leave behind says nothing about the noise of a small sample. In coordinates in
+        which `unit` is standard, with variances s of q, a natural step of the mean is share s times the gradient.
+        """
+        standard = np.linalg.solve(np.swapaxes(self.unit, -1, -2), np.swapaxes(q.root, -1, -2)) if self._matrix else 0.0
+        spread = np.square(standard).sum(-1) if self._matrix else np.square(q.root / self.unit)
+        least = adagrad.rate / (n * by_plate(share, spread) * spread)
+        root = np.square(least[..., None, :] if self._matrix else least)
+        return replace(
+            self, mean=np.maximum(self.mean, np.square(self.reach**2 * least)), root=np.maximum(self.root, root)
+        )
+
     @property
     def _matrix(self) -> bool:
         return self.unit.ndim > self.mean.ndim

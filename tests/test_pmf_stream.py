@@ -159,6 +159,26 @@ def test_a_population_larger_than_what_was_seen_counts(global_random_seed):
     assert spread[0] == pytest.approx(spread[1]) and spread[2] < spread[1]
 
 
+@pytest.mark.parametrize("algorithm", ["cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi"])
+def test_a_stream_after_a_fit_does_not_undo_it(algorithm, global_random_seed):
+    """Chunks with a few ratings of each user: their noise is not taken for news."""
+    rng = np.random.default_rng([global_random_seed, 21])
+    n, left, right = 6000, rng.standard_normal((60, 3)), rng.standard_normal((50, 3))
+    X = np.column_stack([rng.integers(0, 60, n), rng.integers(0, 50, n)])
+    y = np.sum(left[X[:, 0]] * right[X[:, 1]], axis=1) + 0.7 * rng.standard_normal(n)
+    test = slice(4500, n)
+    model = pmf(n_components=4, algorithm=algorithm, max_iter=60).fit(X[:2000], y[:2000])
+
+    def score():
+        return model.log_predictive_density(X[test], y[test]).mean()
+
+    scores = [score()]
+    for rows in np.array_split(np.arange(2000, 4500), 10):
+        model.partial_fit(X[rows], y[rows])
+        scores.append(score())
+    assert min(scores) > scores[0] - 0.05 and scores[-1] > scores[0]
+
+
 def test_features_of_new_ids_come_with_a_new_table(global_random_seed):
     X, y, *_ = ratings(global_random_seed)
     old, later = X[:, 0] < 30, X[:, 0] >= 30
