@@ -22,7 +22,7 @@ DATA = {"binary": "logit", "count": "poisson-softplus", "ordinal": "ordinal"}
 ALGORITHMS = ("h-mc-ssvi", "s-dsvi", "mc-ssvi")
 BATCHES = (50, 250, None)
 #: Passes at which a fit is scored, the CPU seconds after which it goes no further, and scored entries.
-PASSES, LIMIT, SCORED = (1, 2, 4, 7, 12, 20, 35, 60), 60.0, 20_000
+PASSES, LIMIT, SCORED = (1, 2, 4, 7, 12, 20, 35, 60), 45.0, 20_000
 MEASURES = {"binary": "zero-one error", "count": "relative error", "ordinal": "absolute error"}
 
 

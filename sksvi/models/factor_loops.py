@@ -164,46 +164,71 @@ def add_joint_curvature(starts, other, third, fourth, mean, other_mean, other_co
                     r += 1
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+#: Draws that are gathered at a time: with a matrix or two they stay in the second-level cache.
+GATHERED = 128
+
+
+@njit(cache=True, nogil=True)
+def gathered(rows, draws, columns, out):
+    """Some coordinates of some draws, side by side for a matrix product."""
+    for i in range(rows.shape[0]):
+        z = draws[rows[i]]
+        for k in range(columns.shape[0]):
+            out[i, k] = z[columns[k]]
+    return out[: rows.shape[0]]
+
+
+@njit(cache=True, nogil=True)
 def sampled_moments(starts, other, mean, cov, free, draws, full, m, v):
     """zᵀ E x and zᵀ cov(x) z for draws z of the other side."""
-    size = free.shape[0]
+    size, width = free.shape[0], mean.shape[1]
+    matrix = np.zeros((size, size))
+    space, products = np.empty((GATHERED, size)), np.empty((GATHERED, size))
     for p in range(mean.shape[0]):
-        x, own = mean[p], cov[p]
-        for e in range(starts[p] - starts[0], starts[p + 1] - starts[0]):
-            z = draws[other[e]]
-            total, spread = 0.0, 0.0
-            for k in range(mean.shape[1]):
-                total += x[k] * z[k]
-            s = 0
-            for i in range(size):
-                zi = z[free[i]]
-                if full:
-                    inner = 0.0
-                    for j in range(i):
-                        inner += own[s + j] * z[free[j]]
-                    spread += zi * (2.0 * inner + own[s + i] * zi)
-                    s += i + 1
-                else:
-                    spread += own[i] * zi * zi
-            m[e], v[e] = total, max(spread, 0.0)
+        s = 0
+        for i in range(size):
+            for j in range(0 if full else i, i + 1):
+                matrix[i, j] = matrix[j, i] = cov[p, s]
+                s += 1
+        first, last = starts[p] - starts[0], starts[p + 1] - starts[0]
+        for start in range(first, last, GATHERED):
+            rows = other[start : min(start + GATHERED, last)]
+            z = gathered(rows, draws, free, space)
+            spread = products[: rows.shape[0]]
+            np.dot(z, matrix, spread)
+            for i in range(rows.shape[0]):
+                total = 0.0
+                for k in range(width):
+                    total += mean[p, k] * draws[rows[i], k]
+                m[start + i], v[start + i] = total, max(np.sum(spread[i] * z[i]), 0.0)
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
-def sampled_accumulate(starts, other, alpha, gamma, draws, full, g, h):
-    """Σ alpha z and Σ gamma z zᵀ, packed."""
-    width = draws.shape[1]
+@njit(cache=True, nogil=True)
+def sampled_accumulate(starts, other, alpha, gamma, draws, every, full, g, h):
+    """Σ alpha z and Σ gamma z zᵀ, packed; `every` (W,) numbers the coordinates."""
+    width = every.shape[0]
+    space, weighted = np.empty((GATHERED, width)), np.empty((GATHERED, width))
+    matrix, part = np.empty((width, width)), np.empty((width, width))
     for p in range(g.shape[0]):
-        own_g, own_h = g[p], h[p]
-        for e in range(starts[p] - starts[0], starts[p + 1] - starts[0]):
-            z = draws[other[e]]
-            r = 0
-            for a in range(width):
-                own_g[a] += alpha[e] * z[a]
-                if full:
-                    left = gamma[e] * z[a]
-                    for b in range(a + 1):
-                        own_h[r] += left * z[b]
-                        r += 1
-                else:
-                    own_h[a] += gamma[e] * z[a] * z[a]
+        matrix[:] = 0.0
+        first, last = starts[p] - starts[0], starts[p + 1] - starts[0]
+        for start in range(first, last, GATHERED):
+            rows = other[start : min(start + GATHERED, last)]
+            z = gathered(rows, draws, every, space)
+            times = weighted[: rows.shape[0]]
+            for i in range(rows.shape[0]):
+                for k in range(width):
+                    times[i, k] = gamma[start + i] * z[i, k]
+                    g[p, k] += alpha[start + i] * z[i, k]
+            if full:
+                np.dot(times.T, z, part)
+                matrix += part
+            else:
+                for i in range(rows.shape[0]):
+                    for k in range(width):
+                        matrix[k, k] += times[i, k] * z[i, k]
+        r = 0
+        for a in range(width):
+            for b in range(0 if full else a, a + 1):
+                h[p, r] = matrix[a, b]
+                r += 1
