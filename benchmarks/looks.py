@@ -47,7 +47,11 @@ class Looks:
 
 
 def looked(
-    model: Any, train: tuple[Any, ...], score: Callable[[Any], dict[str, Any]], passes: Sequence[int], limit: float
+    model: Any,
+    train: tuple[Any, ...],
+    score: Callable[[Any], dict[str, Any]],
+    passes: Sequence[int],
+    limit: float = np.inf,
 ) -> list[dict[str, Any]]:
     """Rows of one fit; a failure says why in the last one."""
     looks = Looks(score, passes, limit)

@@ -65,6 +65,9 @@ def speed(quick: bool) -> None:
     alone = products(pairs, K)
     rows.append({"what": f"the two products by BLAS, K = {K}, one thread", "seconds": alone})
     progress(rows[-1])
+    calls = products(pairs, 1)
+    rows.append({"what": "of them the calls, with K = 1", "seconds": calls, "times the products": calls / alone})
+    progress(rows[-1])
     for jobs in (1, 2):
         for likelihood in ("gaussian", "ordinal"):
             spent = seconds_per_sweep(pairs, y, 2, n_components=K, likelihood=likelihood, n_jobs=jobs)

@@ -10,12 +10,13 @@ from benchmarks.ratings import movielens, small
 
 #: By task; "features" stands for the tables of users and films that come with the data.
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
-    "binary": {"side features": {"features": True}},
+    "binary": {"side features": {"features": True}, "joint expectation": {"expectation": "quadrature"}},
     "gaussian": {
         "side features": {"features": True},
         "spherical priors": {"prior_covariance": "spherical"},
+        "K = 64": {"n_components": 64},
     },
-    "ordinal": {"side features": {"features": True}},
+    "ordinal": {"side features": {"features": True}, "joint expectation": {"expectation": "quadrature"}},
 }
 NOTES = ["K = 32, full covariances, one change each; columns as in pmf_movielens."]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -133,29 +132,6 @@ def scores(model: Any, test: Array, y: Array, kind: str) -> dict[str, float]:
 
 
 # ---------------------------------------------------------------- runs
-
-
-def path(
-    model: Any, train: tuple[Array, Array], passes: Sequence[int], score: Callable[[Any], dict[str, Any]]
-) -> Iterator[dict[str, Any]]:
-    """Scores after so many passes of one fit, which goes on by ``warm_start``; a failure says why and ends it.
-
-    Seconds are the fit's own clock, scoring and the reading of the table left out.
-    """
-    from sklearn.exceptions import ConvergenceWarning
-
-    model.set_params(warm_start=True, tol=0.0)
-    seconds, before = 0.0, 0
-    for n in passes:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            try:
-                model.set_params(max_iter=n - before).fit(*train)
-            except (ValueError, FloatingPointError) as error:
-                yield {"passes": n, "seconds": seconds, "note": str(error)[:160]}
-                return
-        seconds, before = seconds + float(model.history_["seconds"].iloc[-1]), n
-        yield {"passes": n, "seconds": seconds, **score(model), "bound": float(model.lower_bound_), "note": ""}
 
 
 def whole_fit(model: Any, train: tuple[Array, Array]) -> dict[str, Any]:

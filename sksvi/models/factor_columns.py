@@ -345,8 +345,8 @@ class SampledColumns(Columns):
         g = np.zeros(mean.shape)
         h = np.zeros((len(mean), len(layout.count)))
         weight = entries.weight
-        every = np.arange(layout.width)
-        sampled_accumulate(entries.starts, entries.other, weight * alpha, weight * gamma, draws, every, block.full, g, h)
+        every, alpha, gamma = np.arange(layout.width), weight * alpha, weight * gamma
+        sampled_accumulate(entries.starts, entries.other, alpha, gamma, draws, every, block.full, g, h)
         return entries.summed(value), layout.restricted(g, h)
 
 
