@@ -117,8 +117,9 @@ def main(quick: bool = False) -> None:
             rows += peers(task)
     notes = [
         "80 % of MovieLens 1M for training. log density: of the level (ordinal, binary), of a real number (Gaussian); "
-        "log mass: of the level after rounding. Ours ends by itself; seconds are of the whole fit; CPU seconds compare (the peers ran "
-        "on a busy machine). The peers' rows are results/pmf_peers.md, their passes iterations. The figure is results/pmf_movielens.png."
+        "log mass: of the level after rounding. Ours ends by itself; seconds are of the whole fit; CPU seconds compare "
+        "(the peers ran on a busy machine). The peers' rows are results/pmf_peers.md, their passes iterations. The "
+        "figure is results/pmf_movielens.png."
     ]
     if not quick:
         notes += [line for task in LIKELIHOODS for line in reached(task, paths)]
