@@ -7,7 +7,7 @@ from typing import Any
 from benchmarks.common import RESULTS, arguments, progress, report
 from benchmarks.topics import compiled, completion, nips, whole_fit
 
-TOPICS = (10, 20, 40, 70, 100, 150)
+TOPICS = (10, 25, 50, 100, 150)
 BOUNDS = ("optimal", "mean-field")
 #: Passes of a fit, the same for all, so that the table ends.
 PASSES = 10

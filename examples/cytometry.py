@@ -64,8 +64,8 @@ def main() -> None:
         named = ", ".join(f"{name} {weight:+.1f}" for name, weight in top.items())
         print(f"factor {k}, used by {model.feature_probability_[k]:.0%}: {named}")
     if label is not None:
-        codes = np.abs(model.transform(cells))
-        strongest = np.argmax(codes / np.maximum(np.sqrt(np.mean(codes**2, 0)), 1e-12), 1)
+        contribution = np.abs(model.transform(cells)) * np.linalg.norm(model.components_, axis=1)
+        strongest = np.argmax(contribution, 1)
         print(f"strongest factor and population: {normalized_mutual_info_score(label, strongest):.2f} of 1 in common")
     draw(factors, Path(options.output))
 

@@ -1,11 +1,12 @@
 """Images by sparse dictionaries of patches: fill in missing pixels, remove noise.
 
-Every patch of an image is a row of :class:`sksvi.BetaProcessFA`; overlapping reconstructions are averaged. Masks are
-True where a pixel is **missing**, as in scikit-image.
+Every patch of an image is a row of :class:`sksvi.BetaProcessFA`; overlapping reconstructions are averaged, each pixel
+with the precision that its patch predicts it with. Masks are True where a pixel is **missing**, as in scikit-image.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from numbers import Integral
@@ -19,11 +20,11 @@ Array = np.ndarray
 
 __all__ = ["denoise", "extract_patches", "inpaint", "reconstruct"]
 
-#: Side of a patch, factors and steps of the default estimator (what they reach: benchmarks/bpfa_inpainting.py).
+#: Side of a patch, factors and rows of a step of the default estimator, and its steps (benchmarks/bpfa_inpainting.py).
 PATCH_SIZE, N_COMPONENTS, BATCH_ROWS = 8, 250, 250
-INPAINT_STEPS, DENOISE_STEPS = 8000, 3000
-#: Sweeps of the default estimator over each patch at the end, discarded and kept.
-FINAL_SWEEPS = 10
+INPAINT_STEPS, DENOISE_STEPS = 12_000, 4000
+#: Sweeps over a patch that it discards and keeps: in a step, and for each of the draws of the dictionary at the end.
+STEP_SWEEPS, FINAL_SWEEPS = (8, 4), (2, 1)
 
 
 def extract_patches(image: Any, patch_size: int = PATCH_SIZE, *, mask: Any = None) -> Array:
@@ -62,7 +63,7 @@ def extract_patches(image: Any, patch_size: int = PATCH_SIZE, *, mask: Any = Non
     return np.ascontiguousarray(rows).reshape(rows.shape[0] * rows.shape[1], -1)
 
 
-def reconstruct(patches: Any, image_shape: tuple[int, ...]) -> Array:
+def reconstruct(patches: Any, image_shape: tuple[int, ...], *, std: Any = None) -> Array:
     """The image whose overlapping patches these are: every pixel is the mean over its patches.
 
     Parameters
@@ -71,6 +72,8 @@ def reconstruct(patches: Any, image_shape: tuple[int, ...]) -> Array:
         In the order of :func:`extract_patches`.
     image_shape : tuple of int
         (height, width) or (height, width, channels).
+    std : array-like of the shape of patches, default=None
+        Standard deviation of every entry: the mean is then weighted by 1/std².
 
     Returns
     -------
@@ -79,7 +82,7 @@ def reconstruct(patches: Any, image_shape: tuple[int, ...]) -> Array:
     Raises
     ------
     ValueError
-        If there are not as many patches as such an image has.
+        If there are not as many patches as such an image has, or a std is not positive and finite.
 
     Examples
     --------
@@ -97,12 +100,24 @@ def reconstruct(patches: Any, image_shape: tuple[int, ...]) -> Array:
     if size < 1 or patches.shape != (down * right, size * size * channels):
         raise ValueError(f"patches.shape == {patches.shape} are not all patches of an image of shape {image_shape}.")
     squares = patches.reshape(down, right, size, size, channels)
-    total, count = np.zeros((height, width, channels)), np.zeros((height, width, 1))
+    weights = _weights(std, patches.shape).reshape(squares.shape) if std is not None else np.ones((1, 1, size, size, 1))
+    total, count = np.zeros((height, width, channels)), np.zeros((height, width, channels))
     for i in range(size):
         for j in range(size):
-            total[i : i + down, j : j + right] += squares[:, :, i, j]
-            count[i : i + down, j : j + right] += 1.0
+            weight = weights[:, :, i, j]
+            total[i : i + down, j : j + right] += weight * squares[:, :, i, j]
+            count[i : i + down, j : j + right] += weight
     return (total / count).reshape(image_shape).astype(patches.dtype, copy=False)
+
+
+def _weights(std: Any, shape: tuple[int, ...]) -> Array:
+    std = np.asarray(std, float)
+    if std.shape != shape:
+        raise ValueError(f"std.shape == {std.shape}, expected that of patches, {shape}.")
+    if not np.all((std > 0) & (std < np.inf)):
+        raise ValueError("std must be positive and finite everywhere.")
+    # Relative to the smallest: squares of tiny or huge numbers would leave the range of floats.
+    return np.square(std.min() / std)
 
 
 def inpaint(image: Any, mask: Any, *, estimator: Any = None, random_state: Any = None) -> Array:
@@ -115,7 +130,7 @@ def inpaint(image: Any, mask: Any, *, estimator: Any = None, random_state: Any =
     mask : array-like of bool, shape (height, width) or that of the image
         True where a pixel is missing.
     estimator : BetaProcessFA, default=None
-        A clone is fitted to the patches. None: 250 factors and a fixed number of steps, 8,000 of 250 patches.
+        A clone is fitted to the patches. None: 250 factors and a fixed number of steps, 12,000 of 250 patches.
     random_state : int, RandomState or None, default=None
         Seed of the default estimator, or of one that has none.
 
@@ -145,8 +160,7 @@ def inpaint(image: Any, mask: Any, *, estimator: Any = None, random_state: Any =
         raise ValueError("mask is True everywhere: there is no pixel to learn from.")
     patches = extract_patches(pixels, _default_size(pixels.shape), mask=missing)
     model = _fitted(patches, estimator, random_state, INPAINT_STEPS)
-    filled = reconstruct(model.reconstruct(patches), pixels.shape)
-    return np.where(missing, filled, pixels).reshape(np.shape(image))
+    return np.where(missing, averaged(model, patches, pixels.shape), pixels).reshape(np.shape(image))
 
 
 def denoise(image: Any, *, sigma: float | None = None, estimator: Any = None, random_state: Any = None) -> Array:
@@ -159,7 +173,7 @@ def denoise(image: Any, *, sigma: float | None = None, estimator: Any = None, ra
     sigma : float or None, default=None
         Standard deviation of the noise in units of the image; None: learned.
     estimator : BetaProcessFA, default=None
-        A clone is fitted to the patches. None: 250 factors and a fixed number of steps, 3,000 of 250 patches.
+        A clone is fitted to the patches. None: 250 factors and a fixed number of steps, 4,000 of 250 patches.
     random_state : int, RandomState or None, default=None
         Seed of the default estimator, or of one that has none.
 
@@ -194,26 +208,41 @@ def denoise(image: Any, *, sigma: float | None = None, estimator: Any = None, ra
     pixels, missing = _pixels(image, missing)
     patches = extract_patches(pixels, _default_size(pixels.shape), mask=missing)
     model = _fitted(patches, estimator, random_state, DENOISE_STEPS, {} if sigma is None else {"noise": float(sigma)})
-    return reconstruct(model.reconstruct(patches), pixels.shape).reshape(raw.shape)
+    return averaged(model, patches, pixels.shape).reshape(raw.shape)
+
+
+def averaged(model: Any, patches: Array, shape: tuple[int, ...]) -> Array:
+    """The image by a fitted model: means of a pixel over its patches, weighted by their predictive precisions."""
+    burn_in, kept = FINAL_SWEEPS
+    # Means over draws of the dictionary: a few sweeps for each are enough.
+    short = copy.copy(model).set_params(n_burn_in=burn_in, n_local_samples=kept)
+    mean, std = short.reconstruct(patches, return_std=True)
+    return reconstruct(mean, shape, std=np.sqrt(np.square(std) + 1.0 / model.noise_precision_))
 
 
 def _fitted(patches: Array, estimator: Any, random_state: Any, steps: int, parameters: Any = ()) -> Any:
     """The estimator, or the default one, fitted to the patches."""
-    from sksvi.decomposition import BetaProcessFA
-
-    given = estimator is not None
-    passes = math.ceil(steps / math.ceil(len(patches) / BATCH_ROWS))
-    # A budget of steps instead of a tolerance: what the noisy bound still gains is hardly seen in an image.
-    model = clone(estimator) if given else BetaProcessFA(N_COMPONENTS, batch_size=BATCH_ROWS, max_iter=passes, tol=0.0)
+    model = default_estimator(len(patches), steps) if estimator is None else clone(estimator)
     if model.get_params()["random_state"] is None:
         model.set_params(random_state=random_state)
     model.set_params(**dict(parameters))
-    if given:
+    if estimator is not None:
         return model.fit(patches)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(patches)
-    return model.set_params(n_burn_in=FINAL_SWEEPS, n_local_samples=FINAL_SWEEPS)
+        return model.fit(patches)
+
+
+def default_estimator(n_patches: int, steps: int) -> Any:
+    """What is fitted where no estimator is given."""
+    from sksvi.decomposition import BetaProcessFA
+
+    burn_in, kept = STEP_SWEEPS
+    passes = math.ceil(steps / math.ceil(n_patches / BATCH_ROWS))
+    # A budget of steps instead of a tolerance: what the noisy bound still gains is hardly seen in an image.
+    return BetaProcessFA(
+        N_COMPONENTS, n_burn_in=burn_in, n_local_samples=kept, batch_size=BATCH_ROWS, max_iter=passes, tol=0.0
+    )
 
 
 def _pixels(image: Any, mask: Any) -> tuple[Array, Array]:

@@ -227,6 +227,49 @@ def test_scaled_batches_are_unbiased_and_the_first_pass_ramps_up():
     assert [s.scale for s in first] == pytest.approx([1.0, 2.0, 3.0, 10.0])
 
 
+def test_logs_and_exponentials_of_the_loops(global_random_seed):
+    """Plain arithmetic instead of library calls: close to them, and a bound that is one."""
+    from sksvi.models import beta_process_numbers as numbers
+
+    rng = np.random.default_rng(global_random_seed)
+    for x in 10.0 ** rng.uniform(-300, 300, 200):
+        assert numbers.log_of(x) == pytest.approx(np.log(x), rel=1e-14)
+    for x in rng.uniform(0, 40, 200):
+        assert numbers.exp_minus(x) == pytest.approx(np.exp(-x), rel=1e-7)
+        assert numbers.exp_below(x) <= np.exp(x)
+    assert numbers.log_of(1.0) == 0.0 and numbers.exp_minus(0.0) == 1.0 and numbers.exp_below(0.0) == 1.0
+    assert numbers.exp_below(1.0) == pytest.approx(np.e, rel=1e-3)
+
+
+def test_random_numbers_of_the_loops():
+    """Uniform and normal numbers of the streams by their moments, four standard errors."""
+    from sksvi.models import beta_process_numbers as numbers
+
+    n, state, spare = 20000, np.array([12345], np.uint64), np.zeros(1)
+    u = np.array([numbers.uniform_of(np.uint64(99), k) for k in range(n)])
+    assert 0 < u.min() and u.max() < 1
+    for power in (1, 2, 3):
+        assert abs(np.mean(u**power) - 1 / (power + 1)) <= 4 * np.std(u**power) / np.sqrt(n)
+    assert abs(np.corrcoef(u[1:], u[:-1])[0, 1]) <= 4 / np.sqrt(n)
+    z = np.array([numbers.normal(state, spare) for _ in range(n)])
+    for power, wanted in ((1, 0), (2, 1), (3, 0), (4, 3)):
+        assert abs(np.mean(z**power) - wanted) <= 4 * np.std(z**power) / np.sqrt(n)
+    assert abs(np.corrcoef(z[1:], z[:-1])[0, 1]) <= 4 / np.sqrt(n)
+
+
+@pytest.mark.parametrize("K", [63, 64, 65])
+def test_chunks_of_features_leave_no_one_out(K, global_random_seed):
+    """The last features of a padded chunk are used as the first ones are: orthogonal features, one per column."""
+    n = 2000
+    view = at_values(np.eye(K) * 3.0, np.full(K, -1.0), np.array([1.0]), 1.0, K)
+    y = np.random.default_rng(global_random_seed).standard_normal(K) * 3.0
+    terms, *_ = terms_of(view, np.tile(y, (n, 1)), "gibbs", 2, 1, global_random_seed)
+    kappa = 1.0 + 9.0
+    odds = np.exp(-1.0 + 0.5 * np.log(1.0 / kappa) + np.square(3.0 * y) / (2 * kappa))
+    wanted = odds / (1 + odds)
+    assert np.all(np.abs(terms.use.mean(0) - wanted) <= 4.5 * np.sqrt(wanted * (1 - wanted) / n) + 1e-12)
+
+
 def test_two_equal_features_of_which_one_is_needed(global_random_seed):
     """Section 5.3: mean field puts 2s(1 - s) on neither or both of two equal features, Gibbs almost nothing."""
     n, D = 4000, 8

@@ -32,6 +32,18 @@ def test_patches_there_and_back(shape, size):
     np.testing.assert_allclose(reconstruct(patches, shape), image, atol=1e-12)
 
 
+def test_means_over_patches_are_weighted_by_precision():
+    """Two patches of two pixels share the middle one of three: worked out by hand."""
+    patches = np.array([[1.0, 2.0, 1.0, 2.0], [4.0, 5.0, 4.0, 5.0]])
+    std = np.array([[1.0, 1.0, 1.0, 2.0], [2.0, 1.0, 1.0, 1.0]])
+    wanted = np.array([[1.0, (2 / 1 + 4 / 4) / (1 + 1 / 4), 5.0], [1.0, (2 / 4 + 4 / 1) / (1 / 4 + 1), 5.0]])
+    np.testing.assert_allclose(reconstruct(patches, (2, 3), std=std), wanted)
+    np.testing.assert_allclose(reconstruct(1e200 * patches, (2, 3), std=1e200 * std), 1e200 * wanted)
+    plain = reconstruct(patches, (2, 3))
+    np.testing.assert_allclose(reconstruct(patches, (2, 3), std=np.full((2, 4), 7.0)), plain)
+    np.testing.assert_allclose(plain[:, 1], 3.0)
+
+
 def test_missing_pixels_are_nan_in_every_patch():
     image, mask = np.ones((6, 6)), np.zeros((6, 6), bool)
     mask[2, 3] = True
@@ -110,6 +122,10 @@ def test_bad_images():
             extract_patches(image, size)
     with pytest.raises(ValueError, match="not all patches"):
         reconstruct(np.ones((5, 4)), (9, 9))
+    with pytest.raises(ValueError, match="expected that of patches"):
+        reconstruct(np.ones((4, 4)), (3, 3), std=np.ones((4, 1)))
+    with pytest.raises(ValueError, match="std must be positive"):
+        reconstruct(np.ones((4, 4)), (3, 3), std=np.zeros((4, 4)))
 
 
 def test_displays_of_dictionary_and_images():

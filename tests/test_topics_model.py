@@ -7,11 +7,13 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp, softmax
 
 from sksvi import CorrelatedTopicModel
 from sksvi.datasets import make_ctm
-from sksvi.models import correlated_topics
+from sksvi.models import correlated_topics, topic_start
+from sksvi.models.base import Data
 from sksvi.models.implicit_gamma import corrected_counts, log_slope
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -21,9 +23,9 @@ BOUNDS = ("optimal", "simple", "mean-field")
 
 @pytest.fixture(scope="module")
 def loops():
-    from sksvi.models import topic_loops
+    from sksvi.models import topic_bound_loops
 
-    return topic_loops
+    return topic_bound_loops
 
 
 class Document:
@@ -40,19 +42,24 @@ class Document:
         self.mean = rng.standard_normal(self.K - 1)
         factor = np.tril(0.3 * rng.standard_normal((self.K - 1, self.K - 1))) + 0.5 * np.eye(self.K - 1)
         self.root = factor if full else np.diag(np.diag(factor))
-        S, K = n_nodes, self.K
-        pair = np.empty((S, K)), np.empty((W, S)), np.empty((S, K))
-        self.work = (*pair, np.empty((1, K)), np.empty((W, 1)), np.empty((1, K)), np.empty((W, K)))
+        self.work = loops.workspace(self.parts())
 
-    def look(self, mean=None, root=None, nodes=None):
-        mean, root = self.mean if mean is None else mean, self.root if root is None else root
-        nodes = self.nodes if nodes is None else nodes
-        return self.loops.look(self.bound, self.B, self.counts, self.words, mean, root, nodes, self.work)
+    def parts(self):
+        return self.B, self.counts, self.nodes
+
+    def look(self, mean=None):
+        mean = self.mean if mean is None else mean
+        return self.loops.look(self.bound, self.parts(), mean, self.root, self.work)
 
     def curvature(self, each, newton, diagonal=False):
         out, safe = np.zeros((2, self.K - 1, self.K - 1))
-        self.loops.curvature(self.bound, self.B, self.counts, self.words, each, newton, diagonal, self.work, out, safe)
+        self.loops.curvature(self.bound, self.parts(), each, newton, diagonal, self.work, out, safe)
         return out, safe
+
+    def node_slopes(self):
+        slopes = np.empty((len(self.nodes), self.K - 1))
+        self.loops.node_slopes(self.bound, self.parts(), self.work, slopes)
+        return slopes
 
 
 def dense_value(document, mean, root, bound, theta=None):
@@ -108,9 +115,7 @@ def test_gradient_in_the_root(loops, bound, global_random_seed):
     """s-dsvi: derivative in C of the mean over nodes is E ε ∇ᵀ."""
     document = Document(loops, bound, global_random_seed)
     document.look()
-    slopes = np.empty((6, 3))
-    loops.node_slopes(document.bound, document.B, document.counts, document.words, document.work, slopes)
-    found = document.nodes.T @ slopes / 6
+    found = document.nodes.T @ document.node_slopes() / 6
     for j in range(3):
         for k in range(j + 1):
             step = np.zeros((3, 3))
@@ -123,9 +128,7 @@ def test_covariance_by_price(loops, global_random_seed):
     """With many nodes the gradient in S is half the mean Hessian: the fixed point of the covariance is the bound's."""
     document = Document(loops, "optimal", global_random_seed, n_nodes=20000)
     document.look()
-    slopes = np.empty((20000, 3))
-    loops.node_slopes(document.bound, document.B, document.counts, document.words, document.work, slopes)
-    in_root = document.nodes[:, :, None] * slopes[:, None, :]
+    in_root = document.nodes[:, :, None] * document.node_slopes()[:, None, :]
     wanted = -document.root @ document.curvature(True, True)[0]
     error = in_root.std(0) / np.sqrt(10000)
     assert np.all(np.abs(in_root.mean(0) - wanted)[np.tril_indices(3)] <= 4 * error[np.tril_indices(3)] + 1e-2)
@@ -139,8 +142,10 @@ def test_bounds_are_in_their_order(loops, global_random_seed):
 
 
 @pytest.mark.parametrize("full", [True, False])
-def test_projection(loops, full):
+def test_projection(full):
     """Π₊ takes away negative eigenvalues (diagonal q: entries), whether or not the precision could bear them."""
+    from sksvi.models import topic_algebra_loops as loops
+
     turn = np.array([[0.8, -0.6], [0.6, 0.8]]) if full else np.eye(2)
     factor, root = np.zeros((2, 2)), np.zeros((2, 2))
     for values in ([3.0, -4.0], [3.0, -0.1], [3.0, 1.0]):
@@ -149,6 +154,23 @@ def test_projection(loops, full):
         np.testing.assert_allclose(negative, turn @ np.diag(np.maximum(values, 0.0)) @ turn.T, atol=1e-12)
         loops.inverse_root(np.eye(2), negative, full, factor, root)
         np.testing.assert_allclose(root.T @ root, np.linalg.inv(np.eye(2) + negative), atol=1e-12)
+
+
+def test_factors(global_random_seed):
+    """Cholesky's factor solves, an indefinite matrix has none, and the root is that of the inverse."""
+    from sksvi.models import topic_algebra_loops as loops
+
+    rng = np.random.default_rng(global_random_seed)
+    half = rng.standard_normal((6, 6))
+    matrix, factor, root, x = half @ half.T + np.eye(6), np.zeros((6, 6)), np.zeros((6, 6)), rng.standard_normal(6)
+    assert loops.cholesky(matrix, factor)
+    solved = x.copy()
+    loops.solve(factor, solved)
+    np.testing.assert_allclose(matrix @ solved, x, rtol=1e-10)
+    loops.inverse_root(np.eye(6), half @ half.T, True, factor, root)
+    np.testing.assert_allclose(root.T @ root @ matrix, np.eye(6), atol=1e-10)
+    np.testing.assert_array_equal(root, np.tril(root))
+    assert not loops.cholesky(matrix - 1e3 * np.eye(6), factor)
 
 
 # ---- the whole bound
@@ -259,20 +281,79 @@ def test_corrected_counts_are_right_on_average(global_random_seed):
     assert np.all(np.abs(draws.mean(0) - counts) <= 4 * draws.std(0) / np.sqrt(50000))
 
 
-def test_recovery():
-    """Topics and correlations of a simulated corpus."""
-    from scipy.optimize import linear_sum_assignment
+# ---- the start
+def test_points_of_words(global_random_seed):
+    """Principal axes of the rows of Q/p, with Q counted pair by pair of different words of a document."""
+    rng = np.random.default_rng(global_random_seed)
+    X = np.vstack([rng.multinomial(12, p) for p in rng.dirichlet(np.ones(3), 40) @ rng.dirichlet(np.ones(6), 3)])
+    Q = np.zeros((6, 6))
+    for row in X:
+        tokens = np.repeat(np.arange(6), row)
+        for one, other in itertools.permutations(range(len(tokens)), 2):
+            Q[tokens[one], tokens[other]] += 1.0 / (12 * 11)
+    root = 1.0 / np.sqrt(Q.sum(1))
+    values, axes = np.linalg.eigh(root[:, None] * Q * root)
+    wanted = root[:, None] * axes[:, -3:] * np.maximum(values[-3:], 0.0)
+    found, known = topic_start.word_points(sp.csr_matrix(X), 3, rng)
+    assert known.all()
+    np.testing.assert_allclose(found @ found.T, wanted @ wanted.T, rtol=1e-6, atol=1e-8)
 
-    corpus = make_ctm(1000, 200, n_components=4, n_words=150, random_state=4)
-    model = CorrelatedTopicModel(4, covariance="full", topic_word_prior=0.05, max_iter=30, random_state=1)
-    model.fit(corpus.data)
 
-    def unit(a):
-        return a / np.linalg.norm(a, axis=1, keepdims=True)
+def test_start_is_near_the_topics(global_random_seed):
+    """Anchor words alone find the topics of many documents."""
+    corpus = make_ctm(2000, 300, n_components=5, random_state=global_random_seed)
+    shares = topic_start.anchored_shares(corpus.data, 5, np.random.default_rng(0))
+    np.testing.assert_allclose(shares.sum(0), 1.0)
+    found = shares * np.asarray(corpus.data.sum(0))
+    assert matched(corpus.components, found)[0].mean() >= 0.95
 
-    cosine = unit(corpus.components) @ unit(model.components_).T
-    rows, match = linear_sum_assignment(-cosine)
-    assert cosine[rows, match].mean() >= 0.95
+
+def test_start_where_there_are_too_few_words_or_documents():
+    for X in (np.eye(3), np.ones((4, 2)), np.full((1, 5), 2.0), np.full((3, 4), 0.2)):
+        counts = topic_start.first_counts(sp.csr_matrix(X), np.full((6, X.shape[1]), 0.1), 0)
+        assert np.all(counts >= 0) and np.all(np.isfinite(counts)) and counts.sum() > 0
+        assert np.linalg.matrix_rank(counts) == min(counts.shape)  # no two topics start alike
+
+
+def test_start_puts_topics_where_their_seed_words_are():
+    corpus = make_ctm(500, 100, n_components=4, random_state=0)
+    prior = np.full((4, 100), 0.2)
+    for topic, words in enumerate(np.argsort(-corpus.components, axis=1)[[2, 0, 3, 1], :5]):
+        prior[topic, words] += 50.0
+    counts = topic_start.first_counts(corpus.data, prior, 0) / prior
+    np.testing.assert_array_equal(matched(corpus.components[[2, 0, 3, 1]], counts)[1], np.arange(4))
+
+
+# ---- what fits find
+def matched(truth, found):
+    """Cosines of matched topics, and which topic each of the truth matches."""
+    pairs = (truth / np.linalg.norm(truth, axis=1, keepdims=True)) @ (
+        found / np.linalg.norm(found, axis=1, keepdims=True)
+    ).T
+    rows, columns = linear_sum_assignment(-pairs)
+    return pairs[rows, columns], columns
+
+
+@pytest.mark.parametrize("covariance", ["full", "diag"])
+def test_recovery(covariance, global_random_seed):
+    """Topics and correlations of a simulated corpus, from the first start."""
+    corpus = make_ctm(2000, 500, n_words=200, random_state=global_random_seed)
+    model = CorrelatedTopicModel(8, covariance=covariance, random_state=global_random_seed).fit(corpus.data)
+    cosine, match = matched(corpus.components, model.components_)
+    assert cosine.mean() >= 0.95
     found = model.topic_correlation_[np.ix_(match, match)]
-    off = ~np.eye(4, dtype=bool)
+    off = ~np.eye(8, dtype=bool)
     assert np.abs(found - corpus.topic_correlation)[off].mean() <= 0.1
+
+
+def test_bounds_of_forming_passes_are_bounds(global_random_seed):
+    """Documents that see E β report their terms of the bound, which has exp(E log β)."""
+    X = make_ctm(40, 30, n_components=3, n_words=40, random_state=global_random_seed).data.astype(float)
+    fitted = CorrelatedTopicModel(3, max_iter=3, random_state=0).fit(X)
+    model, rows, found = fitted._model(30), np.arange(40), []
+    batch = model.batch(Data(X, np.zeros(40)), rows)
+    for model.forming, effort in ((True, (2, 6, 0.01)), (False, (0, 0, 0.0))):
+        view = model._view(fitted._globals, None)
+        found.append(model.settled(view, batch, model.nodes, batch.first_node, "natural", effort, False, False))
+        batch.start = found[0].local
+    np.testing.assert_allclose(found[0].value, found[1].value, rtol=1e-10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -79,16 +80,21 @@ class Dirichlet:
         outer = mean[..., :, None] * mean[..., None, :]
         return (mean[..., None] * np.eye(mean.shape[-1]) - outer) / (self.total + 1.0)[..., None]
 
-    @property
+    @cached_property
     def moments(self) -> Array:
         """E log β = ψ(λ) - ψ(Σλ), (..., V)."""
         return digamma(self.concentration) - digamma(self.total)
 
+    @cached_property
+    def _log_normaliser(self) -> Array:
+        """Σ_v log Γ(λ_v) - log Γ(Σλ), (...)."""
+        return gammaln(self.concentration).sum(-1) - gammaln(self.total)[..., 0]
+
     def kl(self, prior: Dirichlet) -> float:
         """KL(q ‖ prior), nats, summed over plates (equations.md 0)."""
-        here, there = self.concentration, np.broadcast_to(prior.concentration, self.concentration.shape)
-        between = np.sum((here - there) * self.moments) - np.sum(gammaln(here)) + np.sum(gammaln(there))
-        return float(between + np.sum(gammaln(here.sum(-1))) - np.sum(gammaln(there.sum(-1))))
+        between = np.sum((self.concentration - prior.concentration) * self.moments)
+        there = np.broadcast_to(prior._log_normaliser, self._log_normaliser.shape)
+        return float(between - np.sum(self._log_normaliser) + np.sum(there))
 
     def natural(self, about: Any) -> tuple[Array]:
         """λ."""

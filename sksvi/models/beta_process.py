@@ -23,7 +23,7 @@ from sksvi.models.base import Data, Model, Segment, default_sweep
 Array = np.ndarray
 
 #: Rows of a block: each is a compiled call of about a millisecond.
-BLOCK_ROWS = 64
+BLOCK_ROWS = 128
 #: Sweeps of coordinate ascent, and the change of a probability at which it ends.
 MAX_SWEEPS, SWEEP_TOL = 50, 1e-3
 #: Shape of the prior of a precision that is known: no data moves it.
@@ -241,20 +241,22 @@ class BetaProcess(Model):
 
         K, D = self.shape
         n, kept = len(y), self.n_local_samples
-        omega, residual, value = np.empty((kept, n, K)), np.empty((kept, n, D)), np.empty(n)
+        omega, use = np.empty((kept, n, K)), np.zeros((n, K))
+        residual, value = np.empty((kept, n, D)), np.empty(n)
         gram = view.gram if batch.seen.all(1).any() else np.empty((0, K))
         start = np.empty((0, K)) if batch.start is None else batch.start
         gibbs(
-            y, batch.seen, view.scaled, view.columns, view.spread_columns, gram, view.logit + view.slack, view.precision,
-            start, key, batch.streams, self.n_burn_in, omega, residual, value,
+            y, batch.seen, view.scaled, view.columns, view.spread_columns, gram, view.logit + view.slack,
+            view.precision, start, key, batch.streams, self.n_burn_in, omega, use, residual, value,
         )  # fmt: skip
-        return self.as_terms(view, omega, residual, value)
+        return self.as_terms(view, omega, use, residual, value)
 
-    def as_terms(self, view: Globals, omega: Array, residual: Array, value: Array) -> LocalTerms:
-        """Terms of draws omega (S, n, K) and what they leave of y."""
-        second, use = np.square(omega), (omega != 0.0).mean(0)
+    @staticmethod
+    def as_terms(view: Globals, omega: Array, use: Array, residual: Array, value: Array) -> LocalTerms:
+        """Terms of draws omega (S, n, K), of the share of them that use a feature, and of what they leave of y."""
         # Weights that are not used are integrated out: at their prior they would hold its precision where it is.
-        return LocalTerms(value, omega, second, residual, use, second.mean(0).sum(1), use.sum(1), view)
+        weight = np.einsum("snk,snk->n", omega, omega) / len(omega)
+        return LocalTerms(value, omega, np.square(omega), residual, use, weight, use.sum(1), view)
 
     def _ascended(self, view: Globals, batch: Rows, y: Array) -> LocalTerms:
         from sksvi.models.beta_process_loops import variational

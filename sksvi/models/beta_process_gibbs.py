@@ -107,9 +107,8 @@ class Sampler:
         """q after a natural step of rate 1 on the local draws, each row counted `scale` times."""
         view = draw.view()
         batch = self.model.batch(self.data, slice(0, len(self.data)))
-        terms = self.model.as_terms(
-            view, draw.omega[None], residual[None] * np.sqrt(view.noise), np.zeros(len(batch.y))
-        )
+        scaled, use = residual[None] * np.sqrt(view.noise), (draw.omega != 0.0).astype(float)
+        terms = self.model.as_terms(view, draw.omega[None], use, scaled, np.zeros(len(use)))
         # Given the draw the features move from where they are.
         q = {**q, "features": DiagonalGaussian(draw.features, q["features"].precision)}
         gradient = batches.scaled(self.model.pull_back(terms, batch), scale)

@@ -30,9 +30,10 @@ from sksvi.models.beta_process_numbers import (
 )
 
 Array = np.ndarray
+U = np.uint64
 
 #: Features whose odds are looked at together.
-CHUNK = 32
+CHUNK = 64
 #: Most features of a greedy start.
 MOST_GREEDY = 40
 #: Log odds of a feature that is never used, and those beyond which entropies are nothing.
@@ -40,17 +41,32 @@ NEVER, CERTAIN_ODDS = -1e100, 30.0
 
 
 @numba.njit(cache=True, nogil=True, fastmath=FAST)
-def _slopes(own: Array, n: int, r: Array, out: Array) -> None:
-    """out = rᵀ own over n columns: vectorised over features, four columns at a time."""
-    out[:] = 0.0
+def _slopes(own: Array, begin: int, n: int, r: Array, out: Array) -> None:
+    """The chunk of out = rᵀ own that starts at `begin`, over n columns, four at a time.
+
+    Indices are unsigned here and in `_next`: the compiler then knows that none counts from the end, and vectorises.
+    """
+    b = U(begin)
+    for k in range(CHUNK):
+        out[b + U(k)] = 0.0
     whole = n - n % 4
     for j in range(0, whole, 4):
-        a, b, c, d = own[j], own[j + 1], own[j + 2], own[j + 3]
-        r_a, r_b, r_c, r_d = r[j], r[j + 1], r[j + 2], r[j + 3]
-        for k in range(len(out)):
-            out[k] += r_a * a[k] + r_b * b[k] + r_c * c[k] + r_d * d[k]
+        i, r_0, r_1, r_2, r_3 = U(j), r[j], r[j + 1], r[j + 2], r[j + 3]
+        for k in range(CHUNK):
+            at = b + U(k)
+            out[at] += r_0 * own[i, at] + r_1 * own[i + U(1), at] + r_2 * own[i + U(2), at] + r_3 * own[i + U(3), at]
     for j in range(whole, n):
-        axpy(r[j], own[j], out, len(out))
+        i, r_0 = U(j), r[j]
+        for k in range(CHUNK):
+            at = b + U(k)
+            out[at] += r_0 * own[i, at]
+
+
+@numba.njit(cache=True, nogil=True)
+def _all_slopes(own: Array, n: int, r: Array, out: Array) -> None:
+    """out = rᵀ own over n columns."""
+    for begin in range(0, len(out), CHUNK):
+        _slopes(own, begin, n, r, out)
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
@@ -60,21 +76,24 @@ def _chosen(x: float, u: float) -> bool:
 
 
 @numba.njit(cache=True, nogil=True, fastmath=FAST)
-def _next(c: Array, omega: Array, size: Array, base: Array, inverse: Array, first: np.uint64, after: int) -> int:
-    """The first feature of a chunk beyond `after` whose z may be 1, or was; CHUNK if there is none.
+def _next(
+    begin: int, c: Array, omega: Array, size: Array, base: Array, inverse: Array, first: np.uint64, after: int
+) -> int:
+    """The first feature beyond `after` of the chunk at `begin` whose z may be 1, or was; CHUNK if there is none.
 
     1/sigmoid(x) = 1 + e^-x is at least a polynomial of -x where x < 0: it settles nearly all z without an exponential.
     """
-    found = CHUNK
+    found, b = CHUNK, U(begin)
     for k in range(CHUNK):
-        B = c[k] + omega[k] * size[k]
-        x = base[k] + 0.5 * B * B * inverse[k]
+        at = b + U(k)
+        B = c[at] + omega[at] * size[at]
+        x = base[at] + 0.5 * B * B * inverse[at]
         # `uniform_of`, written out: only so is this loop vectorised.
-        z = first + np.uint64(k) * GOLDEN
+        z = first + U(k) * GOLDEN
         z = (z ^ (z >> S30)) * MIX1
         z = (z ^ (z >> S27)) * MIX2
         u = (float((z ^ (z >> S31)) >> S11) + 0.5) * UNIT
-        maybe = (x >= 0.0) | (u * (1.0 + exp_below(-x)) < 1.0) | (omega[k] != 0.0)
+        maybe = (x >= 0.0) | (u * (1.0 + exp_below(-x)) < 1.0) | (omega[at] != 0.0)
         found = min(found, k if maybe & (k > after) else CHUNK)
     return found
 
@@ -101,12 +120,11 @@ def _sweep(
     """
     shared = gram.shape[0] > 0
     for begin in range(0, len(omega), CHUNK):
-        part = slice(begin, begin + CHUNK)
         if not shared:
-            _slopes(own[:, part], n, r, c[part])
+            _slopes(own, begin, n, r, c)
         after, start = -1, first + np.uint64(begin) * GOLDEN
         while True:
-            after = _next(c[part], omega[part], size[part], base[part], inverse[part], start, after)
+            after = _next(begin, c, omega, size, base, inverse, start, after)
             if after == CHUNK:
                 break
             k = begin + after
@@ -123,7 +141,7 @@ def _sweep(
             else:
                 for j in range(n):
                     r[j] += (old - new) * own[j, k]
-                _slopes(own[:, part], n, r, c[part])
+                _slopes(own, begin, n, r, c)
 
 
 @numba.njit(cache=True, nogil=True, fastmath=FAST | {"nnan"})
@@ -157,7 +175,7 @@ def _greedy(
     shared = gram.shape[0] > 0
     for _ in range(MOST_GREEDY):
         if not shared:
-            _slopes(own, n, r, c)
+            _all_slopes(own, n, r, c)
         highest = _odds(c, omega, base, inverse, odds)
         if highest <= 0.0:
             break
@@ -173,23 +191,35 @@ def _greedy(
 
 
 @numba.njit(cache=True, nogil=True)
-def _draw_value(square: float, omega: Array, inverse: Array, logit: Array, loose: Array, precision: float) -> float:
+def _draw_value(
+    square: float, omega: Array, used: Array, inverse: Array, logit: Array, loose: Array, precision: float
+) -> float:
     """E log p(y, z, w) at one draw, w's entropy given z included, up to what rows share."""
     total = -0.5 * square
-    for k in range(len(logit)):
+    for k in used:
         w = omega[k]
-        if w != 0.0:
-            total += logit[k] + 0.5 * np.log(precision * inverse[k]) + 0.5 - 0.5 * (precision + loose[k]) * w * w
+        total += logit[k] + 0.5 * np.log(precision * inverse[k]) + 0.5 - 0.5 * (precision + loose[k]) * w * w
     return total
 
 
-@numba.njit(cache=True, nogil=True, fastmath=FAST)
+@numba.njit(cache=True, nogil=True)
+def _used(omega: Array, K: int, out: Array) -> int:
+    """The features that a draw uses, in `out`; their number."""
+    n = 0
+    for k in range(K):
+        out[n] = k
+        n += omega[k] != 0.0
+    return n
+
+
+@numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def _entropies(c: Array, omega: Array, size: Array, base: Array, inverse: Array) -> float:
     """Sum of the entropies of each z_k given everything else at one draw: at most their joint entropy (Han 1978)."""
     total = 0.0
     for k in range(len(c)):
         B = c[k] + omega[k] * size[k]
-        x = min(abs(base[k] + 0.5 * B * B * inverse[k]), CERTAIN_ODDS)
+        x = abs(base[k] + 0.5 * B * B * inverse[k])
+        x = x if x < CERTAIN_ODDS else CERTAIN_ODDS
         e = exp_minus(x)
         total += log_of(1.0 + e) + x * e / (1.0 + e)
     return total
@@ -210,6 +240,7 @@ def gibbs(
     streams: Array,
     burn_in: int,
     omega: Array,
+    use: Array,
     residual: Array,
     value: Array,
 ) -> None:
@@ -218,11 +249,12 @@ def gibbs(
     ``value`` is the mean over draws of log p(y, z, w) plus the entropies of each (z_k, w_k) given the others. The joint
     entropy is at least the sum of these, so that at stationarity it estimates a lower bound on log p(y).
     phi (K, D); phi_t, spread_t (D, K); gram: phi phiᵀ, or (0, K) to do without. start: (n, K) or, for a greedy one,
-    (0, K). streams (n,): a number per row that names its stream under `key`.
+    (0, K). streams (n,): a number per row that names its stream under `key`. use (n, K): shares of the draws that use
+    a feature, 0 at first.
     """
     n_kept, n_rows, K = omega.shape
     D, none, padded = phi_t.shape[0], np.empty((0, K)), (K + CHUNK - 1) // CHUNK * CHUNK
-    index, r, own = np.empty(D, np.int64), np.zeros(D), np.zeros((D, padded))
+    index, chosen, r, own = np.empty(D, np.int64), np.empty(K + 1, np.int64), np.zeros(D), np.zeros((D, padded))
     size, loose, inverse, base = np.zeros(padded), np.zeros(padded), np.ones(padded), np.full(padded, NEVER)
     w, c, odds = np.zeros(padded), np.zeros(padded), np.empty(padded)
     state, spare = np.empty(1, np.uint64), np.zeros(1)
@@ -246,7 +278,7 @@ def gibbs(
                         r[j] -= w[k] * own[j, k]
         columns = gram if complete else none
         if columns.shape[0] > 0:
-            _slopes(own, n, r, c)
+            _all_slopes(own, n, r, c)
         if start.shape[0] == 0:
             _greedy(own, columns, n, base, inverse, w, r, c, odds)
         value[i] = 0.0
@@ -258,23 +290,24 @@ def gibbs(
             if kept < 0:
                 continue
             omega[kept, i] = w[:K]
-            square = _residual(phi, index, n, y[i], w, residual[kept, i])
-            value[i] += _draw_value(square, w, inverse, logit, loose, precision) / n_kept
+            used = chosen[: _used(w, K, chosen)]
+            for k in used:
+                use[i, k] += 1.0 / n_kept
+            square = _residual(phi, index, n, y[i], w, used, residual[kept, i])
+            value[i] += _draw_value(square, w, used, inverse, logit, loose, precision) / n_kept
         if columns.shape[0] == 0:
-            _slopes(own, n, r, c)
+            _all_slopes(own, n, r, c)
         value[i] += _entropies(c, w, size, base, inverse)
 
 
 @numba.njit(cache=True, nogil=True)
-def _residual(phi: Array, index: Array, n: int, y: Array, w: Array, out: Array) -> float:
+def _residual(phi: Array, index: Array, n: int, y: Array, w: Array, used: Array, out: Array) -> float:
     """y - w phi in the observed columns, 0 elsewhere; its squared length."""
-    D = len(y)
     out[:] = y
-    for k in range(len(phi)):
-        if w[k] != 0.0:
-            axpy(-w[k], phi[k], out, D)
+    for k in used:
+        axpy(-w[k], phi[k], out, len(y))
     total, j = 0.0, 0
-    for d in range(D):
+    for d in range(len(y)):
         if j < n and index[j] == d:
             total += out[d] * out[d]
             j += 1
@@ -298,7 +331,7 @@ def _gather(phi_t: Array, spread_t: Array, index: Array, n: int, own: Array, siz
             axpy(1.0, spread_t[index[j]], loose, K)
 
 
-@numba.njit(cache=True, nogil=True, fastmath=FAST)
+@numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def _constants(size: Array, loose: Array, logit: Array, precision: float, base: Array, inverse: Array) -> None:
     """Log odds of z_k at B_k = 0, and 1/kappa_k."""
     for k in range(len(logit)):

@@ -207,21 +207,26 @@ def variational(
         value[i] = _local_bound(mean_field, square, size, loose, logit, precision, q[:, i])
 
 
+@numba.njit(cache=True, nogil=True, fastmath=FAST)
+def _add_moments(w: float, v: float, r: Array, seen: Array, cross: Array, square: Array, lead: Array) -> None:
+    """One feature's share of one draw."""
+    for d in range(len(r)):
+        cross[d] += w * r[d]
+        square[d] += seen[d] * (w * w)
+        lead[d] += seen[d] * v
+
+
 @numba.njit(cache=True, nogil=True)
 def statistics(
     omega: Array, second: Array, residual: Array, seen: Array, cross: Array, square: Array, lead: Array
 ) -> None:
     """Sums over rows and draws: cross_kd = E omega r, square_kd = o E[omega]², lead_kd = o E[z w²]."""
     n_kept, n_rows, K = omega.shape
-    D = residual.shape[2]
-    for s in range(n_kept):
-        for i in range(n_rows):
+    observed = np.empty(residual.shape[2])
+    for i in range(n_rows):
+        observed[:] = seen[i]
+        for s in range(n_kept):
             for k in range(K):
-                w, v = omega[s, i, k], second[s, i, k]
-                if v == 0.0:
-                    continue
-                axpy(w, residual[s, i], cross[k], D)
-                for d in range(D):
-                    if seen[i, d]:
-                        square[k, d] += w * w
-                        lead[k, d] += v
+                v = second[s, i, k]
+                if v != 0.0:
+                    _add_moments(omega[s, i, k], v, residual[s, i], observed, cross[k], square[k], lead[k])

@@ -52,16 +52,17 @@ def log_of(x: float) -> float:
     e = float((bits >> MANTISSA_BITS) - BIAS) + (1.0 if high else 0.0)
     s = (m - 1.0) / (m + 1.0)
     q = s * s
-    tail = 1 / 9 + q * (1 / 11 + q * (1 / 13 + q * (1 / 15 + q / 17)))
+    tail = 1 / 9 + q * (1 / 11 + q * (1 / 13 + q * (1 / 15 + q * (1 / 17))))
     return e * LN2 + 2.0 * s * (1.0 + q * (1 / 3 + q * (1 / 5 + q * (1 / 7 + q * tail))))
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
 def exp_minus(x: float) -> float:
     """exp(-x) for 0 <= x <= 40, to a relative 1e-9: a polynomial at x / 64, squared six times."""
-    t = -x / 64.0
-    e = 1.0 + t / 6.0 * (1.0 + t / 7.0 * (1.0 + t / 8.0 * (1.0 + t / 9.0 * (1.0 + t / 10.0))))
-    e = 1.0 + t * (1.0 + t / 2.0 * (1.0 + t / 3.0 * (1.0 + t / 4.0 * (1.0 + t / 5.0 * e))))
+    t = -x * (1 / 64)
+    e = 1.0 + t * (1 / 7) * (1.0 + t * (1 / 8) * (1.0 + t * (1 / 9) * (1.0 + t * (1 / 10))))
+    e = 1.0 + t * (1 / 3) * (1.0 + t * (1 / 4) * (1.0 + t * (1 / 5) * (1.0 + t * (1 / 6) * e)))
+    e = 1.0 + t * (1.0 + t * 0.5 * e)
     e *= e
     e *= e
     e *= e
@@ -74,7 +75,7 @@ def exp_minus(x: float) -> float:
 def exp_below(x: float) -> float:
     """A lower bound on exp(x) for x >= 0, close where x is small."""
     t = 0.125 * x
-    e = 1.0 + t * (1.0 + t * (0.5 + t / 6.0))
+    e = 1.0 + t * (1.0 + t * (0.5 + t * (1 / 6)))
     e *= e
     e *= e
     return e * e

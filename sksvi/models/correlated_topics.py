@@ -1,14 +1,16 @@
 """The correlated topic model (equations.md 6): topics and the population of proportions are global, documents local.
 
 η_d ~ N(μ, Σ) over K - 1 log odds against the last topic, θ_d = softmax(η_d, 0), words of document d ~ θ_dᵀβ. A
-document's q(η_d) = N(m_d, S_d) is fitted inside `terms` by compiled loops (`topic_loops`); what it says about the
+document's q(η_d) = N(m_d, S_d) is fitted inside `terms` by compiled loops (`LOCAL_STEPS`); what it says about the
 topics is expected counts, about (μ, Σ) sums of moments.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,13 @@ from sksvi.models.base import Data, Model, Segment, default_sweep
 Array = np.ndarray
 
 BOUNDS = {"optimal": 0, "simple": 1, "mean-field": 2}
-RULES = {"natural": 0, "hybrid": 1, "standard": 2, "messages": 3}
+#: Local steps by rule: module and function; a fit compiles its own only.
+LOCAL_STEPS = {
+    "natural": ("topic_newton_loops", "newton_documents"),
+    "hybrid": ("topic_gradient_loops", "hybrid_documents"),
+    "standard": ("topic_gradient_loops", "standard_documents"),
+    "messages": ("topic_message_loops", "message_documents"),
+}
 #: Sets of nodes that documents share in turn, and nodes of a set: pairs of opposite points with unit second moments.
 NODE_SETS, NODES = 256, 4
 #: Nodes where a document's posterior is asked for: transform and scores.
@@ -30,28 +38,28 @@ NODE_SEED = 20261121
 #: Documents of a row block at least, and blocks of a segment at most.
 BLOCK_DOCUMENTS, BLOCKS = 16, 32
 #: Rounds (mean, then covariance), Newton steps and gain (nats) that ends them, for documents that are visited again.
-#: One round is not enough: covariances of unsettled means are too wide, and Σ then grows without end.
-VISIT = (2, 8, 0.01)
+VISIT = (2, 6, 0.01)
 #: The same in fits of all documents at once, whose bounds are compared, and for the documents of a chunk.
 BATCH_VISIT, CHUNK_VISIT = (3, 20, 1e-4), (2, 20, 1e-2)
 #: The same for a document's posterior as such.
 SETTLE = (3, 50, 1e-5)
 #: Documents of a block whose posteriors are asked for.
 POSTERIOR_BLOCK = 64
-#: Mean share of a word's counts over topics at the start is random with this shape (1: exponential).
-FIRST_SHAPE = 1.0
 #: AdaGrad's steps of a visit.
 GRADIENT_STEPS = 10
 #: Passes over mini-batches in which documents see E β and not exp(E log β), which would starve the rare words of topics
 #: that have not formed yet. Chosen on topic_split(seed=1) of the NIPS papers.
 FORMING_PASSES = 12
-#: Standard deviation of the log odds at the start.
-FIRST_SPREAD = 1.0
+#: Standard deviation of the log odds at the start, and of those of a document for s-dsvi.
+FIRST_SPREAD, FIRST_ROOT = 1.0, 0.5
 
 
 @dataclass
 class View:
-    """What documents see of the globals: topics word by word (V, K), the factor per word taken out, and N(μ, Σ)."""
+    """What documents see of the globals: topics word by word (V, K), the factor per word taken out, and N(μ, Σ).
+
+    ``bounded`` is what their terms of the bound are taken at where that is not what their q(η) is fitted to.
+    """
 
     topics: Array
     offset: Array
@@ -60,6 +68,7 @@ class View:
     log_det: float
     log_gamma: Array | None = None
     concentration: Array | None = None
+    bounded: View | None = None
 
 
 @dataclass
@@ -157,6 +166,10 @@ class CorrelatedTopics(Model):
 
     def prior(self, q: dict[str, Any]) -> dict[str, Any]:
         """Dirichlet of each topic, and the pseudo-documents."""
+        return self._prior
+
+    @cached_property
+    def _prior(self) -> dict[str, Any]:
         width = self.n_topics - 1
         population = Population.of(self.pseudo_documents, np.zeros(width), np.eye(width))
         return {"topics": self._topics(self.word_prior), "population": population}
@@ -173,14 +186,13 @@ class CorrelatedTopics(Model):
 
     def _fresh(self, n: int) -> Array:
         width = self.n_topics - 1
-        if self.rule == "natural":
-            return np.zeros((n, width))
-        if self.rule == "hybrid":
-            return np.zeros((n, 2 * width))
-        if self.rule == "messages":
-            return np.zeros((n, 2 * width + 2 * (width**2 if self.full else width)))
-        root = (0.5 * np.eye(width)).ravel() if self.full else np.full(width, 0.5)
-        return np.tile(np.concatenate([np.zeros(2 * width), root, np.zeros_like(root)]), (n, 1))
+        square = width**2 if self.full else width
+        more = {"natural": width, "hybrid": 2 * width, "standard": width + 2 * square, "messages": width + square}
+        state = np.zeros((n, width + more[self.rule]))
+        if self.rule == "standard":
+            root = FIRST_ROOT * np.eye(width)
+            state[:, 2 * width : 2 * width + square] = root.ravel() if self.full else root.diagonal()
+        return state
 
     def noisy(self, sampled: bool) -> bool:
         """Sampled topics are."""
@@ -188,15 +200,16 @@ class CorrelatedTopics(Model):
 
     # ---- rows
     def sweep(self, data: Data, batch_size: int | None, seed: int, pass_number: int) -> Iterator[Segment]:
-        """One pass; the first ones form topics. What is evaluated between passes is the bound."""
+        """One pass; the first ones form topics."""
         self.forming = pass_number < FORMING_PASSES
         yield from default_sweep(data, batch_size, seed, pass_number)
         self.forming = False
 
     def blocks(self, rows: Array | slice, data: Data) -> list[Any]:
-        """Equal shares of the documents; statistics are as large as the topics, so there are few."""
+        """Equal shares of the documents; a block's statistics are as large as the topics, so there are few."""
         index = np.arange(len(data))[rows] if isinstance(rows, slice) else rows
-        size = max(BLOCK_DOCUMENTS, -(-len(index) // BLOCKS))
+        with_all_words = self.n_words * len(data) // max(data.X.nnz, 1)
+        size = max(BLOCK_DOCUMENTS, -(-len(index) // BLOCKS), min(with_all_words // 2, len(index)))
         return [index[part] for part in batches.blocks(len(index), size)]
 
     def batch(self, data: Data, rows: Array) -> Documents:
@@ -212,20 +225,24 @@ class CorrelatedTopics(Model):
         return self._view(q, log_gamma)
 
     def _view(self, q: dict[str, Any], log_gamma: Array | None) -> View:
-        block, population = q["topics"], q["population"]
+        block = q["topics"]
         if log_gamma is not None:
-            logs = log_gamma - _log_sum(log_gamma)
-        else:
-            logs = np.log(block.mean) if self.forming and block.kind == "dirichlet" else block.moments
+            view = self._seen(log_gamma - _log_sum(log_gamma), q["population"])
+            return replace(view, log_gamma=log_gamma, concentration=block.concentration)
+        view = self._seen(block.moments, q["population"])
+        if self.forming and block.kind == "dirichlet":
+            return replace(self._seen(np.log(block.mean), q["population"]), bounded=view)
+        return view
+
+    def _seen(self, logs: Array, population: Any) -> View:
         if self.bound == "simple":
             topics, offset = np.ascontiguousarray(logs.T), np.zeros(self.n_words)
         else:
             offset = logs.max(0)
             offset[~np.isfinite(offset)] = 0.0
             topics = np.ascontiguousarray(np.exp(logs - offset).T)
-        concentration = block.concentration if log_gamma is not None else None
         precision = np.ascontiguousarray(population.precision)
-        return View(topics, offset, population.location, precision, population.log_det(), log_gamma, concentration)
+        return View(topics, offset, population.location, precision, population.log_det())
 
     def terms(self, view: View, batch: Documents, expect: Any, rng: Any, variance: Any = None) -> TopicTerms:
         """Local posteriors of the documents, continued from where they started, and what they say."""
@@ -250,38 +267,27 @@ class CorrelatedTopics(Model):
         roots: bool = False,
     ) -> TopicTerms:
         """The compiled local step; the last three say what is wanted of it."""
-        from sksvi.models import topic_loops
+        from sksvi.models.topic_sum_loops import sum_documents
 
+        module, function = LOCAL_STEPS[rule]
+        local_step = getattr(import_module(f"sksvi.models.{module}"), function)
         n, K = len(batch), self.n_topics
         counts = np.zeros((self.n_words, K) if sums else (0, 0))
         moments = np.zeros((K, K) if sums else (0, 0))
         value, local = np.zeros(n), np.array(batch.start, float)
         shape = (n, K) if posterior else (0, 0)
         proportions, squares = np.zeros(shape), np.zeros(shape)
-        factors = np.zeros((n, K - 1, K - 1) if roots else (0, 0, 0))
-        repairs = topic_loops.documents(
-            batch.indptr,
-            batch.indices,
-            batch.data,
-            view.topics,
-            view.offset,
-            view.location,
-            view.precision,
-            view.log_det,
-            nodes,
-            first,
-            BOUNDS[self.bound],
-            RULES[rule],
-            self.full,
-            *effort,
-            local,
-            value,
-            proportions,
-            squares,
-            factors,
-            counts,
-            moments,
-        )
+        factors = np.zeros((n, K - 1, K - 1))
+        corpus, prior = (batch.indptr, batch.indices, batch.data), (view.location, view.precision, view.log_det)
+        how = BOUNDS[self.bound], self.full
+        repairs = local_step(corpus, view.topics, prior, nodes, first, *how, effort, local, factors)
+        found = value, proportions, squares, counts, moments
+        sum_documents(corpus, view.topics, view.offset, prior, nodes, first, *how, local, factors, *found)
+        if view.bounded is not None:
+            seen, nothing = view.bounded, np.empty((0, 0))
+            found = value, nothing, nothing, nothing, nothing
+            sum_documents(corpus, seen.topics, seen.offset, prior, nodes, first, *how, local, factors, *found)
+        factors = factors if roots else np.empty((0, 0, 0))
         deviations = np.sqrt(np.maximum(squares - np.square(proportions), 0.0))
         return TopicTerms(value, local, counts, moments, int(repairs), proportions, deviations, factors)
 
@@ -294,7 +300,7 @@ class CorrelatedTopics(Model):
         def one(part: slice) -> TopicTerms:
             rows = np.arange(part.start, part.stop)
             batch = self.batch(data, rows)
-            batch.start = np.zeros((len(rows), self.n_topics - 1))
+            batch.start = np.zeros((len(rows), 2 * (self.n_topics - 1)))
             return self.settled(view, batch, nodes, np.zeros(len(rows), int), "natural", SETTLE, False, True, roots)
 
         found = list(batches.in_order(one, batches.blocks(X.shape[0], POSTERIOR_BLOCK), threads))
@@ -325,15 +331,3 @@ class CorrelatedTopics(Model):
 def _log_sum(logs: Array) -> Array:
     largest = logs.max(-1, keepdims=True)
     return largest + np.log(np.exp(logs - largest).sum(-1, keepdims=True))
-
-
-def first_counts(X: Any, word_prior: Array, seed: int) -> Array:
-    """Expected counts (K, V) to start from: each word's total in random shares, seed words where they belong.
-
-    Topics that start as (sums of) documents end at a smaller bound: they are too alike.
-    """
-    n_topics = len(word_prior)
-    total = np.asarray(X.sum(0), float).ravel()
-    shares = np.random.default_rng([seed, 3]).gamma(FIRST_SHAPE, 1.0 / FIRST_SHAPE, word_prior.shape)
-    raised = word_prior / word_prior.min() if word_prior.min() > 0 else 1.0 + word_prior
-    return total / n_topics * shares * raised

@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import algorithms, batches, engine, expectations
 from sksvi.base import FRESH, Posterior
 from sksvi.models.base import Data
-from sksvi.models.correlated_topics import BATCH_VISIT, CHUNK_VISIT, CorrelatedTopics, first_counts
+from sksvi.models.correlated_topics import BATCH_VISIT, CHUNK_VISIT, CorrelatedTopics
+from sksvi.models.topic_start import first_counts
 from sksvi.schedules import RobbinsMonro
 from sksvi.topics._base import TopicModel
 
@@ -74,9 +75,9 @@ class CorrelatedTopicModel(TopicModel):
         Of the Gaussian q(η) of a document; Σ is full in both cases.
     batch_size : int, "auto" or None, default="auto"
         Documents per step; "auto": all up to 200, else a twenty-fourth, at least 50 and at most 1024. Mini-batch fits
-        form their topics first: in the first 12 passes documents see E β, so that ``lower_bounds_`` of these passes
-        are estimates of a larger number than the bound.
-    max_iter : int, default=25
+        form their topics first: in the first 12 passes documents' responsibilities use E β and not exp(E log β), at
+        which ``lower_bounds_`` are evaluated all the same.
+    max_iter : int, default=20
         Passes over the documents.
     tol : float, default=1e-4
         Relative change of the bound at which the fit stops.
@@ -87,7 +88,7 @@ class CorrelatedTopicModel(TopicModel):
     warm_start : bool, default=False
         Whether ``fit`` goes on from the last one.
     random_state : int, RandomState or None, default=None
-        Seed of the first topics and of the order of documents.
+        Seed of the order of documents and of the random tenth of the first topics (the rest: anchor words).
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -149,7 +150,7 @@ class CorrelatedTopicModel(TopicModel):
         expectation: Any = "auto",
         covariance: str = "diag",
         batch_size: Any = "auto",
-        max_iter: int = 25,
+        max_iter: int = 20,
         tol: float = 1e-4,
         total_samples: float | None = None,
         n_jobs: int | None = None,

@@ -1,0 +1,141 @@
+"""Compiled algebra of small symmetric matrices for the local Gaussians of topic models (`topic_newton_loops`, ...)."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+Array = np.ndarray
+
+compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
+
+#: First share by which a Hessian that is not positive definite moves to its convex part.
+BLEND = 0.05
+#: A pivot below this share of its diagonal entry counts as not positive.
+PIVOT = 1e-12
+
+
+@compiled
+def cholesky(a: Array, factor: Array) -> bool:
+    """Upper factor U of a symmetric matrix, a = UᵀU; False where it has none. What is below U's diagonal is left."""
+    n = len(a)
+    for i in range(n):
+        for j in range(i, n):
+            factor[i, j] = a[i, j]
+    for j in range(n):
+        top = factor[j]
+        if not top[j] > PIVOT * abs(a[j, j]):
+            return False
+        pivot = np.sqrt(top[j])
+        for k in range(j, n):
+            top[k] /= pivot
+        for i in range(j + 1, n):
+            row, scale = factor[i], top[i]
+            for k in range(i, n):
+                row[k] -= scale * top[k]
+    return True
+
+
+@compiled
+def solve(factor: Array, x: Array) -> None:
+    """x <- (UᵀU)⁻¹ x."""
+    n = len(x)
+    for i in range(n):
+        row = factor[i]
+        x[i] /= row[i]
+        for k in range(i + 1, n):
+            x[k] -= row[k] * x[i]
+    for i in range(n - 1, -1, -1):
+        row = factor[i]
+        for k in range(i + 1, n):
+            x[i] -= row[k] * x[k]
+        x[i] /= row[i]
+
+
+@compiled
+def total(a: Array, b: Array, share: float, c: Array, out: Array) -> None:
+    """out = a + (1 - share) b + share c."""
+    for i in range(len(out)):
+        for j in range(len(out)):
+            out[i, j] = a[i, j] + (1.0 - share) * b[i, j] + share * c[i, j]
+
+
+@compiled
+def newton_factor(precision: Array, negative: Array, safe: Array, summed: Array, factor: Array) -> None:
+    """Factor of Σ⁻¹ + negative, moved towards its convex part until it has one."""
+    share = 0.0
+    total(precision, negative, share, safe, summed)
+    while not cholesky(summed, factor) and share < 1.0:
+        share = min(1.0, max(BLEND, 2.0 * share))
+        total(precision, negative, share, safe, summed)
+
+
+@compiled
+def project(negative: Array, full: bool, factor: Array) -> int:
+    """Π₊ in place: negative eigenvalues (diagonal q: entries) become zero; returns whether there were any."""
+    n = len(negative)
+    if not full:
+        found = 0
+        for k in range(n):
+            if negative[k, k] < 0.0:
+                negative[k, k] = 0.0
+                found = 1
+        return found
+    if n == 0 or cholesky(negative, factor):
+        return 0
+    values, vectors = np.linalg.eigh(negative)
+    if values[0] >= -PIVOT * values[-1]:
+        return 0
+    kept = vectors.copy()
+    for j in range(n):
+        for i in range(n):
+            kept[i, j] *= max(values[j], 0.0)
+    np.dot(kept, vectors.T, negative)
+    return 1
+
+
+@compiled
+def inverse_root(precision: Array, negative: Array, full: bool, factor: Array, root: Array) -> None:
+    """C of S⁻¹ = Σ⁻¹ + negative, which is positive semi-definite: lower triangular, S = CᵀC."""
+    n = len(precision)
+    for i in range(n):
+        for j in range(n):
+            root[i, j] = precision[i, j] + negative[i, j]
+    if not full:
+        for i in range(n):
+            own = 1.0 / np.sqrt(root[i, i])
+            for j in range(n):
+                root[i, j] = 0.0
+            root[i, i] = own
+        return
+    cholesky(root, factor)
+    for i in range(n):
+        row = root[i]
+        for j in range(n):
+            row[j] = 0.0
+        for k in range(i):
+            scale, above = factor[k, i] / factor[i, i], root[k]
+            for j in range(k + 1):
+                row[j] -= scale * above[j]
+        row[i] = 1.0 / factor[i, i]
+
+
+@compiled
+def load_square(stored: Array, full: bool, matrix: Array) -> None:
+    """A matrix from what a document's state holds of it: all of it, or its diagonal."""
+    p = len(matrix)
+    for j in range(p):
+        for k in range(p):
+            matrix[j, k] = stored[j * p + k] if full else (stored[j] if j == k else 0.0)
+
+
+@compiled
+def store_square(matrix: Array, full: bool, stored: Array) -> None:
+    """The inverse of `load_square`."""
+    p = len(matrix)
+    for j in range(p):
+        for k in range(p):
+            if full:
+                stored[j * p + k] = matrix[j, k]
+            elif j == k:
+                stored[j] = matrix[j, j]
