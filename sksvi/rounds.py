@@ -17,8 +17,6 @@ from sksvi import batches, plate_memory
 from sksvi.engine import check_finite, exact_bound
 from sksvi.families import GaussianPlates
 from sksvi.families.gaussian import NotPositiveDefinite
-from sksvi.models.factor_columns import SIDES, columns_of
-from sksvi.models.ratings import Entries
 from sksvi.plate_messages import all_messages, chunk_divergence, prior_rows, rejoined, updated_messages
 from sksvi.state import Evaluation, Problem, State, StepInfo, divergence, remembered_points
 from sksvi.steps import MAX_HALVINGS, by_plate
@@ -109,7 +107,7 @@ def moved(problem: Problem, state: State, side: str, in_place: bool = False) -> 
     """One step of every plate of a side that has entries; `in_place` writes to the state's own plates."""
     model, q = problem.model, state.q
     entries = problem.data.sides[side]
-    number = SIDES.index(side)
+    number = model.sides.index(side)
     view = model.seen_from(q, side, problem.expect, batches.stream(state.seed, 2 * state.steps + number, 0))
     counts = entries.counts
     chosen = None if np.all(counts > 0) else np.flatnonzero(counts)
@@ -156,7 +154,7 @@ class Stepper:
         prior = prior_rows(self.prior, plates)
         return prior if self.messages is None else self.messages.of(plates).joined(prior, self.old.full)
 
-    def _scale(self, plates: Any, entries: Entries) -> Array:
+    def _scale(self, plates: Any, entries: Any) -> Array:
         """Weight of a column in the population over that of the entries it is seen through."""
         weight, whole = entries.totals, self.seen[plates] * self.population
         return np.divide(whole, weight, out=np.zeros_like(whole), where=weight > 0)
@@ -167,7 +165,7 @@ class Stepper:
         entries = self.entries.of(plates)
         if problem.batch_size is not None:
             entries = entries.drawn(problem.batch_size, rng)
-        columns = columns_of(self.view, entries, problem.expect, rng)
+        columns = problem.model.columns(self.view, entries, problem.expect, rng)
         before, gradient = columns.terms(own)
         scale = self._scale(plates, entries)
         gradient = by_plate(scale, gradient[0]) * gradient[0], by_plate(scale, gradient[1]) * gradient[1]
@@ -183,7 +181,7 @@ class Stepper:
         self.block.put(plates, new)
         self.clock[plates] += 1
         learned = "likelihood" not in problem.frozen and problem.model.likelihood.learned
-        points = columns.points(new) if learned and self.side == SIDES[-1] else ()
+        points = columns.points(new) if learned and self.side == problem.model.sides[-1] else ()
         return float(before @ scale), float(after @ scale), points, repairs
 
     def _stepped(self, plates: Any, own: GaussianPlates, prior: Any, gradient: Any, columns: Any) -> GaussianPlates:
@@ -229,7 +227,7 @@ class Stepper:
             part = gradient[0][left], gradient[1][left]
             step = self.problem.algorithm.step(own[left].precise(), some, part, 1.0, 0.5**halving, None, self.n)[0]
             trial = GaussianPlates.of(step)
-            columns = columns_of(self.view, self.entries.of(rows[left]), self.problem.expect, None)
+            columns = self.problem.model.columns(self.view, self.entries.of(rows[left]), self.problem.expect, None)
             value = columns.value(trial)
             good = value - trial.kl_by_plate(some) >= (start - slack)[left]
             if halving == MAX_HALVINGS:

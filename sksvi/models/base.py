@@ -92,7 +92,8 @@ class Model:
 
     ``block`` : the Gaussian block that the latents are linear in; else the block that messages name.
     ``linear`` : latents are linear in that block, so that a datum's message is a few numbers (sites, Newton's mean).
-    ``plates`` : its segments name one side of plates at a time (`rounds`).
+    ``plates`` : its segments name one side of plates at a time (`rounds`), of those in ``sides``; `columns` gives the
+    terms of some plates of one.
     ``batchable`` : the bound is a sum over data (False: mini-batches are refused).
     ``rule_error`` : relative error of the bound's deterministic rule.
     ``remedy`` : what a user can do about a numerically impossible step.
@@ -101,6 +102,7 @@ class Model:
     block = "weights"
     linear = True
     plates = False
+    sides: tuple[str, ...] = ()
     batchable = True
     rule_error = 0.0
     remedy = "Standardise the columns, or drop duplicated ones."

@@ -52,6 +52,7 @@ class FactorModel(Model):
 
     linear = False
     plates = True
+    sides = SIDES
     first_passes = FIRST_PASSES
     block = "users"
     remedy = "Lower n_components, or fix the likelihood's parameters."
@@ -179,6 +180,10 @@ class FactorModel(Model):
             return view
         samples = block.sample(expect.n, np.random.RandomState(rng.integers(2**31)))
         return replace(view, draws=np.stack([view.other_layout.embedded(sample) for sample in samples], axis=1))
+
+    def columns(self, view: View, entries: Entries, expect: Any, rng: Any) -> Columns:
+        """Some columns of one side with their entries, by the route that the expectation asks for."""
+        return columns_of(view, entries, expect, rng)
 
     # ---- the bound of all entries, as the engine evaluates it
     def view(self, q: dict[str, Any], sampled: bool, rng: Any) -> Any:
