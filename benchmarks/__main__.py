@@ -14,6 +14,7 @@ NAMES += ("gp_housing", "gp_stream", "gp_regression", "gp_figure3", "gp_classifi
 NAMES += ("pmf_speed", "pmf_movielens", "pmf_variants", "pmf_lastfm", "pmf_figures")
 NAMES += ("bpfa_speed", "bpfa_inpainting", "bpfa_algorithms", "bpfa_denoising", "bpfa_synthetic", "bpfa_genomics")
 NAMES += ("ctm_recovery", "ctm_nips", "ctm_large", "ctm_figure7", "ctm_figure8", "ctm_importance", "ctm_coverage")
+NAMES += ("ctm_start",)
 #: Long runs of other packages, whose results are stored: they need those packages and are rerun only when named.
 REFERENCES = ("reference", "mixed_reference", "gp_reference", "pmf_peers", "ctm_peers")
 

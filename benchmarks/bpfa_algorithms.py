@@ -58,7 +58,7 @@ def main(quick: bool = False) -> None:
         f"thread. {PASSES} passes each, a twenty-fourth of the steps that the default of `inpaint` takes: far from "
         "convergence. Pixels are plain means over their patches. PSNR in dB over the whole image, observed pixels "
         "kept. sd: of the noise that was learned. used: expected factors per patch. init gibbs: from 50 sweeps of the "
-        "full sampler over 2,000 patches, whose seconds are included."
+        "full sampler over 2,000 patches, whose seconds are included. Rows that are not in the table were not run."
     ]
     rows: list[dict[str, Any]] = []
     for name, init in RUNS[:1] if quick else RUNS:

@@ -54,11 +54,11 @@ def hidden(name: str) -> tuple[Array, Array, Array]:
 
 def measured(name: str, steps: int) -> dict[str, Any]:
     """The default fitted to one image, as a row of the table."""
-    from sksvi.images import averaged, default_estimator
+    from sksvi.images import INPAINTING, averaged, default_estimator
 
     truth, missing, patches = hidden(name)
     start = time.perf_counter(), time.process_time()
-    model = default_estimator(len(patches), steps).set_params(random_state=0).fit(patches)
+    model = default_estimator(len(patches), steps, INPAINTING).set_params(random_state=0).fit(patches)
     estimate = averaged(model, patches, truth.shape)
     spent = time.perf_counter() - start[0], time.process_time() - start[1]
     row = {"image": name, "method": "Gibbs-SSVI", "init": "random", "steps": model.n_steps_}

@@ -35,8 +35,8 @@ DENSITIES = {"a = 10": 10.0, "a = 40": 40.0}
 #: Methods, their parameters and their passes.
 RUNS: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
     ("Gibbs-SSVI", {}, (3, 10, 40)),
-    ("MF-SSVI", {"local_step": "mean-field"}, (3, 10, 40)),
-    ("Gibbs sampler", {"algorithm": "gibbs"}, (30, 100, 200)),
+    ("MF-SSVI", {"local_step": "mean-field"}, (3, 20)),
+    ("Gibbs sampler", {"algorithm": "gibbs"}, (30, 150)),
     *((f"Gibbs-SSVI, burn-in {k}", {"n_burn_in": k}, (3, 20)) for k in (0, 1, 3, 5, 10)),
 ]
 

@@ -22,7 +22,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "stochastic, default": {},
 }
 #: Passes at which a fit is scored, and the CPU seconds after which it goes no further.
-PASSES, LIMIT = (1, 2, 4, 8, 16, 32, 64), 40.0
+PASSES, LIMIT = (1, 2, 4, 8, 16, 32, 64), 30.0
 
 
 def main(quick: bool = False) -> None:

@@ -20,11 +20,15 @@ Array = np.ndarray
 
 __all__ = ["denoise", "extract_patches", "inpaint", "reconstruct"]
 
-#: Side of a patch, factors and rows of a step of the default estimator, and its steps (benchmarks/bpfa_inpainting.py).
+#: Side of a patch, factors and rows of a step of the default estimator (what it reaches: benchmarks/bpfa_*.py).
 PATCH_SIZE, N_COMPONENTS, BATCH_ROWS = 8, 250, 250
-INPAINT_STEPS, DENOISE_STEPS = 12_000, 4000
-#: Sweeps over a patch that it discards and keeps: in a step, and for each of the draws of the dictionary at the end.
-STEP_SWEEPS, FINAL_SWEEPS = (8, 4), (2, 1)
+#: Its steps and the rest of its parameters by task. A learned precision of the weights, which is small, takes faint
+#: texture for noise: under noise it is held at its prior mean.
+INPAINT_STEPS, DENOISE_STEPS = 12_000, 6000
+INPAINTING = {"n_burn_in": 8, "n_local_samples": 4}
+DENOISING = {"weight_precision": 1.0}
+#: The sweeps for each of the draws of the dictionary at the end.
+FINAL_SWEEPS = {"n_burn_in": 2, "n_local_samples": 1}
 
 
 def extract_patches(image: Any, patch_size: int = PATCH_SIZE, *, mask: Any = None) -> Array:
@@ -159,7 +163,7 @@ def inpaint(image: Any, mask: Any, *, estimator: Any = None, random_state: Any =
     if missing.all():
         raise ValueError("mask is True everywhere: there is no pixel to learn from.")
     patches = extract_patches(pixels, _default_size(pixels.shape), mask=missing)
-    model = _fitted(patches, estimator, random_state, INPAINT_STEPS)
+    model = _fitted(patches, estimator, random_state, INPAINT_STEPS, INPAINTING)
     return np.where(missing, averaged(model, patches, pixels.shape), pixels).reshape(np.shape(image))
 
 
@@ -173,7 +177,7 @@ def denoise(image: Any, *, sigma: float | None = None, estimator: Any = None, ra
     sigma : float or None, default=None
         Standard deviation of the noise in units of the image; None: learned.
     estimator : BetaProcessFA, default=None
-        A clone is fitted to the patches. None: 250 factors and a fixed number of steps, 4,000 of 250 patches.
+        A clone is fitted to the patches. None: 250 factors and a fixed number of steps, 6,000 of 250 patches.
     random_state : int, RandomState or None, default=None
         Seed of the default estimator, or of one that has none.
 
@@ -207,22 +211,24 @@ def denoise(image: Any, *, sigma: float | None = None, estimator: Any = None, ra
         raise ValueError("image has no pixel that is not NaN.")
     pixels, missing = _pixels(image, missing)
     patches = extract_patches(pixels, _default_size(pixels.shape), mask=missing)
-    model = _fitted(patches, estimator, random_state, DENOISE_STEPS, {} if sigma is None else {"noise": float(sigma)})
+    known = {} if sigma is None else {"noise": float(sigma)}
+    model = _fitted(patches, estimator, random_state, DENOISE_STEPS, DENOISING, known)
     return averaged(model, patches, pixels.shape).reshape(raw.shape)
 
 
 def averaged(model: Any, patches: Array, shape: tuple[int, ...]) -> Array:
     """The image by a fitted model: means of a pixel over its patches, weighted by their predictive precisions."""
-    burn_in, kept = FINAL_SWEEPS
     # Means over draws of the dictionary: a few sweeps for each are enough.
-    short = copy.copy(model).set_params(n_burn_in=burn_in, n_local_samples=kept)
+    short = copy.copy(model).set_params(**FINAL_SWEEPS)
     mean, std = short.reconstruct(patches, return_std=True)
     return reconstruct(mean, shape, std=np.sqrt(np.square(std) + 1.0 / model.noise_precision_))
 
 
-def _fitted(patches: Array, estimator: Any, random_state: Any, steps: int, parameters: Any = ()) -> Any:
+def _fitted(
+    patches: Array, estimator: Any, random_state: Any, steps: int, defaults: dict[str, Any], parameters: Any = ()
+) -> Any:
     """The estimator, or the default one, fitted to the patches."""
-    model = default_estimator(len(patches), steps) if estimator is None else clone(estimator)
+    model = default_estimator(len(patches), steps, defaults) if estimator is None else clone(estimator)
     if model.get_params()["random_state"] is None:
         model.set_params(random_state=random_state)
     model.set_params(**dict(parameters))
@@ -233,16 +239,13 @@ def _fitted(patches: Array, estimator: Any, random_state: Any, steps: int, param
         return model.fit(patches)
 
 
-def default_estimator(n_patches: int, steps: int) -> Any:
+def default_estimator(n_patches: int, steps: int, parameters: dict[str, Any]) -> Any:
     """What is fitted where no estimator is given."""
     from sksvi.decomposition import BetaProcessFA
 
-    burn_in, kept = STEP_SWEEPS
     passes = math.ceil(steps / math.ceil(n_patches / BATCH_ROWS))
     # A budget of steps instead of a tolerance: what the noisy bound still gains is hardly seen in an image.
-    return BetaProcessFA(
-        N_COMPONENTS, n_burn_in=burn_in, n_local_samples=kept, batch_size=BATCH_ROWS, max_iter=passes, tol=0.0
-    )
+    return BetaProcessFA(N_COMPONENTS, batch_size=BATCH_ROWS, max_iter=passes, tol=0.0, **parameters)
 
 
 def _pixels(image: Any, mask: Any) -> tuple[Array, Array]:

@@ -85,6 +85,19 @@ def test_noise_is_learned(problem, model):
     assert 1 / np.sqrt(known.noise_precision_) == pytest.approx(0.15, rel=1e-3)
 
 
+@pytest.mark.parametrize("algorithm", ["mc-ssvi", "gibbs"])
+def test_a_known_precision_of_the_weights_stays(algorithm, problem):
+    X = problem[0]
+    used = []
+    for precision in (0.05, 5.0):
+        model = BetaProcessFA(**{**QUICK, "algorithm": algorithm, "weight_precision": precision}).fit(X)
+        assert model.posterior_["weight_precision"].mean[0] == pytest.approx(precision, rel=1e-3)
+        used.append(model.feature_probability_.sum())
+    assert used[0] < used[1]  # wide weights make each factor dear
+    with pytest.raises(ValueError, match="weight_precision"):
+        model.set_params(weight_precision=-1.0).fit(X)
+
+
 def test_log_predictive_density_is_the_log_of_a_mean_over_draws(problem, model):
     """Equation 12 with its log, from the public draws of one's own."""
     from sksvi.completion import halved_entries

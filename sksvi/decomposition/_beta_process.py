@@ -54,6 +54,9 @@ class BetaProcessFA(FactorPredictions, BaseSVI):
         Gibbs sweeps over a row that are discarded, and kept.
     noise : {"shared", "columns"} or float, default="shared"
         One noise precision, one per column, or the known standard deviation of the noise in units of X.
+    weight_precision : "learned" or float, default="learned"
+        Precision of the weights of factors that are used, or a known one, for centred and scaled X. Learned, it becomes
+        small where few factors are used, which makes further ones dear.
     prune : bool, default=False
         Whether factors that fewer than one row is expected to use are left out of the results.
     algorithm : {"mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi", "gibbs"} or Algorithm, default="mc-ssvi"
@@ -120,6 +123,7 @@ class BetaProcessFA(FactorPredictions, BaseSVI):
         "n_burn_in": [Interval(Integral, 0, None, closed="left")],
         "n_local_samples": [Interval(Integral, 1, None, closed="left")],
         "noise": [StrOptions({"shared", "columns"}), Interval(Real, 0, None, closed="neither")],
+        "weight_precision": [StrOptions({"learned"}), Interval(Real, 0, None, closed="neither")],
         "prune": ["boolean"],
     }
 
@@ -134,6 +138,7 @@ class BetaProcessFA(FactorPredictions, BaseSVI):
         n_burn_in: int = 3,
         n_local_samples: int = 3,
         noise: Any = "shared",
+        weight_precision: Any = "learned",
         prune: bool = False,
         algorithm: Any = "mc-ssvi",
         expectation: Any = "auto",
@@ -154,6 +159,7 @@ class BetaProcessFA(FactorPredictions, BaseSVI):
         self.n_burn_in = n_burn_in
         self.n_local_samples = n_local_samples
         self.noise = noise
+        self.weight_precision = weight_precision
         self.prune = prune
         self.algorithm = algorithm
         self.expectation = expectation
@@ -216,7 +222,7 @@ class BetaProcessFA(FactorPredictions, BaseSVI):
         return Data(self._scaled(X), np.broadcast_to(0.0, (len(X),)))
 
     def _fitted_choices(self) -> dict[str, Any]:
-        return {"n_components": self.n_components, "noise": self.noise}
+        return {name: getattr(self, name) for name in ("n_components", "noise", "weight_precision")}
 
     def _scaled(self, X: Array) -> Array:
         return (X.astype(np.float64) - self.mean_) / self.scale_
@@ -232,6 +238,7 @@ class BetaProcessFA(FactorPredictions, BaseSVI):
             n_local_samples=self.n_local_samples,
             noise_size=self._noise_size,
             noise=None if isinstance(self.noise, str) else self.noise / self.scale_,
+            weight_precision=None if isinstance(self.weight_precision, str) else self.weight_precision,
         )
 
     def _build_model(self, data: Data) -> tuple[Any, Data]:

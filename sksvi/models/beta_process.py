@@ -140,8 +140,8 @@ class BetaProcess(Model):
         Gibbs sweeps that are discarded, and kept.
     noise_size : int
         Noise precisions: 1, or one per column.
-    noise : float or None
-        Known standard deviation of the noise; None: learned.
+    noise, weight_precision : float or None
+        Known standard deviation of the noise, and precision of the weights; None: learned.
     start : dict or None
         The first q; None: a random one, drawn by `seed`.
     seed : int
@@ -163,6 +163,7 @@ class BetaProcess(Model):
         n_local_samples: int = 3,
         noise_size: int = 1,
         noise: float | None = None,
+        weight_precision: float | None = None,
         start: Any = None,
         seed: int = 0,
     ) -> None:
@@ -170,18 +171,20 @@ class BetaProcess(Model):
         self.a, self.b = a, b
         self.local_step, self.n_burn_in, self.n_local_samples = local_step, n_burn_in, n_local_samples
         self.noise_size, self.start, self.seed = noise_size, start, seed
-        self.knows_noise = noise is not None
-        self._prior = self._make_prior(noise)
+        given = {"noise_precision": noise, "weight_precision": weight_precision}
+        self.known = [name for name, value in given.items() if value is not None]
+        self._prior = self._make_prior(noise, weight_precision)
 
-    def _make_prior(self, noise: float | None) -> dict[str, Any]:
+    def _make_prior(self, noise: float | None, weight: float | None) -> dict[str, Any]:
         K, D = self.shape
         # One factor alone has b (K - 1)/K = 0: its probability keeps the b of two.
         b = self.b * max(K - 1, 0.5) / K
         shape, rate = NOISE_PRIOR if noise is None else (CERTAIN, CERTAIN * noise**2)
+        weight_shape, weight_rate = WEIGHT_PRIOR if weight is None else (CERTAIN, CERTAIN / weight)
         return {
             "probabilities": Beta(np.full(K, self.a / K), np.full(K, b)),
             "features": DiagonalGaussian(np.zeros((K, D)), np.full((K, D), float(D))),
-            "weight_precision": Gamma(np.full(1, WEIGHT_PRIOR[0]), np.full(1, WEIGHT_PRIOR[1])),
+            "weight_precision": Gamma(np.full(1, weight_shape), np.full(1, weight_rate)),
             "noise_precision": Gamma(np.full(self.noise_size, shape), np.full(self.noise_size, rate)),
         }
 
@@ -379,10 +382,12 @@ def start_at(model: BetaProcess, phi: Array, n: int) -> dict[str, Any]:
     """A q about these features: each used by a tenth of the rows, noise a tenth of the variance."""
     K, D = model.shape
     used = START_USE * n
-    noise = Gamma(np.full(model.noise_size, 1.0 + n), np.full(model.noise_size, START_NOISE * (1.0 + n)))
-    return {
+    start = {
         "probabilities": Beta(np.full(K, used + model.a / K), np.full(K, n - used + model.b)),
         "features": DiagonalGaussian(phi, np.full((K, D), D * (1.0 + 0.1 * used))),
         "weight_precision": Gamma(np.full(1, 1.0 + n), np.full(1, 1.0 + n)),
-        "noise_precision": model.prior({})["noise_precision"] if model.knows_noise else noise,
+        "noise_precision": Gamma(
+            np.full(model.noise_size, 1.0 + n), np.full(model.noise_size, START_NOISE * (1.0 + n))
+        ),
     }
+    return {**start, **{name: model.prior({})[name] for name in model.known}}

@@ -35,12 +35,14 @@ NODE_SETS, NODES = 256, 4
 EXACT_NODES = 32
 #: Seed of the nodes that are the same in every fit.
 NODE_SEED = 20261121
-#: Documents of a row block at least, and blocks of a segment at most.
-BLOCK_DOCUMENTS, BLOCKS = 16, 32
+#: Documents of a row block at least, numbers of its covariances at most, and blocks of a segment where these allow.
+BLOCK_DOCUMENTS, BLOCK_NUMBERS, BLOCKS = 16, 2**24, 32
 #: Rounds (mean, then covariance), Newton steps and gain (nats) that ends them, for documents that are visited again.
 VISIT = (2, 6, 0.01)
-#: The same in fits of all documents at once, whose bounds are compared, and for the documents of a chunk.
-BATCH_VISIT, CHUNK_VISIT = (3, 20, 1e-4), (2, 20, 1e-2)
+#: The same in fits of all documents at once, whose bounds are compared: Newton steps, and other rules.
+BATCH_VISIT, BATCH_STEPS = (1, 6, 1e-3), (3, 20, 1e-4)
+#: The same for the documents of a chunk.
+CHUNK_VISIT = (2, 20, 1e-2)
 #: The same for a document's posterior as such.
 SETTLE = (3, 50, 1e-5)
 #: Documents of a block whose posteriors are asked for.
@@ -209,7 +211,8 @@ class CorrelatedTopics(Model):
         """Equal shares of the documents; a block's statistics are as large as the topics, so there are few."""
         index = np.arange(len(data))[rows] if isinstance(rows, slice) else rows
         with_all_words = self.n_words * len(data) // max(data.X.nnz, 1)
-        size = max(BLOCK_DOCUMENTS, -(-len(index) // BLOCKS), min(with_all_words // 2, len(index)))
+        size = max(-(-len(index) // BLOCKS), min(with_all_words // 2, len(index)))
+        size = max(BLOCK_DOCUMENTS, min(size, BLOCK_NUMBERS // self.n_topics**2))
         return [index[part] for part in batches.blocks(len(index), size)]
 
     def batch(self, data: Data, rows: Array) -> Documents:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import algorithms, batches, engine, expectations
 from sksvi.base import FRESH, Posterior
 from sksvi.models.base import Data
-from sksvi.models.correlated_topics import BATCH_VISIT, CHUNK_VISIT, CorrelatedTopics
+from sksvi.models.correlated_topics import BATCH_STEPS, BATCH_VISIT, CHUNK_VISIT, CorrelatedTopics
 from sksvi.models.topic_start import first_counts
 from sksvi.schedules import RobbinsMonro
 from sksvi.topics._base import TopicModel
@@ -303,7 +303,7 @@ class CorrelatedTopicModel(TopicModel):
         if problem.algorithm.schedule is None and not problem.deterministic:
             problem.algorithm.set_params(schedule=STEP_RATE)
         if problem.deterministic and model.visit is not CHUNK_VISIT:
-            model.visit = BATCH_VISIT
+            model.visit = BATCH_VISIT if model.rule == "natural" else BATCH_STEPS
         return problem
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
