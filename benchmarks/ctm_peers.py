@@ -5,6 +5,7 @@ tomotopy (``pip install tomotopy``) takes part at the smallest K where it is ins
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from benchmarks.common import arguments, progress, report
@@ -12,14 +13,14 @@ from benchmarks.gaussian_processes import installed
 from benchmarks.topics import KLNMF, TOMOTOPY_ITERATIONS, Tomotopy, completion, lda, nips, whole_fit
 
 
-def peers(n_components: int, quick: bool, smallest: bool) -> dict[str, Any]:
-    """The models by name."""
-    found = {
-        "LDA (scikit-learn, batch)": lda(n_components, 3 if quick else 50),
-        "KL-NMF (scikit-learn)": KLNMF(n_components, 10 if quick else 200),
+def peers(quick: bool) -> dict[str, tuple[Callable[[int], Any], bool]]:
+    """Each model for a number of topics, and whether at the smallest one alone."""
+    found: dict[str, tuple[Callable[[int], Any], bool]] = {
+        "LDA (scikit-learn, batch)": (lambda K: lda(K, 3 if quick else 50), False),
+        "KL-NMF (scikit-learn)": (lambda K: KLNMF(K, 10 if quick else 200), False),
     }
-    if smallest and installed("tomotopy"):
-        found["CTM (tomotopy)"] = Tomotopy(n_components, 10 if quick else TOMOTOPY_ITERATIONS)
+    if installed("tomotopy"):
+        found["CTM (tomotopy)"] = (lambda K: Tomotopy(K, 10 if quick else TOMOTOPY_ITERATIONS), True)
     return found
 
 
@@ -27,8 +28,9 @@ def main(quick: bool = False) -> None:
     found = nips(quick)
     sizes = (5,) if quick else (50, 100, 150)
     rows: list[dict[str, Any]] = []
-    for K in sizes:
-        for name, peer in peers(K, quick, sizes[0] == K).items():
+    for name, (made, once) in peers(quick).items():
+        for K in sizes[:1] if once else sizes:
+            peer = made(K)
             rows.append({"K": K, "method": name, **whole_fit(peer, found.train)})
             rows[-1]["log p per word"] = completion(peer, found)
             progress(rows[-1])
