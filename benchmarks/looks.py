@@ -36,9 +36,10 @@ class Looks:
         done = context.task_id + 1
         ends = self.clock.cpu > self.limit or done == self.last
         if done in self.passes or ends:
-            self.rows.append({"passes": done, **self.clock.spent, **self.score(fitted_estimator)})
-            progress(self.rows[-1])
-            ends = ends or bool(self.rows[-1].get("ends"))
+            row = {"passes": done, **self.clock.spent, **self.score(fitted_estimator)}
+            ends = bool(row.pop("ends", False)) or ends
+            self.rows.append(row)
+            progress(row)
         self.clock.__enter__()
         return ends
 

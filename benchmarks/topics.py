@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.common import Array, data_folder, progress
+from benchmarks.common import Array, data_folder
 from benchmarks.gaussian_processes import Clock
+from benchmarks.looks import looked
 
 #: Probabilities are at least this, before rows are divided by their sums.
 FLOOR = 1e-12
@@ -124,50 +125,17 @@ def whole_fit(model: Any, X: Any) -> dict[str, Any]:
     return {"passes": int(model.n_iter_), **clock.spent}
 
 
-class Looks:
-    """Callback: bound and score after some passes of a fit, whose clock stands still meanwhile; stops it at the end."""
-
-    def __init__(self, found: Split, passes: Sequence[int], limit: float, mark: float) -> None:
-        self.found, self.passes, self.limit, self.mark = found, set(passes), limit, mark
-        self.last = max(passes)
-        self.clock = Clock()
-        self.rows: list[dict[str, Any]] = []
-
-    def setup(self, estimator: Any, context: Any) -> None:
-        self.clock.__enter__()
-
-    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        pass
-
-    def on_fit_task_end(self, estimator: Any, context: Any, *, fitted_estimator: Any = None) -> bool:
-        if context.task_name != "pass":
-            return False
-        self.clock.__exit__()
-        done = context.task_id + 1
-        ends = self.clock.cpu > self.limit or done == self.last
-        if done in self.passes or ends:
-            bound = float(fitted_estimator.lower_bounds_[-1] / self.found.train.sum())
-            score = completion(fitted_estimator, self.found)
-            self.rows.append({"passes": done, **self.clock.spent, "bound per word": bound, "log p per word": score})
-            progress(self.rows[-1])
-            ends = ends or score >= self.mark
-        self.clock.__enter__()
-        return ends
-
-    def teardown(self, estimator: Any, context: Any) -> None:
-        pass
-
-
 def path(
     model: Any, found: Split, passes: Sequence[int], limit: float = np.inf, mark: float = np.inf
 ) -> list[dict[str, Any]]:
     """Bound and score after so many passes of one fit; it ends after the CPU seconds or the score that are given."""
-    looks = Looks(found, passes, limit, mark)
-    model.set_params(max_iter=max(passes), tol=0.0).set_callbacks(looks)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.fit(found.train)
-    return looks.rows
+
+    def score(fitted: Any) -> dict[str, Any]:
+        value = completion(fitted, found)
+        bound = float(fitted.lower_bounds_[-1] / found.train.sum())
+        return {"bound per word": bound, "log p per word": value, "ends": value >= mark}
+
+    return looked(model, (found.train,), score, passes, limit)
 
 
 # ---------------------------------------------------------------- peers
