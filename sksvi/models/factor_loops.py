@@ -14,6 +14,30 @@ from numba import njit
 SUMS = {"reassoc", "contract"}
 
 
+#: Rows that are gathered at a time: with a matrix or two they stay in the second-level cache.
+GATHERED = 128
+
+
+@njit(cache=True, nogil=True)
+def gathered(rows, vectors, columns, out):
+    """Some coordinates of some vectors, side by side for a matrix product."""
+    for i in range(rows.shape[0]):
+        z = vectors[rows[i]]
+        for k in range(columns.shape[0]):
+            out[i, k] = z[columns[k]]
+    return out[: rows.shape[0]]
+
+
+@njit(cache=True, nogil=True)
+def unpack(values, matrix):
+    """The symmetric matrix whose lower triangle `values` has row by row."""
+    s = 0
+    for i in range(matrix.shape[0]):
+        for j in range(i + 1):
+            matrix[i, j] = matrix[j, i] = values[s]
+            s += 1
+
+
 @njit(cache=True, nogil=True)
 def second_moments(mean, cov, rows, cols, place, out):
     """E x_a x_b for each packed pair: products of the means, and the covariance of the free coordinates."""
@@ -31,7 +55,8 @@ def latent_moments(starts, other, mean, cov, free, other_mean, other_cov, other_
     `cov` and `other_cov` are packed pairs of the coordinates `free` and `other_free`; the first `shared` are of both.
     """
     size, its_size = free.shape[0], other_free.shape[0]
-    facing, z = np.empty(other_cov.shape[1]), np.empty(size)
+    facing, matrix = np.empty(other_cov.shape[1]), np.zeros((size, size))
+    space, products = np.empty((GATHERED, size)), np.empty((GATHERED, size))
     for p in range(mean.shape[0]):
         x, own = mean[p], cov[p]
         # What the other side's covariance is multiplied with, the same for all entries of the column.
@@ -41,28 +66,40 @@ def latent_moments(starts, other, mean, cov, free, other_mean, other_cov, other_
                 facing[s] = x[other_free[i]] * x[other_free[j]] + (own[s] if i < shared else 0.0)
                 facing[s] *= 1.0 if i == j else 2.0
                 s += 1
-        for e in range(starts[p] - starts[0], starts[p + 1] - starts[0]):
-            its_mean, its_cov = other_mean[other[e]], other_cov[other[e]]
-            total, spread = 0.0, 0.0
-            for k in range(x.shape[0]):
-                total += x[k] * its_mean[k]
-            for s in range(facing.shape[0]):
-                spread += facing[s] * its_cov[s]
-            for i in range(size):
-                z[i] = its_mean[free[i]]
-            s = 0
-            for i in range(size):
-                if full:
-                    inner = 0.0
-                    for j in range(i):
-                        inner += own[s + j] * z[j]
-                    spread += z[i] * (2.0 * inner + own[s + i] * z[i])
-                    s += i + 1
-                else:
-                    spread += own[i] * z[i] * z[i]
-            m[e] = total
-            # Covariances are positive semidefinite but for rounding.
-            v[e] = max(spread, 0.0)
+        first, last = starts[p] - starts[0], starts[p + 1] - starts[0]
+        if not full:
+            # A coordinate that is not shared meets a one on the other side.
+            alone = np.sum(own[shared:])
+            for e in range(first, last):
+                its_mean, its_cov = other_mean[other[e]], other_cov[other[e]]
+                total, variance = 0.0, alone
+                for k in range(shared):
+                    total += x[k] * its_mean[k]
+                    variance += own[k] * its_mean[k] * its_mean[k] + facing[k] * its_cov[k]
+                for k in range(shared, x.shape[0]):
+                    total += x[k] * its_mean[k]
+                for s in range(shared, its_size):
+                    variance += facing[s] * its_cov[s]
+                m[e], v[e] = total, variance
+            continue
+        unpack(own, matrix)
+        for start in range(first, last, GATHERED):
+            rows = other[start : min(start + GATHERED, last)]
+            z = gathered(rows, other_mean, free, space)
+            spread = products[: rows.shape[0]]
+            np.dot(z, matrix, spread)
+            for e in range(rows.shape[0]):
+                its_mean, its_cov = other_mean[rows[e]], other_cov[rows[e]]
+                total, variance = 0.0, 0.0
+                for k in range(x.shape[0]):
+                    total += x[k] * its_mean[k]
+                for i in range(size):
+                    variance += spread[e, i] * z[e, i]
+                for s in range(facing.shape[0]):
+                    variance += facing[s] * its_cov[s]
+                m[start + e] = total
+                # Covariances are positive semidefinite but for rounding.
+                v[start + e] = max(variance, 0.0)
 
 
 @njit(cache=True, nogil=True, fastmath=SUMS)
@@ -164,20 +201,6 @@ def add_joint_curvature(starts, other, third, fourth, mean, other_mean, other_co
                     r += 1
 
 
-#: Draws that are gathered at a time: with a matrix or two they stay in the second-level cache.
-GATHERED = 128
-
-
-@njit(cache=True, nogil=True)
-def gathered(rows, draws, columns, out):
-    """Some coordinates of some draws, side by side for a matrix product."""
-    for i in range(rows.shape[0]):
-        z = draws[rows[i]]
-        for k in range(columns.shape[0]):
-            out[i, k] = z[columns[k]]
-    return out[: rows.shape[0]]
-
-
 @njit(cache=True, nogil=True)
 def sampled_moments(starts, other, mean, cov, free, draws, full, m, v):
     """zᵀ E x and zᵀ cov(x) z for draws z of the other side."""
@@ -185,11 +208,11 @@ def sampled_moments(starts, other, mean, cov, free, draws, full, m, v):
     matrix = np.zeros((size, size))
     space, products = np.empty((GATHERED, size)), np.empty((GATHERED, size))
     for p in range(mean.shape[0]):
-        s = 0
-        for i in range(size):
-            for j in range(0 if full else i, i + 1):
-                matrix[i, j] = matrix[j, i] = cov[p, s]
-                s += 1
+        if full:
+            unpack(cov[p], matrix)
+        else:
+            for i in range(size):
+                matrix[i, i] = cov[p, i]
         first, last = starts[p] - starts[0], starts[p + 1] - starts[0]
         for start in range(first, last, GATHERED):
             rows = other[start : min(start + GATHERED, last)]
