@@ -170,7 +170,7 @@ class Stepper:
         scale = self._scale(plates, entries)
         gradient = by_plate(scale, gradient[0]) * gradient[0], by_plate(scale, gradient[1]) * gradient[1]
         prior = self._prior(plates)
-        new = self._stepped(plates, own, prior, gradient, columns)
+        new = self._stepped(plates, own, prior, gradient, columns, scale)
         after, repairs = np.zeros(len(before)), 0
         if problem.deterministic:
             after = columns.value(new)
@@ -184,7 +184,9 @@ class Stepper:
         points = columns.points(new) if learned and self.side == problem.model.sides[-1] else ()
         return float(before @ scale), float(after @ scale), points, repairs
 
-    def _stepped(self, plates: Any, own: GaussianPlates, prior: Any, gradient: Any, columns: Any) -> GaussianPlates:
+    def _stepped(
+        self, plates: Any, own: GaussianPlates, prior: Any, gradient: Any, columns: Any, scale: Array
+    ) -> GaussianPlates:
         """The algorithm's step."""
         algorithm, rate = self.problem.algorithm, self._rate(self.clock[plates])
         if algorithm.natural and np.all(rate == 1.0):
@@ -196,7 +198,6 @@ class Stepper:
         memory = None if self.adagrad is None else plate_memory.chosen(self.adagrad, plates)
         here = own.precise() if memory is None else algorithm.start(own.precise(), self.n)[0]
         if memory is not None and self.problem.stream:
-            scale = self._scale(plates, columns.entries)
             known = (self.clock[plates] > 0) & (scale > 0)
             share = np.divide(1.0, scale, out=np.full(len(scale), np.inf), where=known)
             memory = algorithm.cautious(here, memory, share, self.n)

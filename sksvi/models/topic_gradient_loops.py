@@ -60,16 +60,13 @@ def hybrid_documents(
     for i in range(len(state)):
         _, document = opened(corpus, i, topics, nodes[first_node[i]])
         work, mean, root = workspace(document), state[i, :p], roots[i]
-        for j in range(p):
-            for k in range(p):
-                root[j, k] = state[i, 2 * p + j] if j == k else 0.0
+        load_square(state[i, 2 * p :], False, root)
         for _ in range(rounds):
             for _ in range(steps):
                 slope = look(bound, document, mean, root, work)[1]
                 mean_step(slope, prior, mean, state[i, p : 2 * p])
             repairs += settle_root(bound, document, prior, full, mean, root, work, buffers)
-        for j in range(p):
-            state[i, 2 * p + j] = root[j, j]
+        store_square(root, False, state[i, 2 * p :])
     return repairs
 
 

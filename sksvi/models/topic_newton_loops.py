@@ -7,7 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from sksvi.models.topic_algebra_loops import compiled, inverse_root, newton_factor, project, solve
+from sksvi.models.topic_algebra_loops import (
+    compiled,
+    inverse_root,
+    load_square,
+    newton_factor,
+    project,
+    solve,
+    store_square,
+)
 from sksvi.models.topic_bound_loops import curvature, look, opened, pull_of, workspace
 
 Array = np.ndarray
@@ -112,14 +120,11 @@ def newton_documents(
     for i in range(len(state)):
         _, document = opened(corpus, i, topics, nodes[first_node[i]])
         work, mean, root = workspace(document), state[i, :p], roots[i]
-        for j in range(p):
-            for k in range(p):
-                root[j, k] = state[i, p + j] if j == k else 0.0
+        load_square(state[i, p:], False, root)
         for t in range(rounds):
             gain = settle_mean(bound, document, prior, steps, tol, mean, root, work, buffers)
             if t > 0 and gain < tol:
                 break
             repairs += settle_root(bound, document, prior, full, mean, root, work, buffers)
-        for j in range(p):
-            state[i, p + j] = root[j, j]
+        store_square(root, False, state[i, p:])
     return repairs
