@@ -143,11 +143,11 @@ def _groups(ratio: Array) -> list[tuple[int, Rows]]:
     low, high = np.searchsorted(_EDGES, [ratio.min(), ratio.max()])
     if low == high:
         return [(int(low), slice(0, len(ratio)))]
-    codes = np.searchsorted(_EDGES[low:high], ratio).astype(np.uint16)
-    order = np.argsort(codes, kind="stable")
-    counts = np.bincount(codes)
-    ends = np.cumsum(counts)
-    return [(int(low) + k, order[end - c : end]) for k, (c, end) in enumerate(zip(counts, ends, strict=True)) if c]
+    # Edge by edge: a few comparisons of whole arrays cost a fraction of a search and a sort.
+    codes = np.zeros(len(ratio), np.uint16)
+    for edge in _EDGES[low:high]:
+        codes += ratio > edge
+    return [(int(low) + int(k), np.flatnonzero(codes == k)) for k in np.flatnonzero(np.bincount(codes))]
 
 
 def _accumulate(function: Integrand, nodes_of: NodesOf, size: int, rows: Rows, n: int, out: list[np.ndarray]) -> None:
@@ -171,7 +171,8 @@ def _accumulate(function: Integrand, nodes_of: NodesOf, size: int, rows: Rows, n
 
 def weighted_sum(weights: Array, values: Array, shape: tuple[int, ...]) -> Array:
     """Sum over the nodes axis -2, in the order of the nodes for every row."""
-    values = np.broadcast_to(values, (*np.shape(values)[:-2], *shape))
+    if values.shape[-2:] != shape:
+        values = np.broadcast_to(values, (*np.shape(values)[:-2], *shape))
     if weights.shape[-1] == 1:
         return np.einsum("k,...kn->...n", weights[:, 0], values)
     return np.einsum("kn,...kn->...n", weights, values)

@@ -96,6 +96,44 @@ def test_probit_predictive_closed_form():
 
 
 @pytest.mark.parametrize("rule", [Quadrature(), GaussHermite(n=7), Auto()])
+@pytest.mark.parametrize("name", CASES)
+def test_the_value_alone_is_that_with_derivatives(rule, name, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    likelihood, y, _ = CASES[name]
+    m, v = rng.normal(scale=3.0, size=60), np.exp(rng.normal(scale=3.0, size=60))
+    y = np.repeat(np.asarray(y)[None], 60, axis=0)
+    np.testing.assert_array_equal(rule.value(likelihood, y, m, v), rule(likelihood, y, m, v)[0])
+
+
+def test_the_value_of_several_latents_and_of_closed_forms():
+    m, v = np.array([[0.3, -0.2, 1.0]]), np.array([[0.5, 1.0, 2.0]])
+    softmax = Softmax(n_classes=3)
+    np.testing.assert_array_equal(Auto().value(softmax, np.ones(1), m, v), Auto()(softmax, np.ones(1), m, v)[0])
+    for likelihood in (Poisson(), Gaussian(variance=0.3)):
+        y, m, v = np.array([0.0, 2.0]), np.array([0.1, 0.5]), np.array([0.2, 3.0])
+        for rule in (Auto(), Quadrature()):
+            np.testing.assert_array_equal(rule.value(likelihood, y, m, v), rule(likelihood, y, m, v)[0])
+
+
+@pytest.mark.parametrize("rule", [Quadrature(), Auto()])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("likelihood", [Gaussian(), NegativeBinomial(), StudentT(), Ordinal()])
+def test_parameter_sums_are_the_sums_of_the_parameters(rule, weighted, likelihood, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    y = np.append(rng.integers(0, 4, size=50), [0, 1, 2, 3]).astype(float)
+    m, v = rng.normal(size=len(y)), rng.gamma(2.0, size=len(y))
+    weight = rng.uniform(0.0, 3.0, size=len(y)) if weighted else None
+    fitted = likelihood.start(y)
+    # A block of data may lack a level, or have no rows.
+    for part in (slice(0, len(y)), np.flatnonzero(y == 1), slice(0, 0)):
+        g, h = rule.parameters(fitted, y[part], m[part], v[part])
+        w = np.ones(len(g)) if weight is None else weight[part]
+        sums = rule.parameter_sums(fitted, y[part], m[part], v[part], None if weight is None else w)
+        np.testing.assert_allclose(sums[0], w @ g, rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(sums[1], np.tensordot(w, h, 1), rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("rule", [Quadrature(), GaussHermite(n=7), Auto()])
 @pytest.mark.parametrize("name", [*CASES, "softmax"])
 def test_rows_do_not_depend_on_each_other(rule, name, global_random_seed):
     rng = np.random.default_rng(global_random_seed)

@@ -210,6 +210,12 @@ class Likelihood(BaseEstimator):
         first, second = moments
         return first, second
 
+    def sum_parameters(self, y: Array, moments: Sequence[Array], weight: Array | None) -> tuple[Array, Array]:
+        """Sums over the data of `combine_parameters`, times their weights: (P,) and (P, P)."""
+        first, second = self.combine_parameters(y, moments)
+        weight = np.ones(len(y)) if weight is None else weight
+        return first @ weight, second @ weight
+
     def _constrain(self, unconstrained: np.ndarray) -> dict[str, Any]:
         return {}
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from .base import Likelihood, Support
 from .joint import joint_softmax
-from .links import Array, as_float, log_sigmoid_terms, sigmoid
+from .links import Array, as_float, log_sigmoid_slopes, sigmoid
 from .race import race
 
 
@@ -66,17 +67,19 @@ class Ordinal(Likelihood):
                 raise ValueError(f'Ordinal needs cut_points="auto" or increasing numbers; found {self.cut_points!r}.')
             raise ValueError('Ordinal(cut_points="auto") has no value yet: call start(y), or give cut_points numbers.')
         cuts = np.asarray(self.cut_points, dtype=float)
-        if cuts.ndim != 1 or len(cuts) == 0 or not np.all(np.isfinite(cuts)) or not np.all(np.diff(cuts) > 0):
+        if cuts.ndim != 1 or not _increasing(cuts.tobytes()):
             raise ValueError(f"Ordinal needs finite, increasing cut_points; found {self.cut_points!r}.")
         return cuts
 
     def _edges(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
-        """u, -l and the code of the level, u and l the scaled distances to the level's upper and lower cut point."""
+        """u, -l and log(1 - exp(l - u)), u and l the scaled distances to the level's upper and lower cut point."""
         f = as_float(f)
-        cuts = np.concatenate([[-np.inf], self._cuts(), [np.inf]]).astype(f.dtype)
         slope = self._number("slope")
+        low, high, log_gaps = _scaled(self._cuts().tobytes(), slope, f.dtype)
         code = np.asarray(y).astype(np.intp)
-        return slope * (cuts[code + 1] - f), slope * (f - cuts[code]), code
+        if slope != 1.0:
+            f = slope * f
+        return high[code] - f, f - low[code], log_gaps[code]
 
     def _gaps(self) -> np.ndarray:
         """u - l of every level, infinite for the first and the last."""
@@ -84,13 +87,19 @@ class Ordinal(Likelihood):
 
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         slope = self._number("slope")
-        upper, lower, code = self._edges(y, f)
-        value, up, up_curve = log_sigmoid_terms(upper)
-        value_low, down, down_curve = log_sigmoid_terms(lower)
-        log_gap = np.log(-np.expm1(-self._gaps())).astype(value.dtype, copy=False)
-        value += value_low
-        value += log_gap[code]
-        return value, slope * (down - up), slope**2 * (up_curve + down_curve)
+        upper, lower, log_gap = self._edges(y, f)
+        above, below = np.exp(-np.abs(upper)), np.exp(-np.abs(lower))
+        value = _log_both(upper, lower, above, below)
+        value += log_gap
+        up, up_curve = log_sigmoid_slopes(upper, above)
+        down, down_curve = log_sigmoid_slopes(lower, below)
+        down -= up
+        up_curve += down_curve
+        return (value, down, up_curve) if slope == 1.0 else (value, slope * down, slope**2 * up_curve)
+
+    def log_prob(self, y: Array, f: Array) -> Array:
+        upper, lower, log_gap = self._edges(y, f)
+        return _log_both(upper, lower, np.exp(-np.abs(upper)), np.exp(-np.abs(lower))) + log_gap
 
     def _exceedance(self, f: Array) -> list[Array]:
         """P(y >= k | f) for k = 1..L-1."""
@@ -156,9 +165,18 @@ class Ordinal(Likelihood):
 
     def parameter_moments(self, y: Array, f: Array) -> Sequence[Array]:
         upper, lower, _ = self._edges(y, f)
-        _, up, up_curve = log_sigmoid_terms(upper)
-        _, down, down_curve = log_sigmoid_terms(lower)
+        up, up_curve = log_sigmoid_slopes(upper, np.exp(-np.abs(upper)))
+        down, down_curve = log_sigmoid_slopes(lower, np.exp(-np.abs(lower)))
         return up, down, up_curve, down_curve
+
+    def sum_parameters(self, y: Array, moments: Sequence[Array], weight: Array | None) -> tuple[Array, Array]:
+        # Linear in the moments and in a constant, with coefficients of the level alone: entries are summed by level.
+        code = np.asarray(y).astype(np.intp)
+        each = np.bincount(code, weight)
+        levels = np.flatnonzero(each)
+        weight = 1.0 if weight is None else weight
+        means = [np.bincount(code, weight * part)[levels] / each[levels] for part in moments]
+        return super().sum_parameters(levels, means, each[levels])
 
     def combine_parameters(self, y: Array, moments: Sequence[Array]) -> tuple[Array, Array]:
         slope = self._number("slope")
@@ -190,6 +208,32 @@ class Ordinal(Likelihood):
         if not self.learned:
             return super().d_parameters(y, f)
         return self.combine_parameters(y, self.parameter_moments(y, f))
+
+
+@lru_cache(maxsize=64)
+def _increasing(cuts: bytes) -> bool:
+    """Whether there are cut points, all finite, each above the one before."""
+    values = np.frombuffer(cuts)
+    return bool(len(values) and np.all(np.isfinite(values)) and np.all(np.diff(values) > 0))
+
+
+@lru_cache(maxsize=64)
+def _scaled(cuts: bytes, slope: float, dtype: np.dtype) -> tuple[Array, Array, Array]:
+    """Lower and upper scaled cut point l and u of each level, and log(1 - exp(l - u))."""
+    edges = slope * np.concatenate([[-np.inf], np.frombuffer(cuts), [np.inf]])
+    low, high = edges[:-1], edges[1:]
+    return low.astype(dtype), high.astype(dtype), np.log(-np.expm1(low - high)).astype(dtype)
+
+
+def _log_both(t: Array, s: Array, small_t: Array, small_s: Array) -> Array:
+    """log sigmoid(t) + log sigmoid(s), t + s > 0, given exp(-|t|) and exp(-|s|)."""
+    both = small_t * small_s
+    both += small_t
+    both += small_s
+    value = np.minimum(t, 0.0)
+    value += np.minimum(s, 0.0)
+    value -= np.log1p(both)
+    return value
 
 
 class Softmax(Likelihood):

@@ -12,8 +12,11 @@ from .links import (
     Array,
     as_float,
     log_normal_cdf_terms,
+    log_sigmoid,
     log_sigmoid_terms,
+    log_softplus,
     log_softplus_terms,
+    one_where,
     safe_exp,
     sigmoid,
     softplus,
@@ -59,6 +62,12 @@ class Bernoulli(Likelihood):
         terms = log_sigmoid_terms if self._is_logit() else log_normal_cdf_terms
         value, slope, curve = terms(sign * f)
         return value, sign * slope, curve
+
+    def log_prob(self, y: Array, f: Array) -> Array:
+        if not self._is_logit():
+            return super().log_prob(y, f)
+        f = as_float(f)
+        return log_sigmoid((2.0 * as_float(y) - 1.0).astype(f.dtype, copy=False) * f)
 
     def mean(self, f: Array) -> Array:
         f = as_float(f)
@@ -124,8 +133,8 @@ class Binomial(Likelihood):
         ways = -betaln(successes + 1.0, y[..., 1] + 1.0) - np.log1p(trials)
         # s * min(f, 0) - failures * max(f, 0) is s f - n max(f, 0) without its cancellation
         value = successes * np.minimum(f, 0.0) - y[..., 1] * np.maximum(f, 0.0) - trials * np.log1p(small) + ways
+        up, down = one_where(f <= 0, small) * larger, one_where(f > 0, small) * larger
         small *= larger
-        up, down = np.where(f > 0, small, larger), np.where(f > 0, larger, small)
         return value, successes * up - y[..., 1] * down, -trials * (small * larger)
 
     def mean(self, f: Array) -> Array:
@@ -192,8 +201,16 @@ class Poisson(Likelihood):
         if self._is_exp():
             rate = safe_exp(f)
             return y * f - rate - constant, y - rate, np.broadcast_to(-rate, np.broadcast(y, f).shape)
-        rate, log_rate, slope, ratio, curve = log_softplus_terms(f)
-        return y * log_rate - rate - constant, y * ratio - slope, y * curve - slope * sigmoid(-f)
+        rate, log_rate, slope, ratio, bend, curve = log_softplus_terms(f)
+        return y * log_rate - rate - constant, y * ratio - slope, y * curve - bend
+
+    def log_prob(self, y: Array, f: Array) -> Array:
+        if self._is_exp():
+            return super().log_prob(y, f)
+        f = as_float(f)
+        y = np.asarray(y, dtype=f.dtype)
+        rate, log_rate = log_softplus(f, np.exp(-np.abs(f)))
+        return y * log_rate - rate - gammaln(y + 1.0)
 
     def mean(self, f: Array) -> Array:
         return safe_exp(f) if self._is_exp() else softplus(as_float(f))
@@ -279,8 +296,8 @@ class NegativeBinomial(Likelihood):
         # log(Gamma(y + size) / (Gamma(size) y!)) without the cancellation at small dispersion
         constant = (-betaln(y + 1.0, size) - np.log(y + size)).astype(f.dtype, copy=False)
         value = y * np.minimum(u, 0.0) - size * np.maximum(u, 0.0) - (y + size) * np.log1p(small) + constant
+        up, down = one_where(u <= 0, small) * larger, one_where(u > 0, small) * larger
         small *= larger
-        up, down = np.where(u > 0, small, larger), np.where(u > 0, larger, small)
         return value, y * up - size * down, -(y + size) * (small * larger)
 
     def mean(self, f: Array) -> Array:

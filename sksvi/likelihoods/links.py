@@ -31,10 +31,18 @@ def tiny(f: Array) -> float:
     return 1e-37 if np.asarray(f).dtype == np.float32 else 1e-300
 
 
+def one_where(condition: Array, small: Array) -> Array:
+    """1 where the condition holds, elsewhere `small`, numbers in [0, 1].
+
+    `np.where` branches value by value, which costs several times the arithmetic where the condition looks random.
+    """
+    return np.maximum(small, np.asarray(condition).astype(small.dtype))
+
+
 def sigmoid(t: Array) -> Array:
     """Logistic function 1 / (1 + exp(-t)), relatively accurate in both tails."""
     small = np.exp(-np.abs(t))
-    return np.where(t > 0, 1.0, small) / (1.0 + small)
+    return one_where(t > 0, small) / (1.0 + small)
 
 
 def softplus(t: Array) -> Array:
@@ -42,15 +50,24 @@ def softplus(t: Array) -> Array:
     return np.maximum(t, 0.0) + np.log1p(np.exp(-np.abs(t)))
 
 
+def log_sigmoid(t: Array) -> Array:
+    """log sigmoid(t), to the bit that of `log_sigmoid_terms`."""
+    return np.minimum(t, 0.0) - np.log1p(np.exp(-np.abs(t)))
+
+
 def log_sigmoid_terms(t: Array) -> tuple[Array, Array, Array]:
     """log sigmoid(t) with its first and second derivative."""
     small = np.exp(-np.abs(t))
+    return np.minimum(t, 0.0) - np.log1p(small), *log_sigmoid_slopes(t, small)
+
+
+def log_sigmoid_slopes(t: Array, small: Array) -> tuple[Array, Array]:
+    """First and second derivative of log sigmoid(t), given exp(-|t|), which is overwritten."""
     larger = 1.0 / (1.0 + small)
-    value = np.minimum(t, 0.0) - np.log1p(small)
+    slope = one_where(t <= 0, small) * larger
     small *= larger
-    slope = np.where(t > 0, small, larger)
     larger *= small
-    return value, slope, -larger
+    return slope, -larger
 
 
 def log_normal_cdf_terms(t: Array) -> tuple[Array, Array, Array]:
@@ -80,19 +97,23 @@ def _ratio_minus_argument(x: Array, ratio: Array) -> Array:
     return np.where(x > (10.0 if x.dtype == np.float32 else 50.0), series, ratio - x)
 
 
-def log_softplus_terms(f: Array) -> tuple[Array, Array, Array, Array, Array]:
-    """For the rate r = log(1 + exp(f)): r, log r, and the derivatives r', r'/r and (log r)''."""
-    small = np.exp(-np.abs(f))
-    log1p_small = np.log1p(small)
-    rate = np.maximum(f, 0.0) + log1p_small
-    slope = np.where(f > 0, 1.0, small) / (1.0 + small)
-    floor = tiny(f)
-    safe_rate = np.maximum(rate, floor)
+def log_softplus(f: Array, small: Array) -> tuple[Array, Array]:
+    """The rate r = log(1 + exp(f)) and log r, given exp(-|f|)."""
+    rate = np.maximum(f, 0.0) + np.log1p(small)
     low = f < (-80.0 if np.asarray(f).dtype == np.float32 else -600.0)
-    log_rate = np.where(low, f, np.log(safe_rate))
-    ratio = np.where(low, 1.0, slope / safe_rate)
+    return rate, np.where(low, f, np.log(np.maximum(rate, tiny(f))))
+
+
+def log_softplus_terms(f: Array) -> tuple[Array, Array, Array, Array, Array, Array]:
+    """For the rate r = log(1 + exp(f)): r, log r, and the derivatives r', r'/r, r'' and (log r)''."""
+    small = np.exp(-np.abs(f))
+    rate, log_rate = log_softplus(f, small)
+    larger = 1.0 / (1.0 + small)
+    slope = one_where(f > 0, small) * larger
+    # Far below zero log r is f itself.
+    ratio = np.where(log_rate == f, 1.0, slope / np.maximum(rate, tiny(f)))
     # (log r)'' = ratio * (1 - r' - ratio); the difference by its series where it cancels
-    near_zero = np.where(f < 0, small, 0.0)
+    near_zero = small * (f < 0)
     series = near_zero * (-0.5 + near_zero * (7.0 / 12.0 - 0.625 * near_zero))
     difference = np.where(f < -9.0, series, 1.0 - slope - ratio)
-    return rate, log_rate, slope, ratio, ratio * difference
+    return rate, log_rate, slope, ratio, small * larger * larger, ratio * difference

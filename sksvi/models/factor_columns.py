@@ -185,14 +185,12 @@ class Columns:
     def value(self, block: GaussianPlates) -> Array:
         """Value (B,) of each column."""
         m, v = self.latents(block)
-        return self.entries.summed(self.expect(self.view.likelihood, self.entries.y, m, v, self.rng)[0])
+        return self.entries.summed(self.expect.value(self.view.likelihood, self.entries.y, m, v, self.rng))
 
     def points(self, block: GaussianPlates) -> Gradient:
         """Gradient (P,) and Hessian (P, P) in the likelihood's unconstrained parameters, summed over entries."""
         m, v = self.latents(block)
-        g, hessian = self.expect.parameters(self.view.likelihood, self.entries.y, m, v, self.rng)
-        weight = np.ones(len(m)) if self.entries.weight is None else self.entries.weight
-        return weight @ g, np.tensordot(weight, hessian, 1)
+        return self.expect.parameter_sums(self.view.likelihood, self.entries.y, m, v, self.entries.weight, self.rng)
 
     def best_means(self, block: GaussianPlates, new: GaussianPlates, prior: Any) -> GaussianPlates:
         """Diagonal columns: the means coordinate after coordinate, on the quadratic of the last `terms`."""
@@ -255,7 +253,7 @@ class SquaredColumns(Columns):
         """Value (B,) of each column."""
         error = self._mean_square(block)
         zero = np.zeros(len(error))
-        return self._total * self.expect(self.view.likelihood, zero, zero, error)[0]
+        return self._total * self.expect.value(self.view.likelihood, zero, zero, error)
 
     def terms(self, block: GaussianPlates) -> tuple[Array, Gradient]:
         """Value of each column and its gradient."""
@@ -270,8 +268,7 @@ class SquaredColumns(Columns):
         """Gradient and Hessian in the noise, summed over entries."""
         error = self._mean_square(block)
         zero = np.zeros(len(error))
-        g, hessian = self.expect.parameters(self.view.likelihood, zero, zero, error)
-        return self._total @ g, np.tensordot(self._total, hessian, 1)
+        return self.expect.parameter_sums(self.view.likelihood, zero, zero, error, self._total)
 
 
 class JointColumns(Columns):

@@ -28,6 +28,8 @@ Array = np.ndarray
 FIRST_SPREAD = 1.0
 #: Passes before the priors are learned: factors that have not found their part yet would be switched off.
 FIRST_PASSES = 3
+#: What a column's full covariance costs beside its entries, in entries per factor.
+MATRIX_COST = 8
 #: First variance of a bias, in squared units of f.
 BIAS_START = 0.3
 
@@ -195,8 +197,8 @@ class FactorModel(Model):
         return self.column_blocks(data.sides["items"])
 
     def column_blocks(self, entries: Entries, columns: Array | None = None) -> list[Any]:
-        """Columns in blocks: beside its entries' sums one with a full covariance costs an inverse, F entries' worth."""
-        return entries.blocks(columns, self.n_components + 1 if self.full else COLUMN_COST)
+        """Columns in blocks; one with a full covariance has matrices of its own, which count for their memory."""
+        return entries.blocks(columns, MATRIX_COST * (self.n_components + 1) if self.full else COLUMN_COST)
 
     def batch(self, data: Ratings, rows: Any) -> tuple[Any, Entries]:
         """The entries of some items."""

@@ -103,7 +103,7 @@ def mean_field(
     b, s = _local(likelihood, y, m, kappa, expect, rng)
     square = (b - m) ** 2 + s + v
     # Monte Carlo: samples that q(f) was not fitted to
-    value = expect(likelihood, y, b, s, rng)[0] - 0.5 * (np.log(sigma) + _MEAN_LOG + _LOG_2PI + kappa * square)
+    value = expect.value(likelihood, y, b, s, rng) - 0.5 * (np.log(sigma) + _MEAN_LOG + _LOG_2PI + kappa * square)
     value += 0.5 * (np.log(s) + _LOG_2PI + 1.0)
     return value, kappa * (b - m), np.full_like(m, -0.5 * kappa), 0.125 * (kappa * square - 1.0) / sigma**2
 

@@ -11,8 +11,8 @@ import numpy as np
 
 Array = np.ndarray
 
-#: Entries of a block of columns: their second moments and rules of integration fit the cache.
-BLOCK_ENTRIES = 2**14
+#: Entries of a block of columns: enough that NumPy's calls cost little beside their arithmetic.
+BLOCK_ENTRIES = 2**16
 #: What a column costs beside its entries, in entries.
 COLUMN_COST = 16
 
