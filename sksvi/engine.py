@@ -358,10 +358,14 @@ def summed_sites(problem: Problem, state: State) -> tuple[Any, Any]:
     return batches.tree_sum(batches.in_order(one, rows, problem.threads))
 
 
+def data_value(problem: Problem, state: State) -> float:
+    """The data's part of the bound at the state's q, without noise."""
+    return evaluate(replace(problem, expect=problem.exact), state, whole(problem), gradient_wanted=False)[1]
+
+
 def exact_bound(problem: Problem, state: State) -> float:
     """The bound of all data at the state's q, without noise."""
-    _, value = evaluate(replace(problem, expect=problem.exact), state, whole(problem), gradient_wanted=False)
-    bound = value - divergence(problem, state, state.q)
+    bound = data_value(problem, state) - divergence(problem, state, state.q)
     check_finite(bound, {}, state)
     return bound
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from sksvi import batches, plate_memory
-from sksvi.engine import check_finite, exact_bound
+from sksvi.engine import check_finite, data_value, exact_bound
 from sksvi.families import GaussianPlates
 from sksvi.families.gaussian import NotPositiveDefinite
 from sksvi.plate_messages import all_messages, chunk_divergence, prior_rows, rejoined, updated_messages
@@ -26,6 +26,9 @@ Array = np.ndarray
 
 #: Relative fall of a column's bound that rounding explains.
 ROUNDING = 1e-10
+#: Largest Newton step of the likelihood's parameters (logarithms, and shares of its width) that is taken unseen: over
+#: it the curvature changes by a tenth or so, and the step goes up.
+TRUSTED_STEP = 0.1
 #: Most passes over one chunk of a stream.
 CHUNK_PASSES = 50
 
@@ -49,11 +52,12 @@ def round_pass(problem: Problem, state: State, tol: float) -> tuple[State, StepI
     if state.small_changes >= 2 if judged else settled(state.checks, tol):
         return state, StepInfo(state.bounds[-1], judged, 0.0, 0), True
     model, here = problem.model, state.previous
-    state, points, moves = replace(state, memory=dict(state.memory), q=dict(state.q)), None, []
+    state, moves = replace(state, memory=dict(state.memory), q=dict(state.q)), []
+    repairs = move_likelihood(problem, state)
     for segment in model.sweep(problem.data, problem.batch_size, state.seed, state.passes):
         (side,) = segment.blocks or ("",)
         # The state is the pass's own: its plates are written in place, as large as they are.
-        move = first_move(problem, state, side) if not moves else moved(problem, state, side, in_place=True)
+        move = moved(problem, state, side, in_place=True)
         state.q[side] = move.block
         state.memory.update(move.memory)
         moves.append(move)
@@ -67,7 +71,7 @@ def round_pass(problem: Problem, state: State, tol: float) -> tuple[State, StepI
     gradient = {} if points is None else {"likelihood": points}
     size = abs(bound) + problem.past + 1
     small = judged and here is not None and abs(bound - here.bound) < tol * size
-    repairs = sum(move.repairs for move in moves)
+    repairs += sum(move.repairs for move in moves)
     state = replace(
         state,
         steps=state.steps + 1,
@@ -83,24 +87,22 @@ def round_pass(problem: Problem, state: State, tol: float) -> tuple[State, StepI
     return state, StepInfo(bound, judged, moves[-1].rate, repairs), False
 
 
-def first_move(problem: Problem, state: State, side: str) -> Move:
-    """The likelihood's parameters take the step that the last pass found; half of it where that lowered the bound."""
-    model, before = problem.model, dict(state.q)
+def move_likelihood(problem: Problem, state: State) -> int:
+    """The likelihood's parameters take the step that the last pass found; half of it where that lowers the bound."""
     points, value = state.memory.pop("likelihood", (None, -np.inf))
     if points is None or "likelihood" in problem.frozen:
-        return moved(problem, state, side, in_place=True)
-    step = model.point_steps(before, {"likelihood": points})["likelihood"][0]
+        return 0
+    before = state.q["likelihood"]
+    step = problem.model.point_steps(state.q, {"likelihood": points})["likelihood"][0]
     rate = problem.algorithm.rate(state.steps, problem.deterministic)
-    own = state.q[side].copy() if problem.deterministic else None
+    least = value - ROUNDING * (abs(value) + 1) if problem.deterministic else -np.inf
     for halvings in range(MAX_HALVINGS):
-        state.q["likelihood"] = before["likelihood"].moved(step, rate / 2**halvings)
-        move = moved(problem, state, side, in_place=True)
-        if own is None or move.before >= value - ROUNDING * (abs(value) + 1):
-            move.repairs += halvings
-            return move
-        state.q[side].put(slice(None), own)
-    state.q["likelihood"] = before["likelihood"]
-    return moved(problem, state, side, in_place=True)
+        state.q["likelihood"] = before.moved(step, rate / 2**halvings)
+        size = rate / 2**halvings * np.max(np.abs(step)) / min(1.0, problem.model.likelihood.width)
+        if size <= TRUSTED_STEP or data_value(problem, state) >= least:
+            return halvings
+    state.q["likelihood"] = before
+    return MAX_HALVINGS
 
 
 def moved(problem: Problem, state: State, side: str, in_place: bool = False) -> Move:
