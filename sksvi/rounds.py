@@ -96,9 +96,9 @@ def move_likelihood(problem: Problem, state: State) -> int:
     step = problem.model.point_steps(state.q, {"likelihood": points})["likelihood"][0]
     rate = problem.algorithm.rate(state.steps, problem.deterministic)
     least = value - ROUNDING * (abs(value) + 1) if problem.deterministic else -np.inf
+    size = rate * np.max(np.abs(step)) / min(1.0, problem.model.likelihood.width)
     for halvings in range(MAX_HALVINGS):
         state.q["likelihood"] = before.moved(step, rate / 2**halvings)
-        size = rate / 2**halvings * np.max(np.abs(step)) / min(1.0, problem.model.likelihood.width)
         if size <= TRUSTED_STEP or data_value(problem, state) >= least:
             return halvings
     state.q["likelihood"] = before

@@ -10,14 +10,15 @@ import pmf_oracles as oracle
 import pytest
 from scipy.linalg import subspace_angles
 
-from sksvi import engine, expectations
-from sksvi.families import Free, GaussianPlates
+from sksvi import engine, expectations, rounds
+from sksvi.families import Free, GaussianPlates, Point
 from sksvi.families.gaussian_plates import packed
 from sksvi.models.factor_columns import SIDES, Columns, JointColumns, SampledColumns, SquaredColumns, columns_of
 from sksvi.models.factor_prior import SidePrior
 from sksvi.models.factorization import FactorModel
 from sksvi.models.ratings import Ratings
 from sksvi.state import divergence
+from sksvi.steps import MAX_HALVINGS
 
 NAMES = ["gaussian", "student-t", "poisson", "poisson-softplus", "negative-binomial", "logit", "probit", "ordinal"]
 AUTO = expectations.resolve("auto")
@@ -379,3 +380,23 @@ def test_an_exact_bound_is_what_a_noisy_fit_reports(global_random_seed):
     state = engine.run(problem, engine.first_state(problem, 0), 6, 0.0, lambda state: False)
     value = terms_by_item(model, state.q, pairs, y, None).sum()
     assert state.bound == pytest.approx(value - divergence(replace(problem, batch_size=None), state, state.q), rel=1e-6)
+
+
+@pytest.mark.parametrize(("step", "kept"), [(-1.0, False), (1.0, True)], ids=["too far", "away from it"])
+def test_a_large_step_of_the_likelihood_is_judged(step, kept, global_random_seed):
+    """A variance that is a quarter too large goes down as far as it helps, and not up at all."""
+    _, data, y, _ = ratings_for("gaussian", global_random_seed, 12, 8)
+    model = model_for("gaussian")
+    model.likelihood = cases.LEARNED["gaussian"].start(data.sides["users"].y)
+    problem = problem_of(model, data)
+    state = run(model, data, 1)
+    (g, _), _ = state.memory["likelihood"]
+    best = state.q["likelihood"].value + np.log(1.0 + 2.0 * g / len(y))
+    old = best + np.log(1.25)
+    state.q["likelihood"] = Point(old)
+    value = engine.data_value(problem, state)
+    state.memory["likelihood"] = (g, np.zeros((1, 1))), value
+    model.point_steps = lambda q, gradient: {"likelihood": (np.array([step]), 0.0)}
+    halvings = rounds.move_likelihood(problem, state)
+    assert (halvings == MAX_HALVINGS) == kept == np.array_equal(state.q["likelihood"].value, old)
+    assert halvings > 0 and engine.data_value(problem, state) >= value
