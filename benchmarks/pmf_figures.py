@@ -80,8 +80,10 @@ def score(model: Any, kind: str, found: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def one(kind: str, name: str, batch: int | None, setting: str, found: dict[str, Any], passes: Any) -> list[Any]:
-    """The rows of one fit, which stops at the limit of seconds."""
+def one(
+    kind: str, name: str, batch: int | None, setting: str, found: dict[str, Any], passes: Any, limit: float = LIMIT
+) -> list[dict[str, Any]]:
+    """The rows of one fit, which stops at the limit of CPU seconds."""
     from sksvi.decomposition import GeneralizedPMF
 
     model = GeneralizedPMF(
@@ -95,7 +97,7 @@ def one(kind: str, name: str, batch: int | None, setting: str, found: dict[str, 
     )
     head = {"data": kind, "setting": setting, "algorithm": name, "batch": "all" if batch is None else batch}
     progress(head)
-    rows = looked(model, found["train"], lambda fitted: score(fitted, kind, found), passes, LIMIT)
+    rows = looked(model, found["train"], lambda fitted: score(fitted, kind, found), passes, limit)
     return [{**head, **row} for row in rows]
 
 
