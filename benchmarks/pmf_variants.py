@@ -8,14 +8,15 @@ from benchmarks.common import arguments, report
 from benchmarks.pmf_movielens import COLUMNS, fitted
 from benchmarks.ratings import movielens, small
 
-#: By task; "features" stands for the tables of users and films that come with the data.
+#: By task; "tables": the features of users and films that come with the data, "counts": numbers of training ratings.
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
-    "binary": {"side features": {"features": True}},
+    "binary": {"side features": {"features": "tables"}},
     "gaussian": {
-        "side features": {"features": True},
+        "side features": {"features": "tables"},
+        "counts as features": {"features": "counts"},
         "spherical priors": {"prior_covariance": "spherical"},
     },
-    "ordinal": {"side features": {"features": True}},
+    "ordinal": {"side features": {"features": "tables"}, "counts as features": {"features": "counts"}},
 }
 NOTES = ["K = 32, full covariances, one change each; columns as in pmf_movielens."]
 

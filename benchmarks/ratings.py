@@ -79,6 +79,15 @@ def side_features() -> tuple[Any, Any]:
     return users, pd.concat([genres, pd.get_dummies(decade, prefix="from")], axis=1).astype(float)
 
 
+def count_features(pairs: Array) -> tuple[Any, Any]:
+    """DataFrames by user id and by movie id: the logarithm of how often each occurs among the pairs of a fit."""
+    import pandas as pd
+
+    counts = (pd.Series(column).value_counts() for column in pairs.T)
+    users, items = (np.log(n).to_frame("log count") for n in counts)
+    return users, items
+
+
 # ---------------------------------------------------------------- measures
 
 
