@@ -13,6 +13,7 @@ NAMES += ("gme_insteval", "gme_nuts", "gme_counts", "gme_figure2")
 NAMES += ("gp_housing", "gp_stream", "gp_regression", "gp_figure3", "gp_classification")
 NAMES += ("pmf_speed", "pmf_movielens", "pmf_variants", "pmf_lastfm", "pmf_figures", "pmf_figures_end")
 NAMES += ("bpfa_speed", "bpfa_inpainting", "bpfa_algorithms", "bpfa_denoising", "bpfa_synthetic", "bpfa_genomics")
+NAMES += ("bpfa_start",)
 NAMES += ("ctm_recovery", "ctm_nips", "ctm_large", "ctm_figure7", "ctm_figure8", "ctm_importance", "ctm_coverage")
 NAMES += ("ctm_start",)
 #: Long runs of other packages, whose results are stored: they need those packages and are rerun only when named.

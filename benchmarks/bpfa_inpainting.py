@@ -94,7 +94,7 @@ def default_runs(quick: bool) -> None:
     from sksvi.images import INPAINT_STEPS
 
     notes = [
-        "80 % of the pixels missing (seed 0), 8 x 8 patches, 250 factors, batches of 250, one thread: the default of "
+        "80 % of the pixels missing (seed 0), 8 x 8 patches, 250 factors, batches of 250: the default of "
         "`sksvi.images.inpaint`, Gibbs-SSVI with 8 + 4 sweeps from a random start. PSNR in dB over the whole image, "
         "observed pixels kept; 'PSNR missing' over the missing pixels alone (0.97 dB less); 'PSNR observed' of the "
         "model's own estimate over the pixels it was fitted to. sd: standard deviation of the noise that was learned, "

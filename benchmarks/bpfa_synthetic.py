@@ -37,7 +37,7 @@ RUNS: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
     ("Gibbs-SSVI", {}, (3, 10, 40)),
     ("MF-SSVI", {"local_step": "mean-field"}, (3, 20)),
     ("Gibbs sampler", {"algorithm": "gibbs"}, (30, 150)),
-    *((f"Gibbs-SSVI, burn-in {k}", {"n_burn_in": k}, (3, 20)) for k in (0, 1, 3, 5, 10)),
+    *((f"Gibbs-SSVI, burn-in {k}", {"n_burn_in": k}, (5, 40)) for k in (0, 1, 3, 5, 10)),
 ]
 
 

@@ -49,7 +49,7 @@ def main() -> None:
     BeforeAfterDisplay(noisy, clean).plot().figure_.savefig(folder / "denoised.png", dpi=110)
 
     # The same by hand, with the estimator at hand afterwards.
-    model = ESTIMATOR or BetaProcessFA(n_components=100, max_iter=15, tol=5e-2, random_state=0)
+    model = ESTIMATOR or BetaProcessFA(n_components=100, init_factors=20, max_iter=15, tol=5e-2, random_state=0)
     patches = extract_patches(noisy)
     by_hand = reconstruct(model.fit(patches).reconstruct(patches), truth.shape)
     learned = 1 / np.sqrt(model.noise_precision_)

@@ -22,11 +22,11 @@ __all__ = ["denoise", "extract_patches", "inpaint", "reconstruct"]
 
 #: Side of a patch, factors and rows of a step of the default estimator (what it reaches: benchmarks/bpfa_*.py).
 PATCH_SIZE, N_COMPONENTS, BATCH_ROWS = 8, 250, 250
-#: Its steps and the rest of its parameters by task. A learned precision of the weights, which is small, takes faint
-#: texture for noise: under noise it is held at its prior mean.
+#: Its steps and the rest of its parameters by task. From few factors at first fine texture is not discovered. A learned
+#: precision of the weights, which is small, takes faint texture for noise: under noise it is held at its prior mean.
 INPAINT_STEPS, DENOISE_STEPS = 12_000, 6000
-INPAINTING = {"n_burn_in": 8, "n_local_samples": 4}
-DENOISING = {"weight_precision": 1.0}
+INPAINTING = {"n_burn_in": 8, "n_local_samples": 4, "init_factors": 50.0}
+DENOISING = {"weight_precision": 1.0, "init_factors": 50.0}
 #: The sweeps for each of the draws of the dictionary at the end.
 FINAL_SWEEPS = {"n_burn_in": 2, "n_local_samples": 1}
 

@@ -7,16 +7,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 from sksvi import batches, engine
 from sksvi.algorithms import CVI, MCSSVI
-from sksvi.decomposition._factor_predictions import local_draws
+from sksvi.decomposition._factor_predictions import local_draws, log_density
 from sksvi.expectations import Auto
 from sksvi.families import Beta, DiagonalGaussian, Gamma
 from sksvi.models import beta_process
 from sksvi.models.base import Data, Segment
-from sksvi.models.beta_process import BetaProcess, at_values, draw, expected
+from sksvi.models.beta_process import BetaProcess, split
 from sksvi.models.beta_process_gibbs import Draw, Sampler
+from sksvi.models.beta_process_globals import at_values, draw, expected
 from sksvi.testing import check_family
 
 LOCAL_STEPS = ["gibbs", "mean-field", "spike-slab"]
@@ -218,6 +220,24 @@ def test_batches_average_to_the_whole(local_step, global_random_seed):
             np.testing.assert_allclose(sum(g[name][k] for g, _ in parts), array, rtol=1e-9, atol=1e-9)
 
 
+def test_blocks_are_of_equal_work():
+    """A step on 250 patches is one block; more rows are blocks of about the same work, and all rows are in one."""
+    model = BetaProcess(250, 64)
+    for n, count in ((1, 1), (250, 1), (500, 2), (10_001, 38)):
+        parts = model.blocks(slice(7, 7 + n), None)
+        assert len(parts) == count
+        assert np.array_equal(np.concatenate([np.arange(p.start, p.stop) for p in parts]), np.arange(7, 7 + n))
+    assert max(p.stop - p.start for p in BetaProcess(1, 1).blocks(slice(0, 10_000), None)) == beta_process.MOST_ROWS
+
+
+@pytest.mark.parametrize("factors, share", [(5.0, 0.125), (30.0, 0.2)])
+def test_first_q(factors, share):
+    """Rows use the asked number of factors, but no factor more than a fifth of them; half of the variance is noise."""
+    q = BetaProcess(40, 3, start_use=factors).init(rows(10_000, 3, 0))
+    np.testing.assert_allclose(q["probabilities"].mean, share, rtol=5e-3)
+    assert q["noise_precision"].mean[0] == pytest.approx(2.0)
+
+
 def test_scaled_batches_are_unbiased_and_the_first_pass_ramps_up():
     model, data = BetaProcess(3, 4), rows(100, 4, 0)
     later = list(model.sweep(data, 30, 0, 1))
@@ -271,6 +291,33 @@ def test_chunks_of_features_leave_no_one_out(K, global_random_seed):
     assert np.all(np.abs(terms.use.mean(0) - wanted) <= 4.5 * np.sqrt(wanted * (1 - wanted) / n) + 1e-12)
 
 
+@pytest.mark.parametrize("local_step", LOCAL_STEPS)
+def test_density_of_held_out_entries_against_dense_gaussians(local_step, global_random_seed):
+    """Given z the held-out entries are jointly Gaussian: their density by matrices, row by row and draw by draw."""
+    K, D, n = 5, 7, 12
+    rng = np.random.default_rng(global_random_seed)
+    view = at_values(rng.standard_normal((K, D)), rng.uniform(-1, 1, K), rng.uniform(1, 9, D), 1.5, D)
+    Y = rng.standard_normal((n, D))
+    role = rng.integers(0, 3, (n, D))
+    role[0], role[1] = 0, 1  # all observed and nothing asked; nothing observed
+    X, asked = np.where(role == 0, Y, np.nan), np.where(role == 1, Y, np.nan)
+    model = BetaProcess(K, D, local_step=local_step, n_local_samples=3)
+    terms = local_draws(model, view, Data(X, np.zeros(n)), slice(0, n), global_random_seed, random=True)
+    found = log_density(view, terms, X, split(asked))
+    for s, i in np.ndindex(*found.shape):
+        o, h, z = role[i] == 0, role[i] == 1, terms.omega[s, i] != 0
+        phi, noise = view.features[z], np.diag(1 / view.noise)
+        if terms.law is None:
+            whole = phi.T @ phi / view.precision + noise
+            gain = whole[np.ix_(h, o)] @ np.linalg.inv(whole[np.ix_(o, o)])
+            mean, cov = gain @ Y[i, o], whole[np.ix_(h, h)] - gain @ whole[np.ix_(o, h)]
+        else:
+            _, u, inverse = terms.law[:, i, z]
+            mean, cov = u @ phi[:, h], phi[:, h].T @ (inverse[:, None] * phi[:, h]) + noise[np.ix_(h, h)]
+        wanted = multivariate_normal(mean, cov).logpdf(Y[i, h]) if h.any() else 0.0
+        assert found[s, i] == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+
+
 def test_two_equal_features_of_which_one_is_needed(global_random_seed):
     """Section 5.3: mean field puts 2s(1 - s) on neither or both of two equal features, Gibbs almost nothing."""
     n, D = 4000, 8
@@ -293,7 +340,7 @@ def test_two_equal_features_of_which_one_is_needed(global_random_seed):
     theta = model.terms(view, model.batch(data, slice(0, 1)), None, None).use[0]
     assert abs(theta.sum() - 1.0) < 0.2
     s = theta[1]
-    drawn = local_draws(model, view, data, slice(0, 1), global_random_seed, random=True)[:, 0] != 0
+    drawn = local_draws(model, view, data, slice(0, 1), global_random_seed, random=True).omega[:, 0] != 0
     wrong = np.mean(drawn[:, 0] == drawn[:, 1])
     wanted = theta.prod() + (1 - theta).prod()
     assert abs(wrong - wanted) <= 4 * np.sqrt(wanted * (1 - wanted) / len(drawn))

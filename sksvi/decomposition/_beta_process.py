@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from sksvi import algorithms, batches, engine, expectations
 from sksvi.algorithms import MCSSVI
 from sksvi.base import FRESH, BaseSVI, Posterior
 from sksvi.decomposition._factor_predictions import FactorPredictions
+from sksvi.decomposition._factor_summaries import FactorSummaries, effective_number
 from sksvi.models.base import Data
-from sksvi.models.beta_process import LOCAL_STEPS, BetaProcess, data_start
+from sksvi.models.beta_process import LOCAL_STEPS, BetaProcess
+from sksvi.models.beta_process_start import data_start
 from sksvi.schedules import RobbinsMonro
 from sksvi.state import Problem, State
 
@@ -31,7 +33,7 @@ KEPT_DRAWS = 50
 INIT_ROWS, INIT_SWEEPS = 2000, 50
 
 
-class BetaProcessFA(FactorPredictions, BaseSVI):
+class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
     """Sparse factor analysis with a learned number of factors and missing entries (beta process factor analysis).
 
     Each row is y = (z∘w)Φ + noise: of K factors Φ_k it uses those with z_k = 1, which is rare, with weights w_k.
@@ -48,6 +50,9 @@ class BetaProcessFA(FactorPredictions, BaseSVI):
         that one of them is enough.
     init : {"random", "gibbs", "data"}, default="random"
         First factors: random ones, those of a Gibbs run on some of the rows, or rows.
+    init_factors : float, default=5
+        Factors that a row uses at first, at most a fifth of all. The fewer they are, the fewer and the more general
+        factors are found soon; many let fine ones grow, as images with missing pixels need them.
     a, b : float, default=10
         Of the prior Beta(a/K, b(K-1)/K) of each factor's probability of use: a row uses about a/b factors a priori.
     n_burn_in, n_local_samples : int, default=3
@@ -118,6 +123,7 @@ class BetaProcessFA(FactorPredictions, BaseSVI):
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "local_step": [StrOptions(set(LOCAL_STEPS))],
         "init": [StrOptions({"random", "gibbs", "data"})],
+        "init_factors": [Interval(Real, 0, None, closed="neither")],
         "a": [Interval(Real, 0, None, closed="neither")],
         "b": [Interval(Real, 0, None, closed="neither")],
         "n_burn_in": [Interval(Integral, 0, None, closed="left")],
@@ -133,6 +139,7 @@ class BetaProcessFA(FactorPredictions, BaseSVI):
         *,
         local_step: str = "gibbs",
         init: str = "random",
+        init_factors: float = 5.0,
         a: float = 10.0,
         b: float = 10.0,
         n_burn_in: int = 3,
@@ -154,6 +161,7 @@ class BetaProcessFA(FactorPredictions, BaseSVI):
         self.n_components = n_components
         self.local_step = local_step
         self.init = init
+        self.init_factors = init_factors
         self.a = a
         self.b = b
         self.n_burn_in = n_burn_in
@@ -239,6 +247,7 @@ class BetaProcessFA(FactorPredictions, BaseSVI):
             noise_size=self._noise_size,
             noise=None if isinstance(self.noise, str) else self.noise / self.scale_,
             weight_precision=None if isinstance(self.weight_precision, str) else self.weight_precision,
+            start_use=self.init_factors,
         )
 
     def _build_model(self, data: Data) -> tuple[Any, Data]:
@@ -316,71 +325,11 @@ class BetaProcessFA(FactorPredictions, BaseSVI):
     def _n_features_out(self) -> int:
         return len(self.components_)
 
-    def effective_components(self, coverage: float = 0.9, n_samples: int = 1000, random_state: Any = 0) -> Any:
-        """Posterior of the effective number of factors: exp of the entropy of their shares in all uses.
-
-        Parameters
-        ----------
-        coverage : float, default=0.9
-            Of the equal-tailed interval (lower, upper).
-        n_samples : int, default=1000
-            Draws of the probabilities.
-        random_state : int, RandomState or None, default=0
-
-        Returns
-        -------
-        Series
-            mean, std, lower, upper.
-        """
-        import pandas as pd
-
-        check_is_fitted(self)
-        draws = effective_number(self.posterior_["probabilities"].sample(n_samples, random_state))
-        lower, upper = np.quantile(draws, [0.5 - coverage / 2, 0.5 + coverage / 2])
-        return pd.Series({"mean": draws.mean(), "std": draws.std(), "lower": lower, "upper": upper})
-
-    def summary(self, coverage: float = 0.9) -> Any:
-        """Posterior of every factor's probability of use, and of the precisions in units of X.
-
-        Parameters
-        ----------
-        coverage : float, default=0.9
-            Of the equal-tailed interval (lower, upper).
-
-        Returns
-        -------
-        DataFrame
-            Columns mean, std, lower, upper; one row per factor, then the precisions of weights and noise.
-        """
-        import pandas as pd
-        from scipy.special import betaincinv, gammaincinv
-
-        check_is_fitted(self)
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}.")
-        ends = 0.5 - coverage / 2, 0.5 + coverage / 2
-        use = self.posterior_["probabilities"]
-        rows = [np.stack([use.mean, use.std, *(betaincinv(use.a, use.b, end) for end in ends)], 1)]
-        names = list(self.get_feature_names_out())
-        for name, unit in (("weight_precision", 1.0), ("noise_precision", self.scale_**-2.0)):
-            q = self.posterior_[name]
-            quantiles = [gammaincinv(q.shape, end) / q.rate for end in ends]
-            rows.append(unit * np.stack([q.mean, q.std, *quantiles], 1))
-            names += [name] if len(q.mean) == 1 else [f"{name}[{d}]" for d in range(len(q.mean))]
-        index = pd.Index(names, name="factor")
-        return pd.DataFrame(np.concatenate(rows), index=index, columns=["mean", "std", "lower", "upper"])
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def effective_number(shares: Array) -> Array:
-    """exp of the entropy of shares that need not sum to 1, along the last axis."""
-    p = shares / shares.sum(-1, keepdims=True)
-    return np.exp(-np.sum(p * np.log(np.maximum(p, np.finfo(float).tiny)), -1))
 
 
 def standard_units(X: Array, names: Any = None) -> tuple[Array, float]:

@@ -14,12 +14,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sksvi import batches
 from sksvi.completion import halved_entries
 from sksvi.models.base import Data
-from sksvi.models.beta_process import BetaProcess, Globals, at_values, draw, expected, with_local
+from sksvi.models.beta_process import BetaProcess, LocalTerms, split, with_local
+from sksvi.models.beta_process_globals import Globals, at_values, draw, expected
 
 Array = np.ndarray
 
-#: Draws of the globals that densities and standard deviations average over.
-GLOBAL_DRAWS = 10
+#: Draws of the globals that densities and standard deviations average over, and of z for each of them in densities: the
+#: log of a mean over few draws is too low, the more so the wider the posterior.
+GLOBAL_DRAWS, DENSITY_SAMPLES = 10, 20
 
 
 class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
@@ -30,6 +32,7 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     mean_: Array
     scale_: float
     noise_precision_: Any
+    local_step: str
     n_burn_in: Any
     n_local_samples: Any
     n_jobs: Any
@@ -53,11 +56,11 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         rng = np.random.default_rng(0)
         return [draw(q, rng, size) for _ in range(n_draws)]
 
-    def _local(self, X: Array, n_draws: int, reduce: Any, key: int = 0) -> Iterator[Any]:
-        """reduce(view, omega (S, rows, K), rows) for every view and block of rows, blocks in order, views within."""
+    def _local(self, X: Array, n_draws: int, reduce: Any, key: int = 0, kept: int = 0) -> Iterator[Any]:
+        """reduce(view, terms of the rows' draws, rows) for every view and block of rows, blocks in order."""
+        local_step = self.local_step if self._draws is None else "gibbs"
         model = self._model(X.shape[1], len(self.components_))
-        if self._draws is not None:
-            model = with_local(model, "gibbs", self.n_burn_in, self.n_local_samples)
+        model = with_local(model, local_step, self.n_burn_in, max(kept, self.n_local_samples))
         views = self._views(n_draws)
         data = Data(X, np.broadcast_to(0.0, (len(X),)))
 
@@ -83,7 +86,7 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         ndarray of shape (n, K)
         """
         X = self._rows(X)
-        parts = self._local(self._scaled(X), 0, lambda view, omega, rows: omega.mean(0))
+        parts = self._local(self._scaled(X), 0, lambda view, terms, rows: terms.omega.mean(0))
         return np.concatenate([np.mean(part, 0) for part in parts]).astype(X.dtype, copy=False)
 
     def transform_draws(self, X: Any, n_draws: int = 10, random_state: Any = None) -> Array:
@@ -103,7 +106,7 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
         X = self._rows(X)
         key = int(check_random_state(random_state).randint(1, np.iinfo(np.int32).max))
-        parts = self._local(self._scaled(X), n_draws, lambda view, omega, rows: omega[-1], key)
+        parts = self._local(self._scaled(X), n_draws, lambda view, terms, rows: terms.omega[-1], key)
         return np.concatenate([np.stack(part) for part in parts], axis=1).astype(X.dtype, copy=False)
 
     def inverse_transform(self, X: Any) -> Array:
@@ -164,9 +167,9 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     def _moments(self, X: Array, return_std: bool) -> Any:
         """What ``reconstruct`` returns, of rows that have been checked."""
 
-        def moments(view: Globals, omega: Array, rows: Any) -> Array:
-            fits = omega @ view.features
-            loose = omega**2 @ view.spread if len(view.spread) else 0.0
+        def moments(view: Globals, terms: LocalTerms, rows: Any) -> Array:
+            fits = terms.omega @ view.features
+            loose = terms.omega**2 @ view.spread if len(view.spread) else 0.0
             first = fits.mean(0)
             return np.stack([first, (np.square(fits) + loose).mean(0)]) if return_std else first[None]
 
@@ -181,8 +184,9 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     def log_predictive_density(self, X: Any, held_out: Any) -> Array:
         """Log density of entries that X lacks, given those that it has, per row.
 
-        The log of the average over draws of factors, precisions, z and w of the product over the row's held-out
-        entries (equation 12 of Shah, Knowles and Ghahramani, with its log).
+        The log of the average over draws of factors, precisions and z of the joint density of the row's held-out
+        entries, w integrated out (equation 12 of Shah, Knowles and Ghahramani, with its log). There are 200 draws or
+        more; fewer would make it too low where the posterior is wide.
 
         Parameters
         ----------
@@ -204,15 +208,14 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     def _log_density(self, X: Array, held_out: Array) -> Array:
         """What ``log_predictive_density`` returns, of rows that have been checked."""
-        wanted = ~np.isnan(held_out)
-        target = np.where(wanted, self._scaled(held_out), 0.0)
+        X, asked = self._scaled(X), split(self._scaled(held_out))
 
-        def densities(view: Globals, omega: Array, rows: Any) -> Array:
-            return log_density(view, omega, target[rows], wanted[rows])
+        def densities(view: Globals, terms: LocalTerms, rows: Any) -> Array:
+            return log_density(view, terms, X[rows], (asked[0][rows], asked[1][rows]))
 
-        parts = self._local(self._scaled(X), GLOBAL_DRAWS, densities)
+        parts = self._local(X, GLOBAL_DRAWS, densities, kept=DENSITY_SAMPLES)
         out = np.concatenate([log_mean(np.concatenate(part)) for part in parts])
-        return out - wanted.sum(1) * np.log(self.scale_)
+        return out - asked[1].sum(1) * np.log(self.scale_)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log density, nats per entry, of half of each row's observed entries given the other half.
@@ -234,21 +237,21 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         return float(self._log_density(given, asked).sum() / np.sum(~np.isnan(asked)))
 
 
-def local_draws(model: BetaProcess, view: Globals, data: Data, rows: slice, key: int, random: bool) -> Array:
-    """z w of the rows under their local posterior, (S, n, K): draws, or with random=False E z w where it is known.
+def local_draws(model: BetaProcess, view: Globals, data: Data, rows: slice, key: int, random: bool) -> LocalTerms:
+    """Terms of the rows under their local posterior: omega are draws, or with random=False E z w where it is known.
 
     Every row draws from the same stream, so that results depend on nothing but the row.
     """
     batch = model.batch(data, rows)
     batch.streams = np.zeros_like(batch.streams)
     terms = model.terms(view, batch, None, np.random.default_rng(key))
-    if not random or terms.law is None:
-        return terms.omega
-    theta, u, inverse = terms.law
-    rng = np.random.default_rng([key, 1])
-    shape = (model.n_local_samples, 1, theta.shape[1])
-    used = rng.random(shape) < theta
-    return np.where(used, u + np.sqrt(inverse) * rng.standard_normal(shape), 0.0)
+    if random and terms.law is not None:
+        theta, u, inverse = terms.law
+        rng = np.random.default_rng([key, 1])
+        shape = (model.n_local_samples, 1, theta.shape[1])
+        used = rng.random(shape) < theta
+        terms.omega = np.where(used, u + np.sqrt(inverse) * rng.standard_normal(shape), 0.0)
+    return terms
 
 
 def stored_view(draws: dict[str, Any], i: int, order: Array) -> Globals:
@@ -258,10 +261,14 @@ def stored_view(draws: dict[str, Any], i: int, order: Array) -> Globals:
     return at_values(features, logit, noise, float(draws["weight"][i]), features.shape[1])
 
 
-def log_density(view: Globals, omega: Array, target: Array, wanted: Array) -> Array:
-    """log N(target | omega Φ, 1/noise) summed over the wanted entries of each row, (S, n)."""
-    error = np.square(target - omega @ view.features)
-    return 0.5 * ((view.log_noise - np.log(2 * np.pi) - view.noise * error) * wanted).sum(-1)
+def log_density(view: Globals, terms: LocalTerms, X: Array, asked: tuple[Array, Array]) -> Array:
+    """Log density of what is asked of each row (values, mask) given what is observed and each draw of z, (S, n)."""
+    from sksvi.models.beta_process_density_loops import held_out_density
+
+    (y, seen), (target, wanted), root = split(X), asked, np.sqrt(view.noise)
+    law, out = np.empty((0, 0, 0)) if terms.law is None else terms.law[1:], np.empty(terms.omega.shape[:2])
+    held_out_density(terms.omega, y * root, seen, target * root, wanted, view.scaled, view.precision, law, out)
+    return out + 0.5 * (wanted @ view.log_noise)
 
 
 def log_mean(logs: Array) -> Array:

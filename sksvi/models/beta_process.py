@@ -8,86 +8,30 @@ Rows come centred and scaled, with 0 where an entry is missing and a mask of wha
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import digamma
 
 from sksvi import batches
 from sksvi.families import Beta, DiagonalGaussian, Gamma
 from sksvi.models.base import Data, Model, Segment, default_sweep
+from sksvi.models.beta_process_globals import Globals, draw, expected
+from sksvi.models.beta_process_start import random_start
 
 Array = np.ndarray
 
-#: Rows of a block: each is a compiled call of about a millisecond.
-BLOCK_ROWS = 128
+#: Numbers n K D of a block of rows, about three milliseconds of draws: of less a second thread costs more than it does.
+BLOCK_WORK, MOST_ROWS = 2**22, 1024
 #: Sweeps of coordinate ascent, and the change of a probability at which it ends.
 MAX_SWEEPS, SWEEP_TOL = 50, 1e-3
 #: Shape of the prior of a precision that is known: no data moves it.
 CERTAIN = 1e12
-#: Share of the rows that use a feature at first, and share of the variance that is noise.
-START_USE, START_NOISE = 0.1, 0.1
 LOCAL_STEPS = ("gibbs", "mean-field", "spike-slab")
 #: Shape and rate of the Gamma priors of noise precision and weight precision.
 NOISE_PRIOR, WEIGHT_PRIOR = (1.0, 10.0), (1.0, 1.0)
-
-
-@dataclass(frozen=True)
-class Globals:
-    """One draw of the globals, or expectations, as local steps read them.
-
-    features (K, D), spread (K, D) its variance or (0, D) for a draw; centre: E features under q, for the gradient.
-    noise, log_noise (D,): precision of the noise and its log. logit (K,), log_unused: log odds of use and
-    sum_k log(1 - pi_k). precision, log_precision: of the weights.
-    """
-
-    features: Array
-    spread: Array
-    centre: Array
-    noise: Array
-    log_noise: Array
-    logit: Array
-    log_unused: float
-    precision: float
-    log_precision: float
-
-    @cached_property
-    def scaled(self) -> Array:
-        """Features in units of the noise."""
-        return np.ascontiguousarray(self.features * np.sqrt(self.noise))
-
-    @cached_property
-    def scaled_spread(self) -> Array:
-        """Variances in units of the noise."""
-        return np.ascontiguousarray(self.spread * self.noise)
-
-    @cached_property
-    def columns(self) -> Array:
-        """Features in units of the noise, (D, K)."""
-        return np.ascontiguousarray(self.scaled.T)
-
-    @cached_property
-    def spread_columns(self) -> Array:
-        """Variances in units of the noise, (D, K) or (0, K)."""
-        return np.ascontiguousarray(self.scaled_spread.T) if len(self.spread) else np.empty((0, len(self.features)))
-
-    @property
-    def slack(self) -> float:
-        """(E log γ_w - log E γ_w)/2, 0 for a draw: what expectations cost each weight that counts."""
-        return 0.5 * (self.log_precision - float(np.log(self.precision)))
-
-    @cached_property
-    def gram(self) -> Array:
-        """Φ Φᵀ in units of the noise, what rows without missing entries share."""
-        return self.scaled @ self.scaled.T
-
-    @cached_property
-    def square(self) -> Array:
-        """E φ², (K, D)."""
-        return np.square(self.features) + (self.spread if len(self.spread) else 0.0)
 
 
 @dataclass
@@ -144,6 +88,8 @@ class BetaProcess(Model):
         Known standard deviation of the noise, and precision of the weights; None: learned.
     start : dict or None
         The first q; None: a random one, drawn by `seed`.
+    start_use : float
+        Features that a row uses at first.
     seed : int
     """
 
@@ -165,12 +111,14 @@ class BetaProcess(Model):
         noise: float | None = None,
         weight_precision: float | None = None,
         start: Any = None,
+        start_use: float = 5.0,
         seed: int = 0,
     ) -> None:
         self.shape = (n_components, n_features)
         self.a, self.b = a, b
         self.local_step, self.n_burn_in, self.n_local_samples = local_step, n_burn_in, n_local_samples
         self.noise_size, self.start, self.seed = noise_size, start, seed
+        self.start_use = start_use
         given = {"noise_precision": noise, "weight_precision": weight_precision}
         self.known = [name for name, value in given.items() if value is not None]
         self._prior = self._make_prior(noise, weight_precision)
@@ -209,14 +157,14 @@ class BetaProcess(Model):
             yield segment if pass_number else Segment(segment.rows, min(seen, len(data)) / size)
 
     def blocks(self, rows: Any, data: Data) -> list[Any]:
-        """Rows in blocks of fixed size."""
+        """Rows in blocks of equal size, whose number is a rule on shapes: a step's usual batch is one."""
         if isinstance(rows, slice):
             return [slice(rows.start + p.start, rows.start + p.stop) for p in self._parts(rows.stop - rows.start)]
         return [rows[part] for part in self._parts(len(rows))]
 
-    @staticmethod
-    def _parts(n: int) -> list[slice]:
-        return batches.blocks(n, BLOCK_ROWS)
+    def _parts(self, n: int) -> list[slice]:
+        count = max(1, round(n * math.prod(self.shape) / BLOCK_WORK))
+        return batches.blocks(n, min(max(1, math.ceil(n / count)), MOST_ROWS))
 
     def batch(self, data: Data, rows: Any) -> Rows:
         """The rows, split into values and mask."""
@@ -309,85 +257,3 @@ def with_local(model: BetaProcess, local_step: str, n_burn_in: int, n_local_samp
     other = copy.copy(model)
     other.local_step, other.n_burn_in, other.n_local_samples = local_step, n_burn_in, n_local_samples
     return other
-
-
-def expected(q: dict[str, Any], n_features: int) -> Globals:
-    """Expectations of the globals."""
-    features, use = q["features"], q["probabilities"]
-    noise, weight = q["noise_precision"], q["weight_precision"]
-    moments = use.moments
-    return Globals(
-        features.mean,
-        features.variance,
-        features.mean,
-        np.broadcast_to(noise.mean, (n_features,)),
-        np.broadcast_to(noise.mean_log, (n_features,)),
-        digamma(use.a) - digamma(use.b),
-        float(moments[:, 1].sum()),
-        float(weight.mean[0]),
-        float(weight.mean_log[0]),
-    )
-
-
-def draw(q: dict[str, Any], rng: np.random.Generator, n_features: int) -> Globals:
-    """One draw of the globals from q."""
-    features, use = q["features"], q["probabilities"]
-    phi = features.mean + features.root * rng.standard_normal(features.mean.shape)
-    # As a ratio of Gamma variables in logs: a small `a` would give probabilities of exactly 0.
-    log_a, log_b = log_gamma_draw(use.a, rng), log_gamma_draw(use.b, rng)
-    noise = rng.standard_gamma(q["noise_precision"].shape) / q["noise_precision"].rate
-    weight = rng.standard_gamma(q["weight_precision"].shape) / q["weight_precision"].rate
-    return at_values(phi, log_a - log_b, noise, float(weight[0]), n_features, features.mean)
-
-
-def at_values(
-    phi: Array, logit: Array, noise: Array, weight: float, n_features: int, centre: Array | None = None
-) -> Globals:
-    """Globals of these values: features, log odds of use, precisions of noise and weights."""
-    return Globals(
-        phi,
-        np.empty((0, n_features)),
-        phi if centre is None else centre,
-        np.broadcast_to(noise, (n_features,)),
-        np.broadcast_to(np.log(noise), (n_features,)),
-        logit,
-        -float(np.logaddexp(0.0, logit).sum()),
-        weight,
-        float(np.log(weight)),
-    )
-
-
-def log_gamma_draw(shape: Array, rng: np.random.Generator) -> Array:
-    """Log of a Gamma(shape, 1) draw, also where the draw itself would be 0."""
-    return np.log(rng.standard_gamma(shape + 1.0)) + np.log1p(-rng.random(shape.shape)) / shape
-
-
-def random_start(model: BetaProcess, n: int) -> dict[str, Any]:
-    """A first q: random features of unit length."""
-    phi = np.random.default_rng([model.seed, 2]).standard_normal(model.shape) / np.sqrt(model.shape[1])
-    return start_at(model, phi, n)
-
-
-def data_start(model: BetaProcess, data: Data) -> dict[str, Any]:
-    """A first q whose features are rows, chosen at random, with zeros where an entry is missing."""
-    K, n = model.shape[0], len(data)
-    rng = np.random.default_rng([model.seed, 2])
-    rows = rng.choice(n, K, replace=n < K)
-    # A weight of the prior is 1 long or so, but rows are sums of several features.
-    phi = split(data.X[rows])[0] + 0.1 * rng.standard_normal(model.shape) / np.sqrt(model.shape[1])
-    return start_at(model, phi, n)
-
-
-def start_at(model: BetaProcess, phi: Array, n: int) -> dict[str, Any]:
-    """A q about these features: each used by a tenth of the rows, noise a tenth of the variance."""
-    K, D = model.shape
-    used = START_USE * n
-    start = {
-        "probabilities": Beta(np.full(K, used + model.a / K), np.full(K, n - used + model.b)),
-        "features": DiagonalGaussian(phi, np.full((K, D), D * (1.0 + 0.1 * used))),
-        "weight_precision": Gamma(np.full(1, 1.0 + n), np.full(1, 1.0 + n)),
-        "noise_precision": Gamma(
-            np.full(model.noise_size, 1.0 + n), np.full(model.noise_size, START_NOISE * (1.0 + n))
-        ),
-    }
-    return {**start, **{name: model.prior({})[name] for name in model.known}}

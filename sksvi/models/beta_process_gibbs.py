@@ -17,7 +17,8 @@ from sksvi import batches
 from sksvi.engine import check_finite, close, record
 from sksvi.families import Beta, DiagonalGaussian, Gamma
 from sksvi.models.base import Data
-from sksvi.models.beta_process import BetaProcess, Globals, at_values, log_gamma_draw, with_local
+from sksvi.models.beta_process import BetaProcess, with_local
+from sksvi.models.beta_process_globals import Globals, at_values, log_gamma_draw
 from sksvi.state import Problem, State, StepInfo
 from sksvi.steps import natural_step
 
