@@ -20,7 +20,7 @@ SIGMA = 15.0
 BM3D = {"house": 35.1, "peppers": 32.8, "barbara": 33.0, "boat": 32.2, "lena": 34.3}
 #: Passes of the comparison by local step, and other noise, on which the default precision is confirmed or not.
 PASSES = {"gibbs": 16, "spike-slab": 2, "mean-field": 2}
-OTHER_NOISE, PRECISIONS, PRECISION_STEPS = 7, ("learned", 0.3, 1.0), 2000
+OTHER_NOISE, PRECISIONS, PRECISION_STEPS = 7, ("learned", 1.0), 2000
 
 
 def covered(name: str, share: float, seed: int = 1) -> tuple[Array, Array]:
