@@ -26,7 +26,7 @@ _PANEL_EDGES = tuple(_TRAPEZOID_EDGES[-1] * 2.0**k for k in range(1, 960))
 _EDGES = np.array([limit for _, limit in HERMITE_LIMITS] + list(_TRAPEZOID_EDGES) + list(_PANEL_EDGES))
 _N_CENTRED = len(HERMITE_LIMITS) + len(_TRAPEZOID_EDGES)
 _PANEL_ORDER = 12
-_CHUNK = 12288  # values per block: a few such arrays stay in the second-level cache
+_CHUNK = 32768  # values per block: a few such arrays stay in the cache, and calls are long enough for two threads
 
 
 @lru_cache(maxsize=64)
