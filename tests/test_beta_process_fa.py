@@ -117,8 +117,10 @@ def test_log_predictive_density_is_the_log_of_a_mean_over_draws(problem, model, 
     wanted, few = (np.log(np.mean(np.exp(part), 0)) for part in (logs, logs[::100]))
     monkeypatch.setattr(_factor_predictions, "DENSITY_SAMPLES", 300)
     found = model.log_predictive_density(X, held_out)
-    print(found.sum(), wanted.sum(), few.sum())
-    assert found.sum() == pytest.approx(wanted.sum(), rel=0.02)
+    spread = np.exp(logs - wanted)
+    error = np.sqrt(np.sum(np.var(spread, 0, ddof=1) / len(spread)))
+    # z are the same draws in both; the log of a noisy mean is half of its relative variance too low.
+    assert abs(wanted.sum() + 0.5 * error**2 - found.sum()) < 4 * error
     assert few.sum() < wanted.sum()
     np.testing.assert_array_equal(found[np.isnan(held_out).all(1)], 0.0)
     given, asked = halved_entries(X[:5])
