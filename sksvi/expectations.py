@@ -49,6 +49,9 @@ class Expectation(BaseEstimator):
         dm, dv : ndarray of the shape of m
         """
         y, m, v = _prepared(y, m, v)
+        closed = self._closed(likelihood, y, m, v)
+        if closed is not None:
+            return closed
         if likelihood.n_latents > 1:
             return self._several(likelihood, y, m, v, rng)
 
@@ -64,6 +67,9 @@ class Expectation(BaseEstimator):
     ) -> Array:
         """E log p(y | f) alone, shape (n,), nats: for f of one dimension cheaper than with its derivatives."""
         y, m, v = _prepared(y, m, v)
+        closed = self._closed(likelihood, y, m, v)
+        if closed is not None:
+            return closed[0]
         if likelihood.n_latents > 1:
             return self._several(likelihood, y, m, v, rng)[0]
 
@@ -80,7 +86,8 @@ class Expectation(BaseEstimator):
         size = len(likelihood.unconstrained)
         if size == 0:
             return np.zeros((len(m), 0)), np.zeros((len(m), 0, 0))
-        first, second = likelihood.combine_parameters(y, self._moments(likelihood, y, m, v, rng))
+        closed = self._closed_parameters(likelihood, y, m, v)
+        first, second = closed or likelihood.combine_parameters(y, self._moments(likelihood, y, m, v, rng))
         return np.moveaxis(first, -1, 0), np.moveaxis(second, -1, 0)
 
     def parameter_sums(
@@ -94,7 +101,21 @@ class Expectation(BaseEstimator):
     ) -> tuple[Array, Array]:
         """Weighted sums over the data of `parameters`, shapes (P,) and (P, P), without their arrays."""
         y, m, v = _prepared(y, m, v)
-        return likelihood.sum_parameters(y, self._moments(likelihood, y, m, v, rng), weight)
+        if len(likelihood.unconstrained) == 0:
+            return np.zeros(0), np.zeros((0, 0))
+        closed = self._closed_parameters(likelihood, y, m, v)
+        if closed is None:
+            return likelihood.sum_parameters(y, self._moments(likelihood, y, m, v, rng), weight)
+        weight = np.ones(len(m)) if weight is None else weight
+        return closed[0] @ weight, closed[1] @ weight
+
+    def _closed(self, likelihood: Likelihood, y: Array, m: Array, v: Array) -> Terms | None:
+        """The closed form that the rule uses in place of its nodes, or None."""
+        return None
+
+    def _closed_parameters(self, likelihood: Likelihood, y: Array, m: Array, v: Array) -> tuple[Array, Array] | None:
+        """The same for the derivatives in the parameters, (P, n) and (P, P, n)."""
+        return None
 
     def _moments(self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: Any) -> Sequence[Array]:
         """E of the likelihood's `parameter_moments`."""
@@ -153,17 +174,8 @@ class Quadrature(Expectation):
             raise ValueError(f'{type(likelihood).__name__} has no deterministic rule: use expectation="monte-carlo".')
         return terms
 
-    def __call__(
-        self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: np.random.Generator | None = None
-    ) -> Terms:
-        closed = likelihood.expected(*_prepared(y, m, v)) if likelihood.closed_form_only else None
-        return super().__call__(likelihood, y, m, v, rng) if closed is None else closed
-
-    def value(
-        self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: np.random.Generator | None = None
-    ) -> Array:
-        closed = likelihood.expected(*_prepared(y, m, v)) if likelihood.closed_form_only else None
-        return super().value(likelihood, y, m, v, rng) if closed is None else closed[0]
+    def _closed(self, likelihood: Likelihood, y: Array, m: Array, v: Array) -> Terms | None:
+        return likelihood.expected(y, m, v) if likelihood.closed_form_only else None
 
     def _integrate(
         self, terms: quadrature.Integrand, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: Any
@@ -176,42 +188,11 @@ class Auto(Quadrature):
 
     joint = False
 
-    def parameters(
-        self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: np.random.Generator | None = None
-    ) -> tuple[Array, Array]:
-        closed = likelihood.expected_parameters(*_prepared(y, m, v))
-        if closed is None:
-            return super().parameters(likelihood, y, m, v, rng)
-        return np.moveaxis(closed[0], -1, 0), np.moveaxis(closed[1], -1, 0)
+    def _closed(self, likelihood: Likelihood, y: Array, m: Array, v: Array) -> Terms | None:
+        return likelihood.expected(y, m, v)
 
-    def parameter_sums(
-        self,
-        likelihood: Likelihood,
-        y: Array,
-        m: Array,
-        v: Array,
-        weight: Array | None = None,
-        rng: np.random.Generator | None = None,
-    ) -> tuple[Array, Array]:
-        closed = likelihood.expected_parameters(*_prepared(y, m, v))
-        if closed is None:
-            return super().parameter_sums(likelihood, y, m, v, weight, rng)
-        weight = np.ones(len(m)) if weight is None else weight
-        return closed[0] @ weight, closed[1] @ weight
-
-    def value(
-        self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: np.random.Generator | None = None
-    ) -> Array:
-        y, m, v = _prepared(y, m, v)
-        closed = likelihood.expected(y, m, v)
-        return super().value(likelihood, y, m, v, rng) if closed is None else closed[0]
-
-    def __call__(
-        self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: np.random.Generator | None = None
-    ) -> Terms:
-        y, m, v = _prepared(y, m, v)
-        closed = likelihood.expected(y, m, v)
-        return super().__call__(likelihood, y, m, v, rng) if closed is None else closed
+    def _closed_parameters(self, likelihood: Likelihood, y: Array, m: Array, v: Array) -> tuple[Array, Array] | None:
+        return likelihood.expected_parameters(y, m, v)
 
 
 class GaussHermite(Expectation):

@@ -240,6 +240,10 @@ def test_parameters_are_the_derivatives_of_the_expected_value(likelihood, y):
 
 def test_nothing_learned_has_no_parameters():
     g, h = Quadrature().parameters(Poisson(), np.ones(4), np.zeros(4), np.ones(4))
+    for rule in (Quadrature(), Auto()):
+        for likelihood in (Poisson(), Ordinal(cut_points=[-1.0, 1.0]), Gaussian(variance=1.0)):
+            sums = rule.parameter_sums(likelihood, np.ones(4), np.zeros(4), np.ones(4))
+            assert [part.shape for part in sums] == [(0,), (0, 0)]
     assert g.shape == (4, 0)
     assert h.shape == (4, 0, 0)
 
