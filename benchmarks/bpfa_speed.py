@@ -16,6 +16,7 @@ import numpy as np
 from benchmarks.bpfa_algorithms import model_of
 from benchmarks.bpfa_inpainting import image, observed_mask
 from benchmarks.common import arguments, interleave, median, progress, report
+from sksvi import _parallel
 
 BATCHES, K, SWEEPS = (250, 2000), 250, 6
 
@@ -60,13 +61,14 @@ def main(quick: bool = False) -> None:
 
 def timed(problem: Any, state: Any, segment: Any, repeats: int) -> dict[str, float]:
     """Median and best milliseconds of a step, and of its local part on one thread."""
-    from sksvi import batches, engine
+    from sksvi import _parallel
+    from sksvi.inference import engine
 
     jobs = {
         "step": partial(engine.stochastic_step, problem, state, segment),
         "local": partial(_local, problem.model, problem.data, state.q, segment.rows),
     }
-    with batches.single_threaded_blas():
+    with _parallel.single_threaded_blas():
         seconds = interleave(jobs, repeats)
     found = {"ms per step": 1e3 * median(seconds["step"]), "best": 1e3 * min(seconds["step"])}
     return found | {"local step on one thread, ms": 1e3 * median(seconds["local"])}
@@ -86,10 +88,9 @@ def _multiply_adds(share: float, active: float) -> float:
 
 def _seconds_per_add() -> float:
     """Of a product of a matrix that fits the cache with a vector, by BLAS on one thread."""
-    from sksvi import batches
 
     A, x = np.ones((K, 64)), np.ones(64)
-    with batches.single_threaded_blas():
+    with _parallel.single_threaded_blas():
         seconds = interleave({"gemv": lambda: [A @ x for _ in range(200)]}, 20)["gemv"]
     return median(seconds) / (200 * A.size)
 

@@ -19,8 +19,8 @@ from benchmarks.topics import compiled, completion, corpus, small, split, whole_
 #: What is set otherwise: module, name, value.
 VARIANTS: dict[str, tuple[str, str, Any] | None] = {
     "default": None,
-    "random start": ("topic_start", "RANDOM", 1.0),
-    "exp(E log β) from the first pass": ("correlated_topics", "FORMING_PASSES", 0),
+    "random start": ("topics.anchors", "RANDOM", 1.0),
+    "exp(E log β) from the first pass": ("topics.correlated", "FORMING_PASSES", 0),
 }
 CORPORA = 5
 

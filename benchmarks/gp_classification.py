@@ -99,7 +99,7 @@ class EP:
 def exact_bound(model: Any, y: Array) -> float:
     """Bound of a fit at its posterior, by accurate quadrature."""
     from sksvi.expectations import Quadrature
-    from sksvi.families.dual import SiteGaussian
+    from sksvi.families.gaussian.dual import SiteGaussian
 
     latents = model.posterior_["latents"]
     value = Quadrature()(model.likelihood_, y.astype(float), latents.mean, latents.variance)[0].sum()

@@ -95,7 +95,7 @@ def stream_kddcup(limit: int | None = None) -> dict[str, Any]:
 
 def in_vectors(case: dict[str, Any], added: float) -> float:
     """What the fit added, less three row blocks and ten D x D matrices, in vectors of N numbers."""
-    from sksvi.batches import block_rows
+    from sksvi._parallel import block_rows
 
     n, d = case["n"], case["d"]
     return (added * 2**20 / 8 - 3 * block_rows(d, True) * d - 10 * d * d) / n

@@ -85,7 +85,7 @@ def against_scikit_learn(quick: bool) -> list[dict[str, Any]]:
 
 def shares(model: Any, X: Any, y: Array) -> dict[str, float]:
     """Share of a single-threaded fit that X'WX takes, and x'Sx of all rows."""
-    from sksvi.models.projection import DenseRows, SparseRows
+    from sksvi.models.linear.rows import DenseRows, SparseRows
 
     spent = {"gram": 0.0, "spread": 0.0}
 

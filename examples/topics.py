@@ -20,8 +20,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import train_test_split
 
 from sksvi import CorrelatedTopicModel, TopicGraphDisplay, TopicWordsDisplay
-from sksvi.completion import halved
 from sksvi.datasets import make_ctm
+from sksvi.estimators.completion import halved
 
 #: Topics of the simulated documents: each goes with its neighbour.
 NAMES = ("health", "diet", "space", "rocket", "team", "league", "market", "law")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import block_diag
 
-from sksvi import algorithms, engine, expectations
+from sksvi import algorithms, expectations
+from sksvi.inference import engine
 from sksvi.likelihoods import (
     Bernoulli,
     Binomial,
@@ -17,7 +18,7 @@ from sksvi.likelihoods import (
     StudentT,
 )
 from sksvi.models.base import Data
-from sksvi.models.linear import LinearModel
+from sksvi.models.linear.glm import LinearModel
 
 #: A likelihood with every parameter a number, to simulate from.
 TRUTH = {

@@ -10,16 +10,18 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
-from sksvi import algorithms, batches, engine, expectations
+from sksvi import _parallel, algorithms, expectations
 from sksvi.algorithms import MCSSVI
-from sksvi.base import FRESH, BaseSVI, Posterior
 from sksvi.decomposition._factor_predictions import FactorPredictions
 from sksvi.decomposition._factor_summaries import FactorSummaries, effective_number
+from sksvi.estimators.base import FRESH, BaseSVI
+from sksvi.estimators.posterior import Posterior
+from sksvi.inference import engine
+from sksvi.inference.state import Problem, State
 from sksvi.models.base import Data
-from sksvi.models.beta_process import LOCAL_STEPS, BetaProcess
-from sksvi.models.beta_process_start import data_start
+from sksvi.models.beta_process.model import LOCAL_STEPS, BetaProcess
+from sksvi.models.beta_process.start import data_start
 from sksvi.schedules import RobbinsMonro
-from sksvi.state import Problem, State
 
 Array = np.ndarray
 
@@ -263,7 +265,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
                 problem.algorithm.set_params(schedule=STEP_RATE)
             return problem
         auto = expectations.resolve("auto")
-        return Problem(model, data, MCSSVI(), auto, auto, None, batches.n_threads(self.n_jobs))
+        return Problem(model, data, MCSSVI(), auto, auto, None, _parallel.n_threads(self.n_jobs))
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
         if self.batch_size != "auto":
@@ -277,7 +279,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         if self.init == "data":
             model.start = data_start(model, problem.data)
         elif self.init == "gibbs":
-            from sksvi.models.beta_process_gibbs import sampled_start
+            from sksvi.models.beta_process.sampler import sampled_start
 
             model.start = sampled_start(model, problem.data, INIT_ROWS, INIT_SWEEPS, problem.threads)
         return engine.first_state(problem, seed)
@@ -296,7 +298,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
     def _run(self, problem: Problem, state: State, passes: int, monitor: Any) -> State:
         if self.algorithm != "gibbs":
             return super()._run(problem, state, passes, monitor)
-        from sksvi.models.beta_process_gibbs import run
+        from sksvi.models.beta_process.sampler import run
 
         def pass_end(state: State) -> bool:
             return bool(monitor.pass_end(state.history[-1], lambda: self._snapshot(problem, state)))

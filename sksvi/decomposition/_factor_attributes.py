@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi.base import Posterior, interval_table
+from sksvi.estimators.checks import interval_table
+from sksvi.estimators.posterior import Posterior
 from sksvi.families import DiagonalGaussian, GaussianPlates
-from sksvi.models.factor_columns import SIDES
-from sksvi.models.factor_prior import SidePrior
-from sksvi.models.factorization import FactorModel
+from sksvi.models.factorization.columns import SIDES
+from sksvi.models.factorization.gaussian import FactorModel
+from sksvi.models.factorization.side_prior import SidePrior
 
 Array = np.ndarray
 

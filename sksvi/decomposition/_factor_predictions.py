@@ -11,11 +11,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sksvi import batches
-from sksvi.completion import halved_entries
+from sksvi import _parallel
+from sksvi.estimators.completion import halved_entries
 from sksvi.models.base import Data
-from sksvi.models.beta_process import BetaProcess, LocalTerms, split, with_local
-from sksvi.models.beta_process_globals import Globals, at_values, draw, expected
+from sksvi.models.beta_process.globals import Globals, at_values, draw, expected
+from sksvi.models.beta_process.model import BetaProcess, LocalTerms, split, with_local
 
 Array = np.ndarray
 
@@ -68,10 +68,10 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             return [reduce(view, local_draws(model, view, data, rows, key + m, bool(n_draws)), rows)
                     for m, view in enumerate(views)]  # fmt: skip
 
-        with batches.single_threaded_blas():
+        with _parallel.single_threaded_blas():
             for view in views:
                 _ = view.columns, view.spread_columns, view.gram
-            yield from batches.in_order(one, model.blocks(slice(0, len(X)), data), batches.n_threads(self.n_jobs))
+            yield from _parallel.in_order(one, model.blocks(slice(0, len(X)), data), _parallel.n_threads(self.n_jobs))
 
     def transform(self, X: Any) -> Array:
         """E[z∘w] of every row given its observed entries: how much of each factor it uses.
@@ -263,7 +263,7 @@ def stored_view(draws: dict[str, Any], i: int, order: Array) -> Globals:
 
 def log_density(view: Globals, terms: LocalTerms, X: Array, asked: tuple[Array, Array]) -> Array:
     """Log density of what is asked of each row (values, mask) given what is observed and each draw of z, (S, n)."""
-    from sksvi.models.beta_process_density_loops import held_out_density
+    from sksvi.models.beta_process.loops.density import held_out_density
 
     (y, seen), (target, wanted), root = split(X), asked, np.sqrt(view.noise)
     law, out = np.empty((0, 0, 0)) if terms.law is None else terms.law[1:], np.empty(terms.omega.shape[:2])

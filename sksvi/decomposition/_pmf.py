@@ -15,15 +15,16 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms, likelihoods
-from sksvi._regression import RegressionMethods
-from sksvi.base import FRESH, BaseSVI, check_row_values
 from sksvi.decomposition._factor_attributes import FactorAttributes
 from sksvi.decomposition._ids import Features, check_some_known, design_of, id_columns, known_ids, plates_of
 from sksvi.decomposition._recommend import RecommendationMethods
-from sksvi.models.factor_columns import SIDES
-from sksvi.models.factor_prior import SidePrior
-from sksvi.models.factorization import FactorModel
-from sksvi.models.ratings import Entries, Ratings
+from sksvi.estimators.base import FRESH, BaseSVI
+from sksvi.estimators.checks import check_row_values
+from sksvi.estimators.regression import RegressionMethods
+from sksvi.models.factorization.columns import SIDES
+from sksvi.models.factorization.gaussian import FactorModel
+from sksvi.models.factorization.ratings import Entries, Ratings
+from sksvi.models.factorization.side_prior import SidePrior
 from sksvi.predictive import Predictive
 
 Array = np.ndarray

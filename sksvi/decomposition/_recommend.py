@@ -9,16 +9,17 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import batches, expectations, rounds
-from sksvi.base import check_row_values
+from sksvi import _parallel, expectations
 from sksvi.decomposition._ids import id_columns, positions
-from sksvi.engine import Problem
+from sksvi.estimators.checks import check_row_values
 from sksvi.families import GaussianPlates
-from sksvi.models.factor_columns import SIDES, Columns, View
-from sksvi.models.ratings import Entries, Ratings
-from sksvi.plate_messages import Messages
+from sksvi.inference.engine import Problem
+from sksvi.inference.memory.messages import Messages
+from sksvi.inference.passes import by_side
+from sksvi.inference.state import State
+from sksvi.models.factorization.columns import SIDES, Columns, View
+from sksvi.models.factorization.ratings import Entries, Ratings
 from sksvi.predictive import Predictive
-from sksvi.state import State
 
 Array = np.ndarray
 
@@ -108,8 +109,8 @@ class RecommendationMethods:
         def one(part: slice) -> tuple[Array, Array]:
             return Columns(view, entries.of(part), None, None).latents(plates[0][part])
 
-        with batches.single_threaded_blas():
-            parts = list(batches.in_order(one, model.column_blocks(entries), batches.n_threads(self.n_jobs)))
+        with _parallel.single_threaded_blas():
+            parts = list(_parallel.in_order(one, model.column_blocks(entries), _parallel.n_threads(self.n_jobs)))
         m[order], v[order] = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
         return m, v
 
@@ -159,11 +160,11 @@ class RecommendationMethods:
         said = {"users": Messages.between(q["users"], prior)}
         data = Ratings(codes, others, y, weight, len(ids), len(items))
         algorithm, expect = self._algorithm_for_columns(), expectations.resolve("auto")
-        problem = Problem(model, data, algorithm, expect, expect, None, batches.n_threads(self.n_jobs), so_far=said)
+        problem = Problem(model, data, algorithm, expect, expect, None, _parallel.n_threads(self.n_jobs), so_far=said)
         state = State(q, 0)
-        with batches.single_threaded_blas():
+        with _parallel.single_threaded_blas():
             for _ in range(FOLD_STEPS):
-                block = rounds.moved(problem, state, "users").block
+                block = by_side.moved(problem, state, "users").block
                 change = block.kl_by_plate(state.q["users"].precise()).max()
                 state.q["users"] = block
                 if change < FOLD_TOL:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
-from sksvi.families.gaussian import NotPositiveDefinite
+from sksvi.families.gaussian.dense import NotPositiveDefinite
 
 Array = np.ndarray
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.families.gaussian import NotPositiveDefinite, _inverse_factor
+from sksvi.families.gaussian.dense import NotPositiveDefinite, _inverse_factor
 
 Array = np.ndarray
 

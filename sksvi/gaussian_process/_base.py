@@ -12,17 +12,21 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sksvi import algorithms, batches, engine, kernels, likelihoods
-from sksvi.base import BaseSVI, Posterior, check_row_values, interval_table
+from sksvi import _parallel, algorithms, likelihoods
+from sksvi.estimators.base import BaseSVI
+from sksvi.estimators.checks import check_row_values, interval_table
+from sksvi.estimators.posterior import Posterior
 from sksvi.families import DiagonalGaussian, StandardGaussian
 from sksvi.gaussian_process._start import INPUT_UNIT, OPTIMAL_ROWS, hyperparameters, kernel_per_feature, refused
+from sksvi.inference import engine
 from sksvi.models.base import Data
-from sksvi.models.gp_bounds import left_over
-from sksvi.models.inducing import unwhitened
-from sksvi.models.latents import moments
-from sksvi.models.projection import DenseRows
-from sksvi.models.sparse_gp import SparseGPModel
-from sksvi.models.whitening import Geometry
+from sksvi.models.gp import kernels
+from sksvi.models.gp.bounds import left_over
+from sksvi.models.gp.geometry import Geometry
+from sksvi.models.gp.inducing import unwhitened
+from sksvi.models.gp.sparse import SparseGPModel
+from sksvi.models.linear.latents import moments
+from sksvi.models.linear.rows import DenseRows
 from sksvi.predictive import Predictive
 
 Array = np.ndarray
@@ -236,11 +240,11 @@ class SparseGP(BaseSVI):
             m, s = moments(DenseRows(H, False), white, n_latents)
             return m if offset is None else m + offset[rows].reshape(-1, *[1] * (m.ndim - 1)), left_over(s, d)
 
-        with batches.single_threaded_blas():
+        with _parallel.single_threaded_blas():
             geometry = Geometry(self.kernel_, self.inducing_points_)
             white.prepare()
-            parts = batches.blocks(X.shape[0], batches.block_rows(len(geometry.Z), False))
-            parts = list(batches.in_order(one, parts, batches.n_threads(self.n_jobs)))
+            parts = _parallel.blocks(X.shape[0], _parallel.block_rows(len(geometry.Z), False))
+            parts = list(_parallel.in_order(one, parts, _parallel.n_threads(self.n_jobs)))
         m, v = (np.concatenate(part) for part in zip(*parts, strict=True))
         return m.astype(X.dtype, copy=False), v.astype(X.dtype, copy=False)
 

@@ -12,16 +12,19 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sksvi import algorithms, batches, kernels
-from sksvi._classification import ClassificationMethods
-from sksvi.base import BaseSVI, Posterior, check_row_values, interval_table
-from sksvi.families.dual import ChosenRows
+from sksvi import _parallel, algorithms
+from sksvi.estimators.base import BaseSVI
+from sksvi.estimators.checks import check_row_values, interval_table
+from sksvi.estimators.classification import ClassificationMethods
+from sksvi.estimators.posterior import Posterior
+from sksvi.families.gaussian.dual import ChosenRows
 from sksvi.gaussian_process._start import distinct
+from sksvi.inference.state import Problem, State
 from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Data
-from sksvi.models.full_gp import FullGP
+from sksvi.models.gp import kernels
+from sksvi.models.gp.full import FullGP
 from sksvi.predictive import Predictive
-from sksvi.state import Problem, State
 
 Array = np.ndarray
 
@@ -241,16 +244,16 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         offset = check_row_values(offset, X.shape[0], "offset")
         block = self.posterior_["latents"].block
-        rows = batches.blocks(X.shape[0], batches.block_rows(len(self.X_train_), False))
+        rows = _parallel.blocks(X.shape[0], _parallel.block_rows(len(self.X_train_), False))
 
         def one(part: slice) -> tuple[Array, Array]:
             here = X[part].astype(float, copy=False)
             m, v = block.latents(kernels.cross(self.kernel_, here, self.X_train_), kernels.diagonal(self.kernel_, here))
             return (m if offset is None else m + offset[part]), v
 
-        with batches.single_threaded_blas():
+        with _parallel.single_threaded_blas():
             block.prepare()
-            parts = list(batches.in_order(one, rows, batches.n_threads(self.n_jobs)))
+            parts = list(_parallel.in_order(one, rows, _parallel.n_threads(self.n_jobs)))
         m, v = (np.concatenate(part).astype(X.dtype, copy=False) for part in zip(*parts, strict=True))
         return m, v
 

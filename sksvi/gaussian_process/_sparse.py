@@ -13,9 +13,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from sksvi import likelihoods
-from sksvi._classification import ClassificationMethods
-from sksvi._regression import RegressionMethods
-from sksvi.base import FRESH
+from sksvi.estimators.base import FRESH
+from sksvi.estimators.classification import ClassificationMethods
+from sksvi.estimators.regression import RegressionMethods
 from sksvi.gaussian_process._base import SparseGP
 from sksvi.gaussian_process._start import checked_noise, merged, noiseless, refused
 from sksvi.likelihoods import Likelihood

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from sksvi import kernels
 from sksvi.models.base import Data
-from sksvi.models.linear import best_constant
-from sksvi.models.whitening import JITTERS
+from sksvi.models.gp import kernels
+from sksvi.models.gp.geometry import JITTERS
+from sksvi.models.linear.glm import best_constant
 
 Array = np.ndarray
 

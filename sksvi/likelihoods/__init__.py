@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from sklearn.base import clone
 
-from .base import Likelihood, Support
-from .categorical import Ordinal, Softmax
-from .continuous import Gaussian, StudentT
-from .discrete import Bernoulli, Binomial, NegativeBinomial, Poisson
+from sksvi.likelihoods.base import Likelihood, Support
+from sksvi.likelihoods.continuous import Gaussian, StudentT
+from sksvi.likelihoods.discrete import Bernoulli, Binomial, NegativeBinomial, Poisson
+from sksvi.likelihoods.ordinal import Ordinal
+from sksvi.likelihoods.softmax import Softmax
 
 __all__ = [
     "Bernoulli",

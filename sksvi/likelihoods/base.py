@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from .links import Array
+from sksvi.likelihoods.links import Array
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.special import digamma, gammaln, ndtr, ndtri, polygamma, stdtr, stdtrit
 
-from .base import LEAST_NOISE, Likelihood, Support, weighted_median, weighted_moments
-from .links import LOG_SQRT_2PI, Array, as_float
+from sksvi.likelihoods.base import LEAST_NOISE, Likelihood, Support, weighted_median, weighted_moments
+from sksvi.likelihoods.links import LOG_SQRT_2PI, Array, as_float
 
 REAL = Support(-np.inf, np.inf, False, "finite real y")
 _MAD_TO_SD = 1.4826

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.special import betainc, betaincc, betaln, digamma, gammaln, nbdtrik, ndtr, pdtr, pdtrik, polygamma, xlogy
 
-from .base import Likelihood, Support, weighted_moments
-from .links import (
+from sksvi.likelihoods.base import Likelihood, Support, weighted_moments
+from sksvi.likelihoods.links import (
     Array,
     as_float,
     log_normal_cdf_terms,

@@ -11,12 +11,15 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sksvi import batches, engine, likelihoods
-from sksvi.base import BaseSVI, Posterior, check_row_values, interval_table
+from sksvi import _parallel, likelihoods
+from sksvi.estimators.base import BaseSVI
+from sksvi.estimators.checks import check_row_values, interval_table
+from sksvi.estimators.posterior import Posterior
 from sksvi.families import DiagonalGaussian, ProjectedGaussian, StandardGaussian
+from sksvi.inference import engine
 from sksvi.linear_model._subspace import in_subspace, informed, precise
 from sksvi.models.base import Data
-from sksvi.models.linear import LinearModel
+from sksvi.models.linear.glm import LinearModel
 from sksvi.predictive import Predictive
 
 Array = np.ndarray
@@ -201,15 +204,15 @@ class BayesianGLM(BaseSVI):
         X = self._validated(X)
         offset = check_row_values(offset, X.shape[0], "offset")
         weights, model = self._predicting(X)
-        size = max(batches.block_rows(X.shape[1], False), 512)
+        size = max(_parallel.block_rows(X.shape[1], False), 512)
 
         def one(rows: slice) -> tuple[Array, Array]:
             return model.predict_latent(weights, X[rows], None if offset is None else offset[rows])
 
-        with batches.single_threaded_blas():
+        with _parallel.single_threaded_blas():
             weights.prepare()
             size = size if not model.joint else max(64, size // 4)
-            parts = list(batches.in_order(one, batches.blocks(X.shape[0], size), batches.n_threads(self.n_jobs)))
+            parts = list(_parallel.in_order(one, _parallel.blocks(X.shape[0], size), _parallel.n_threads(self.n_jobs)))
         m, v = (np.concatenate(part) for part in zip(*parts, strict=True))
         return m.astype(X.dtype, copy=False), v.astype(X.dtype, copy=False)
 

@@ -9,8 +9,8 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
-from sksvi._classification import ClassificationMethods
-from sksvi.base import FRESH
+from sksvi.estimators.base import FRESH
+from sksvi.estimators.classification import ClassificationMethods
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import BayesianGLM
 from sksvi.linear_model._subspace import merged

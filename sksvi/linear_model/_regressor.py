@@ -10,8 +10,8 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
 from sksvi import likelihoods
-from sksvi._regression import RegressionMethods
-from sksvi.base import FRESH
+from sksvi.estimators.base import FRESH
+from sksvi.estimators.regression import RegressionMethods
 from sksvi.linear_model._base import BayesianGLM
 from sksvi.linear_model._subspace import merged
 from sksvi.models.base import Data

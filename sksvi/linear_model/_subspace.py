@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from sksvi.families import ClassGaussian, Gaussian, ProjectedGaussian, StandardGaussian
 from sksvi.models.base import Data
-from sksvi.models.projection import Design, informed_subspace
+from sksvi.models.linear.rows import Design, informed_subspace
 
 Array = np.ndarray
 

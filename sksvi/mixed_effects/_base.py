@@ -13,14 +13,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sksvi import algorithms
-from sksvi.base import FRESH, Posterior
+from sksvi.estimators.base import FRESH
+from sksvi.estimators.posterior import Posterior
 from sksvi.families import Marginal
-from sksvi.hyperposterior import LogScales, log_scales, settled_bound
 from sksvi.linear_model._base import BayesianGLM
 from sksvi.mixed_effects._levels import coded, factor_names, fixed_columns, slope_columns
 from sksvi.models.base import Data
-from sksvi.models.grouped import GroupedDesign
-from sksvi.models.mixed_effects import Groups, MixedModel
+from sksvi.models.mixed.glm import Groups, MixedModel
+from sksvi.models.mixed.group_scales import LogScales, log_scales, settled_bound
+from sksvi.models.mixed.levels import GroupedDesign
 
 Array = np.ndarray
 
@@ -261,7 +262,7 @@ class MixedEffects(BayesianGLM):
     def _distribution(self, m: Array, v: Array) -> Any:
         if not self.noise:
             return super()._distribution(m, v)
-        from sksvi.noisy_predictive import NoisyPredictive
+        from sksvi.predictive.noisy import NoisyPredictive
 
         return NoisyPredictive(self.likelihood_, m, v, self.noise_scale_)
 

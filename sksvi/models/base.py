@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi import batches
+from sksvi import _parallel
 
 Array = np.ndarray
 
@@ -187,7 +187,7 @@ def default_sweep(data: Data, batch_size: int | None, seed: int, pass_number: in
         yield Segment(slice(0, n), 1.0)
         return
     total = data.total_weight
-    for rows in batches.shuffled(n, batch_size, seed, pass_number):
+    for rows in _parallel.shuffled(n, batch_size, seed, pass_number):
         weight = float(len(rows)) if data.weight is None else float(data.weight[rows].sum())
         if weight > 0:
             yield Segment(rows, total / weight)

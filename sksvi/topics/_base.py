@@ -10,8 +10,9 @@ import scipy.sparse as sp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
-from sksvi.base import FRESH, BaseSVI, Posterior
-from sksvi.completion import halved
+from sksvi.estimators.base import FRESH, BaseSVI
+from sksvi.estimators.completion import halved
+from sksvi.estimators.posterior import Posterior
 from sksvi.models.base import Data
 
 Array = np.ndarray

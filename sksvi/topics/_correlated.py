@@ -12,11 +12,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import algorithms, batches, engine, expectations
-from sksvi.base import FRESH, Posterior
+from sksvi import _parallel, algorithms, expectations
+from sksvi.estimators.base import FRESH
+from sksvi.estimators.posterior import Posterior
+from sksvi.inference import engine
 from sksvi.models.base import Data
-from sksvi.models.correlated_topics import BATCH_STEPS, BATCH_VISIT, CHUNK_VISIT, CorrelatedTopics
-from sksvi.models.topic_start import first_counts
+from sksvi.models.topics.anchors import first_counts
+from sksvi.models.topics.correlated import BATCH_STEPS, BATCH_VISIT, CHUNK_VISIT, CorrelatedTopics
 from sksvi.schedules import RobbinsMonro
 from sksvi.topics._base import TopicModel
 
@@ -356,8 +358,8 @@ class CorrelatedTopicModel(TopicModel):
     def _posterior_of(self, X: Any, roots: bool = False) -> Any:
         """Local posteriors of documents at the fitted globals: the same for a document whatever the others are."""
         model = self._model(self.components_.shape[1])
-        with batches.single_threaded_blas():
-            return model.documents(self._globals, X, batches.n_threads(self.n_jobs), roots)
+        with _parallel.single_threaded_blas():
+            return model.documents(self._globals, X, _parallel.n_threads(self.n_jobs), roots)
 
     def _proportions(self, X: Any) -> tuple[Array, Array]:
         found = self._posterior_of(X)
@@ -384,7 +386,7 @@ class CorrelatedTopicModel(TopicModel):
         effective_samples : ndarray of shape (n,)
             Samples that the weights are worth.
         """
-        from sksvi.models.topic_scores import importance_sampling
+        from sksvi.models.topics.scores import importance_sampling
 
         check_is_fitted(self)
         X = self._counts(X, reset=False)

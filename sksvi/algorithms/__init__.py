@@ -1,0 +1,14 @@
+"""Algorithms: which step each kind of block takes, and how fast."""
+
+from sksvi.algorithms.rows import (
+    ALGORITHMS,
+    CVI,
+    MCSSVI,
+    SDSVI,
+    Algorithm,
+    FixedPoint,
+    HybridMCSSVI,
+    resolve,
+)
+
+__all__ = ["ALGORITHMS", "CVI", "MCSSVI", "SDSVI", "Algorithm", "FixedPoint", "HybridMCSSVI", "resolve"]

@@ -1,0 +1,225 @@
+"""The updates: pure functions, block in, block out.
+
+``gradient`` is that of the batch's expected log-likelihood times N/B in the block's mean and covariance (moments for
+conjugate families); no function here knows a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sksvi.families.gaussian.dense import NotPositiveDefinite
+from sksvi.schedules import AdaGrad
+
+Array = np.ndarray
+
+#: Halvings of a step before it is called impossible.
+MAX_HALVINGS = 20
+
+
+@dataclass(frozen=True)
+class AdaGradMemory:
+    """Sums of squared gradients per datum of the mean and of C, in coordinates where the first q has covariance I.
+
+    ``unit`` is the first q's C, a lower triangular matrix or a vector: C = C_u unit, and w = reach unitᵀ u. The mean
+    has further to go than its own standard deviation: sqrt(N / P) of them when a datum is worth a unit of information.
+    """
+
+    unit: Array
+    mean: Array
+    root: Array
+    reach: float = 1.0
+
+    @classmethod
+    def start(cls, q: Any, n: float) -> AdaGradMemory:
+        """Empty sums for a Gaussian block that n data inform."""
+        reach = max(1.0, float(np.sqrt(n / q.mean.shape[-1])))
+        return cls(q.root, np.zeros_like(q.mean), np.zeros_like(q.root), reach)
+
+    def raised(self, q: Any, share: Array, n: float, adagrad: AdaGrad) -> AdaGradMemory:
+        """Sums at least such that no step is longer than about the natural one of rate `share` (P,).
+
+        What gradients without noise leave behind says nothing about the noise of a small sample. In coordinates in
+        which `unit` is standard, with variances s of q, a natural step of the mean is share s times the gradient.
+        """
+        standard = np.linalg.solve(np.swapaxes(self.unit, -1, -2), np.swapaxes(q.root, -1, -2)) if self._matrix else 0.0
+        spread = np.square(standard).sum(-1) if self._matrix else np.square(q.root / self.unit)
+        least = adagrad.rate / (n * by_plate(share, spread) * spread)
+        root = np.square(least[..., None, :] if self._matrix else least)
+        return replace(
+            self, mean=np.maximum(self.mean, np.square(self.reach**2 * least)), root=np.maximum(self.root, root)
+        )
+
+    @property
+    def _matrix(self) -> bool:
+        return self.unit.ndim > self.mean.ndim
+
+    def mean_step(self, gradient: Array, adagrad: AdaGrad, n: float) -> tuple[Array, Array]:
+        """Step of the mean, and the new sums."""
+        inner = np.einsum("...jk,...k->...j", self.unit, gradient) if self._matrix else self.unit * gradient
+        step, total = adagrad.step(inner * self.reach / n, self.mean)
+        step = step * self.reach
+        return (np.einsum("...j,...jk->...k", step, self.unit) if self._matrix else self.unit * step), total
+
+    def root_step(self, gradient: Array, adagrad: AdaGrad, n: float) -> tuple[Array, Array]:
+        """Step of C, and the new sums."""
+        inner = np.tril(gradient @ np.swapaxes(self.unit, -1, -2)) if self._matrix else self.unit * gradient
+        step, total = adagrad.step(inner / n, self.root)
+        return (step @ self.unit if self._matrix else self.unit * step), total
+
+
+def by_plate(rate: Any, part: Array) -> Any:
+    """A rate, or one per plate in the shape that multiplies `part` (P, ...)."""
+    return rate if np.ndim(rate) == 0 else rate.reshape(-1, *[1] * (part.ndim - 1))
+
+
+def natural_step(q: Any, prior: Any, gradient: Any, rate: Any) -> Any:
+    """theta <- (1 - rate) theta + rate (theta_prior + gradient): equations.md 1, every natural block of the library."""
+    target = [p + g for p, g in zip(prior.natural(q), q.natural_gradient(gradient), strict=True)]
+    pairs = zip(q.natural(q), target, strict=True)
+    return q.replace([(1 - by_plate(rate, s)) * t + by_plate(rate, s) * s for t, s in pairs])
+
+
+#: Longest natural step of a one-number block in its unconstrained coordinate: it doubles or halves a scale.
+TRUSTED = float(np.log(2.0))
+
+
+def trusted_step(q: Any, prior: Any, gradient: Any, rate: float) -> Any:
+    """The natural step of a block of one number, cut to a trust region: a few rows may ask for any scale."""
+    (theta,), (start,), (slope,) = q.natural(q), prior.natural(q), q.natural_gradient(gradient)
+    ends = [q.at(q.standard_values + reach).natural(q)[0] for reach in (-TRUSTED, TRUSTED)]
+    return q.replace([np.clip((1 - rate) * theta + rate * (start + slope), *ends)])
+
+
+#: Longest secant step in unconstrained coordinates (e-folds of a scale), and how much less bend than before it trusts.
+SECANT_REACH, SECANT_LESS = 1.0, 0.25
+
+
+def secant_step(q: Any, prior: Any, gradient: Any, damping: float, memory: Any) -> tuple[Any, Any]:
+    """A step towards the zero of a one-number block's gradient, for fits without noise.
+
+    A natural step of rate 1 overshoots back and forth where a block's gradient depends on the block itself. Here the
+    slope of the bound in the unconstrained coordinate is followed to where the last two slopes say that it vanishes;
+    the first step is as long as steps may be. ``memory`` is the last coordinate, its slope and the bend trusted there.
+    The slope changes with the other blocks too: a bend that vanishes or turns round says that they have moved more, and
+    cannot make the step long.
+    """
+    here, slope = q.standard_values, q.standard_gradient(prior, gradient)
+    bend = np.minimum(-np.abs(slope) / SECANT_REACH, -np.finfo(float).tiny)
+    if memory is not None:
+        before, its_slope, trusted = memory
+        moved = here != before
+        seen = (slope - its_slope) / np.where(moved, here - before, 1.0)
+        bend = np.where(moved, np.minimum(seen, SECANT_LESS * trusted), trusted)
+    step = np.clip(-slope / bend, -SECANT_REACH, SECANT_REACH)
+    return q.at(here + damping * step), (here, slope, bend)
+
+
+def hybrid_step(
+    q: Any, prior: Any, gradient: Any, rate: float, memory: AdaGradMemory, adagrad: AdaGrad, n: float
+) -> tuple[Any, AdaGradMemory]:
+    """AdaGrad on the Gaussian mean, the natural step on its covariance."""
+    in_mean = prior.times(prior.mean - q.mean) + gradient[0]
+    step, total = memory.mean_step(in_mean, adagrad, n)
+    moved = natural_step(q, prior, gradient, rate)
+    return type(q)(q.mean + step, moved.precision, moved.root), replace(memory, mean=total)
+
+
+#: Most that a gradient step may change a spread, as a share of what it is.
+TRUSTED_SPREAD = 0.5
+
+
+def trusted_root(root: Array, step: Array, full: bool) -> Array:
+    """The step of C, cut so that in coordinates where q is standard no deviation changes by more than a share.
+
+    AdaGrad's first steps have the length of their rate whatever the gradient's size, noise included; where the
+    likelihood grows like exp(f), one step to a far too wide q brings slopes that fill its sums for good.
+    """
+    if full:
+        relative = np.linalg.solve(np.swapaxes(root, -1, -2), np.swapaxes(step, -1, -2))
+        change = np.sqrt(np.square(relative).sum(-1))
+    else:
+        change = np.abs(step / root)
+    largest = change.max(axis=-1)[(..., None, None) if full else (..., None)]
+    return step * (TRUSTED_SPREAD / np.maximum(largest, TRUSTED_SPREAD))
+
+
+def euclidean_step(
+    q: Any, prior: Any, gradient: Any, memory: AdaGradMemory, adagrad: AdaGrad, n: float
+) -> tuple[Any, AdaGradMemory]:
+    """AdaGrad on mean and Cholesky factor; a factor that leaves its domain is shortened (see `shortened`)."""
+    in_mean, in_root = q.standard_gradient(prior, gradient)
+    mean_step, mean_total = memory.mean_step(in_mean, adagrad, n)
+    root_step, root_total = memory.root_step(in_root, adagrad, n)
+    root_step = trusted_root(q.root, root_step, q.full)
+    step = shortened(lambda share: type(q)(q.mean + share * mean_step, q.root + share * root_step))
+    return step, replace(memory, mean=mean_total, root=root_total)
+
+
+@dataclass(frozen=True)
+class FlatMemory:
+    """AdaGrad's sums for a block of a few unconstrained standard coordinates (a log scale), and its first step."""
+
+    total: Array
+    unit: float = 0.1
+
+    @classmethod
+    def start(cls, q: Any) -> FlatMemory:
+        """Empty sums."""
+        return cls(np.zeros_like(q.standard_values))
+
+
+def flat_step(
+    q: Any, prior: Any, gradient: Any, memory: FlatMemory, adagrad: AdaGrad, n: float
+) -> tuple[Any, FlatMemory]:
+    """AdaGrad on unconstrained standard coordinates."""
+    slope = q.standard_gradient(prior, gradient)
+    step, total = adagrad.step(slope * memory.unit / n, memory.total)
+    return q.at(q.standard_values + memory.unit * step), replace(memory, total=total)
+
+
+#: Adam's step in the units of a free block (e-folds of a length scale), how it falls, and its two memories.
+ADAM_RATE, ADAM_DELAY, ADAM_FIRST, ADAM_SECOND = 0.03, 1000.0, 0.9, 0.99
+
+
+def adam_step(block: Any, gradient: Array, memory: Any) -> tuple[Any, Any]:
+    """A free block moved along its gradient (Kingma and Ba 2015), with a rate that falls as 1/sqrt(t)."""
+    mean, square, t = memory or (np.zeros_like(gradient), np.zeros_like(gradient), 0)
+    t += 1
+    mean = ADAM_FIRST * mean + (1 - ADAM_FIRST) * gradient
+    square = ADAM_SECOND * square + (1 - ADAM_SECOND) * np.square(gradient)
+    rate = ADAM_RATE / np.sqrt(1.0 + t / ADAM_DELAY)
+    unbiased = mean / (1 - ADAM_FIRST**t), square / (1 - ADAM_SECOND**t)
+    step = rate * unbiased[0] / np.maximum(np.sqrt(unbiased[1]), np.finfo(float).tiny)
+    return type(block)(block.value + step), (mean, square, t)
+
+
+def site_step(sites: Array, target: Array, rate: float) -> Array:
+    """Damped messages: (1 - rate) site + rate target, one per datum (CVI, equations.md 1)."""
+    return (1 - rate) * sites + rate * target
+
+
+def shortened(step: Callable[[float], Any], counter: list[int] | None = None) -> Any:
+    """The first of step(1), step(1/2), ... whose precision is positive definite: the one PSD policy.
+
+    Raises
+    ------
+    NotPositiveDefinite
+        After ``MAX_HALVINGS`` halvings.
+    """
+    share = 1.0
+    for halving in range(MAX_HALVINGS + 1):
+        try:
+            return step(share)
+        except NotPositiveDefinite as error:
+            if halving == MAX_HALVINGS:
+                raise
+            last = error
+            share /= 2
+            if counter is not None:
+                counter[0] += 1
+    raise last

@@ -1,0 +1,195 @@
+"""Caterpillar plot of a mixed model's group effects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from sksvi.displays._common import fitted, pyplot, unwrapped
+
+
+class GroupEffectsDisplay:
+    """Caterpillar plot: posterior mean and interval of one effect of every level of a group, sorted by mean.
+
+    The posterior is Gaussian, so that the equal-tailed interval of coverage c is mean ± z sd with z the (1 + c)/2
+    quantile of the standard normal. Effects are in units of the latent predictor, slopes per unit of their column.
+
+    Parameters
+    ----------
+    mean, std : ndarray of shape (n_levels,)
+        Posterior means and standard deviations.
+
+    level_names : sequence
+        Name of each level.
+
+    group : str, default="group"
+        Name of the grouping column.
+
+    effect : str, default="intercept"
+        Name of the effect: the intercept, or the column of a random slope.
+
+    coverage : float, default=0.9
+        Posterior probability of each interval, in (0, 1).
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes.
+
+    figure_ : matplotlib Figure
+        The figure.
+
+    errorbar_ : matplotlib ErrorbarContainer
+        Points and intervals, from the lowest mean at the bottom to the highest on top.
+
+    zero_line_ : matplotlib Line2D
+        The vertical line at zero.
+
+    lower, upper : ndarray of shape (n_levels,)
+        Ends of the intervals.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.displays import GroupEffectsDisplay
+    >>> display = GroupEffectsDisplay(np.array([0.4, -0.2]), np.array([0.1, 0.3]), ["north", "south"], "region")
+    >>> np.round(display.upper, 2)
+    array([0.29, 0.56])
+    >>> [label.get_text() for label in display.plot().ax_.get_yticklabels()]
+    ['south', 'north']
+    """
+
+    def __init__(
+        self,
+        mean: Any,
+        std: Any,
+        level_names: Any,
+        group: str = "group",
+        effect: str = "intercept",
+        *,
+        coverage: float = 0.9,
+    ) -> None:
+        if not 0 < coverage < 1:
+            raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}.")
+        mean, std, names = np.asarray(mean, float), np.asarray(std, float), list(level_names)
+        if mean.ndim != 1 or mean.shape != std.shape or len(mean) != len(names):
+            raise ValueError(
+                f"mean {mean.shape}, std {std.shape} and the {len(names)} level_names must agree in shape."
+            )
+        order = np.argsort(mean, kind="stable")
+        self.mean, self.std = mean[order], std[order]
+        self.level_names = [str(names[i]) for i in order]
+        self.group, self.effect, self.coverage = str(group), str(effect), coverage
+        half = ndtri((1 + coverage) / 2) * self.std
+        self.lower, self.upper = self.mean - half, self.mean + half
+
+    def plot(self, ax: Any = None, **errorbar_kwargs: Any) -> GroupEffectsDisplay:
+        """Draw the intervals, highest mean on top.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure as tall as the number of levels asks for.
+
+        **errorbar_kwargs : dict
+            Passed on to ``Axes.errorbar``.
+
+        Returns
+        -------
+        display : GroupEffectsDisplay
+            The display itself.
+        """
+        n_levels = len(self.mean)
+        if ax is None:
+            _, ax = pyplot().subplots(figsize=(6.4, max(2.4, 1.2 + 0.2 * n_levels)), layout="constrained")
+        at = np.arange(n_levels)
+        style = {"fmt": "o", "markersize": 4} | errorbar_kwargs
+        self.zero_line_ = ax.axvline(0.0, color="0.6", linewidth=0.8, zorder=0)
+        self.errorbar_ = ax.errorbar(self.mean, at, xerr=[self.mean - self.lower, self.upper - self.mean], **style)
+        ax.set_yticks(at, self.level_names)
+        ax.set_ylim(-0.6, n_levels - 0.4)
+        ax.set_ylabel(self.group)
+        what = "Effect" if self.effect == "intercept" else f"Slope of {self.effect}"
+        ax.set_xlabel(f"{what}, {100 * self.coverage:g} % posterior interval")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        group: Any = None,
+        effect: str = "intercept",
+        coverage: float = 0.9,
+        max_levels: int | None = 50,
+        ax: Any = None,
+        **errorbar_kwargs: Any,
+    ) -> GroupEffectsDisplay:
+        """Draw the effects of one group of a fitted mixed model.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            Has ``group_effects_``; a Pipeline or search stands for the estimator inside.
+
+        group : str, default=None
+            A group of ``group_effects_``; None is the first.
+
+        effect : str, default="intercept"
+            An effect of that group.
+
+        coverage : float, default=0.9
+            Posterior probability of each interval, in (0, 1).
+
+        max_levels : int or None, default=50
+            The most levels to draw: those whose mean is the most standard deviations from zero. None draws all.
+
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+
+        **errorbar_kwargs : dict
+            Passed on to ``Axes.errorbar``.
+
+        Returns
+        -------
+        display : GroupEffectsDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from sksvi import GMERegressor
+        >>> from sksvi.displays import GroupEffectsDisplay
+        >>> rng = np.random.default_rng(0)
+        >>> X = pd.DataFrame({"x": rng.standard_normal(60), "site": list("abc") * 20})
+        >>> y = rng.poisson(np.exp(X["x"] / 2 + X["site"].map({"a": 0.0, "b": 1.0, "c": -1.0})))
+        >>> model = GMERegressor(likelihood="poisson", noise=False, groups="site").fit(X, y)
+        >>> GroupEffectsDisplay.from_estimator(model).level_names
+        ['c', 'a', 'b']
+        """
+        if max_levels is not None and (isinstance(max_levels, bool) or int(max_levels) < 1):
+            raise ValueError(f"max_levels must be at least 1, or None; found {max_levels!r}.")
+        effects = fitted(unwrapped(estimator)[0], "group_effects_")
+        groups = list(dict.fromkeys(effects.index.get_level_values("group")))
+        group = groups[0] if group is None else group
+        if group not in groups:
+            raise ValueError(f"group must be one of {groups}; found {group!r}.")
+        table = effects[effects.index.get_level_values("group") == group]
+        known = list(dict.fromkeys(table.index.get_level_values("effect")))
+        if effect not in known:
+            raise ValueError(f"effect must be one of {known} for group {group!r}; found {effect!r}.")
+        table = table[table.index.get_level_values("effect") == effect]
+        if max_levels is not None and len(table) > max_levels:
+            score = np.abs(table["mean"].to_numpy()) / table["std"].to_numpy()
+            table = table.iloc[np.sort(np.argsort(-score, kind="stable")[:max_levels])]
+        names = table.index.get_level_values("level")
+        return cls(table["mean"], table["std"], names, group, effect, coverage=coverage).plot(ax, **errorbar_kwargs)

@@ -1,0 +1,52 @@
+"""Checks of row values, and tables of intervals."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+Array = np.ndarray
+
+
+def check_row_values(values: Any, n: int, name: str, weights: bool = False, each: str = "row") -> Array | None:
+    """A vector with one finite number per row or column (weights: none negative, not all zero), or None.
+
+    Raises
+    ------
+    ValueError
+        Naming the parameter and what was found.
+    """
+    if values is None:
+        return None
+    if isinstance(values, Real):
+        values = np.full(n, values)
+    values = check_array(values, ensure_2d=False, dtype=np.float64, input_name=name)
+    if values.shape != (n,):
+        raise ValueError(f"{name}.shape == {values.shape}, expected {(n,)}: one number per {each} of X.")
+    if weights and np.any(values < 0):
+        row = int(np.argmin(values))
+        raise ValueError(f"Negative values in data passed to `{name}`: found {values[row]:g} in row {row}.")
+    if weights and not np.any(values > 0):
+        raise ValueError(f"{name} is zero in every row: at least one row needs a positive weight.")
+    return values
+
+
+def interval_table(mean: Array, std: Array, coverage: float, index: Any) -> Any:
+    """DataFrame of mean, std and the equal-tailed interval (lower, upper) of Gaussian marginals.
+
+    Raises
+    ------
+    ValueError
+        If coverage is not strictly between 0 and 1.
+    """
+    import pandas as pd
+    from scipy.special import ndtri
+
+    if not 0 < coverage < 1:
+        raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}.")
+    half = ndtri(0.5 + coverage / 2) * std
+    columns = {"mean": mean, "std": std, "lower": mean - half, "upper": mean + half}
+    return pd.DataFrame({name: np.ravel(values) for name, values in columns.items()}, index=index)

@@ -1,0 +1,207 @@
+"""What is predicted of labels: shared by every classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_is_fitted
+
+from sksvi import likelihoods
+from sksvi.estimators.base import FRESH
+from sksvi.likelihoods import Likelihood
+from sksvi.models.base import Data
+
+Array = np.ndarray
+
+
+class ClassificationMethods(ClassifierMixin):
+    """Predictions from ``_predictive(X, offset)``; needs ``likelihood_`` and ``classes_``.
+
+    ``_binary_only`` : the estimator has one latent, so that two classes are all it can tell apart.
+    """
+
+    _binary_only = False
+    likelihood: Any
+    likelihood_: Any
+    classes_: Array
+    _predictive: Callable[[Any, Any], Any]
+
+    # ---- labels
+    def _fix_classes(self, classes: Any) -> None:
+        if not hasattr(self, "state_"):
+            if classes is None:
+                raise ValueError("classes must be passed on the first call to partial_fit.")
+            self.classes_ = np.unique(classes)
+        elif classes is not None and not np.array_equal(self.classes_, np.unique(classes)):
+            raise ValueError(f"classes={classes!r} differ from those of the first call: {self.classes_.tolist()}.")
+
+    def _coded(self, data: Data, how: str) -> Data:
+        """The data with codes of classes as y; a fresh fit finds its classes and takes its likelihood here."""
+        if how == "fit":
+            self.classes_ = np.unique(data.y)
+        self._check_classes()
+        codes = self._codes(data.y)
+        if how in FRESH:
+            self.likelihood_ = self._class_likelihood()
+        several = self.likelihood_.n_latents > 1
+        if several and data.offset is not None:
+            raise ValueError(
+                "offset shifts every class alike where each has a latent of its own (softmax): it has no effect there. "
+                "Leave it out."
+            )
+        return replace(data, y=codes if several else codes.astype(data.X.dtype))
+
+    @property
+    def _label_likelihoods(self) -> str:
+        return "'logit' or 'probit'" if self._binary_only else "'logit', 'probit' or 'softmax'"
+
+    def _check_classes(self) -> None:
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs samples of at least 2 classes in the data; "
+                f"it contains only one class: {self.classes_.tolist()[0]!r}."
+            )
+
+    def _codes(self, y: Array) -> Array:
+        """Position of each label in ``classes_``."""
+        codes = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
+        unknown = self.classes_[codes] != y
+        if np.any(unknown):
+            raise ValueError(
+                f"y has labels that the first call did not name: {np.unique(y[unknown]).tolist()}; "
+                f"known: {self.classes_.tolist()}."
+            )
+        return codes
+
+    def _class_likelihood(self) -> Any:
+        k = len(self.classes_)
+        spec = self.likelihood
+        if self._binary_only and k > 2:
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is multiclass ({k} classes)."
+            )
+        if isinstance(spec, str) and (spec == "softmax" or (k > 2 and spec in ("logit", "bernoulli"))):
+            return likelihoods.Softmax(n_classes=k)
+        likelihood = likelihoods.resolve(spec)
+        if not likelihood.classifies:
+            raise ValueError(
+                f"likelihood={spec!r} does not describe labels: choose {self._label_likelihoods}, or use a regressor."
+            )
+        if likelihood.n_latents == 1 and k > 2:
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is multiclass ({k} classes): "
+                f"likelihood={spec!r} is binary, 'softmax' takes any number."
+            )
+        if self._binary_only and likelihood.n_latents > 1:
+            raise ValueError(f"likelihood={spec!r} has several latents: choose {self._label_likelihoods}.")
+        if likelihood.n_latents not in (1, k):
+            raise ValueError(f"likelihood={spec!r} has {likelihood.n_latents} classes, y has {k}.")
+        return likelihood
+
+    # ---- prediction
+    def predict_proba(self, X: Any, offset: Any = None) -> Array:
+        """Predictive probabilities, integrated over q.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, D)
+        offset : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Columns as in ``classes_``.
+        """
+        return self._predictive(X, offset).probabilities()
+
+    def predict_log_proba(self, X: Any, offset: Any = None) -> Array:
+        """Logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, D)
+        offset : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        predictive = self._predictive(X, offset)
+        n = len(predictive.latent_mean)
+        return np.column_stack([predictive.log_prob(np.full(n, k)) for k in range(len(self.classes_))])
+
+    def predict(self, X: Any, offset: Any = None) -> Array:
+        """Most probable label.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, D)
+        offset : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        best = np.argmax(self.predict_proba(X, offset), axis=1)
+        return self.classes_[best]
+
+    def decision_function(self, X: Any, offset: Any = None) -> Array:
+        """Log odds of `predict_proba` (two classes), else its logarithm.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, D)
+        offset : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, K)
+        """
+        log_proba = self.predict_log_proba(X, offset)
+        return log_proba[:, 1] - log_proba[:, 0] if len(self.classes_) == 2 else log_proba
+
+    def log_predictive_density(self, X: Any, y: Any, offset: Any = None) -> Array:
+        """log p(y) of each row under the predictive distribution, nats.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, D)
+        y : array-like of shape (n,)
+        offset : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        check_is_fitted(self)
+        y = column_or_1d(y)
+        check_consistent_length(X, y)
+        return self._predictive(X, offset).log_prob(self._codes(y))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
+        """Accuracy.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, D)
+        y : array-like of shape (n,)
+        sample_weight, offset : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        float
+        """
+        return float(accuracy_score(y, self.predict(X, offset), sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        spec = self.likelihood
+        several = spec.n_latents > 1 if isinstance(spec, Likelihood) else spec != "probit"
+        tags.classifier_tags.multi_class = several and not self._binary_only
+        return tags

@@ -1,0 +1,271 @@
+"""A Gaussian whose precision is an arrow: many small blocks on the diagonal, a dense border.
+
+Effects of thousands of levels meet each other only through what their rows share: a row touches one level of a factor,
+so that two levels of one factor are independent given everything else. Ordering the largest factor first,
+
+    P = [ D  Bᵀ ]   D block-diagonal, (L, r, r)        C = [ A         0 ]   A D Aᵀ = I
+        [ B  K  ]   B (P2, L r), K (P2, P2)                [ -T B D⁻¹  T ]   T (K - B D⁻¹ Bᵀ) Tᵀ = I
+
+with S = CᵀC: no P x P array is ever formed. Variances of latents and traces against P need S on the pattern of P alone.
+Coordinates are in the model's order throughout; the diagonal part is the range [start, start + L r).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import lapack
+
+from sksvi._parallel import single_threaded_blas
+from sksvi.families.gaussian.arrow_matrix import ArrowMatrix, by_level, join, split
+from sksvi.families.gaussian.dense import PIVOT_ROUNDINGS, NotPositiveDefinite, _Normal, _Precise
+
+__all__ = ["ArrowGaussian", "ArrowMatrix", "ArrowRoot", "arrow_root"]
+
+Array = np.ndarray
+
+#: Below this share of non-zeros in the border, sparse products beat BLAS.
+SPARSE_SHARE = 0.1
+
+
+class ArrowRoot:
+    """C with S = CᵀC for an arrow-shaped precision: see the module.
+
+    ``inverse`` (L, r, r) holds A, ``cross`` (L r, P2) the product D⁻¹Bᵀ (CSR where the border is sparse), ``tail`` T.
+    Standard coordinates have the order of the model's coordinates.
+    """
+
+    def __init__(self, inverse: Array, cross: Any, tail: Array, start: int) -> None:
+        self.inverse, self.cross, self.tail, self.start = inverse, cross, tail, start
+
+    def coloured(self, z: Array) -> Array:
+        """Cᵀz for z (P,) or (m, P)."""
+        a, b = split(z, self.start, self.cross.shape[0])
+        b = b @ self.tail
+        a = by_level(self.inverse.transpose(0, 2, 1), a) - _rows_times(b, self.cross.T)
+        return join(a, b, self.start)
+
+    def uncoloured(self, g: Array) -> Array:
+        """C g for g (P,) or (m, P)."""
+        a, b = split(g, self.start, self.cross.shape[0])
+        return join(by_level(self.inverse, a), (b - _rows_times(a, self.cross)) @ self.tail.T, self.start)
+
+    @cached_property
+    def log_det(self) -> float:
+        """log |C|."""
+        levels = np.log(np.diagonal(self.inverse, axis1=1, axis2=2)).sum()
+        return float(levels + np.log(np.diagonal(self.tail)).sum())
+
+    @cached_property
+    def within(self) -> ArrowMatrix:
+        """S on the pattern of the precision."""
+        n_levels, r, _ = self.inverse.shape
+        with single_threaded_blas():
+            corner = self.tail if not len(self.tail) else _mirrored(lapack.dlauum(self.tail, lower=1)[0])
+            across = self.cross @ corner
+        np.negative(across, out=across)
+        diag = self.inverse.transpose(0, 2, 1) @ self.inverse
+        if isinstance(self.cross, np.ndarray):
+            shape = (n_levels, r, self.cross.shape[1])
+            diag -= across.reshape(shape) @ self.cross.reshape(shape).transpose(0, 2, 1)
+        else:
+            for j in range(r):
+                column = self.cross[j::r]
+                for k in range(r):
+                    diag[:, k, j] -= column.multiply(across[k::r]).sum(1)
+        return ArrowMatrix(diag, across.T, corner, self.start)
+
+
+def _rows_times(x: Array, matrix: Any) -> Array:
+    """x @ matrix for x (n,) or (m, n), the matrix sparse or dense."""
+    return (matrix.T @ x.T).T
+
+
+def _mirrored(lower: Array) -> Array:
+    """The symmetric matrix with this lower triangle."""
+    lower = np.tril(lower)
+    out = lower + lower.T
+    np.fill_diagonal(out, np.diagonal(lower))
+    return out
+
+
+def _level_factors(diag: Array, start: int) -> Array:
+    """A of each level's block, A D Aᵀ = I, by the policy of `families.gaussian`."""
+    n_levels, r, _ = diag.shape
+    factor, inverse = np.zeros_like(diag), np.zeros_like(diag)
+    for j in range(r):
+        pivot = diag[:, j, j] - np.square(factor[:, j, :j]).sum(1)
+        _check_pivots(pivot / diag[:, j, j], start + np.arange(n_levels) * r + j)
+        factor[:, j, j] = np.sqrt(pivot)
+        below = diag[:, j + 1 :, j] - np.einsum("lik,lk->li", factor[:, j + 1 :, :j], factor[:, j, :j])
+        factor[:, j + 1 :, j] = below / factor[:, j, j, None]
+        inverse[:, j, :j] = -np.einsum("lk,lki->li", factor[:, j, :j], inverse[:, :j, :j])
+        inverse[:, j, j] = 1.0
+        inverse[:, j] /= factor[:, j, j, None]
+    return inverse
+
+
+def _check_pivots(pivots: Array, coordinates: Array) -> None:
+    """Every pivot, in units of its diagonal entry, must carry a correct digit."""
+    worst = int(np.argmin(pivots)) if len(pivots) else -1
+    if worst < 0 or pivots[worst] > PIVOT_ROUNDINGS * np.finfo(float).eps:
+        return
+    at = int(coordinates[worst])
+    if not pivots[worst] > 0:
+        raise NotPositiveDefinite(f"the precision matrix is not positive definite at coordinate {at}", at)
+    raise NotPositiveDefinite(f"coordinate {at} is a linear combination of the others to working precision", at)
+
+
+def arrow_root(precision: ArrowMatrix) -> ArrowRoot:
+    """C of an arrow-shaped precision."""
+    start, (n_levels, r, _) = precision.start, precision.diag.shape
+    scale = precision.diagonal()
+    if not np.all(np.isfinite(scale)):
+        raise NotPositiveDefinite("the precision matrix is not finite")
+    if not np.all(scale > 0):
+        worst = int(np.argmin(scale))
+        raise NotPositiveDefinite(f"the precision matrix is not positive definite at coordinate {worst}", worst)
+    inverse = _level_factors(precision.diag, start)
+    across = precision.border.T
+    if np.count_nonzero(across) < SPARSE_SHARE * across.size:
+        levels = np.arange(n_levels + 1)
+        half = sp.bsr_array((inverse, levels[:-1], levels), shape=(n_levels * r,) * 2).tocsr() @ sp.csr_array(across)
+        back = sp.bsr_array((inverse.transpose(0, 2, 1).copy(), levels[:-1], levels), shape=(n_levels * r,) * 2)
+        cross, gram = back.tocsr() @ half, (half.T @ half).toarray()
+    else:
+        half = (inverse @ across.reshape(n_levels, r, -1)).reshape(across.shape)
+        cross = (inverse.transpose(0, 2, 1) @ half.reshape(n_levels, r, -1)).reshape(across.shape)
+        gram = half.T @ half
+    _, others = split(np.arange(len(scale)), start, n_levels * r)
+    return ArrowRoot(inverse, cross, _tail(precision.corner - gram, scale, others), start)
+
+
+def _tail(schur: Array, scale: Array, others: Array) -> Array:
+    """T with T schur Tᵀ = I: pivots are judged against the diagonal of the whole precision."""
+    if not len(others):
+        return schur
+    factor, info = lapack.dpotrf(schur, lower=1, clean=1)
+    if info:
+        at = int(others[info - 1])
+        raise NotPositiveDefinite(f"the precision matrix is not positive definite at coordinate {at}", at)
+    _check_pivots(np.square(np.diagonal(factor)) / scale[others], others)
+    tail, info = lapack.dtrtri(factor, lower=1, overwrite_c=1)
+    if info:
+        at = int(others[info - 1])
+        raise NotPositiveDefinite(f"the Cholesky factor is singular at coordinate {at}", at)
+    return np.ascontiguousarray(tail)
+
+
+class ArrowGaussian(_Precise):
+    """N(m, P⁻¹) with an arrow-shaped precision: joint over the effects of thousands of levels.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (P,)
+    precision : ArrowMatrix
+    root : ArrowRoot, optional
+        C with CᵀC = precision⁻¹, where it is known already.
+
+    Raises
+    ------
+    NotPositiveDefinite
+        When the factor of the precision is first needed and does not exist.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.families.gaussian.arrow import ArrowGaussian, ArrowMatrix
+    >>> precision = ArrowMatrix(np.full((3, 1, 1), 2.0), np.zeros((1, 3)), np.array([[4.0]]), 0)
+    >>> ArrowGaussian(np.zeros(4), precision).variance
+    array([0.5 , 0.5 , 0.5 , 0.25])
+    """
+
+    full = True
+    precision: ArrowMatrix  # type: ignore[assignment]
+    _root: ArrowRoot | None = None  # type: ignore[assignment]
+    #: Files and pickles leave the factor out: it is several times the precision, and comes back with the same bits.
+    _not_saved = ("_root",)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in self._not_saved}
+
+    @property
+    def root(self) -> ArrowRoot:  # type: ignore[override]
+        """C, S = CᵀC."""
+        if self._root is None:
+            with single_threaded_blas():
+                self._root = arrow_root(self.precision)
+        return self._root
+
+    @property
+    def within(self) -> ArrowMatrix:
+        """S on the pattern of the precision."""
+        return self.root.within
+
+    def prepare(self) -> None:
+        """Factor, and form the entries of S that rows ask for, before threads do."""
+        _ = self.within
+
+    @property
+    def variance(self) -> Array:
+        """Diagonal of S."""
+        return self.within.diagonal()
+
+    @property
+    def cov(self) -> Array:
+        """S, (P, P): formed only when asked for."""
+        root = self.uncoloured(np.eye(len(self.mean)))
+        return root @ root.T
+
+    def coloured(self, z: Array) -> Array:
+        """Cᵀz."""
+        return self.root.coloured(z)
+
+    def uncoloured(self, g: Array) -> Array:
+        """C g."""
+        return self.root.uncoloured(g)
+
+    def log_det_cov(self) -> float:
+        """log |S|, nats."""
+        return 2.0 * self.root.log_det
+
+    def log_det_precision(self) -> float:
+        """log |P|, nats."""
+        return -self.log_det_cov()
+
+    def spread(self, rows: Array) -> Array:
+        """x S xᵀ for each row of (n, P)."""
+        return np.square(self.uncoloured(rows)).sum(-1)
+
+    def times(self, x: Array) -> Array:
+        """P x."""
+        return self.precision.dot(x)
+
+    def solve(self, x: Array) -> Array:
+        """S x."""
+        return self.coloured(self.uncoloured(x))
+
+    def matrix_of(self, vector: Array) -> ArrowMatrix:
+        """A diagonal matrix in the form that this block's precision has."""
+        return ArrowMatrix.of_diagonal(np.broadcast_to(vector, self.mean.shape), self.precision)
+
+    def precision_like(self, other: _Normal) -> Any:
+        """The precision in the form that `other` is held in."""
+        if isinstance(other, ArrowGaussian):
+            return self.precision
+        return self.precision.dense() if other.full else self.precision.diagonal()  # type: ignore[attr-defined]
+
+    def expected_quadratic(self, q: _Normal) -> float:
+        """E_q (w - m)ᵀ P (w - m)."""
+        delta = q.mean - self.mean
+        if isinstance(q, ArrowGaussian):
+            trace = self.precision.inner(q.within)
+        elif q.full:  # type: ignore[attr-defined]
+            n_levels, r, _ = self.precision.diag.shape
+            trace = self.precision.inner(ArrowMatrix.of_dense(q.cov, n_levels, r, self.precision.start))
+        else:
+            trace = float(self.precision.diagonal() @ q.variance)
+        return float(trace + delta @ self.times(delta))

@@ -1,0 +1,161 @@
+"""Symmetric matrices in the shape of an arrow: many small blocks on the diagonal, a dense border and corner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+Array = np.ndarray
+
+
+def split(x: Array, start: int, size: int) -> tuple[Array, Array]:
+    """Coordinates of the diagonal part, and the others."""
+    stop = start + size
+    return x[..., start:stop], np.concatenate([x[..., :start], x[..., stop:]], axis=-1)
+
+
+def join(a: Array, b: Array, start: int) -> Array:
+    """The inverse of `split`."""
+    return np.concatenate([b[..., :start], a, b[..., start:]], axis=-1)
+
+
+def by_level(blocks: Array, x: Array) -> Array:
+    """Block times vector for each level, x (..., L r)."""
+    n_levels, r, _ = blocks.shape
+    return np.einsum("ljk,...lk->...lj", blocks, x.reshape(*x.shape[:-1], n_levels, r)).reshape(x.shape)
+
+
+class ArrowMatrix(NDArrayOperatorsMixin):
+    """Symmetric matrix with a block-diagonal part and a dense border; adds and scales like an array.
+
+    Parameters
+    ----------
+    diag : ndarray of shape (L, r, r)
+    border : ndarray of shape (P2, L * r)
+        Rows are the other coordinates in their order, columns those of the diagonal part.
+    corner : ndarray of shape (P2, P2)
+    start : int
+        Where the diagonal part begins among the P2 + L * r coordinates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.families.gaussian.arrow_matrix import ArrowMatrix
+    >>> matrix = ArrowMatrix(np.full((2, 1, 1), 2.0), np.array([[1.0, 3.0]]), np.array([[5.0]]), 0)
+    >>> (2.0 * matrix).dense()
+    array([[ 4.,  0.,  2.],
+           [ 0.,  4.,  6.],
+           [ 2.,  6., 10.]])
+    """
+
+    def __init__(self, diag: Array, border: Array, corner: Array, start: int) -> None:
+        self.diag, self.border, self.corner, self.start = diag, border, corner, start
+
+    @classmethod
+    def zeros(cls, n_levels: int, r: int, n_others: int, start: int) -> ArrowMatrix:
+        """No entry; the border in Fortran order: a level's column in one piece."""
+        border = np.zeros((n_levels * r, n_others)).T
+        return cls(np.zeros((n_levels, r, r)), border, np.zeros((n_others, n_others)), start)
+
+    @classmethod
+    def of_diagonal(cls, vector: Array, like: ArrowMatrix) -> ArrowMatrix:
+        """diag(vector) with the layout of `like`."""
+        n_levels, r, _ = like.diag.shape
+        out = cls.zeros(n_levels, r, len(like.corner), like.start)
+        a, b = split(vector, like.start, n_levels * r)
+        index = np.arange(r)
+        out.diag[:, index, index] = a.reshape(n_levels, r)
+        np.fill_diagonal(out.corner, b)
+        return out
+
+    @classmethod
+    def of_dense(cls, matrix: Array, n_levels: int, r: int, start: int) -> ArrowMatrix:
+        """The entries of a symmetric matrix that lie on the pattern."""
+        size = n_levels * r
+        a, b = split(np.arange(len(matrix)), start, size)
+        levels, index = np.arange(n_levels), a.reshape(n_levels, r)
+        diag = matrix[index[levels][:, :, None], index[levels][:, None, :]]
+        return cls(diag, matrix[np.ix_(b, a)], matrix[np.ix_(b, b)], start)
+
+    @property
+    def parts(self) -> tuple[Array, Array, Array]:
+        """diag, border, corner."""
+        return self.diag, self.border, self.corner
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(P, P)."""
+        size = self.border.shape[1] + len(self.corner)
+        return size, size
+
+    def alike(self, other: ArrowMatrix) -> bool:
+        """Whether both have the same layout."""
+        shapes = zip(self.parts, other.parts, strict=True)
+        return self.start == other.start and all(a.shape == b.shape for a, b in shapes)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+        raise TypeError("an ArrowMatrix does not become a dense array by itself: ask for dense()")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """Elementwise functions that leave zeros outside the pattern zero."""
+        if method != "__call__" or kwargs or not _keeps_pattern(ufunc, inputs):
+            return NotImplemented
+        if any(not self.alike(x) for x in inputs if isinstance(x, ArrowMatrix)):
+            raise ValueError("arrow matrices of different layouts have no elementwise result")
+        columns = zip(*(x.parts if isinstance(x, ArrowMatrix) else (x,) * 3 for x in inputs), strict=True)
+        diag, border, corner = (ufunc(*each) for each in columns)
+        return ArrowMatrix(diag, border, corner, self.start)
+
+    def all(self, axis: None = None, out: None = None) -> bool:
+        """Whether every entry on the pattern is true."""
+        return all(bool(part.all()) for part in self.parts)
+
+    def max(self, axis: None = None, out: None = None) -> Any:
+        """Largest entry on the pattern."""
+        return max(part.max() for part in self.parts if part.size)
+
+    def astype(self, dtype: Any, copy: bool = True) -> ArrowMatrix:
+        """The matrix in another type."""
+        diag, border, corner = (part.astype(dtype, copy=copy) for part in self.parts)
+        return ArrowMatrix(diag, border, corner, self.start)
+
+    def dot(self, x: Array) -> Array:
+        """Matrix times vectors (..., P)."""
+        a, b = split(x, self.start, self.border.shape[1])
+        return join(by_level(self.diag, a) + b @ self.border, a @ self.border.T + b @ self.corner, self.start)
+
+    def diagonal(self) -> Array:
+        """(P,)."""
+        a = np.diagonal(self.diag, axis1=1, axis2=2).reshape(-1)
+        return join(a, np.diagonal(self.corner), self.start)
+
+    def inner(self, other: ArrowMatrix) -> float:
+        """Σ over the pattern of products of entries: the trace of the product when one is zero off it."""
+        off = np.vdot(self.border.T, other.border.T)
+        return float(np.vdot(self.diag, other.diag) + 2.0 * off + np.vdot(self.corner, other.corner))
+
+    def dense(self) -> Array:
+        """(P, P), zeros off the pattern."""
+        out = np.zeros(self.shape)
+        n_levels, r, _ = self.diag.shape
+        a, b = split(np.arange(len(out)), self.start, n_levels * r)
+        index = a.reshape(n_levels, r)
+        out[index[:, :, None], index[:, None, :]] = self.diag
+        out[np.ix_(b, a)], out[np.ix_(a, b)], out[np.ix_(b, b)] = self.border, self.border.T, self.corner
+        return out
+
+
+def _keeps_pattern(ufunc: Any, inputs: tuple[Any, ...]) -> bool:
+    """Whether zeros stay zeros: sums of arrows, an arrow times a number, absolute values, the test for finiteness."""
+    numbers = [x for x in inputs if not isinstance(x, ArrowMatrix)]
+    if any(np.ndim(x) for x in numbers):
+        return False
+    if ufunc in (np.add, np.subtract):
+        return all(x == 0 for x in numbers)
+    if ufunc is np.multiply:
+        return len(numbers) == 1
+    if ufunc is np.true_divide:
+        return isinstance(inputs[0], ArrowMatrix) and len(numbers) == 1
+    return ufunc in (np.negative, np.absolute, np.isfinite)

@@ -1,0 +1,274 @@
+"""A Gaussian over latents with a dense prior covariance, held as that covariance and one message per latent.
+
+The dual form of equations.md 1. x ~ N(0, K) has met a message N(y_i; x_i, 1/W_i) per coordinate, so that S⁻¹ = K⁻¹ + W;
+with B = I + W^½ K W^½ everything follows without K⁻¹ and without 1/W, so K may be singular and W may be zero:
+
+    S = K - K W^½ B⁻¹ W^½ K,   m = K a,   KL = ½ [log|B| - Σ W_i S_ii + aᵀm].
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from sksvi.families.gaussian.dense import NotPositiveDefinite
+
+Array = np.ndarray
+
+#: W_i S_ii above which 1 - [B⁻¹]_ii keeps more digits than the rounding of K_ii leaves.
+LEAST_SHARE = 1e-3
+
+
+class SiteGaussian:
+    """N(m, S) with S⁻¹ = K⁻¹ + diag(W) and m = K a, held as (K, a, W).
+
+    In coordinates centred at c, the natural parameters of the messages are (λ1 - W c, W), λ1 = a + W m: about its own
+    mean (a, W), and (0, 0) for the prior.
+
+    Parameters
+    ----------
+    prior_cov : ndarray of shape (n, n)
+        K, positive semi-definite; shared by all blocks of a fit.
+    dual : ndarray of shape (n,), default=None
+        a; None: zeros, the prior's.
+    weights : ndarray of shape (n,), default=None
+        W, precisions of the messages, none negative; None: zeros.
+
+    Raises
+    ------
+    NotPositiveDefinite
+        When a weight is negative; when K turns out to be indefinite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.families.gaussian.dual import SiteGaussian
+    >>> q = SiteGaussian(np.array([[1.0, 0.5], [0.5, 1.0]]), np.zeros(2), np.array([1.0, 0.0]))
+    >>> q.variance
+    array([0.5  , 0.875])
+    """
+
+    kind = "gaussian"
+    one_number = False
+    full = True
+    through_rows = False
+
+    def __init__(self, prior_cov: Array, dual: Array | None = None, weights: Array | None = None) -> None:
+        n = len(prior_cov)
+        self.prior_cov = prior_cov
+        self.dual = np.zeros(n) if dual is None else dual
+        self.weights = np.zeros(n) if weights is None else weights
+        if not np.all(self.weights >= 0):
+            worst = int(np.argmin(self.weights))
+            raise NotPositiveDefinite(f"the message about row {worst} has the precision {self.weights[worst]:g}", worst)
+
+    # ---- factors
+    @cached_property
+    def _root_weights(self) -> Array:
+        return np.sqrt(self.weights)
+
+    @cached_property
+    def _factor(self) -> Array:
+        """L, lower triangular, B = I + W^½ K W^½ = L Lᵀ."""
+        B = self.prior_cov * self._root_weights
+        B *= self._root_weights[:, None]
+        B.flat[:: len(B) + 1] += 1.0
+        if not np.all(np.isfinite(np.diagonal(B))):
+            raise NotPositiveDefinite("the kernel matrix is not finite")
+        factor, info = lapack.dpotrf(B.T, lower=1, clean=1, overwrite_a=1)
+        if info:
+            raise NotPositiveDefinite(f"the kernel matrix is indefinite at row {info - 1}", info - 1)
+        return factor
+
+    def _half(self, cross: Array) -> Array:
+        """L⁻¹ W^½ k for the rows k of `cross` (r, n), as columns (n, r)."""
+        scaled = np.multiply(cross, self._root_weights, order="C")
+        return blas.dtrsm(1.0, self._factor, scaled.T, lower=1, overwrite_b=1)
+
+    def against(self, x: Array) -> Array:
+        """(I + W K)⁻¹ x = x - W^½ B⁻¹ W^½ K x."""
+        inner = self._root_weights * (self.prior_cov @ x)
+        solved, _ = lapack.dpotrs(self._factor, inner, lower=1)
+        return x - self._root_weights * solved
+
+    def prepare(self) -> None:
+        """Factor now."""
+        _ = self.variance
+
+    # ---- moments
+    @cached_property
+    def mean(self) -> Array:
+        """m = K a."""
+        return self.prior_cov @ self.dual
+
+    @cached_property
+    def variance(self) -> Array:
+        """Diagonal of S.
+
+        W_i S_ii = 1 - [B⁻¹]_ii costs a third of K - K W^½ B⁻¹ W^½ K and is as exact where the message says something.
+        """
+        inverse, _ = lapack.dtrtri(self._factor, lower=1)
+        share = 1.0 - np.einsum("ij,ij->j", inverse, inverse)
+        out = np.divide(share, self.weights, out=np.zeros_like(share), where=share > LEAST_SHARE)
+        faint = np.flatnonzero(~(share > LEAST_SHARE))
+        if len(faint):
+            out[faint] = self.latents(self.prior_cov[faint], np.diagonal(self.prior_cov)[faint])[1]
+        return out
+
+    @property
+    def std(self) -> Array:
+        """Posterior standard deviations."""
+        return np.sqrt(self.variance)
+
+    @property
+    def cov(self) -> Array:
+        """S."""
+        half = self._half(self.prior_cov)
+        return self.prior_cov - half.T @ half
+
+    def latents(self, cross: Array, prior_variance: Array) -> tuple[Array, Array]:
+        """Mean and variance of further latents.
+
+        Parameters
+        ----------
+        cross : ndarray of shape (r, n)
+            Their prior covariances with x.
+        prior_variance : ndarray of shape (r,)
+
+        Returns
+        -------
+        mean, variance : ndarray of shape (r,)
+            A variance that rounding took below zero is zero.
+        """
+        half = self._half(cross)
+        return cross @ self.dual, np.maximum(prior_variance - np.einsum("ij,ij->j", half, half), 0.0)
+
+    @cached_property
+    def _prior_root(self) -> Array:
+        """R with R Rᵀ = K: a kernel matrix may be singular, and an eigenvalue that rounding made negative is zero."""
+        values, vectors = np.linalg.eigh(self.prior_cov)
+        return vectors * np.sqrt(np.maximum(values, 0.0))
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+        """Draw (n, P): draws from the prior, corrected by what the messages say of them."""
+        from sklearn.utils import check_random_state
+
+        rng = check_random_state(random_state)
+        shape = n, len(self.dual)
+        prior = rng.standard_normal(shape) @ self._prior_root.T
+        noisy = self._root_weights * prior + rng.standard_normal(shape)
+        solved, _ = lapack.dpotrs(self._factor, noisy.T, lower=1)
+        return self.mean + prior - (self._root_weights * solved.T) @ self.prior_cov
+
+    # ---- algebra of a step
+    def natural(self, about: SiteGaussian) -> tuple[Array, Array]:
+        """Natural parameters of the messages in coordinates centred at the mean of `about`."""
+        return self.dual + self.weights * (self.mean - about.mean), self.weights
+
+    def replace(self, natural: list[Array]) -> SiteGaussian:
+        """The block with these messages, centred at this one's mean."""
+        linear, weights = natural
+        new = SiteGaussian(self.prior_cov, self.dual, weights)
+        # K⁻¹(m' - m) = (I + W'K)⁻¹(linear - a): at a fixed point exactly zero, whatever the size of m.
+        return new.moved_by(new.against(linear - self.dual))
+
+    def moved_by(self, dual: Array) -> SiteGaussian:
+        """The block with `dual` added to a: another mean, the same covariance."""
+        new = SiteGaussian(self.prior_cov, self.dual + dual, self.weights)
+        for name in ("_root_weights", "_factor", "variance", "_prior_root"):
+            if name in vars(self):
+                vars(new)[name] = vars(self)[name]
+        return new
+
+    @staticmethod
+    def natural_gradient(gradient: tuple[Array, Array]) -> tuple[Array, Array]:
+        """(alpha, gamma), per latent, as gradient in the (centred) mean parameters."""
+        alpha, gamma = gradient
+        return alpha, -2.0 * gamma
+
+    def blended(self, other: SiteGaussian, weight: float) -> SiteGaussian:
+        """(1 - weight) of this block's coordinates plus weight of the other's."""
+        pairs = (self.dual, other.dual), (self.weights, other.weights)
+        return SiteGaussian(self.prior_cov, *((1 - weight) * a + weight * b for a, b in pairs))
+
+    def log_det(self) -> float:
+        """log |B| = log |K| - log |S|, nats."""
+        return 2.0 * float(np.log(np.diagonal(self._factor)).sum()) if self.weights.any() else 0.0
+
+    def kl(self, prior: SiteGaussian) -> float:
+        """KL(q ‖ prior), nats, for blocks of one K: the prior itself or another step of the same fit."""
+        delta = self.mean - prior.mean
+        spread = np.sum((prior.weights - self.weights) * self.variance)
+        distance = (self.dual - prior.dual) @ delta + prior.weights @ np.square(delta)
+        return 0.5 * float(spread + distance + self.log_det() - prior.log_det())
+
+    # ---- the prior's own parameters
+    def under(self, prior_cov: Array) -> SiteGaussian:
+        """The same messages under another prior."""
+        linear = self.dual + self.weights * self.mean
+        new = SiteGaussian(prior_cov, linear, self.weights)
+        return new.moved_by(new.against(linear) - linear)
+
+    def log_evidence(self) -> float:
+        """log ∫ N(x | 0, K) exp(λ1ᵀx - ½ xᵀWx) dx, nats: what the messages say of the prior."""
+        return 0.5 * float((self.dual + self.weights * self.mean) @ self.mean - self.log_det())
+
+    def evidence_gradient(self) -> Array:
+        """Derivative of `log_evidence` in K, messages fixed: ½ (a aᵀ - W^½ B⁻¹ W^½), (n, n)."""
+        inverse, _ = lapack.dpotri(self._factor, lower=1)
+        inverse.flat[:: len(inverse) + 1] *= 0.5
+        inverse = inverse + inverse.T  # only the lower half is filled
+        inverse *= self._root_weights
+        inverse *= self._root_weights[:, None]
+        return 0.5 * (np.outer(self.dual, self.dual) - inverse)
+
+
+class ChosenRows:
+    """Some coordinates of a Gaussian block, in any order, also several times: rows as users gave them.
+
+    Parameters
+    ----------
+    block : Gaussian block
+    rows : ndarray of int, shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.families.gaussian.dual import ChosenRows, SiteGaussian
+    >>> ChosenRows(SiteGaussian(np.diag([1.0, 4.0])), np.array([1, 0, 1])).std
+    array([2., 1., 2.])
+    """
+
+    kind = "gaussian"
+    one_number = False
+    full = True
+
+    def __init__(self, block: Any, rows: Array) -> None:
+        self.block, self.rows = block, rows
+
+    @property
+    def mean(self) -> Array:
+        """(n,)."""
+        return self.block.mean[self.rows]
+
+    @property
+    def variance(self) -> Array:
+        """(n,)."""
+        return self.block.variance[self.rows]
+
+    @property
+    def std(self) -> Array:
+        """(n,)."""
+        return np.sqrt(self.variance)
+
+    @property
+    def cov(self) -> Array:
+        """(n, n)."""
+        return self.block.cov[np.ix_(self.rows, self.rows)]
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+        """Draw (n, number of rows)."""
+        return self.block.sample(n, random_state)[:, self.rows]

@@ -1,0 +1,43 @@
+"""When is a noisy fit done?
+
+The bounds of single passes are estimates, and near the end their noise hides what is still to gain. So at passes that
+lie a factor apart the bound of the averaged q is evaluated exactly, and two such checks are compared. If the error
+falls as C/t, the gain from t/FACTOR to t is (FACTOR - 1) C/t: as much as is left, up to that factor.
+"""
+
+from __future__ import annotations
+
+#: The first check, and the ratio of the passes of successive checks.
+FIRST_CHECK, FACTOR = 4, 1.5
+#: Gain between two checks, in units of tol, that is too little to go on.
+GAIN = 10.0
+
+
+def check_due(t: int) -> bool:
+    """Whether the bound is evaluated exactly after pass t = 1, 2, ...
+
+    Examples
+    --------
+    >>> from sksvi.inference.stopping import check_due
+    >>> [t for t in range(1, 60) if check_due(t)]
+    [4, 6, 9, 14, 21, 32, 48]
+    """
+    check = FIRST_CHECK
+    while check < t:
+        check = round(check * FACTOR + 1e-9)
+    return check == t
+
+
+def settled(bounds: list[float], tol: float) -> bool:
+    """Whether the exact bounds at the last three checks gained too little, twice, to go on.
+
+    Examples
+    --------
+    >>> from sksvi.inference.stopping import settled
+    >>> settled([-120.0, -110.0, -109.99], 1e-4), settled([-110.0, -109.99, -109.98], 1e-4)
+    (False, True)
+    """
+    if len(bounds) < 3:
+        return False
+    small = GAIN * tol * (abs(bounds[-1]) + 1)
+    return abs(bounds[-1] - bounds[-2]) < small and abs(bounds[-2] - bounds[-3]) < small

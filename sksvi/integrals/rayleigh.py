@@ -1,0 +1,142 @@
+"""Integrals over the noise of the mixed effects GLM, w2 ~ Rayleigh(sigma), and over the mean u of f.
+
+As everywhere, a row's rule depends on that row alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy.special import erf
+
+from sksvi.integrals import quadrature
+from sksvi.likelihoods.base import Likelihood
+
+Array = Any
+
+# largest sigma / (scale in w2)  at which n Gauss nodes for the Rayleigh weight keep the relative error near 1e-8
+_RAYLEIGH_LIMITS = ((4, 0.02), (5, 0.1), (6, 0.2), (8, 0.5), (10, 0.8), (12, 1.3), (16, 2.2), (20, 3.5))
+_RAYLEIGH_EDGES = np.array([limit for _, limit in _RAYLEIGH_LIMITS])
+
+
+@lru_cache(maxsize=16)
+def rayleigh_gauss(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of the n-point Gauss rule for the density r exp(-r^2 / 2) on r > 0."""
+    x, w = quadrature.legendre(200)
+    x = 9.0 * x
+    w = 9.0 * w * x * np.exp(-0.5 * x * x)
+    # discretised Stieltjes procedure, then Golub and Welsch
+    before, now = np.zeros_like(x), np.full_like(x, 1.0 / np.sqrt(w.sum()))
+    diagonal, side = np.zeros(n), np.zeros(n)
+    for k in range(n):
+        diagonal[k] = np.sum(w * x * now * now)
+        new = (x - diagonal[k]) * now - (side[k - 1] if k else 0.0) * before
+        side[k] = np.sqrt(np.sum(w * new * new))
+        before, now = now, new / side[k]
+    nodes, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(side[:-1], 1) + np.diag(side[:-1], -1))
+    weights = vectors[0] ** 2
+    return nodes, weights / weights.sum()
+
+
+@lru_cache(maxsize=8)
+def rayleigh_log_trapezoid(reach: float = 8.5, step: float = 0.4) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes r up to about `reach` and logarithms of the weights of the rule of `rayleigh_trapezoid`."""
+    t = step * np.arange(int(np.floor(-7.5 / step)), int(reach / step) + 1)
+    r = np.logaddexp(0.0, 1.5 * t) / 1.5
+    return r, np.log(step * r) - 0.5 * r * r - np.logaddexp(0.0, -1.5 * t)
+
+
+@lru_cache(maxsize=8)
+def rayleigh_trapezoid(step: float = 0.4) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights for functions that change at any scale of r: trapezoidal in t, r = log(1 + exp(1.5 t)) / 1.5.
+
+    Relative error below 1e-7 for 1 / (1 + k r), sqrt(1 + k r) and log(1 + k r) up to k = 100.
+    """
+    r, log_weights = rayleigh_log_trapezoid(8.5, step)
+    weights = np.exp(log_weights)
+    return r, weights / weights.sum()
+
+
+def rayleigh_codes(ratio: Array, abrupt: Array) -> Array:
+    """Code of each row's rule: by sigma / (scale on which its function of w2 changes), the finest where `abrupt`."""
+    return np.searchsorted(_RAYLEIGH_EDGES, ratio) + (abrupt & (ratio > _RAYLEIGH_EDGES[-1]))
+
+
+def rayleigh_rule(code: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes r = w2 / sigma and weights of the rule with that code."""
+    if code < len(_RAYLEIGH_LIMITS):
+        return rayleigh_gauss(_RAYLEIGH_LIMITS[code][0])
+    return rayleigh_trapezoid(0.4 if code == len(_RAYLEIGH_LIMITS) else 0.2)
+
+
+def log_exponential_moment(t: float) -> tuple[float, float]:
+    """log E exp(t r) of a standard Rayleigh variable r, and its derivative in t."""
+    tail = np.sqrt(0.5 * np.pi) * (1.0 + erf(t / np.sqrt(2.0)))
+    small = np.exp(-0.5 * t * t)
+    moment = t * tail + small  # times exp(t^2 / 2)
+    return float(0.5 * t * t + np.log(moment)), float((tail * (1.0 + t * t) + t * small) / moment)
+
+
+def over_noise(
+    scores: Callable[[Array, float], list[Array]], changes: Array, sigma: float, abrupt: Array | bool = False
+) -> list[Array]:
+    """Sum over the nodes of w2 of what `scores` gives at w2 = sigma r for the rows that share a rule."""
+    out: list[Array] = []
+    codes = rayleigh_codes(sigma * changes, abrupt)
+    for code in np.unique(codes) if len(codes) else [0]:
+        rows = np.flatnonzero(codes == code)
+        total: list[Array] = []
+        for r, weight in zip(*rayleigh_rule(int(code)), strict=True):
+            parts = scores(rows, float(r))
+            if not total:
+                total = [np.zeros(np.shape(part)) for part in parts]
+            for target, part in zip(total, parts, strict=True):
+                target += weight * part
+        write(out, total, rows, len(codes))
+    return out
+
+
+def over_mean(
+    function: quadrature.Integrand, likelihood: Likelihood, y: Array, m: Array, v: Array, w2: float
+) -> list[Array]:
+    """E of what `function` returns under u ~ N(m, v), for functions such as log phi(u, w2): wider than log p itself."""
+    width = float(np.sqrt(likelihood.width**2 + (w2 if likelihood.log_concave else 0.25 * w2)))
+    ratio = np.sqrt(v) / width
+    steep = (ratio > 1.1) & (ratio <= 16.0) if likelihood.closed_form_only else np.zeros(len(m), dtype=bool)
+    out: list[Array] = []
+    plain = np.flatnonzero(~steep)
+    if len(plain) or not len(m):
+        write(
+            out,
+            quadrature.expect(
+                _of_rows(function, plain), m[plain], v[plain], width, lambda: likelihood.centre(y[plain])
+            ),
+            plain,
+            len(m),
+        )
+    # a rate exp(u) weighs N(m, v) most at m + v: the nodes go that much farther
+    codes = np.ceil(np.log(np.where(steep, ratio, 1.0)) / np.log(1.2)).astype(np.intp)
+    for code in np.unique(codes[steep]):
+        rows = np.flatnonzero(steep & (codes == code))
+        edge = 1.2 ** int(code)
+        step = min(0.6, 0.95 / edge)
+        nodes = np.arange(-6.5, 6.5 + edge * width + step, step)
+        weights = np.exp(-0.5 * nodes**2)
+        parts = quadrature.expect_at(_of_rows(function, rows), m[rows], v[rows], nodes, weights / weights.sum())
+        write(out, parts, rows, len(m))
+    return out
+
+
+def _of_rows(function: quadrature.Integrand, rows: Array) -> quadrature.Integrand:
+    return lambda u, at: function(u, rows[at])
+
+
+def write(out: list[Array], values: Sequence[Array], at: Array, n: int) -> None:
+    """Put `values` for the rows `at` into `out`, arrays whose last axis has all n rows, made on the first call."""
+    if not out:
+        out.extend(np.empty((*np.shape(part)[:-1], n)) for part in values)
+    for target, part in zip(out, values, strict=True):
+        target[..., at] = part

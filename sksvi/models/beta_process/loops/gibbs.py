@@ -1,0 +1,366 @@
+"""Compiled Gibbs draws of beta process factor analysis: local steps of a block's rows, and features (equations.md 7).
+
+Units are those of ``beta_process_loops``. A row works in its observed columns alone, of which it has a copy that fits
+the cache; without missing entries in the K x K matrix ``gram`` = phi phiᵀ. Features come in chunks of a fixed size, a
+last one padded with features that are never used. Each row draws from a stream of its own, so that no split of the rows
+changes a bit.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from sksvi.models.beta_process.loops.numbers import (
+    GOLDEN,
+    MIX1,
+    MIX2,
+    S11,
+    S27,
+    S30,
+    S31,
+    UNIT,
+    exp_below,
+    exp_minus,
+    log_of,
+    mixed,
+    normal,
+    uniform_of,
+)
+from sksvi.models.beta_process.loops.variational import FAST, axpy, observed_columns
+
+Array = np.ndarray
+U = np.uint64
+
+#: Features whose odds are looked at together.
+CHUNK = 64
+#: Most features of a greedy start.
+MOST_GREEDY = 40
+#: Log odds of a feature that is never used, and those beyond which entropies are nothing.
+NEVER, CERTAIN_ODDS = -1e100, 30.0
+
+
+@numba.njit(cache=True, nogil=True, fastmath=FAST)
+def _slopes(own: Array, begin: int, n: int, r: Array, out: Array) -> None:
+    """The chunk of out = rᵀ own that starts at `begin`, over n columns, four at a time.
+
+    Indices are unsigned here and in `_next`: the compiler then knows that none counts from the end, and vectorises.
+    """
+    b = U(begin)
+    for k in range(CHUNK):
+        out[b + U(k)] = 0.0
+    whole = n - n % 4
+    for j in range(0, whole, 4):
+        i, r_0, r_1, r_2, r_3 = U(j), r[j], r[j + 1], r[j + 2], r[j + 3]
+        for k in range(CHUNK):
+            at = b + U(k)
+            out[at] += r_0 * own[i, at] + r_1 * own[i + U(1), at] + r_2 * own[i + U(2), at] + r_3 * own[i + U(3), at]
+    for j in range(whole, n):
+        i, r_0 = U(j), r[j]
+        for k in range(CHUNK):
+            at = b + U(k)
+            out[at] += r_0 * own[i, at]
+
+
+@numba.njit(cache=True, nogil=True)
+def _all_slopes(own: Array, n: int, r: Array, out: Array) -> None:
+    """out = rᵀ own over n columns."""
+    for begin in range(0, len(out), CHUNK):
+        _slopes(own, begin, n, r, out)
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _chosen(x: float, u: float) -> bool:
+    """u < sigmoid(x)."""
+    return u * (1.0 + np.exp(-x)) < 1.0 if x < 0.0 else (u < 0.5 or u * (1.0 + np.exp(-x)) < 1.0)
+
+
+@numba.njit(cache=True, nogil=True, fastmath=FAST)
+def _next(
+    begin: int, c: Array, omega: Array, size: Array, base: Array, inverse: Array, first: np.uint64, after: int
+) -> int:
+    """The first feature beyond `after` of the chunk at `begin` whose z may be 1, or was; CHUNK if there is none.
+
+    1/sigmoid(x) = 1 + e^-x is at least a polynomial of -x where x < 0: it settles nearly all z without an exponential.
+    """
+    found, b = CHUNK, U(begin)
+    for k in range(CHUNK):
+        at = b + U(k)
+        B = c[at] + omega[at] * size[at]
+        x = base[at] + 0.5 * B * B * inverse[at]
+        # `uniform_of`, written out: only so is this loop vectorised.
+        z = first + U(k) * GOLDEN
+        z = (z ^ (z >> S30)) * MIX1
+        z = (z ^ (z >> S27)) * MIX2
+        u = (float((z ^ (z >> S31)) >> S11) + 0.5) * UNIT
+        maybe = (x >= 0.0) | (u * (1.0 + exp_below(-x)) < 1.0) | (omega[at] != 0.0)
+        found = min(found, k if maybe & (k > after) else CHUNK)
+    return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _sweep(
+    own: Array,
+    gram: Array,
+    n: int,
+    size: Array,
+    base: Array,
+    inverse: Array,
+    omega: Array,
+    r: Array,
+    c: Array,
+    first: np.uint64,
+    state: Array,
+    spare: Array,
+) -> None:
+    """One Gibbs sweep over the (z_k, w_k) of a row, chunk by chunk.
+
+    With `gram`, c = phi r is kept up to date by its columns; else it is summed for each chunk over the n observed
+    columns of the residual r, and again after a change.
+    """
+    shared = gram.shape[0] > 0
+    for begin in range(0, len(omega), CHUNK):
+        if not shared:
+            _slopes(own, begin, n, r, c)
+        after, start = -1, first + np.uint64(begin) * GOLDEN
+        while True:
+            after = _next(begin, c, omega, size, base, inverse, start, after)
+            if after == CHUNK:
+                break
+            k = begin + after
+            old = omega[k]
+            B = c[k] + old * size[k]
+            new = 0.0
+            if _chosen(base[k] + 0.5 * B * B * inverse[k], uniform_of(start, after)):
+                new = B * inverse[k] + np.sqrt(inverse[k]) * normal(state, spare)
+            if new == old:
+                continue
+            omega[k] = new
+            if shared:
+                axpy(old - new, gram[k], c, len(gram))
+            else:
+                for j in range(n):
+                    r[j] += (old - new) * own[j, k]
+                _slopes(own, begin, n, r, c)
+
+
+@numba.njit(cache=True, nogil=True, fastmath=FAST | {"nnan"})
+def _odds(c: Array, omega: Array, base: Array, inverse: Array, out: Array) -> float:
+    """Log odds of use of the features that are not used; their highest, at least 0."""
+    highest = 0.0
+    for k in range(len(c)):
+        x = base[k] + 0.5 * c[k] * c[k] * inverse[k]
+        out[k] = x if omega[k] == 0.0 else NEVER
+        highest = max(highest, out[k])
+    return highest
+
+
+@numba.njit(cache=True, nogil=True)
+def _greedy(
+    own: Array,
+    gram: Array,
+    n: int,
+    base: Array,
+    inverse: Array,
+    omega: Array,
+    r: Array,
+    c: Array,
+    odds: Array,
+) -> None:
+    """Where a row's draws start: features one after the other, the one with the highest odds of use next.
+
+    A first sweep in the order of the features would give each its share of what others explain better, and the few
+    sweeps that follow do not undo it.
+    """
+    shared = gram.shape[0] > 0
+    for _ in range(MOST_GREEDY):
+        if not shared:
+            _all_slopes(own, n, r, c)
+        highest = _odds(c, omega, base, inverse, odds)
+        if highest <= 0.0:
+            break
+        best = 0
+        while odds[best] < highest:
+            best += 1
+        omega[best] = c[best] * inverse[best]
+        if shared:
+            axpy(-omega[best], gram[best], c, len(gram))
+        else:
+            for j in range(n):
+                r[j] -= omega[best] * own[j, best]
+
+
+@numba.njit(cache=True, nogil=True)
+def _draw_value(
+    square: float, omega: Array, used: Array, inverse: Array, logit: Array, loose: Array, precision: float
+) -> float:
+    """E log p(y, z, w) at one draw, w's entropy given z included, up to what rows share."""
+    total = -0.5 * square
+    for k in used:
+        w = omega[k]
+        total += logit[k] + 0.5 * np.log(precision * inverse[k]) + 0.5 - 0.5 * (precision + loose[k]) * w * w
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def _used(omega: Array, K: int, out: Array) -> int:
+    """The features that a draw uses, in `out`; their number."""
+    n = 0
+    for k in range(K):
+        out[n] = k
+        n += omega[k] != 0.0
+    return n
+
+
+@numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def _entropies(c: Array, omega: Array, size: Array, base: Array, inverse: Array) -> float:
+    """Sum of the entropies of each z_k given everything else at one draw: at most their joint entropy (Han 1978)."""
+    total = 0.0
+    for k in range(len(c)):
+        B = c[k] + omega[k] * size[k]
+        x = abs(base[k] + 0.5 * B * B * inverse[k])
+        x = x if x < CERTAIN_ODDS else CERTAIN_ODDS
+        e = exp_minus(x)
+        total += log_of(1.0 + e) + x * e / (1.0 + e)
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def gibbs(
+    y: Array,
+    seen: Array,
+    phi: Array,
+    phi_t: Array,
+    spread_t: Array,
+    gram: Array,
+    logit: Array,
+    precision: float,
+    start: Array,
+    key: int,
+    streams: Array,
+    burn_in: int,
+    omega: Array,
+    use: Array,
+    residual: Array,
+    value: Array,
+) -> None:
+    """Draws of omega = z w of each row: `burn_in` sweeps, then one sweep for each of the omega (S, n, K) kept.
+
+    ``value`` is the mean over draws of log p(y, z, w) plus the entropies of each (z_k, w_k) given the others. The joint
+    entropy is at least the sum of these, so that at stationarity it estimates a lower bound on log p(y).
+    phi (K, D); phi_t, spread_t (D, K); gram: phi phiᵀ, or (0, K) to do without. start: (n, K) or, for a greedy one,
+    (0, K). streams (n,): a number per row that names its stream under `key`. use (n, K): shares of the draws that use
+    a feature, 0 at first.
+    """
+    n_kept, n_rows, K = omega.shape
+    D, none, padded = phi_t.shape[0], np.empty((0, K)), (K + CHUNK - 1) // CHUNK * CHUNK
+    index, chosen, r, own = np.empty(D, np.int64), np.empty(K + 1, np.int64), np.zeros(D), np.zeros((D, padded))
+    size, loose, inverse, base = np.zeros(padded), np.zeros(padded), np.ones(padded), np.full(padded, NEVER)
+    w, c, odds = np.zeros(padded), np.zeros(padded), np.empty(padded)
+    state, spare = np.empty(1, np.uint64), np.zeros(1)
+    complete = False
+    for i in range(n_rows):
+        begin = mixed(np.uint64(key) + GOLDEN * mixed(np.uint64(streams[i]) + GOLDEN))
+        state[0], spare[0] = ~begin, 0.0
+        n = observed_columns(seen[i], index)
+        if not (complete and n == D):
+            _gather(phi_t, spread_t, index, n, own, size, loose)
+            _constants(size, loose, logit, precision, base, inverse)
+            complete = n == D
+        for j in range(n):
+            r[j] = y[i, index[j]]
+        w[:] = 0.0
+        if start.shape[0] > 0:
+            w[:K] = start[i]
+            for k in range(K):
+                if w[k] != 0.0:
+                    for j in range(n):
+                        r[j] -= w[k] * own[j, k]
+        columns = gram if complete else none
+        if columns.shape[0] > 0:
+            _all_slopes(own, n, r, c)
+        if start.shape[0] == 0:
+            _greedy(own, columns, n, base, inverse, w, r, c, odds)
+        value[i] = 0.0
+        for sweep in range(burn_in + n_kept):
+            _sweep(
+                own, columns, n, size, base, inverse, w, r, c, begin + np.uint64(sweep * padded) * GOLDEN, state, spare
+            )
+            kept = sweep - burn_in
+            if kept < 0:
+                continue
+            omega[kept, i] = w[:K]
+            used = chosen[: _used(w, K, chosen)]
+            for k in used:
+                use[i, k] += 1.0 / n_kept
+            square = _residual(phi, index, n, y[i], w, used, residual[kept, i])
+            value[i] += _draw_value(square, w, used, inverse, logit, loose, precision) / n_kept
+        if columns.shape[0] == 0:
+            _all_slopes(own, n, r, c)
+        value[i] += _entropies(c, w, size, base, inverse)
+
+
+@numba.njit(cache=True, nogil=True)
+def _residual(phi: Array, index: Array, n: int, y: Array, w: Array, used: Array, out: Array) -> float:
+    """y - w phi in the observed columns, 0 elsewhere; its squared length."""
+    out[:] = y
+    for k in used:
+        axpy(-w[k], phi[k], out, len(y))
+    total, j = 0.0, 0
+    for d in range(len(y)):
+        if j < n and index[j] == d:
+            total += out[d] * out[d]
+            j += 1
+        else:
+            out[d] = 0.0
+    return total
+
+
+@numba.njit(cache=True, nogil=True, fastmath=FAST)
+def _gather(phi_t: Array, spread_t: Array, index: Array, n: int, own: Array, size: Array, loose: Array) -> None:
+    """The features in the observed columns; |phi_k|² over these, and its posterior variance."""
+    K = phi_t.shape[1]
+    size[:K], loose[:K] = 0.0, 0.0
+    for j in range(n):
+        row, mine = phi_t[index[j]], own[j]
+        for k in range(K):
+            mine[k] = row[k]
+            size[k] += row[k] * row[k]
+    if spread_t.shape[0] > 0:
+        for j in range(n):
+            axpy(1.0, spread_t[index[j]], loose, K)
+
+
+@numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def _constants(size: Array, loose: Array, logit: Array, precision: float, base: Array, inverse: Array) -> None:
+    """Log odds of z_k at B_k = 0, and 1/kappa_k."""
+    for k in range(len(logit)):
+        inverse[k] = 1.0 / (precision + size[k] + loose[k])
+        base[k] = logit[k] + 0.5 * log_of(precision * inverse[k])
+
+
+@numba.njit(cache=True, nogil=True)
+def draw_features(
+    omega: Array, residual: Array, seen: Array, noise: Array, prior: float, normals: Array, phi: Array
+) -> None:
+    """One Gibbs draw of each feature given the others, in place; the residual y - omega phi follows."""
+    (n, K), D = omega.shape, residual.shape[1]
+    linear, precision = np.empty(D), np.empty(D)
+    for k in range(K):
+        linear[:], precision[:] = 0.0, prior
+        for i in range(n):
+            w = omega[i, k]
+            if w != 0.0:
+                for d in range(D):
+                    if seen[i, d]:
+                        linear[d] += noise[d] * w * (residual[i, d] + w * phi[k, d])
+                        precision[d] += noise[d] * w * w
+        for d in range(D):
+            linear[d] = linear[d] / precision[d] + normals[k, d] / np.sqrt(precision[d]) - phi[k, d]
+            phi[k, d] += linear[d]
+        for i in range(n):
+            w = omega[i, k]
+            if w != 0.0:
+                for d in range(D):
+                    if seen[i, d]:
+                        residual[i, d] -= w * linear[d]

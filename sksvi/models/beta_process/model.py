@@ -1,0 +1,259 @@
+"""Beta process factor analysis: y = (z∘w)Φ + noise, with sparse z and missing entries (equations.md 7).
+
+Rows come centred and scaled, with 0 where an entry is missing and a mask of what was seen. Global blocks:
+``probabilities`` (Beta, K), ``features`` (diagonal Gaussian, K x D), ``weight_precision`` and ``noise_precision``
+(Gamma; the latter one number or one per column). The local step (z, w of each row) is one of ``LOCAL_STEPS``.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sksvi import _parallel
+from sksvi.families import Beta, DiagonalGaussian, Gamma
+from sksvi.models.base import Data, Model, Segment, default_sweep
+from sksvi.models.beta_process.globals import Globals, draw, expected
+from sksvi.models.beta_process.start import random_start
+
+Array = np.ndarray
+
+#: Numbers n K D of a block of rows, about three milliseconds of draws: of less a second thread costs more than it does.
+BLOCK_WORK, MOST_ROWS = 2**22, 1024
+#: Sweeps of coordinate ascent, and the change of a probability at which it ends.
+MAX_SWEEPS, SWEEP_TOL = 50, 1e-3
+#: Shape of the prior of a precision that is known: no data moves it.
+CERTAIN = 1e12
+LOCAL_STEPS = ("gibbs", "mean-field", "spike-slab")
+#: Shape and rate of the Gamma priors of noise precision and weight precision.
+NOISE_PRIOR, WEIGHT_PRIOR = (1.0, 10.0), (1.0, 1.0)
+
+
+@dataclass
+class Rows:
+    """Rows of a batch: y with 0 where nothing was seen, and a number per row that names its random stream."""
+
+    y: Array
+    seen: Array
+    streams: Array
+    start: Array | None = None
+
+
+@dataclass
+class LocalTerms:
+    """What the local step says of each row: draws (S, n, K), or S = 1 and expectations.
+
+    omega: z w. second: E z w². use: E z, (n, K). weight, active (n,): E|w|² of the weights that count, and how many
+    do. residual (S, n, D): y - omega Φ in units of the noise, 0 where missing. law: theta, u and 1/kappa of a
+    variational posterior, (3, n, K).
+    """
+
+    value: Array
+    omega: Array
+    second: Array
+    residual: Array
+    use: Array
+    weight: Array
+    active: Array
+    view: Globals
+    law: Array | None = None
+    local: Any = None
+
+
+def split(X: Array) -> tuple[Array, Array]:
+    """Rows with 0 where an entry is missing, and the mask of what was seen."""
+    seen = ~np.isnan(X)
+    return np.where(seen, X, 0.0), seen
+
+
+class BetaProcess(Model):
+    """The model behind ``BetaProcessFA``.
+
+    Parameters
+    ----------
+    n_components, n_features : int
+    a, b : float
+        Of the prior Beta(a/K, b(K-1)/K) of each probability.
+    local_step : {"gibbs", "mean-field", "spike-slab"}
+    n_burn_in, n_local_samples : int
+        Gibbs sweeps that are discarded, and kept.
+    noise_size : int
+        Noise precisions: 1, or one per column.
+    noise, weight_precision : float or None
+        Known standard deviation of the noise, and precision of the weights; None: learned.
+    start : dict or None
+        The first q; None: a random one, drawn by `seed`.
+    start_use : float
+        Features that a row uses at first.
+    seed : int
+    """
+
+    block = "features"
+    linear = False
+    remedy = "Scale the columns, or lower the step size."
+
+    def __init__(
+        self,
+        n_components: int,
+        n_features: int,
+        *,
+        a: float = 10.0,
+        b: float = 10.0,
+        local_step: str = "gibbs",
+        n_burn_in: int = 3,
+        n_local_samples: int = 3,
+        noise_size: int = 1,
+        noise: float | None = None,
+        weight_precision: float | None = None,
+        start: Any = None,
+        start_use: float = 5.0,
+        seed: int = 0,
+    ) -> None:
+        self.shape = (n_components, n_features)
+        self.a, self.b = a, b
+        self.local_step, self.n_burn_in, self.n_local_samples = local_step, n_burn_in, n_local_samples
+        self.noise_size, self.start, self.seed = noise_size, start, seed
+        self.start_use = start_use
+        given = {"noise_precision": noise, "weight_precision": weight_precision}
+        self.known = [name for name, value in given.items() if value is not None]
+        self._prior = self._make_prior(noise, weight_precision)
+
+    def _make_prior(self, noise: float | None, weight: float | None) -> dict[str, Any]:
+        K, D = self.shape
+        # One factor alone has b (K - 1)/K = 0: its probability keeps the b of two.
+        b = self.b * max(K - 1, 0.5) / K
+        shape, rate = NOISE_PRIOR if noise is None else (CERTAIN, CERTAIN * noise**2)
+        weight_shape, weight_rate = WEIGHT_PRIOR if weight is None else (CERTAIN, CERTAIN / weight)
+        return {
+            "probabilities": Beta(np.full(K, self.a / K), np.full(K, b)),
+            "features": DiagonalGaussian(np.zeros((K, D)), np.full((K, D), float(D))),
+            "weight_precision": Gamma(np.full(1, weight_shape), np.full(1, weight_rate)),
+            "noise_precision": Gamma(np.full(self.noise_size, shape), np.full(self.noise_size, rate)),
+        }
+
+    def prior(self, q: dict[str, Any]) -> dict[str, Any]:
+        """The prior of every block; it depends on none."""
+        return self._prior
+
+    def init(self, data: Data) -> dict[str, Any]:
+        """The first q."""
+        return dict(self.start if self.start is not None else random_start(self, len(data)))
+
+    def noisy(self, sampled: bool) -> bool:
+        """Random with sampled globals, and with sampled local variables."""
+        return sampled or self.local_step == "gibbs"
+
+    def sweep(self, data: Data, batch_size: int | None, seed: int, pass_number: int) -> Iterator[Segment]:
+        """Shuffled batches; in the first pass the population is what was seen so far, as in the paper."""
+        seen = 0
+        for segment in default_sweep(data, batch_size, seed, pass_number):
+            size = len(data) if isinstance(segment.rows, slice) else len(segment.rows)
+            seen += size
+            yield segment if pass_number else Segment(segment.rows, min(seen, len(data)) / size)
+
+    def blocks(self, rows: Any, data: Data) -> list[Any]:
+        """Rows in blocks of equal size, whose number is a rule on shapes: a step's usual batch is one."""
+        if isinstance(rows, slice):
+            return [slice(rows.start + p.start, rows.start + p.stop) for p in self._parts(rows.stop - rows.start)]
+        return [rows[part] for part in self._parts(len(rows))]
+
+    def _parts(self, n: int) -> list[slice]:
+        count = max(1, round(n * math.prod(self.shape) / BLOCK_WORK))
+        return _parallel.blocks(n, min(max(1, math.ceil(n / count)), MOST_ROWS))
+
+    def batch(self, data: Data, rows: Any) -> Rows:
+        """The rows, split into values and mask."""
+        streams = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else np.asarray(rows)
+        return Rows(*split(data.X[rows]), streams)
+
+    # ---- globals
+    def view(self, q: dict[str, Any], sampled: bool, rng: np.random.Generator) -> Globals:  # type: ignore[override]
+        """A draw of the globals, or their expectations, as the local step reads them (the table of equations.md 7)."""
+        return draw(q, rng, self.shape[1]) if sampled else expected(q, self.shape[1])
+
+    # ---- local variables
+    def terms(self, view: Any, batch: Rows, expect: Any, rng: Any, variance: Array | None = None) -> LocalTerms:  # type: ignore[override]
+        """Local step of every row: draws or expectations of z w, and the row's share of the bound."""
+        y = batch.y * np.sqrt(view.noise)
+        if self.local_step == "gibbs":
+            terms = self._drawn(view, batch, y, int(rng.integers(2**62)))
+        else:
+            terms = self._ascended(view, batch, y)
+        terms.value += view.log_unused + 0.5 * (batch.seen @ (view.log_noise - np.log(2 * np.pi)))
+        return terms
+
+    def _drawn(self, view: Globals, batch: Rows, y: Array, key: int) -> LocalTerms:
+        from sksvi.models.beta_process.loops.gibbs import gibbs
+
+        K, D = self.shape
+        n, kept = len(y), self.n_local_samples
+        omega, use = np.empty((kept, n, K)), np.zeros((n, K))
+        residual, value = np.empty((kept, n, D)), np.empty(n)
+        gram = view.gram if batch.seen.all(1).any() else np.empty((0, K))
+        start = np.empty((0, K)) if batch.start is None else batch.start
+        gibbs(
+            y, batch.seen, view.scaled, view.columns, view.spread_columns, gram, view.logit + view.slack,
+            view.precision, start, key, batch.streams, self.n_burn_in, omega, use, residual, value,
+        )  # fmt: skip
+        return self.as_terms(view, omega, use, residual, value)
+
+    @staticmethod
+    def as_terms(view: Globals, omega: Array, use: Array, residual: Array, value: Array) -> LocalTerms:
+        """Terms of draws omega (S, n, K), of the share of them that use a feature, and of what they leave of y."""
+        # Weights that are not used are integrated out: at their prior they would hold its precision where it is.
+        weight = np.einsum("snk,snk->n", omega, omega) / len(omega)
+        return LocalTerms(value, omega, np.square(omega), residual, use, weight, use.sum(1), view)
+
+    def _ascended(self, view: Globals, batch: Rows, y: Array) -> LocalTerms:
+        from sksvi.models.beta_process.loops.variational import variational
+
+        K, D = self.shape
+        n, mean_field = len(y), self.local_step == "mean-field"
+        q, residual, value = np.full((3, n, K), 0.5), np.empty((n, D)), np.empty(n)
+        logit = view.logit if mean_field else view.logit + view.slack
+        variational(
+            mean_field, y, batch.seen, view.scaled, view.scaled_spread, logit, view.precision,
+            MAX_SWEEPS, SWEEP_TOL, q, residual, value,
+        )  # fmt: skip
+        if mean_field:
+            value += K * view.slack
+        theta, u, inverse = q
+        own = np.square(u) + inverse
+        # Mean field's w_k does not know of z_k; else weights that are not used are integrated out.
+        weight, active = (own, np.full(n, float(K))) if mean_field else (theta * own, theta.sum(1))
+        omega, second = (theta * u)[None], (theta * own)[None]
+        return LocalTerms(value, omega, second, residual[None], theta, weight.sum(1), active, view, q)
+
+    # ---- back to the globals
+    def pull_back(self, terms: LocalTerms, batch: Rows) -> dict[str, Any]:  # type: ignore[override]
+        """Expected sufficient statistics of every block, (gradient in mean, in covariance) of the features."""
+        from sksvi.models.beta_process.loops.variational import statistics
+
+        view, kept, n = terms.view, len(terms.omega), len(terms.value)
+        cross, square, lead = (np.zeros(self.shape) for _ in range(3))
+        statistics(terms.omega, terms.second, terms.residual, batch.seen, cross, square, lead)
+        cross, square, lead = cross / kept, square / kept, lead / kept
+        noise, use = view.noise, terms.use.sum(0)
+        linear = np.sqrt(noise) * cross + noise * (square * view.features - lead * view.centre)
+        counts, squares = batch.seen.sum(0), np.square(terms.residual).sum((0, 1)) / (kept * noise)
+        squares = squares + (lead * view.square - square * np.square(view.features)).sum(0)
+        if self.noise_size == 1:
+            counts, squares = counts.sum(keepdims=True), squares.sum(keepdims=True)
+        return {
+            "probabilities": (np.stack([use, n - use], -1),),
+            "features": (linear, -0.5 * noise * lead),
+            "weight_precision": (0.5 * np.array([[terms.active.sum(), -terms.weight.sum()]]),),
+            "noise_precision": (0.5 * np.stack([counts, -squares], -1),),
+        }
+
+
+def with_local(model: BetaProcess, local_step: str, n_burn_in: int, n_local_samples: int) -> BetaProcess:
+    """The model with another local step."""
+    other = copy.copy(model)
+    other.local_step, other.n_burn_in, other.n_local_samples = local_step, n_burn_in, n_local_samples
+    return other

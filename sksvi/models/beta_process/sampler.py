@@ -1,0 +1,185 @@
+"""The full Gibbs sampler of beta process factor analysis: the reference, and a way to start (equations.md 7).
+
+A sweep draws (z, w) of every row given the globals, by the compiled local step, and then every global given them. All
+rows and their local variables are in memory.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sksvi import _parallel
+from sksvi.algorithms.steps import natural_step
+from sksvi.families import Beta, DiagonalGaussian, Gamma
+from sksvi.inference.engine import check_finite, close, record
+from sksvi.inference.state import Problem, State, StepInfo
+from sksvi.models.base import Data
+from sksvi.models.beta_process.globals import Globals, at_values, log_gamma_draw
+from sksvi.models.beta_process.model import BetaProcess, with_local
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One draw of everything; omega (n, K) = z w, in the units of the centred and scaled rows."""
+
+    features: Array
+    logit: Array
+    noise: Array
+    weight: float
+    omega: Array
+
+    def view(self) -> Globals:
+        """The globals as local steps read them."""
+        return at_values(self.features, self.logit, self.noise, self.weight, self.features.shape[1])
+
+
+class Sampler:
+    """Gibbs sweeps over rows that stay in memory.
+
+    Parameters
+    ----------
+    model : BetaProcess
+    data : Data
+        Centred and scaled rows, NaN where missing.
+    threads : int
+    """
+
+    def __init__(self, model: BetaProcess, data: Data, threads: int = 1) -> None:
+        self.model, self.data, self.threads = with_local(model, "gibbs", 0, 1), data, threads
+        self.parts = self.model.blocks(slice(0, len(data)), data)
+        self.seen = ~np.isnan(data.X)
+
+    def first(self, q: dict[str, Any]) -> Draw:
+        """Globals at the means of q; rows start where a greedy search ends."""
+        use = q["probabilities"]
+        noise, weight = q["noise_precision"].mean, float(q["weight_precision"].mean[0])
+        omega = np.empty((0, self.model.shape[0]))
+        return Draw(q["features"].mean.copy(), np.log(use.a) - np.log(use.b), noise, weight, omega)
+
+    def local(self, draw: Draw, rng: np.random.Generator) -> tuple[Array, Array, float]:
+        """Omega and residual of all rows after one sweep, and the sum of the rows' bounds."""
+        view, key = draw.view(), int(rng.integers(2**62))
+
+        def one(rows: slice) -> Any:
+            batch = self.model.batch(self.data, rows)
+            batch.start = draw.omega[rows] if len(draw.omega) else None
+            terms = self.model.terms(view, batch, None, np.random.default_rng(key))
+            return terms.omega[0], terms.residual[0], float(terms.value.sum())
+
+        parts = list(_parallel.in_order(one, self.parts, self.threads))
+        omega, residual, values = zip(*parts, strict=True)
+        return np.concatenate(omega), np.concatenate(residual) / np.sqrt(view.noise), float(np.sum(values))
+
+    def sweep(self, draw: Draw, rng: np.random.Generator) -> tuple[Draw, float]:
+        """The next draw of everything, and the sum of the rows' bounds given the globals before it."""
+        omega, residual, value = self.local(draw, rng)
+        return self.globals(replace(draw, omega=omega), residual, rng), value
+
+    def globals(self, draw: Draw, residual: Array, rng: np.random.Generator) -> Draw:
+        """Features one after the other, then noise, weights' precision and probabilities, given the local draws."""
+        from sksvi.models.beta_process.loops.gibbs import draw_features
+
+        (K, D), prior, (n, _) = self.model.shape, self.model.prior({}), draw.omega.shape
+        phi, residual = draw.features.copy(), residual.copy()
+        noise = np.ascontiguousarray(np.broadcast_to(draw.noise, (D,)))
+        draw_features(draw.omega, residual, self.seen, noise, float(D), rng.standard_normal((K, D)), phi)
+        counts, squares = self.seen.sum(0), np.square(residual).sum(0)
+        if self.model.noise_size == 1:
+            counts, squares = counts.sum(keepdims=True), squares.sum(keepdims=True)
+        before = prior["noise_precision"]
+        new_noise = rng.standard_gamma(before.shape + counts / 2) / (before.rate + squares / 2)
+        used = (draw.omega != 0.0).sum(0)
+        # The weights of what is not used are integrated out.
+        before = prior["weight_precision"]
+        weight = rng.standard_gamma(before.shape[0] + used.sum() / 2)
+        weight /= before.rate[0] + np.square(draw.omega).sum() / 2
+        use = prior["probabilities"]
+        logit = log_gamma_draw(use.a + used, rng) - log_gamma_draw(use.b + n - used, rng)
+        return Draw(phi, logit, new_noise, float(weight), draw.omega)
+
+    def conditional(self, draw: Draw, residual: Array, q: dict[str, Any], scale: float) -> dict[str, Any]:
+        """q after a natural step of rate 1 on the local draws, each row counted `scale` times."""
+        view = draw.view()
+        batch = self.model.batch(self.data, slice(0, len(self.data)))
+        scaled, use = residual[None] * np.sqrt(view.noise), (draw.omega != 0.0).astype(float)
+        terms = self.model.as_terms(view, draw.omega[None], use, scaled, np.zeros(len(use)))
+        # Given the draw the features move from where they are.
+        q = {**q, "features": DiagonalGaussian(draw.features, q["features"].precision)}
+        gradient = _parallel.scaled(self.model.pull_back(terms, batch), scale)
+        prior = self.model.prior(q)
+        return {name: natural_step(q[name], prior[name], gradient[name], 1.0) for name in q}
+
+
+def matched(draws: list[Draw]) -> dict[str, Any]:
+    """Blocks with the means and variances of draws: Beta, Gaussian and Gamma by their first two moments."""
+    pi = 1.0 / (1.0 + np.exp(-np.stack([draw.logit for draw in draws])))
+    phi = np.stack([draw.features for draw in draws])
+    noise = np.stack([draw.noise for draw in draws])
+    weight = np.array([[draw.weight] for draw in draws])
+    tiny = np.finfo(float).tiny
+    mean, spread = np.clip(pi.mean(0), 1e-12, 1 - 1e-12), pi.var(0) + tiny
+    total = np.maximum(mean * (1 - mean) / spread - 1, 1e-3)
+    return {
+        "probabilities": Beta(mean * total, (1 - mean) * total),
+        "features": DiagonalGaussian(phi.mean(0), 1.0 / (phi.var(0) + tiny**0.5)),
+        "weight_precision": _matched_gamma(weight),
+        "noise_precision": _matched_gamma(noise),
+    }
+
+
+def _matched_gamma(x: Array) -> Gamma:
+    mean, spread = x.mean(0), x.var(0) + 1e-12 * np.square(x.mean(0))
+    return Gamma(np.square(mean) / spread, mean / spread)
+
+
+def sampled_start(model: BetaProcess, data: Data, n_rows: int, n_sweeps: int, threads: int) -> dict[str, Any]:
+    """A first q from a Gibbs run on some of the rows, blown up to all."""
+    rng = np.random.default_rng([model.seed, 3])
+    n = len(data)
+    rows = np.sort(rng.choice(n, min(n_rows, n), replace=False))
+    sampler = Sampler(model, data.take(rows), threads)
+    q = model.init(sampler.data)
+    draw = sampler.first(q)
+    for _ in range(n_sweeps):
+        draw, _ = sampler.sweep(draw, rng)
+    omega, residual, _ = sampler.local(draw, rng)
+    return sampler.conditional(replace(draw, omega=omega), residual, q, n / len(rows))
+
+
+def run(
+    problem: Problem, state: State, passes: int, n_kept: int, pass_end: Callable[[State], bool]
+) -> tuple[State, dict[str, Array]]:
+    """Sweeps up to `passes`; q then matches the draws of the second half, of which `n_kept` are returned."""
+    started = time.perf_counter()
+    sampler = Sampler(problem.model, problem.data, problem.threads)
+    state = replace(state, finished=False, converged=False)
+    draw = sampler.first(state.q)
+    first = state.passes
+    if state.local is not None and len(state.local) == len(problem.data):
+        draw = replace(draw, omega=state.local)
+    draws: list[Draw] = []
+    while state.passes < passes:
+        rng = _parallel.stream(state.seed, state.passes, 1)
+        draw, value = sampler.sweep(draw, rng)
+        check_finite(value, {}, state)
+        state.passes, state.steps, state.rows = state.passes + 1, state.steps + 1, state.rows + len(problem.data)
+        if state.passes - first > (passes - first) / 2:
+            draws.append(replace(draw, omega=np.empty((0, 0))))
+        state.q = matched(draws or [draw])
+        state.local = draw.omega
+        record(state, StepInfo(value, False, 1.0, 0), started)
+        if pass_end(state):
+            break
+    state.converged = True  # a sampler has no bound to settle
+    draws = draws or [draw]
+    chosen = [draws[i] for i in np.unique(np.linspace(0, len(draws) - 1, n_kept).round().astype(int))]
+    kept = {name: np.stack([getattr(d, name) for d in chosen]) for name in ("features", "logit", "noise")}
+    kept["weight"] = np.array([d.weight for d in chosen])
+    return close(problem, state), kept

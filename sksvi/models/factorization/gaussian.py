@@ -1,0 +1,258 @@
+"""Factorization of a sparsely observed matrix: f_ij = offset + x_iᵀ z_j (equations.md 5).
+
+Users have coordinates x = (u, b, 1) and items z = (v, 1, c), so that f = uᵀv + b + c + offset and biases are factors
+whose other side is the constant one; without biases x = u and z = v. A column is one user or one item: given the other
+side it is a generalized linear model whose rows are uncertain, E zzᵀ in the place of z zᵀ. The mean of f is xᵀz and its
+variance tr(E xxᵀ E zzᵀ) - (xᵀz)²; by the deterministic routes the bound is that of f's own Gaussian: a surrogate, exact
+for a Gaussian likelihood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sksvi.families import Free, GaussianPlates, Point
+from sksvi.inference.memory import of_plates
+from sksvi.models.base import Model, Segment
+from sksvi.models.factorization.columns import SIDES, Columns, Layout, View, columns_of, other_side
+from sksvi.models.factorization.ratings import COLUMN_COST, Entries, Ratings
+from sksvi.models.factorization.side_prior import SidePrior, rotation
+
+Array = np.ndarray
+
+#: Standard deviation of a first factor, in units of the prior's; smaller ones start in a saddle point.
+FIRST_SPREAD = 1.0
+#: Passes before the priors are learned: factors that have not found their part yet would be switched off.
+FIRST_PASSES = 3
+#: What a column's full covariance costs beside its entries, in entries per factor.
+MATRIX_COST = 8
+#: First variance of a bias, in squared units of f.
+BIAS_START = 0.3
+
+
+class FactorModel(Model):
+    """Users and items as Gaussian plates, with one Gaussian prior per side whose precision is learned.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        Scalar, every parameter a number; those in ``likelihood.learned`` become the point block "likelihood".
+    n_components : int
+    biases, full : bool
+    priors : dict
+        `SidePrior` of "users" and "items".
+    offset : float
+        Constant part of f.
+    unit : float
+        Natural scale of f.
+    learn_priors : bool, default=True
+    """
+
+    linear = False
+    plates = True
+    sides = SIDES
+    first_passes = FIRST_PASSES
+    block = "users"
+    remedy = "Lower n_components, or fix the likelihood's parameters."
+
+    def __init__(
+        self,
+        likelihood: Any,
+        *,
+        n_components: int,
+        biases: bool,
+        full: bool,
+        priors: dict[str, SidePrior],
+        offset: float = 0.0,
+        unit: float = 1.0,
+        learn_priors: bool = True,
+    ) -> None:
+        self.likelihood, self.offset, self.unit = likelihood, offset, unit
+        self.n_components, self.biases, self.full = n_components, biases, full
+        self.priors, self.learn_priors = priors, learn_priors
+        self.layouts = {side: Layout(n_components, biases, side, full) for side in SIDES}
+
+    def noisy(self, sampled: bool) -> bool:
+        """No: draws of the other side belong to the expectation."""
+        return False
+
+    def current_likelihood(self, q: dict[str, Any]) -> Any:
+        """The likelihood with its learned parameters as q has them."""
+        return self.likelihood.replace(q["likelihood"].value) if "likelihood" in q else self.likelihood
+
+    # ---- blocks
+    def first(self, data: Ratings, rng: np.random.Generator) -> dict[str, Any]:  # type: ignore[override]
+        """Factors drawn from a first prior, biases at zero."""
+        q: dict[str, Any] = {}
+        for side in SIDES:
+            variance = self.first_variance()
+            n, k = len(data.sides[side].starts) - 1, self.n_components
+            mean = np.zeros((n, len(variance)))
+            mean[:, :k] = FIRST_SPREAD * np.sqrt(variance[:k]) * rng.standard_normal((n, k))
+            informed = 1.0 + self.data_per_plate(side, data) / len(variance)
+            q[side] = GaussianPlates.constant(mean, variance / informed, self.full)
+            q[f"{side}_precision"] = Free(-np.log(variance))
+            q[f"{side}_mean"] = Free(np.zeros((self.priors[side].n_columns, len(variance))))
+        if self.likelihood.learned:
+            q["likelihood"] = Point(self.likelihood.unconstrained)
+        return q
+
+    def first_variance(self) -> Array:
+        """Prior variances before any is learned: the inner product has variance `unit`²."""
+        factors = np.full(self.n_components, self.unit / np.sqrt(self.n_components))
+        return np.append(factors, BIAS_START * self.unit**2) if self.biases else factors
+
+    def prior(self, q: dict[str, Any]) -> dict[str, Any]:
+        """Gaussians per plate, their means from the side's features."""
+        return {side: self.priors[side].block(q, side) for side in SIDES}
+
+    def log_hyperprior(self, q: dict[str, Any]) -> float:
+        """Minus the divergence of the features' coefficients from their prior."""
+        return -sum(self.priors[side].divergence(q, side) for side in SIDES)
+
+    def start_weight(self, name: str, data: Ratings) -> float:
+        """None: few entries inform a column, so a step of AdaGrad's rate is in units of its first deviation."""
+        return 0.0
+
+    def data_per_plate(self, name: str, data: Ratings) -> float:
+        """Mean weight of a column."""
+        return data.total_weight / max(len(data.sides[name].starts) - 1, 1)
+
+    def for_users(self, prior: SidePrior) -> FactorModel:
+        """The model of other users."""
+        return self._with({**self.priors, "users": prior})
+
+    def _with(self, priors: dict[str, SidePrior]) -> FactorModel:
+        return FactorModel(
+            self.likelihood,
+            n_components=self.n_components,
+            biases=self.biases,
+            full=self.full,
+            priors=priors,
+            offset=self.offset,
+            unit=self.unit,
+            learn_priors=self.learn_priors,
+        )
+
+    def grown(self, state: Any, data: Ratings) -> Any:
+        """The state with plates for the ids that are new in the data: they begin at the prior."""
+        q, memory, absorbed = dict(state.q), dict(state.memory), state.absorbed
+        for side in SIDES:
+            old, n = len(q[side]), len(data.sides[side].starts) - 1
+            if n == old:
+                continue
+            prior = self.prior(q)[side]
+            mean = np.broadcast_to(prior.mean, (n, q[side].mean.shape[1]))[old:]
+            new = GaussianPlates.constant(mean, 1.0 / prior.precision, self.full)
+            q[side] = q[side].joined(new)
+            own = [name for name in memory if name.startswith(side)]
+            memory.update({name: of_plates.lengthened(memory[name], new) for name in own})
+            if absorbed is not None:
+                absorbed = {**absorbed, side: absorbed[side].lengthened(n - old)}
+        return replace(state, q=q, memory=memory, absorbed=absorbed)
+
+    def shortened(self, state: Any, sizes: dict[str, int]) -> Any:
+        """The state without the plates after the first `sizes` of each side."""
+        q, memory, absorbed = dict(state.q), dict(state.memory), state.absorbed
+        for side, n in sizes.items():
+            if n == len(q[side]):
+                continue
+            q[side] = q[side][:n].copy()
+            own = [name for name in memory if name.startswith(side)]
+            memory.update({name: of_plates.chosen(memory[name], slice(0, n)) for name in own})
+            if absorbed is not None:
+                absorbed = {**absorbed, side: absorbed[side].of(slice(0, n))}
+        return replace(state, q=q, memory=memory, absorbed=absorbed)
+
+    # ---- columns
+    def sweep(self, data: Ratings, batch_size: int | None, seed: int, pass_number: int) -> Iterator[Segment]:
+        """Users given items, then items given users."""
+        for side in SIDES:
+            yield Segment(slice(0, len(data)), 1.0, (side,))
+
+    def seen_from(self, q: dict[str, Any], side: str, expect: Any = None, rng: Any = None) -> View:
+        """What `side` sees: moments of the other one, or draws of it."""
+        block = q[other_side(side)]
+        view = View.of(self.layouts, side, block, self.current_likelihood(q), self.offset)
+        if expect is None or expect.exact:
+            return view
+        samples = block.sample(expect.n, np.random.RandomState(rng.integers(2**31)))
+        return replace(view, draws=np.stack([view.other_layout.embedded(sample) for sample in samples], axis=1))
+
+    def columns(self, view: View, entries: Entries, expect: Any, rng: Any) -> Columns:
+        """Some columns of one side with their entries, by the route that the expectation asks for."""
+        return columns_of(view, entries, expect, rng)
+
+    # ---- the bound of all entries, as the engine evaluates it
+    def view(self, q: dict[str, Any], sampled: bool, rng: Any) -> Any:
+        """The items' view, and the items."""
+        return self.seen_from(q, "items"), q["items"]
+
+    def blocks(self, rows: Array | slice, data: Ratings) -> list[Any]:
+        """Items in blocks."""
+        return self.column_blocks(data.sides["items"])
+
+    def column_blocks(self, entries: Entries, columns: Array | None = None) -> list[Any]:
+        """Columns in blocks; one with a full covariance has matrices of its own, which count for their memory."""
+        return entries.blocks(columns, MATRIX_COST * (self.n_components + 1) if self.full else COLUMN_COST)
+
+    def batch(self, data: Ratings, rows: Any) -> tuple[Any, Entries]:
+        """The entries of some items."""
+        return rows, data.sides["items"].of(rows)
+
+    def terms(self, q: Any, batch: Any, expect: Any, rng: Any, variance: Any = None) -> Any:
+        """Value of some items at q."""
+        (view, items), (plates, entries) = q, batch
+        columns = columns_of(view, entries, expect, rng)
+        return Evaluated(columns, items[plates])
+
+    def pull_back(self, terms: Any, batch: Any) -> dict[str, Any]:
+        """Gradient in the likelihood's parameters."""
+        return {"likelihood": terms.columns.points(terms.block)} if self.likelihood.learned else {}
+
+    # ---- what is learned of all columns
+    def expanded(self, q: dict[str, Any]) -> dict[str, Any]:
+        """The same f in the coordinates in which the priors cost least, where covariances are full; plates in place.
+
+        u -> R u, v -> R⁻ᵀ v leaves f and its distribution alone. With a learned variance per coordinate the divergence
+        is least where both sides' second moments are diagonal: what many passes would creep to is one step.
+        """
+        if not (self.full and self.learn_priors and all(prior.by_coordinate for prior in self.priors.values())):
+            return q
+        k = self.n_components
+        turn = rotation(*(self.priors[side].second_moment(q, side, k) for side in SIDES))
+        q = dict(q)
+        for side, matrix in zip(SIDES, (turn, np.linalg.inv(turn).T), strict=True):
+            q[side].turn(matrix)
+            coefficients = q[f"{side}_mean"].value.copy()
+            coefficients[:, :k] = coefficients[:, :k] @ matrix.T
+            q[f"{side}_mean"] = Free(coefficients)
+        return q
+
+    def learned_priors(self, q: dict[str, Any]) -> dict[str, Any]:
+        """Coefficients of the features and precisions of the factors in closed form."""
+        q = dict(q)
+        for side in SIDES:
+            q.update(self.priors[side].learned(q, side, self.n_components, self.learn_priors))
+        return q
+
+    def point_steps(self, q: dict[str, Any], gradient: dict[str, Any]) -> dict[str, tuple[Array, float]]:
+        """Newton for the likelihood's parameters."""
+        if "likelihood" not in q:
+            return {}
+        step = q["likelihood"].newton(gradient["likelihood"])
+        return {"likelihood": (step, 0.5 * float(np.abs(step @ gradient["likelihood"][0])))}
+
+
+class Evaluated:
+    """Some columns at their q."""
+
+    local = None
+
+    def __init__(self, columns: Columns, block: GaussianPlates) -> None:
+        self.columns, self.block = columns, block
+        self.value = columns.value(block)

@@ -1,0 +1,187 @@
+"""Hyperparameters of a sparse GP by the evidence: L-BFGS on the bound whose q(v) is solved for at every point.
+
+Where the best q has a closed form (Gaussian noise, bounds "simple" and "v1") it is used, else q settles by natural
+steps from where it was. The optimal bound needs no q at all: its value is the exact GP's evidence. "v2" takes the
+hyperparameters of "v1": its own objective grows without end as the noise vanishes and S takes its place.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sksvi import _parallel
+from sksvi.algorithms import CVI
+from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
+from sksvi.inference.search import Stop, ascend
+from sksvi.inference.state import divergence
+from sksvi.likelihoods import Gaussian as GaussianNoise
+from sksvi.models.gp.exact import log_evidence
+from sksvi.models.linear.rows import pull_back
+
+Array = np.ndarray
+
+#: Most natural steps to settle q at one set of hyperparameters, and their relative tolerance.
+SETTLING_PASSES, SETTLING_TOL = 30, 1e-5
+#: E-folds that a scale of the likelihood may move: beyond, numbers overflow.
+WIDEST = 20.0
+#: Share of `tol` that the search must gain per look at the data.
+SEARCH_SHARE = 1.0
+
+
+class Search:
+    """The bound as a function of one vector: kernel parameters, the likelihood's, inducing inputs."""
+
+    def __init__(self, model: Any, problem: Any, state: Any, names: list[str], tick: Any = None) -> None:
+        self.model, self.names, self.tick = copy(model), names, tick
+        self.model.bound = model.teacher
+        self.problem, self.state = replace(problem, model=self.model, algorithm=CVI()), state
+        self.closed = isinstance(model.likelihood, GaussianNoise)
+        self.q = dict(state.q)
+        if not hasattr(self.q["inducing"], "precision"):
+            self.q["inducing"] = self.q["inducing"].precise()
+        self.rows = model.blocks(slice(0, len(problem.data)), problem.data)
+        self.first: float | None = None
+        self.value = -np.inf
+
+    # ---- the vector
+    def start(self) -> Array:
+        """Where the search begins."""
+        return np.concatenate([self.q[name].value.ravel() for name in self.names])
+
+    def bounds(self) -> list[tuple[float | None, float | None]]:
+        """The kernel's own bounds, a wide box around where scales are; inducing inputs are free."""
+        out: list[tuple[float | None, float | None]] = []
+        for name in self.names:
+            if name == "kernel":
+                out += [(float(low), float(high)) for low, high in np.reshape(self.model.kernel.bounds, (-1, 2))]
+            elif name == "likelihood":
+                out += [(value - WIDEST, value + WIDEST) for value in self.q[name].value.tolist()]
+            else:
+                out += [(None, None)] * self.q[name].value.size
+        return out
+
+    def at(self, x: Array) -> dict[str, Any]:
+        """q with the hyperparameters of x."""
+        q, begin = dict(self.q), 0
+        for name in self.names:
+            old = q[name]
+            values = x[begin : begin + old.value.size].reshape(old.value.shape)
+            begin += old.value.size
+            q[name] = Point(values, old.centre, old.information) if name == "likelihood" else Free(values)
+        return q
+
+    # ---- the bound
+    def __call__(self, x: Array) -> tuple[float, Array]:
+        """Bound and its gradient at x."""
+        q = self.at(x)
+        if self.model.bound == "optimal":
+            value, gradient = self._exact(q)
+        elif self.closed:
+            q["inducing"], gram = self._collapsed(q)
+            value, gradient = self._gradient(q, gram)
+        else:
+            q = self._settled(q)
+            value, gradient = self._gradient(q, None)
+        if self.first is None:
+            self.first = value
+        if value > self.value:
+            self.value, self.q = value, q
+        return value, np.concatenate([gradient[name].ravel() for name in self.names])
+
+    def _exact(self, q: dict[str, Any]) -> tuple[float, dict[str, Array]]:
+        likelihood = self.model.current_likelihood(q)
+        value, theta, noise = log_evidence(self.model.current_kernel(q), self.problem.data, likelihood.noise)
+        return value, {"kernel": theta, "likelihood": np.array([noise * (likelihood.noise - likelihood.least)])}
+
+    def _over_rows(self, one: Any) -> Any:
+        return _parallel.tree_sum(_parallel.in_order(one, self.rows, self.problem.threads))
+
+    def _collapsed(self, q: dict[str, Any]) -> tuple[Any, Array]:
+        """The best q(v) for Gaussian noise, and Σ gamma h hᵀ."""
+        model, data = self.model, self.problem.data
+        geometry, noise = model.geometry(q), model.current_likelihood(q).noise
+
+        def one(rows: Any) -> tuple[Array, Array]:
+            batch = model.batch(data, rows)
+            batch.fill(model, geometry, q)
+            part = batch.data
+            variance = {"optimal": 1.0, "simple": noise, "v1": noise + batch.d}[model.bound]
+            precision = np.ones(len(part)) / variance
+            precision = precision if part.weight is None else precision * part.weight
+            target = part.y if part.offset is None else part.y - part.offset
+            return pull_back(batch.rows, precision * target, -0.5 * precision, True)
+
+        linear, gram = self._over_rows(one)
+        precision = np.eye(len(linear)) - 2.0 * gram
+        best = Gaussian(np.zeros_like(linear), precision)
+        mean = best.solve(linear)
+        if model.full:
+            return Gaussian(mean, precision, best.root), gram
+        return DiagonalGaussian(mean, np.diagonal(precision).copy()), gram
+
+    def _settled(self, q: dict[str, Any]) -> dict[str, Any]:
+        """q(v) after natural steps from where it was."""
+        from sksvi.inference.engine import settle
+
+        def seen(bound: float) -> bool:
+            if self.tick is not None and self.tick(max(self.value, bound)):
+                raise Stop
+            return False
+
+        try:
+            settled = settle(self.problem, replace(self.state, q=q), SETTLING_PASSES, SETTLING_TOL, seen)
+        except ValueError as error:  # no step is possible from here: a point to step back from
+            raise NotPositiveDefinite(str(error)) from error
+        assert settled.previous is not None
+        return settled.previous.q
+
+    def _gradient(self, q: dict[str, Any], gram: Array | None) -> tuple[float, dict[str, Array]]:
+        """Bound and gradient at this q; `gram`: Σ gamma h hᵀ where it is known."""
+        model, problem = self.model, self.problem
+        for block in q.values():
+            block.prepare()
+        model.geometry(q)
+
+        def one(rows: Any) -> tuple[Any, float, Any]:
+            batch = model.batch(problem.data, rows)
+            terms = model.terms(q, batch, problem.expect, None)
+            points = {name: g.sum(0) for name, (g, _) in terms.points.items()}
+            return model.hyper_sums(terms, batch, gram is None), float(terms.value.sum()), points
+
+        sums, value, points = self._over_rows(one)
+        if gram is not None:
+            sums = (*sums[:3], gram[None, None], sums[4])
+        gradient = model.free_gradients(q, {"hyper": sums})
+        scale = problem.scale
+        gradient = {name: scale * part for name, part in (gradient | points).items()}
+        return scale * value - divergence(problem, self.state, q), gradient
+
+
+def learned(model: Any, problem: Any, q: dict[str, Any]) -> list[str]:
+    """Names of the blocks that the search moves."""
+    names = ["kernel"] if model.learn_kernel else []
+    names += ["likelihood"] if "likelihood" in q else []
+    names += ["inputs"] if model.learn_inputs else []
+    return [name for name in names if name not in problem.frozen]
+
+
+def improved(model: Any, problem: Any, state: Any, tick: Any, tol: float) -> tuple[Any, bool]:
+    """The state with its hyperparameters where the bound is largest, and whether that was worth `tol`."""
+    names = learned(model, problem, state.q)
+    if not names or model.searched is state.q["kernel"]:
+        return state, False
+    search = Search(model, problem, state, names, tick)
+    most = 10**6
+    ascend(search, search.start(), search.bounds(), tick, SEARCH_SHARE * tol, most)
+    if search.model.bound == "optimal":
+        search.q["inducing"], _ = search._collapsed(search.q)
+    model.searched = search.q["kernel"]
+    if not hasattr(state.q["inducing"], "precision"):
+        search.q["inducing"] = search.q["inducing"].standard()
+    if search.first is None:
+        return state, False
+    return replace(state, q=search.q), search.value - search.first > tol * (abs(search.value) + 1)

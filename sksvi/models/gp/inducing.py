@@ -1,0 +1,94 @@
+"""Where the inducing points of a sparse GP begin: centres of k-means, a random subset, or what the user gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sksvi.families import StandardGaussian
+
+Array = np.ndarray
+
+#: k-means looks at this many rows per centre, and at least this many in all.
+ROWS_PER_CENTRE, LEAST_ROWS = 20, 4096
+#: Lloyd's steps.
+LLOYD_STEPS = 10
+
+
+def choose(X: Array, weight: Array | None, n_inducing: int, how: Any, scale: Array, seed: int) -> Array:
+    """At most `n_inducing` points; all distinct rows where there are no more.
+
+    A row of weight k counts as k rows, and k copies of a row as one of weight k.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, D)
+    weight : ndarray of shape (n,) or None
+    n_inducing : int
+    how : "kmeans", "random" or ndarray of shape (M, D)
+    scale : ndarray of shape (D,)
+        Units of the columns in which k-means measures distances.
+    seed : int
+
+    Returns
+    -------
+    ndarray of shape (M, D)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.models.gp.inducing import choose
+    >>> choose(np.array([[1.0], [3.0], [1.0]]), None, 5, "kmeans", np.ones(1), 0).ravel()
+    array([1., 3.])
+    """
+    if not isinstance(how, str):
+        return np.array(how, float)
+    rows, inverse = np.unique(X, axis=0, return_inverse=True)
+    if len(rows) <= n_inducing:
+        return rows
+    weight = np.bincount(inverse.ravel(), weight, minlength=len(rows)).astype(float)
+    rng = np.random.default_rng([seed, 0, 3])
+    if how == "random":
+        return rows[np.sort(_drawn(weight, n_inducing, rng))]
+    part = np.sort(_drawn(weight, max(LEAST_ROWS, ROWS_PER_CENTRE * n_inducing), rng))
+    return scale * _kmeans(rows[part] / scale, weight[part], n_inducing, seed)
+
+
+def _drawn(weight: Array, size: int, rng: np.random.Generator) -> Array:
+    """Rows without replacement, each with a chance that grows with its weight (Gumbel's trick)."""
+    if size >= len(weight):
+        return np.arange(len(weight))
+    return np.argpartition(-(np.log(weight) + rng.gumbel(size=len(weight))), size)[:size]
+
+
+def _kmeans(X: Array, weight: Array, n_centres: int, seed: int) -> Array:
+    """k-means++ and a few of Lloyd's steps, in an order that no number of threads changes."""
+    from sklearn.cluster import kmeans_plusplus
+
+    centres, _ = kmeans_plusplus(X, n_centres, sample_weight=weight, random_state=seed)
+    for _ in range(LLOYD_STEPS):
+        nearest = np.argmin(np.square(centres).sum(1) - 2.0 * X @ centres.T, axis=1)
+        total = np.bincount(nearest, weight, minlength=n_centres)
+        sums = np.stack([np.bincount(nearest, weight * column, minlength=n_centres) for column in X.T], axis=1)
+        full = total > 0
+        moved = np.where(full[:, None], sums / np.where(full, total, 1.0)[:, None], centres)
+        if np.array_equal(moved, centres):
+            break
+        centres = moved
+    return centres
+
+
+def unwhitened(L: Array, block: Any) -> StandardGaussian:
+    """The Gaussian of w = L v for one of v; its factor by an orthogonal rotation, which loses no digits.
+
+    Of several latents either all v_k follow each other in one block, or the block has a plate for each.
+    """
+    if block.mean.ndim == 2:
+        plates = [unwhitened(L, plate) for plate in map(block.__getitem__, range(len(block.mean)))]
+        return StandardGaussian(np.stack([plate.mean for plate in plates]), np.stack([plate.root for plate in plates]))
+    lift = np.kron(np.eye(len(block.mean) // len(L)), L)
+    root = (block.root if block.full else np.diag(block.root)) @ lift.T
+    upper = np.linalg.qr(root[:, ::-1], mode="r")[::-1, ::-1]
+    signs = np.where(np.diagonal(upper) < 0, -1.0, 1.0)
+    return StandardGaussian(lift @ block.mean, np.ascontiguousarray(upper * signs[:, None]))

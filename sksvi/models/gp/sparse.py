@@ -1,0 +1,328 @@
+"""The sparse Gaussian process: a GLM whose rows are h_i = L⁻¹ k_w(x_i), each with a variance d_i of its own.
+
+The inducing values are held in white coordinates v = L⁻¹ f(Z), so that q(v) keeps its meaning while kernel and inducing
+inputs move (equations.md 4). Several latents (softmax) share kernel and inducing points: v_k of each is a part of one
+block, their prior is independent, and d_i adds to the variance of each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
+from sksvi.models.base import Data, Model, Terms
+from sksvi.models.gp.bounds import BOUNDS, LOG_2PI
+from sksvi.models.gp.exact import whitened_rows
+from sksvi.models.gp.geometry import Geometry
+from sksvi.models.gp.inducing import choose
+from sksvi.models.linear.latents import LinearLatents, as_matrices, like
+from sksvi.models.linear.rows import DenseRows, row_slices
+
+Array = np.ndarray
+
+#: Rows h_i are kept between two looks at the same data up to this many numbers (and as many of k_w(x_i)).
+KEPT_NUMBERS = 2**23
+_ROWS = DenseRows(np.empty((0, 0)), False)
+#: In the place of a sum that is not needed.
+NONE = np.zeros((0, 0))
+
+
+@dataclass
+class RowBlock:
+    """Some rows of the data; `fill` gives them their place among the inducing points."""
+
+    data: Data
+    key: tuple[Any, int, int] | None
+    rows: Any = None
+    K: Array | None = None
+    d: Any = 0.0
+    constant: float = 0.0
+
+    def fill(self, model: SparseGPModel, geometry: Geometry, q: dict[str, Any]) -> None:
+        """Compute rows and their left-over variance, or take them from the last look at the same data."""
+        if model.bound == "optimal":
+            kept = geometry.kept.get("optimal")
+            noise = model.current_likelihood(q).noise
+            if kept is None or kept[0] != noise or kept[1] is not self.data.X:
+                kept = noise, self.data.X, whitened_rows(geometry, self.data, noise)
+                geometry.kept["optimal"] = kept
+            H, y, self.constant = kept[2]
+            self.rows, self.data = _ROWS.replaced(H), Data(self.data.X, y)
+            return
+        kept = None if self.key is None else geometry.kept.get(self.key[1:])
+        if kept is None or kept[0] is not self.key[0]:  # type: ignore[index]
+            kept = (None if self.key is None else self.key[0], *geometry.rows(self.data.X))
+            if self.key is not None:
+                geometry.kept[self.key[1:]] = kept
+        _, self.K, H, self.d = kept
+        self.rows = _ROWS.replaced(H)
+
+
+@dataclass
+class GPTerms(Terms):
+    """Terms with what the free blocks need: `own` at the block `at`, K latents as the second axis.
+
+    ``own``: alpha (n, K), gamma (n, K, K), delta (n,), and where delta is not the trace of gamma what it has beyond.
+    """
+
+    own: tuple[Array, ...] | None = None
+    at: Any = None
+
+    def weighted(self, weight: Array | None) -> GPTerms:
+        """Every number times its row's weight."""
+        if weight is None or self.own is None:
+            return self
+        own = tuple(part * weight.reshape(-1, *[1] * (part.ndim - 1)) for part in self.own)
+        return replace(super().weighted(weight), own=own)
+
+
+class SparseGPModel(LinearLatents, Model):
+    """Sparse GP with M inducing points and any likelihood.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        With every scale a number; those in ``likelihood.learned`` become the point block "likelihood".
+    kernel : scikit-learn kernel
+        Its free parameters are the block "kernel", in scikit-learn's logarithms.
+    bound : {"simple", "v1", "v2", "optimal"}
+    n_inducing, inducing, seed
+        See :func:`sksvi.models.gp.inducing.choose`; the points are the block "inputs", in units of `scale`.
+    scale : ndarray of shape (D,)
+    full : bool
+        Covariance of q.
+    learn_kernel, learn_inputs : bool
+    by : {"evidence", "gradient", "nothing"}
+        How hyperparameters are learned: `improved` once q has settled, gradients of every batch, or not at all.
+    """
+
+    block = "inducing"
+    remedy = "Scale the columns of X, drop duplicated rows, or raise noise_variance."
+
+    def __init__(
+        self,
+        likelihood: Any,
+        kernel: Any,
+        *,
+        bound: str = "simple",
+        n_inducing: int = 200,
+        inducing: Any = "kmeans",
+        seed: int = 0,
+        scale: Array,
+        full: bool = True,
+        learn_kernel: bool = True,
+        learn_inputs: bool = True,
+        by: str = "evidence",
+    ) -> None:
+        self.likelihood, self.kernel, self.bound = likelihood, kernel, bound
+        self.n_inducing = n_inducing if isinstance(inducing, str) else len(inducing)
+        self.inducing, self.seed, self.scale, self.full = inducing, seed, scale, full
+        self.learn_kernel = learn_kernel and kernel.n_dims > 0
+        self.learn_inputs = learn_inputs and bound != "optimal"
+        self.by = by
+        self.searched: Any = None
+        self._place: tuple[Any, Any, Geometry] | None = None
+        self._adjoint: tuple[Any, Any, tuple[Array, ...]] | None = None
+        self._lock = Lock()
+
+    @property
+    def batchable(self) -> bool:  # type: ignore[override]
+        """All bounds but the optimal one are sums over data."""
+        return self.bound != "optimal"
+
+    @property
+    def teacher(self) -> str:
+        """The bound that hyperparameters are learned by: "v2" itself would have no noise at all."""
+        return "v1" if self.bound == "v2" else self.bound
+
+    @property
+    def width(self) -> int:
+        """Inducing points of a latent, at most."""
+        return self.n_inducing
+
+    # ---- blocks
+    def prior(self, q: dict[str, Any]) -> dict[str, Any]:
+        """v ~ N(0, I)."""
+        shape = q["inducing"].mean.shape
+        return {"inducing": DiagonalGaussian(np.zeros(shape), np.ones(shape))}
+
+    def init(self, data: Data) -> dict[str, Any]:
+        """q at the prior, inducing points chosen from the data, kernel and noise where they are given."""
+        Z = choose(data.X, data.weight, self.n_inducing, self.inducing, self.scale, self.seed)
+        q: dict[str, Any] = {"kernel": Free(self.kernel.theta), "inputs": Free(Z / self.scale)}
+        if self.likelihood.learned:
+            q["likelihood"] = Point(self.likelihood.unconstrained)
+        shape = self.shape_of(len(Z))
+        prior = DiagonalGaussian(np.zeros(shape), np.ones(shape))
+        q["inducing"] = Gaussian(prior.mean, np.diag(prior.precision)) if self.full else prior
+        # With every row an inducing point nothing is gained by moving one.
+        self.learn_inputs = self.learn_inputs and not (self.by == "evidence" and len(Z) >= len(data))
+        try:
+            self.batch(data, self.blocks(slice(0, len(data)), data)[0]).fill(self, self.geometry(q), q)
+        except NotPositiveDefinite as error:
+            raise ValueError(f"{error}. {self.remedy}") from error
+        return q
+
+    def current_likelihood(self, q: dict[str, Any]) -> Any:
+        """The likelihood with its learned parameters as q has them."""
+        return self.likelihood.replace(q["likelihood"].value) if "likelihood" in q else self.likelihood
+
+    def current_kernel(self, q: dict[str, Any]) -> Any:
+        """The kernel with its hyperparameters as q has them."""
+        return self.kernel.clone_with_theta(q["kernel"].value)
+
+    def geometry(self, q: dict[str, Any]) -> Geometry:
+        """Kernel matrix and factor at q's hyperparameters; kept until they change."""
+        with self._lock:
+            kernel, inputs = q["kernel"], q["inputs"]
+            if self._place is None or self._place[0] is not kernel or self._place[1] is not inputs:
+                self._place = kernel, inputs, Geometry(self.current_kernel(q), inputs.value * self.scale)
+            return self._place[2]
+
+    # ---- data
+    def blocks(self, rows: Array | slice, data: Data) -> list[Any]:
+        """Rows in blocks of fixed size; the optimal bound takes all of them at once."""
+        if self.bound == "optimal":
+            return [slice(0, len(data))]
+        return row_slices(rows, data, self.n_inducing, False, False)
+
+    def batch(self, data: Data, rows: Array | slice) -> RowBlock:
+        """These rows, not yet placed among the inducing points."""
+        keep = isinstance(rows, slice) and len(data) * self.n_inducing <= KEPT_NUMBERS
+        return RowBlock(data.take(rows), (data.X, rows.start, rows.stop) if keep else None)  # type: ignore[union-attr]
+
+    # ---- gradients
+    def terms(self, q: dict[str, Any], batch: RowBlock, expect: Any, rng: Any, variance: Array | None = None) -> Terms:
+        """T and its derivatives per datum; `variance` of h_iᵀv where it is known already."""
+        block = q["inducing"]
+        if batch.rows is None:
+            batch.fill(self, self.geometry(q), q)
+        linear = self._project_mean(batch.rows, block)
+        s = self._project(batch.rows, block)[1] if variance is None else variance
+        y = batch.data.y
+        if self.bound == "optimal":
+            r = y - linear
+            value = -0.5 * (LOG_2PI + np.square(r) + s) + batch.constant / len(y)
+            return Terms(value, r, np.full(len(y), -0.5), linear)
+        mu = linear if batch.data.offset is None else linear + batch.data.offset
+        arguments = self.current_likelihood(q), y, mu, as_matrices(s), batch.d, expect, rng
+        t = BOUNDS[self.bound](*arguments)
+        h = t if self.teacher == self.bound else BOUNDS[self.teacher](*arguments)
+        own = hyper_terms(h)
+        return GPTerms(t.value, t.alpha, like(t.gamma, s), linear, h.points, own=own, at=block).weighted(
+            batch.data.weight
+        )
+
+    def latent_variance(self, q: dict[str, Any], batch: RowBlock) -> Array:
+        """(Co)variance of h_iᵀv."""
+        if batch.rows is None:
+            batch.fill(self, self.geometry(q), q)
+        return self._project(batch.rows, q["inducing"])[1]
+
+    def pull_back(self, terms: Terms, batch: RowBlock) -> dict[str, Any]:
+        """Gradient per block, and under "hyper" the sums from which `free_gradients` makes those of the free blocks."""
+        if batch.rows is None:
+            assert self._place is not None
+            batch.fill(self, self._place[2], {})
+        out: dict[str, Any] = {"inducing": self._pull(batch.rows, terms.alpha, terms.gamma)}
+        for name, (g, hessian) in terms.points.items():
+            out[name] = (g.sum(0), hessian.sum(0))
+        if self.by == "gradient" and isinstance(terms, GPTerms) and (self.learn_kernel or self.learn_inputs):
+            out["hyper"] = self.hyper_sums(terms, batch)
+        return out
+
+    def hyper_sums(self, terms: GPTerms, batch: RowBlock, gram: bool = True) -> tuple[Any, ...]:
+        """Additive parts of the free blocks' gradients.
+
+        theta, Z, Σ alpha_a h (K, M), Σ gamma_ab h hᵀ (K, K, M, M) and Σ (delta - tr gamma) h hᵀ.
+        """
+        assert terms.own is not None and self._place is not None and batch.K is not None
+        alpha, gamma, delta, *beyond = terms.own
+        a, inner, inverse = self._adjoints(terms.at, self._place[2])
+        H, k = batch.rows.A, alpha.shape[1]
+        slopes = alpha @ a
+        for b, c in zip(*np.tril_indices(k), strict=True):
+            both = inner[b, c] if b == c else inner[b, c] + inner[c, b]
+            slopes += (2.0 * gamma[:, b, c, None] * H) @ both
+        left = NONE
+        for extra in beyond:
+            slopes -= (2.0 * extra[:, None] * H) @ inverse
+            left = batch.rows.gram(extra, True)
+        theta, inputs = self._place[2].pull_rows(batch.data.X, batch.K, slopes, delta, self.learn_inputs)
+        inputs = NONE if inputs is None else inputs
+        return theta, inputs, alpha.T @ H, grams(batch.rows, gamma) if gram else NONE, left
+
+    def _adjoints(self, block: Any, geometry: Geometry) -> tuple[Array, ...]:
+        """mᵀL⁻¹ (K, M), (S - I) L⁻¹ (K, K, M, M) and L⁻¹: once per q."""
+        with self._lock:
+            if self._adjoint is None or self._adjoint[0] is not block or self._adjoint[1] is not geometry:
+                mean, spread = self._moments(block)
+                self._adjoint = block, geometry, (mean @ geometry.inverse, spread @ geometry.inverse, geometry.inverse)
+            return self._adjoint[2]
+
+    def _moments(self, block: Any) -> tuple[Array, Array]:
+        """Means (K, M) of v_k and what their covariances have beyond the prior's, S - I as (K, K, M, M)."""
+        mean = self.by_latent(block.mean)
+        k, m = mean.shape
+        if self.joint:
+            spread = (block.cov - np.eye(k * m)).reshape(k, m, k, m).transpose(0, 2, 1, 3)
+        else:
+            spread = np.zeros((k, k, m, m))
+            spread[np.arange(k), np.arange(k)] = block.cov - np.eye(m)
+        return mean, spread
+
+    def free_gradients(self, q: dict[str, Any], gradient: dict[str, Any]) -> dict[str, Array]:
+        """Gradient of the bound in kernel parameters and inducing inputs at fixed q(v)."""
+        if "hyper" not in gradient:
+            return {}
+        theta, inputs, g, gram, left = gradient["hyper"]
+        mean, spread = self._moments(q["inducing"])
+        P = mean.T @ g + 2.0 * np.einsum("abij,abjk->ik", spread, gram, optimize=True)
+        if left.size:
+            P -= 2.0 * left
+        more, moved = self.geometry(q).pull_factor(P, self.learn_inputs)
+        out = {"kernel": theta + more} if self.learn_kernel else {}
+        if self.learn_inputs:
+            out["inputs"] = (inputs + moved) * self.scale
+        return out
+
+    def point_steps(self, q: dict[str, Any], gradient: dict[str, Any]) -> dict[str, tuple[Array, float]]:
+        """Newton for the likelihood's scales, where the evidence does not find them."""
+        if "likelihood" not in q or self.by == "evidence" or "likelihood" not in gradient:
+            return {}
+        step = q["likelihood"].newton(gradient["likelihood"])
+        return {"likelihood": (step, 0.5 * float(np.abs(step @ gradient["likelihood"][0])))}
+
+    def improved(self, problem: Any, state: Any, tick: Any, tol: float) -> tuple[Any, bool]:
+        """Hyperparameters by L-BFGS on the bound at its best q."""
+        from sksvi.models.gp.collapsed import improved
+
+        if self.by != "evidence":
+            return state, False
+        return improved(self, problem, state, tick, tol)
+
+    def kernel_and_points(self, q: dict[str, Any]) -> tuple[Any, Array]:
+        """The kernel and the inducing points as users see them."""
+        return self.current_kernel(q), q["inputs"].value * self.scale
+
+
+def hyper_terms(t: Any) -> tuple[Array, ...]:
+    """alpha, gamma, delta of a bound as `GPTerms.own` holds them."""
+    if t.alpha.ndim == 2:
+        return t.alpha, t.gamma, t.delta
+    own = t.alpha[:, None], t.gamma[:, None, None], t.delta
+    return own if t.delta is t.gamma else (*own, t.delta - t.gamma)
+
+
+def grams(rows: DenseRows, gamma: Array) -> Array:
+    """Σ gamma_iab h_i h_iᵀ, (K, K, M, M)."""
+    k, m = gamma.shape[1], rows.A.shape[1]
+    out = np.empty((k, k, m, m))
+    for a in range(k):
+        for b in range(a + 1):
+            out[a, b] = out[b, a] = rows.gram(gamma[:, a, b], True)
+    return out

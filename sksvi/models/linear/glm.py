@@ -1,0 +1,250 @@
+"""The generalized linear model: f_i = x_iᵀw + offset_i, one weight vector per latent (equations.md 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sksvi.families import DiagonalGaussian, Gaussian, Point
+from sksvi.families.gaussian.arrow import ArrowGaussian, ArrowMatrix
+from sksvi.models.base import Data, Model, Terms
+from sksvi.models.linear.latents import LinearLatents, as_matrices, like
+from sksvi.models.linear.rows import DenseRows, SparseRows, design, project, row_slices, stays_sparse
+
+Array = np.ndarray
+
+#: Rows (or four per weight) whose curvature gives the first covariance.
+START_ROWS = 4096
+#: Largest mean variance of the latents under the first q, in units of the likelihood's width squared.
+START_SPREAD = 16.0
+
+
+@dataclass
+class RowBlock:
+    """Some rows of the data with their design."""
+
+    data: Data
+    rows: DenseRows | SparseRows
+
+
+class LinearModel(LinearLatents, Model):
+    """GLM with Gaussian weights, plates for several latents, the intercept as last coordinate.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        With every scale a number; those in ``likelihood.learned`` become the point block "likelihood".
+    prior_precision : float, ndarray of shape (D,), "auto" or "ard"
+        Fixed, or learned as the point block "prior_precision" (log precision, one or D).
+    intercept_precision : float
+    n_features : int
+    fit_intercept, full : bool
+    n_uninformed : int, default=0
+        Weights that no row informs (a wide design in its informed subspace): they keep the prior and count in the
+        update of its precision.
+    """
+
+    def __init__(
+        self,
+        likelihood: Any,
+        *,
+        prior_precision: Any,
+        intercept_precision: float,
+        n_features: int,
+        fit_intercept: bool,
+        full: bool,
+        n_uninformed: int = 0,
+    ) -> None:
+        self.likelihood = likelihood
+        self.prior_precision = prior_precision
+        self.intercept_precision = intercept_precision
+        self.n_features = n_features
+        self.fit_intercept = fit_intercept
+        self.full = full
+        self.n_uninformed = n_uninformed
+
+    remedy = "Standardise the columns, drop duplicated ones, or raise prior_precision."
+
+    @property
+    def width(self) -> int:
+        """Weights of one latent, P."""
+        return self.n_features + int(self.fit_intercept)
+
+    @property
+    def n_fixed(self) -> int:
+        """Weights that share the prior precision of this model, the first ones."""
+        return self.n_features
+
+    # ---- blocks
+    def precision(self, q: dict[str, Any]) -> Array:
+        """Prior precision of every weight but the intercept."""
+        learned = q.get("prior_precision")
+        value = self.prior_precision if learned is None else np.exp(learned.value)
+        return np.broadcast_to(np.asarray(value, float), (self.n_fixed,))
+
+    def prior(self, q: dict[str, Any]) -> dict[str, Any]:
+        """N(0, diag(1/precision)) on the weights."""
+        tail = [self.intercept_precision] if self.fit_intercept else []
+        precision = np.concatenate([self.precision(q), tail])
+        if self.joint:
+            precision = np.tile(precision, self.likelihood.n_latents)
+        return {"weights": DiagonalGaussian(np.zeros(self.shape), np.broadcast_to(precision, self.shape))}
+
+    def current_likelihood(self, q: dict[str, Any]) -> Any:
+        """The likelihood with its learned parameters as q has them."""
+        return self.likelihood.replace(q["likelihood"].value) if "likelihood" in q else self.likelihood
+
+    def init(self, data: Data, first: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Weights at zero, the intercept where it alone fits best, points at their start; `first` has more blocks."""
+        q: dict[str, Any] = dict(first or {})
+        if isinstance(self.prior_precision, str):
+            q["prior_precision"] = Point(np.zeros(self.n_fixed if self.prior_precision == "ard" else 1))
+        if self.likelihood.learned:
+            q["likelihood"] = Point(self.likelihood.unconstrained)
+        prior = self.prior(q)["weights"].precision
+        mean = np.zeros(self.shape)
+        if self.fit_intercept and self.likelihood.n_latents == 1:
+            mean[-1] = best_constant(self.likelihood, data)
+        q["weights"] = self._start(data, mean, prior)
+        return q
+
+    def _start(self, data: Data, mean: Array, prior: Array) -> Any:
+        """Prior precision plus the curvature of the data at the start, from at most a few thousand rows."""
+        rows = slice(0, None, max(1, len(data) // max(START_ROWS, 4 * mean.shape[-1])))
+        part = data.take(rows)
+        if not part.total_weight > 0:
+            part = data
+        k = self.likelihood.n_latents
+        f = np.zeros((len(part), k)) + (self.by_latent(mean)[:, -1] if self.fit_intercept else 0.0)
+        f = f[:, 0] if k == 1 else f
+        if part.offset is not None:
+            f = f + part.offset
+        bend = np.minimum(self.likelihood.derivatives(part.y, f)[2], 0.0)
+        bend = np.broadcast_to(np.average(bend, axis=0, weights=part.weight), f.shape)
+        weight = np.ones(len(part)) if part.weight is None else part.weight
+        gamma = bend * weight.reshape(-1, *[1] * (bend.ndim - 1)) * (data.total_weight / part.total_weight)
+        batch = self.batch(part, slice(0, len(part)))
+        if self.joint:
+            # At f = 0 every class has p = 1/K: diag p - ppᵀ in the place of its diagonal.
+            gamma = (gamma / (1.0 - 1.0 / k))[..., None] * (np.eye(k) - 1.0 / k)
+        _, curvature = self._pull(batch.rows, np.zeros(f.shape), gamma)
+        start = informed_block(mean, prior, curvature)
+        if not self.likelihood.discrete:
+            return start
+        # Data without curvature (counts that are all zero) leave the flat prior, under which nothing is finite.
+        v = self._project(batch.rows, start)[1]
+        width = self.likelihood.width if np.isfinite(self.likelihood.width) else 1.0
+        excess = float(np.mean(v if v.ndim < 3 else np.diagonal(v, axis1=1, axis2=2))) / (START_SPREAD * width**2)
+        return start if excess <= 1 else type(start)(mean, start.precision * excess)
+
+    # ---- data
+    def blocks(self, rows: Array | slice, data: Data) -> list[Any]:
+        """Rows in blocks of fixed size."""
+        return row_slices(rows, data, self.width, stays_sparse(data.X, self.full), self.full)
+
+    def batch(self, data: Data, rows: Array | slice) -> RowBlock:
+        """The design of these rows."""
+        part = data.take(rows)
+        return RowBlock(part, design(part.X, self.fit_intercept, stays_sparse(data.X, self.full)))
+
+    # ---- gradients
+    def terms(self, q: dict[str, Any], batch: RowBlock, expect: Any, rng: Any, variance: Array | None = None) -> Terms:
+        """alpha, gamma and E log p per datum; `variance` of the latents where it is known already."""
+        likelihood = self.current_likelihood(q)
+        weights = q["weights"]
+        if variance is None:
+            linear, v = self._project(batch.rows, weights)
+        else:
+            linear, v = self._project_mean(batch.rows, weights), variance
+        m = linear
+        if batch.data.offset is not None:
+            m = linear + batch.data.offset.reshape(-1, *[1] * (linear.ndim - 1))
+        terms = self.expected(q, likelihood, batch.data.y, m, as_matrices(v), expect, rng)
+        return replace(terms, gamma=like(terms.gamma, v), linear=linear).weighted(batch.data.weight)
+
+    def expected(
+        self, q: dict[str, Any], likelihood: Any, y: Array, m: Array, v: Array, expect: Any, rng: Any
+    ) -> Terms:
+        """E log p(y|f) and its derivatives for f ~ N(m, v)."""
+        points = {"likelihood": expect.parameters(likelihood, y, m, v, rng)} if "likelihood" in q else {}
+        return Terms(*expect(likelihood, y, m, v, rng), m, points)
+
+    def latent_variance(self, q: dict[str, Any], batch: RowBlock) -> Array:
+        """Variance of the latents, (n,) or (n, K)."""
+        return self._project(batch.rows, q["weights"])[1]
+
+    def pull_back(self, terms: Terms, batch: RowBlock) -> dict[str, Any]:
+        """Gradient per block: linear in the terms."""
+        out: dict[str, Any] = {"weights": self._pull(batch.rows, terms.alpha, terms.gamma)}
+        for name, (g, hessian) in terms.points.items():
+            out[name] = (g.sum(0), hessian.sum(0))
+        for name, values in terms.scalars.items():
+            out[name] = (values.sum(keepdims=True),)
+        return out
+
+    def point_steps(self, q: dict[str, Any], gradient: dict[str, Any]) -> dict[str, tuple[Array, float]]:
+        """Newton for the likelihood's scales, MacKay's fixed point for the prior precision."""
+        steps = {}
+        if "likelihood" in q:
+            step = q["likelihood"].newton(gradient["likelihood"])
+            steps["likelihood"] = (step, 0.5 * float(np.abs(step @ gradient["likelihood"][0])))
+        if "prior_precision" in q:
+            steps["prior_precision"] = self._precision_step(q)
+        return steps
+
+    def prior_steps(self, q: dict[str, Any]) -> dict[str, Array]:
+        """Step of the log prior precision."""
+        return {"prior_precision": self._precision_step(q)[0]} if "prior_precision" in q else {}
+
+    def _precision_step(self, q: dict[str, Any]) -> tuple[Array, float]:
+        """log of (number of well-determined weights) / Σ m², whose fixed point is δ = D / (tr S + ‖m‖²).
+
+        The fixed point is that of equations.md 2 and is reached in fewer passes (MacKay 1992, eq. 4.10).
+        """
+        d = self.n_fixed
+        delta = self.precision(q)[:d]
+        determined = 1.0 - delta * self.by_latent(q["weights"].variance)[:, :d]
+        squares = np.square(self.by_latent(q["weights"].mean)[:, :d])
+        if self.prior_precision != "ard":
+            determined, squares = determined.sum(keepdims=True), squares.sum(keepdims=True)
+        total, norm = determined.sum(0).ravel(), squares.sum(0).ravel()
+        tiny = np.finfo(float).tiny
+        step = np.log(np.maximum(total, tiny)) - np.log(np.maximum(norm, tiny)) - q["prior_precision"].value
+        gain = 0.25 * float(np.sum(np.maximum(total, 0.0) * np.square(step)))
+        return step, gain
+
+    def predict_latent(self, weights: Any, X: Any, offset: Array | None = None) -> tuple[Array, Array]:
+        """Mean and variance of f for the rows of X: (n,) or (n, K), (co)variance (n, K, K) for joint weights."""
+        sparse = stays_sparse(X, weights.full) and not (self.joint and weights.through_rows)
+        rows = design(X, self.fit_intercept, sparse)
+        m, v = weights.latents(rows) if self.joint else project(rows, weights)
+        return (m, v) if offset is None else (m + offset.reshape(-1, *[1] * (m.ndim - 1)), v)
+
+
+def informed_block(mean: Array, prior: Array, curvature: Any) -> Any:
+    """The Gaussian whose precision is a diagonal prior's less the curvature, in the curvature's own structure."""
+    if isinstance(curvature, ArrowMatrix):
+        data: Any = ArrowGaussian(mean, -curvature)
+    else:
+        data = (DiagonalGaussian if curvature.ndim == mean.ndim else Gaussian)(mean, -curvature)
+    return type(data)(mean, DiagonalGaussian(mean, prior).precision_like(data) + data.precision)
+
+
+def best_constant(likelihood: Any, data: Data) -> float:
+    """The constant latent that fits best, to a tenth of the likelihood's width: Newton, steps at most 10 widths."""
+    weight = 1.0 if data.weight is None else data.weight
+    offset = 0.0 if data.offset is None else data.offset
+    width = likelihood.width if np.isfinite(likelihood.width) else 1.0
+    centre = likelihood.centre(data.y)
+    centre = centre if centre.ndim == 1 else centre.mean(axis=0)  # an ordinal level has two edges
+    value = float(np.average(centre - offset, weights=data.weight))
+    for _ in range(50):
+        _, d1, d2 = likelihood.derivatives(data.y, value + offset)
+        slope, bend = float(np.sum(weight * d1)), float(np.sum(weight * np.minimum(d2, 0.0)))
+        step = slope / max(-bend, abs(slope) / (10.0 * width), np.finfo(float).tiny)
+        value += step
+        if abs(step) < 0.1 * width:
+            break
+    return value

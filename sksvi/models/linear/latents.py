@@ -1,0 +1,107 @@
+"""Latents that are linear in one Gaussian block, one or several per datum: what GLM and sparse GP share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sksvi.families import ClassGaussian
+from sksvi.models.base import Terms
+from sksvi.models.linear.rows import DenseRows, SparseRows, project, project_mean, pull_back, pull_back_classes
+
+Array = np.ndarray
+
+
+class LinearLatents:
+    """The block's shape, the moments of A w, and gradients pulled back through the rows A.
+
+    A subclass has ``likelihood``, ``full`` (the covariance of q) and ``width`` (weights of one latent, P).
+    """
+
+    likelihood: Any
+    full: bool
+    _kept: tuple[Any, Array, Array] | None = None
+
+    @property
+    def width(self) -> int:
+        """Weights of one latent, P."""
+        raise AttributeError(f"{type(self).__name__} has no width")
+
+    @property
+    def joint(self) -> bool:
+        """Whether one full block spans the weights of several latents.
+
+        A softmax does not feel a shift common to all classes, so that weights of different classes are strongly
+        correlated: blocks per class would report a fraction of the spread (coverage of 90 % intervals near 50 %).
+        """
+        return bool(self.full and self.likelihood.n_latents > 1)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the mean of the weights."""
+        return self.shape_of(self.width)
+
+    def shape_of(self, width: int) -> tuple[int, ...]:
+        """Shape of the mean of P weights per latent: (P,), jointly over K latents (K P,), else (K, P)."""
+        k = self.likelihood.n_latents
+        return (k * width,) if k == 1 or self.joint else (k, width)
+
+    def site_shapes(self, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Shapes of the linear and the quadratic part of n messages."""
+        k = self.likelihood.n_latents
+        linear = (n,) if k == 1 else (n, k)
+        return linear, (*linear, k) if self.joint else linear
+
+    @property
+    def rule_error(self) -> float:
+        """Relative error of the bound's deterministic rule: quasi-Monte Carlo over several latents has one."""
+        return 0.0 if self.likelihood.n_latents == 1 else 1e-6
+
+    def by_latent(self, values: Array) -> Array:
+        """Values per weight as (K, P)."""
+        return values.reshape(self.likelihood.n_latents, -1)
+
+    def _project(self, rows: DenseRows | SparseRows, weights: Any) -> tuple[Array, Array]:
+        """Mean and (co)variance of the latents, without offset."""
+        if not self.joint:
+            return project(rows, weights)
+        kept = self._kept
+        if kept is None or kept[0] is not weights:  # the same for all blocks of rows
+            classes = ClassGaussian(weights, self.likelihood.n_latents)
+            kept = self._kept = weights, classes.mean, classes.cov_blocks
+        return rows.classes(*kept[1:])
+
+    def _project_mean(self, rows: DenseRows | SparseRows, weights: Any) -> Array:
+        """Mean of the latents, without offset."""
+        return project_mean(rows, weights.mean if self.likelihood.n_latents == 1 else self.by_latent(weights.mean))
+
+    def _pull(self, rows: DenseRows | SparseRows, alpha: Array, gamma: Array) -> tuple[Array, Array]:
+        """Gradient in the mean and the covariance of the weights."""
+        return pull_back_classes(rows, alpha, gamma) if self.joint else pull_back(rows, alpha, gamma, self.full)
+
+    def pull_back_mean(self, terms: Terms, batch: Any) -> Array:
+        """The gradient in the mean alone: no Gram product."""
+        if terms.alpha.ndim == 1:
+            return batch.rows.pull(terms.alpha).astype(float, copy=False)
+        stacked = np.stack([batch.rows.pull(alpha).astype(float, copy=False) for alpha in terms.alpha.T])
+        return stacked.ravel() if self.joint else stacked
+
+    def exposed(self, weights: Any) -> Any:
+        """The weights as users see them: classes as plates."""
+        return ClassGaussian(weights, self.likelihood.n_latents) if self.joint else weights
+
+
+def moments(rows: Any, weights: Any, n_latents: int) -> tuple[Array, Array]:
+    """Mean and (co)variance of A w for weights as users see them: (n,), (n, K), or jointly (n, K) and (n, K, K)."""
+    return weights.latents(rows) if weights.full and n_latents > 1 else project(rows, weights)
+
+
+def as_matrices(v: Array) -> Array:
+    """Variances of K independent latents as covariances, (n, K, K): one rule serves both; others as they are."""
+    return v[..., None] * np.eye(v.shape[1]) if v.ndim == 2 else v
+
+
+def like(gamma: Array, v: Array) -> Array:
+    """gamma in the form of v: its diagonal where the latents are independent."""
+    return np.diagonal(gamma, axis1=1, axis2=2) if v.ndim == 2 else gamma

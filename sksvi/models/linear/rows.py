@@ -1,0 +1,244 @@
+"""f = A w + e: project q to every datum, pull gradients back. Dense and sparse designs live here, once.
+
+A row block is a design [X, 1] of some rows with four verbs: ``dot(w)`` = A w, ``spread(q)`` = diag(A S Aᵀ),
+``pull(alpha)`` = Aᵀ alpha and ``gram(gamma)`` = Aᵀ diag(gamma) A (its diagonal alone for diagonal blocks).
+Everything else is written on these verbs, with plates (classes) as a last axis of what is per datum.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import get_blas_funcs
+
+from sksvi._parallel import block_rows, blocks
+from sksvi.models.base import Data
+
+Array = np.ndarray
+
+#: A multiplication in a compiled sparse loop costs about this many in BLAS.
+SPARSE_COST = 10.0
+
+
+class _Rows:
+    """What both kinds of row block answer through their verbs."""
+
+    def dot(self, w: Array) -> Array:
+        """A w."""
+        raise AttributeError(f"{type(self).__name__} has no dot")
+
+    def form(self, S: Array) -> Array:
+        """diag(A S Aᵀ) for any symmetric S."""
+        raise AttributeError(f"{type(self).__name__} has no form")
+
+    def classes(self, mean: Array, cov: Array) -> tuple[Array, Array]:
+        """Mean (n, K) and covariance (n, K, K) of the latents A w_k, for cov (K, K, P, P) between classes."""
+        k = len(mean)
+        m = np.stack([self.dot(mean[a]) for a in range(k)], axis=1)
+        v = np.empty((len(m), k, k), m.dtype)
+        for a in range(k):
+            for b in range(a + 1):
+                v[:, a, b] = v[:, b, a] = self.form(0.5 * (cov[a, b] + cov[a, b].T))
+        return m, v
+
+
+class Design:
+    """A design that makes its own row blocks, in the place of an array or a CSR matrix."""
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of a block."""
+        raise AttributeError(f"{type(self).__name__} has no block_rows")
+
+    def rows(self, intercept: bool) -> Any:
+        """The row block, with the four verbs."""
+        raise AttributeError(f"{type(self).__name__} has no rows")
+
+
+class DenseRows(_Rows):
+    """Rows [X, 1] as one contiguous array."""
+
+    def __init__(self, X: Any, intercept: bool) -> None:
+        n, d = X.shape
+        self.A = np.empty((n, d + intercept), X.dtype)
+        self.A[:, :d] = X.toarray() if sp.issparse(X) else X
+        if intercept:
+            self.A[:, d] = 1.0
+
+    def replaced(self, A: Array) -> DenseRows:
+        """A block with these rows in the place of A."""
+        new = object.__new__(DenseRows)
+        new.A = A
+        return new
+
+    def dot(self, w: Array) -> Array:
+        """A w."""
+        return self.A @ w.astype(self.A.dtype, copy=False)
+
+    def spread(self, q: Any) -> Array:
+        """diag(A S Aᵀ): one triangular product for a full block."""
+        if not q.full or q.through_rows:
+            return q.spread(self.A)
+        (trmm,) = get_blas_funcs(("trmm",), (self.A,))
+        root = q.root.astype(self.A.dtype, copy=False)
+        Z = trmm(1.0, root.T, self.A.copy().T, lower=0, trans_a=1, overwrite_b=1).T
+        return np.einsum("ij,ij->i", Z, Z)
+
+    def form(self, S: Array) -> Array:
+        """diag(A S Aᵀ) for any symmetric S."""
+        return np.einsum("ij,ij->i", self.A @ S.astype(self.A.dtype, copy=False), self.A)
+
+    def pull(self, alpha: Array) -> Array:
+        """Aᵀ alpha."""
+        return alpha.astype(self.A.dtype, copy=False) @ self.A
+
+    def gram(self, gamma: Array, full: bool) -> Array:
+        """Aᵀ diag(gamma) A as symmetric rank-n products of one sign each."""
+        if not full:
+            return gamma.astype(self.A.dtype, copy=False) @ np.square(self.A)
+        negative = np.sqrt(np.maximum(-gamma, 0.0)).astype(self.A.dtype, copy=False)
+        # A trial step may overflow: a sum that is not finite is one that the engine steps back from.
+        with np.errstate(over="ignore"):
+            scaled = self.A * negative[:, None]
+            out = scaled.T @ scaled
+        np.negative(out, out=out)
+        convex = gamma > 0
+        if convex.any():
+            scaled = self.A[convex] * np.sqrt(gamma[convex]).astype(self.A.dtype, copy=False)[:, None]
+            out += scaled.T @ scaled
+        return out
+
+
+class SparseRows(_Rows):
+    """CSR rows with an implied column of ones."""
+
+    def __init__(self, X: Any, intercept: bool) -> None:
+        self.X, self.intercept = X, intercept
+
+    @cached_property
+    def _squared(self) -> Any:
+        squared = self.X.copy()
+        squared.data = np.square(squared.data)
+        return squared
+
+    def dot(self, w: Array) -> Array:
+        """A w."""
+        d = self.X.shape[1]
+        out = self.X @ w[:d]
+        return out + w[d] if self.intercept else out
+
+    def spread(self, q: Any) -> Array:
+        """diag(A S Aᵀ), pairs of non-zeros only."""
+        if not q.full:
+            return SparseRows(self._squared, self.intercept).dot(q.variance)
+        if q.through_rows:
+            return DenseRows(self.X, self.intercept).spread(q)
+        return self.form(q.cov)
+
+    def form(self, S: Array) -> Array:
+        """diag(A S Aᵀ) for any symmetric S, pairs of non-zeros only."""
+        from sksvi.models.linear.sparse_loops import spread
+
+        out = np.empty(self.X.shape[0])
+        spread(self.X.indptr, self.X.indices, self.X.data, S, self.intercept, out)
+        return out
+
+    def pull(self, alpha: Array) -> Array:
+        """Aᵀ alpha."""
+        out = self.X.T @ alpha
+        return np.append(out, alpha.sum()) if self.intercept else out
+
+    def gram(self, gamma: Array, full: bool) -> Array:
+        """Aᵀ diag(gamma) A, pairs of non-zeros only."""
+        if not full:
+            return SparseRows(self._squared, self.intercept).pull(gamma)
+        from sksvi.models.linear.sparse_loops import gram
+
+        size = self.X.shape[1] + self.intercept
+        out = np.zeros((size, size))
+        gram(self.X.indptr, self.X.indices, self.X.data, gamma, self.intercept, out)
+        return out
+
+
+def stays_sparse(X: Any, full: bool) -> bool:
+    """Whether loops over non-zeros beat BLAS on dense row blocks."""
+    if not sp.issparse(X):
+        return False
+    per_row = X.nnz / max(X.shape[0], 1)
+    return bool(not full or SPARSE_COST * per_row**2 < X.shape[1] ** 2)
+
+
+def design(X: Any, intercept: bool, sparse: bool) -> Any:
+    """The row block of X in the form that is cheaper."""
+    if isinstance(X, Design):
+        return X.rows(intercept)
+    return SparseRows(X, intercept) if sparse else DenseRows(X, intercept)
+
+
+def row_slices(rows: Array | slice, data: Data, width: int, sparse: bool, full: bool) -> list[Array | slice]:
+    """A segment's rows in blocks of fixed size."""
+    size = 8192 if sparse else block_rows(width, full)
+    if isinstance(data.X, Design):
+        size = data.X.block_rows
+    if isinstance(rows, slice):
+        return list(blocks(len(data), size))
+    return [rows[part] for part in blocks(len(rows), size)]
+
+
+def project_mean(rows: DenseRows | SparseRows, mean: Array) -> Array:
+    """A w: (n,), or (n, K) for K weight vectors."""
+    return rows.dot(mean) if mean.ndim == 1 else np.stack([rows.dot(w) for w in mean], axis=1)
+
+
+def project(rows: DenseRows | SparseRows, q: Any) -> tuple[Array, Array]:
+    """Mean and variance of A w under q: (n,), or (n, K) for K plates."""
+    if q.mean.ndim == 1:
+        return rows.dot(q.mean), rows.spread(q)
+    plates = [project(rows, q[k]) for k in range(len(q.mean))]
+    return np.stack([m for m, _ in plates], axis=1), np.stack([v for _, v in plates], axis=1)
+
+
+def pull_back_classes(rows: DenseRows | SparseRows, alpha: Array, gamma: Array) -> tuple[Array, Array]:
+    """Σ alpha_ia h_i, stacked over classes a, and Σ gamma_iab h_i h_iᵀ in blocks (a, b): (KP,), (KP, KP)."""
+    k = alpha.shape[1]
+    g = np.concatenate([rows.pull(alpha[:, a]) for a in range(k)]).astype(float, copy=False)
+    p = len(g) // k
+    curvature = np.empty((k, p, k, p))
+    for a in range(k):
+        for b in range(a + 1):
+            curvature[a, :, b] = rows.gram(gamma[:, a, b], True)
+            curvature[b, :, a] = curvature[a, :, b]
+    return g, curvature.reshape(k * p, k * p)
+
+
+def pull_back(rows: DenseRows | SparseRows, alpha: Array, gamma: Array, full: bool) -> tuple[Array, Array]:
+    """Σ alpha_i h_i and Σ gamma_i h_i h_iᵀ, float64, a leading axis for plates."""
+    if alpha.ndim == 1:
+        return rows.pull(alpha).astype(float, copy=False), rows.gram(gamma, full).astype(float, copy=False)
+    plates = [pull_back(rows, alpha[:, k], gamma[:, k], full) for k in range(alpha.shape[1])]
+    return np.stack([g for g, _ in plates]), np.stack([h for _, h in plates])
+
+
+def informed_subspace(X: Any, scale: Array) -> tuple[Array, Array]:
+    """The N directions of D > N weights that N rows can inform.
+
+    With w = scale * u, u ~ N(0, I), only the row space of X diag(scale) = L Bᵀ matters: f = L z with z = Bᵀu ~ N(0, I).
+    So a wide design is the same model with r <= N columns L: the dual, in coordinates that every algorithm understands.
+
+    Returns
+    -------
+    L : ndarray of shape (N, r)
+    B : ndarray of shape (D, r), orthonormal columns
+    """
+    scaled = X.multiply(scale).tocsr() if sp.issparse(X) else X * scale
+    if not sp.issparse(X):
+        left, values, right = np.linalg.svd(np.asarray(scaled, float), full_matrices=False)
+        keep = values > values.max(initial=0.0) * max(X.shape) * np.finfo(float).eps
+        return left[:, keep] * values[keep], np.ascontiguousarray(right[keep].T)
+    values, left = np.linalg.eigh((scaled @ scaled.T).toarray())
+    keep = values > values.max(initial=0.0) * max(X.shape) * np.finfo(float).eps
+    roots = np.sqrt(values[keep])
+    return left[:, keep] * roots, scaled.T @ (left[:, keep] / roots)

@@ -1,0 +1,189 @@
+"""The mixed-effects GLM: noise per datum and effects per level of grouping factors (equations.md 3).
+
+f_i = x_iᵀw + Σ_f z_ifᵀ u_f[level of i] + noise_i, noise_i ~ N(0, w2), u_f ~ N(0, s_f²). The levels' effects
+are further weights, so that their posterior is one Gaussian with the fixed effects. w2 has a Rayleigh posterior; a
+group's standard deviation s is a point on the log scale with a half-Student-t prior of 3 degrees of freedom.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sksvi.families import Marginal, Point, Rayleigh
+from sksvi.models.base import Data, Terms
+from sksvi.models.linear.glm import LinearModel
+from sksvi.models.mixed import noise_bounds
+
+Array = np.ndarray
+
+#: Scale of the prior of a group's standard deviation, in units of the target's natural scale (its sd if measured).
+GROUP_PRIOR_SCALE = 2.5
+#: First standard deviation of a group's effects in those units.
+GROUP_START = 0.5
+#: First scale of q(w2), where the prior allows it.
+NOISE_START = 0.5
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Where the effects of each factor lie among the weights: first coordinate, levels, effects per level."""
+
+    starts: tuple[int, ...]
+    levels: tuple[int, ...]
+    effects: tuple[int, ...]
+
+    @property
+    def n_scales(self) -> int:
+        """Standard deviations to learn: one per effect of each factor."""
+        return sum(self.effects)
+
+    @property
+    def scale_of(self) -> Array:
+        """Which standard deviation each weight has, for the weights from the first level on."""
+        first = np.cumsum([0, *self.effects])
+        parts = [np.tile(np.arange(first[f], first[f + 1]), count) for f, count in enumerate(self.levels)]
+        return np.concatenate(parts)
+
+
+class MixedModel(LinearModel):
+    """GLM with noise per datum, effects per level, or both.
+
+    Parameters
+    ----------
+    likelihood, prior_precision, intercept_precision, n_features, fit_intercept, full, n_uninformed
+        As for :class:`sksvi.models.linear.glm.LinearModel`; `n_features` counts the levels' effects too.
+    bound : {"optimal", "simple", "mean-field"}
+    noise_prior_scale : float or None
+        Of the Rayleigh prior of w2; None: no noise.
+    groups : Groups or None
+    unit : float, default=1.0
+        Natural scale of f, for the prior of the groups' standard deviations.
+    """
+
+    def __init__(
+        self,
+        likelihood: Any,
+        *,
+        bound: str,
+        noise_prior_scale: float | None,
+        groups: Groups | None = None,
+        unit: float = 1.0,
+        **options: Any,
+    ) -> None:
+        super().__init__(likelihood, **options)
+        self.bound, self.noise_prior_scale, self.groups, self.unit = bound, noise_prior_scale, groups, unit
+        #: Variance of each effect of a level that the fit did not see, for predictions.
+        self.unseen: Array | None = None
+
+    @property
+    def n_fixed(self) -> int:
+        """Columns of X that are no grouping factor."""
+        return self.n_features if self.groups is None else self.groups.starts[0]
+
+    # ---- blocks
+    def precision(self, q: dict[str, Any]) -> Array:
+        """Prior precision of the fixed weights, then of the levels' effects."""
+        fixed = super().precision(q)
+        if self.groups is None:
+            return fixed
+        return np.concatenate([fixed, np.exp(-2.0 * q["group_std"].value)[self.groups.scale_of]])
+
+    def prior(self, q: dict[str, Any]) -> dict[str, Any]:
+        """Gaussian on all weights, Rayleigh on the noise variance."""
+        prior = super().prior(q)
+        if self.noise_prior_scale is not None:
+            prior["noise"] = Rayleigh(self.noise_prior_scale)
+        return prior
+
+    def init(self, data: Data) -> dict[str, Any]:
+        """As the GLM; groups and noise at moderate scales."""
+        first: dict[str, Any] = {}
+        if self.groups is not None:
+            first["group_std"] = Point(np.full(self.groups.n_scales, np.log(GROUP_START * self.unit)))
+        if self.noise_prior_scale is not None:
+            first["noise"] = Rayleigh(min(self.noise_prior_scale, NOISE_START * self.unit**2))
+        return super().init(data, first)
+
+    # ---- gradients
+    def expected(
+        self, q: dict[str, Any], likelihood: Any, y: Array, m: Array, v: Array, expect: Any, rng: Any
+    ) -> Terms:
+        """The datum's term of the bound and its derivatives, noise integrated out or in a q of its own."""
+        if self.noise_prior_scale is None:
+            return super().expected(q, likelihood, y, m, v, expect, rng)
+        scale = q["noise"].scale
+        value, alpha, gamma, slope = noise_bounds.BOUNDS[self.bound](likelihood, y, m, v, scale, expect, rng)
+        points = {}
+        if "likelihood" in q:
+            points["likelihood"] = noise_bounds.parameters(likelihood, y, m, v, scale, expect, rng, bound=self.bound)
+        return Terms(value, alpha, gamma, m, points, {"noise": slope})
+
+    def log_hyperprior(self, q: dict[str, Any]) -> float:
+        """Half-Student-t of the groups' standard deviations, in their logarithm."""
+        if self.groups is None:
+            return 0.0
+        log_std = q["group_std"].value
+        return float(np.sum(log_std - 2.0 * np.log1p(self._squared(log_std) / 3.0)))
+
+    def _squared(self, log_std: Array) -> Array:
+        """(s / prior scale)²."""
+        return np.exp(2.0 * log_std) / (GROUP_PRIOR_SCALE * self.unit) ** 2
+
+    def point_steps(self, q: dict[str, Any], gradient: dict[str, Any]) -> dict[str, tuple[Array, float]]:
+        """As the GLM; the groups' standard deviations by `_group_step`."""
+        steps = super().point_steps(q, gradient)
+        if self.groups is not None:
+            steps["group_std"] = self._group_step(q)
+        return steps
+
+    def prior_steps(self, q: dict[str, Any]) -> dict[str, Array]:
+        """Steps that need no data."""
+        steps = super().prior_steps(q)
+        if self.groups is not None:
+            steps["group_std"] = self._group_step(q)[0]
+        return steps
+
+    def group_slope(self, q: dict[str, Any]) -> tuple[Array, Array]:
+        """Slope of the bound in each log s, and a curvature that is safe.
+
+        With g well-determined effects of L (g = L - tr S / s²) the bound's slope in log s is Σ m² / s² - g, plus the
+        prior's; Σ m² / s² falls as exp(-2 log s), g hardly moves (MacKay 1992).
+        """
+        assert self.groups is not None
+        log_std, of = q["group_std"].value, self.groups.scale_of
+        part = slice(self.n_fixed, self.n_features)
+        count = np.bincount(of).astype(float)
+        variance = np.exp(2.0 * log_std)
+        norm = np.bincount(of, np.square(q["weights"].mean[part])) / variance
+        determined = count - np.bincount(of, q["weights"].variance[part]) / variance
+        ratio = self._squared(log_std) / 3.0
+        slope = norm - determined + 1.0 - 4.0 * ratio / (1.0 + ratio)
+        return slope, 2.0 * np.maximum(norm, determined) + 8.0 * ratio / np.square(1.0 + ratio) + 1.0
+
+    def _group_step(self, q: dict[str, Any]) -> tuple[Array, float]:
+        """Step of log s, and the gain it promises."""
+        slope, bend = self.group_slope(q)
+        step = np.clip(slope / bend, -1.0, 1.0)
+        return step, 0.5 * float(np.sum(np.abs(slope * step)))
+
+    def exposed(self, weights: Any) -> Any:
+        """The fixed effects and the intercept."""
+        if self.groups is None:
+            return super().exposed(weights)
+        last = [self.n_features] if self.fit_intercept else []
+        return Marginal(weights, np.array([*range(self.n_fixed), *last], int))
+
+    def predict_latent(self, weights: Any, X: Any, offset: Array | None = None) -> tuple[Array, Array]:
+        """Mean and variance of f without noise; a row without a known level has the variance of any level's effect."""
+        m, v = super().predict_latent(weights, X, offset)
+        if self.groups is None or self.unseen is None:
+            return m, v
+        first = np.cumsum([0, *self.groups.effects])
+        for f, values in enumerate(X.values):
+            unknown = X.codes[:, f] < 0
+            squares = np.ones((len(m), 1)) if values is None else np.square(values)
+            v = v + unknown * (squares @ self.unseen[first[f] : first[f + 1]])
+        return m, v

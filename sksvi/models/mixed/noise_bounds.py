@@ -1,0 +1,338 @@
+"""A datum's share of the bounds of the mixed effects GLM: f | u ~ N(u, w2), u ~ N(m, v), w2 ~ Rayleigh(sigma).
+
+Three bounds (equations.md 3), each with its derivatives in m, in v and in the noise's moment g = E w2^2 = 2 sigma^2:
+`optimal` averages log E p(y | f) over u and w2, `simple` averages log p(y | f) itself, `mean_field` has a Gaussian
+q(f) of its own per datum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln
+
+from sksvi.expectations import Expectation, GaussHermite, MonteCarlo
+from sksvi.integrals import quadrature, rayleigh
+from sksvi.likelihoods import Bernoulli, Gaussian, Poisson, StudentT
+from sksvi.likelihoods.base import Likelihood
+from sksvi.likelihoods.links import safe_exp
+from sksvi.models.mixed import noise_marginal
+
+Array = np.ndarray
+Terms = tuple[Array, Array, Array, Array]
+
+_MEAN_INVERSE = 1.2533141373155001  # sqrt(pi / 2) = E w2 / sigma = sigma E[1 / w2]
+_MEAN_LOG = 0.05796575782920621  # (log 2 - Euler's constant) / 2 = E log(w2 / sigma)
+_LOG_2PI = 1.8378770664093453
+_MOST_STEPS = 200
+_ABRUPT = 8.0  # nats
+
+
+def optimal(
+    likelihood: Likelihood, y: Array, m: Array, v: Array, sigma: float, expect: Expectation, rng: Any = None
+) -> Terms:
+    """E log E[p(y | f) | u, w2]: the best bound there is for a given q(w).
+
+    With Monte Carlo the logarithm of an average of ``expect.n_inner`` samples is biased downwards, as in the paper.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        With one latent, every parameter a number.
+    y : ndarray of shape (n,) or (n, 2)
+    m, v : ndarray of shape (n,)
+        Mean and variance of u.
+    sigma : float
+        Scale of the Rayleigh distribution of w2.
+    expect : Expectation
+    rng : numpy.random.Generator, optional
+        Needed by Monte Carlo only.
+
+    Returns
+    -------
+    value, alpha, gamma, dnoise : ndarray of shape (n,)
+        The term in nats and its derivatives in m, in v and in g.
+    """
+    y, m, v = _prepared(y, m, v)
+    if isinstance(expect, MonteCarlo):
+        return _sampled_optimal(likelihood, y, m, v, sigma, expect, rng)
+
+    if not len(m):
+        return m, m, m, m
+    changes, abrupt = _changes(likelihood, y, m, v)
+
+    def scores(rows: Any, r: float) -> list[Array]:
+        value, r1, r2, square = _log_phi(likelihood, y[rows], m[rows], v[rows], sigma * r, expect)
+        return [value, r1, 0.5 * r2, 0.125 * (r / sigma) * (r2 + square)]
+
+    return tuple(rayleigh.over_noise(scores, changes, sigma, abrupt))  # type: ignore[return-value]
+
+
+def simple(
+    likelihood: Likelihood, y: Array, m: Array, v: Array, sigma: float, expect: Expectation, rng: Any = None
+) -> Terms:
+    """E log p(y | f) under f ~ N(m, v + w2), averaged over w2; parameters and result as for `optimal`."""
+    y, m, v = _prepared(y, m, v)
+    if isinstance(expect, MonteCarlo):
+        value, slope, curve, noise = np.zeros((4, len(m)))
+        for w2, z in _outer_draws(m, sigma, expect, rng):
+            terms = likelihood.derivatives(y, m + np.sqrt(v + w2) * z)
+            value += terms[0]
+            slope += terms[1]
+            curve += 0.5 * terms[2]
+            noise += 0.125 * (w2 / sigma**2) * terms[2]
+        return value / expect.n, slope / expect.n, curve / expect.n, noise / expect.n
+    if isinstance(likelihood, Poisson) and likelihood.closed_form_only and not isinstance(expect, GaussHermite):
+        return _simple_exponential(y, m, v, sigma)
+
+    def scores(rows: Any, r: float) -> list[Array]:
+        value, dm, dv = expect(likelihood, y[rows], m[rows], v[rows] + sigma * r)
+        return [value, dm, dv, 0.25 * (r / sigma) * dv]
+
+    return tuple(rayleigh.over_noise(scores, _changes_of_mean(likelihood, v), sigma))  # type: ignore[return-value]
+
+
+def mean_field(
+    likelihood: Likelihood, y: Array, m: Array, v: Array, sigma: float, expect: Expectation, rng: Any = None
+) -> Terms:
+    """E[log p(y | f) + log N(f | u, w2)] + entropy under the best Gaussian q(f) of its own; otherwise as `optimal`."""
+    y, m, v = _prepared(y, m, v)
+    kappa = _MEAN_INVERSE / sigma
+    b, s = _local(likelihood, y, m, kappa, expect, rng)
+    square = (b - m) ** 2 + s + v
+    # Monte Carlo: samples that q(f) was not fitted to
+    value = expect.value(likelihood, y, b, s, rng) - 0.5 * (np.log(sigma) + _MEAN_LOG + _LOG_2PI + kappa * square)
+    value += 0.5 * (np.log(s) + _LOG_2PI + 1.0)
+    return value, kappa * (b - m), np.full_like(m, -0.5 * kappa), 0.125 * (kappa * square - 1.0) / sigma**2
+
+
+def parameters(
+    likelihood: Likelihood,
+    y: Array,
+    m: Array,
+    v: Array,
+    sigma: float,
+    expect: Expectation,
+    rng: Any = None,
+    *,
+    bound: str = "optimal",
+) -> tuple[Array, Array]:
+    """Derivatives of a datum's term in the likelihood's learned, unconstrained parameters: (n, P) and (n, P, P).
+
+    ``bound`` is "optimal", "simple" or "mean-field"; q(f) of the last is held where it is best.
+    """
+    y, m, v = _prepared(y, m, v)
+    size = len(likelihood.unconstrained)
+    if size == 0 or not len(m):
+        return np.zeros((len(m), size)), np.zeros((len(m), size, size))
+    if bound == "mean-field":
+        b, s = _local(likelihood, y, m, _MEAN_INVERSE / sigma, expect, rng)
+        return expect.parameters(likelihood, y, b, s, rng)
+    if isinstance(expect, MonteCarlo):
+        first, second = _sampled_parameters(likelihood, y, m, v, sigma, expect, rng, bound == "simple")
+    elif bound == "simple":
+
+        def of_mean(rows: Any, r: float) -> list[Array]:
+            g, h = expect.parameters(likelihood, y[rows], m[rows], v[rows] + sigma * r)
+            return [np.moveaxis(g, 0, -1), np.moveaxis(h, 0, -1)]
+
+        first, second = rayleigh.over_noise(of_mean, _changes_of_mean(likelihood, v), sigma)
+    else:
+
+        def of_log(rows: Any, r: float) -> list[Array]:
+            return _log_phi(likelihood, y[rows], m[rows], v[rows], sigma * r, expect, True)
+
+        changes, abrupt = _changes(likelihood, y, m, v)
+        first, second = rayleigh.over_noise(of_log, changes, sigma, abrupt)
+    return np.moveaxis(first, -1, 0), np.moveaxis(second, -1, 0)
+
+
+#: The bounds by the names that users know.
+BOUNDS: dict[str, Callable[..., Terms]] = {"optimal": optimal, "simple": simple, "mean-field": mean_field}
+
+
+def _prepared(y: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
+    return np.asarray(y), np.asarray(m, dtype=np.float64), np.asarray(v, dtype=np.float64)
+
+
+# ---- the integral over w2
+def _changes_of_mean(likelihood: Likelihood, v: Array) -> Array:
+    """One over the scale in w2 on which E log p(y | f) changes."""
+    if isinstance(likelihood, Gaussian):
+        return np.zeros_like(v)  # linear in w2
+    return 1.0 / (likelihood.width**2 + v)
+
+
+def _changes(likelihood: Likelihood, y: Array, m: Array, v: Array) -> tuple[Array, Array]:
+    """One over the scale in w2 on which log E p(y | f) changes, and whether it does so abruptly.
+
+    It does where p(y | f) is far higher elsewhere than where u may be: then f passes from u to there as w2 grows.
+    """
+    if isinstance(likelihood, Gaussian):
+        return np.full_like(m, 1.0 / likelihood.noise), np.zeros(len(m), dtype=bool)
+    if isinstance(likelihood, StudentT):
+        return np.full_like(m, 1.0 / min(likelihood.width, likelihood.noise) ** 2), np.ones(len(m), dtype=bool)
+    sd = np.sqrt(v)
+    # a rate exp(f) weighs u most about m + v
+    f = np.stack([m - 2.5 * sd, m, m + (2.5 + likelihood.closed_form_only * sd) * sd])
+    value, slope, curve = likelihood.derivatives(y, f)
+    sharp = np.maximum(np.abs(curve), np.abs(slope) / likelihood.width).max(axis=0)
+    best = likelihood.log_prob(y, np.atleast_2d(likelihood.centre(y))).max(axis=0)
+    factor = 0.4 if noise_marginal.poles_only(likelihood) else 1.0
+    return factor * np.maximum(1.0 / likelihood.width**2, sharp), best - value.min(axis=0) > _ABRUPT
+
+
+def _simple_exponential(y: Array, m: Array, v: Array, sigma: float) -> Terms:
+    """Closed form for the rate exp(f), through E exp(w2 / 2)."""
+    log_moment, slope = rayleigh.log_exponential_moment(0.5 * sigma)
+    rate = safe_exp(m + 0.5 * v + log_moment)
+    return y * m - rate - gammaln(y + 1.0), y - rate, -0.5 * rate, rate * (-0.125 * slope / sigma)
+
+
+# ---- the integral of log E p(y | f) over u
+def _log_phi(
+    likelihood: Likelihood, y: Array, m: Array, v: Array, w2: float, expect: Expectation, of_parameters: bool = False
+) -> list[Array]:
+    """E over u of log phi, r1, r2 and r1^2 at one w2, (n,); or of the derivatives in the parameters."""
+    if isinstance(likelihood, Gaussian):
+        return _gaussian(likelihood, y, m, v, w2, of_parameters)
+
+    def scores(u: Array, at: Any) -> list[Array]:
+        if isinstance(likelihood, Bernoulli) and likelihood.link == "probit":
+            scale = 1.0 / np.sqrt(1.0 + w2)
+            value, slope, curve = likelihood.derivatives(y[at], scale * u)
+            parts = [value, scale * slope, scale**2 * curve]
+        elif isinstance(expect, GaussHermite):
+            nodes, weights = quadrature.hermite(expect.n)
+            parts = _weighted(likelihood, y[at], u, np.sqrt(w2) * nodes, weights, of_parameters)
+        else:
+            parts = noise_marginal.log_marginal(likelihood, y[at], u, w2, of_parameters)
+        return parts if of_parameters else [*parts, parts[1] ** 2]
+
+    if isinstance(expect, GaussHermite):
+        return quadrature.expect_at(scores, m, v, *quadrature.hermite(expect.n))
+    return rayleigh.over_mean(scores, likelihood, y, m, v, w2)
+
+
+def _gaussian(likelihood: Gaussian, y: Array, m: Array, v: Array, w2: float, of_parameters: bool) -> list[Array]:
+    total = likelihood.noise + w2
+    square = (y - m) ** 2 + v
+    if not of_parameters:
+        value = -0.5 * (np.log(total) + _LOG_2PI + square / total)
+        return [value, (y - m) / total, np.full_like(m, -1.0 / total), square / total**2]
+    part = likelihood.noise - likelihood.least  # d variance / d unconstrained, and its own derivative
+    slope = part * (0.5 * square / total - 0.5) / total
+    return [slope[None], (slope + part**2 * (0.5 - square / total) / total**2)[None, None]]
+
+
+def _weighted(
+    likelihood: Likelihood, y: Array, u: Array, shifts: Array, weights: Array, of_parameters: bool = False
+) -> list[Array]:
+    """log phi, r1, r2 at u (J, n) or derivatives in the parameters, from f = u + shifts, (L,) or (L, J, n)."""
+    f = u + shifts.reshape(len(shifts), *(shifts.shape[1:] or [1] * u.ndim))
+    value, slope, curve = likelihood.derivatives(y, f)
+    p = value + np.log(weights).reshape(-1, *[1] * u.ndim)
+    top = p.max(axis=0)
+    p = np.exp(p - top)
+    total = p.sum(axis=0)
+    p /= total
+    if of_parameters:
+        return list(noise_marginal.louis(*noise_marginal.derivatives_in_parameters(likelihood, y, f), p))
+    r1 = (p * slope).sum(axis=0)
+    return [top + np.log(total), r1, (p * (curve + (slope - r1) ** 2)).sum(axis=0)]
+
+
+# ---- Monte Carlo
+def _check_samples(expect: MonteCarlo, rng: Any) -> None:
+    if rng is None:
+        raise ValueError("MonteCarlo needs rng, a numpy.random.Generator.")
+    for name in ("n", "n_inner"):
+        n = getattr(expect, name)
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+            raise ValueError(f"MonteCarlo needs {name}, an integer >= 1; found {n!r}.")
+
+
+def _outer_draws(m: Array, sigma: float, expect: MonteCarlo, rng: Any) -> Iterator[tuple[Array, Array]]:
+    """Samples of w2 and standard normal samples, one pair per datum and outer sample."""
+    _check_samples(expect, rng)
+    for _ in range(expect.n):
+        yield rng.rayleigh(sigma, len(m)), rng.standard_normal(len(m))
+
+
+def _sampled_optimal(
+    likelihood: Likelihood, y: Array, m: Array, v: Array, sigma: float, expect: MonteCarlo, rng: Any
+) -> Terms:
+    out = np.zeros((4, len(m)))
+    for w2, z in _outer_draws(m, sigma, expect, rng):
+        shifts = np.sqrt(w2) * rng.standard_normal((expect.n_inner, len(m)))
+        weights = np.full(expect.n_inner, 1.0 / expect.n_inner)
+        value, r1, r2 = _weighted(likelihood, y, m + np.sqrt(v) * z, shifts, weights)
+        out += np.stack([value, r1, 0.5 * r2, 0.125 * (w2 / sigma**2) * (r2 + r1**2)])
+    return tuple(out / expect.n)  # type: ignore[return-value]
+
+
+def _sampled_parameters(
+    likelihood: Likelihood, y: Array, m: Array, v: Array, sigma: float, expect: MonteCarlo, rng: Any, of_mean: bool
+) -> tuple[Array, Array]:
+    first: Any = 0.0
+    second: Any = 0.0
+    for w2, z in _outer_draws(m, sigma, expect, rng):
+        if of_mean:
+            g, h = likelihood.d_parameters(y, m + np.sqrt(v + w2) * z)
+        else:
+            shifts = np.sqrt(w2) * rng.standard_normal((expect.n_inner, len(m)))
+            weights = np.full(expect.n_inner, 1.0 / expect.n_inner)
+            g, h = _weighted(likelihood, y, m + np.sqrt(v) * z, shifts, weights, True)
+        first, second = first + g, second + h
+    return first / expect.n, second / expect.n
+
+
+# ---- q(f) of the mean field
+def _local(
+    likelihood: Likelihood, y: Array, m: Array, kappa: float, expect: Expectation, rng: Any
+) -> tuple[Array, Array]:
+    """Mean b and variance s of each q(f)."""
+    if isinstance(expect, MonteCarlo):
+        _check_samples(expect, rng)
+    draws = None if not isinstance(expect, MonteCarlo) else rng.standard_normal((expect.n, len(m)))
+
+    def at(b: Array, s: Array, rows: Any = slice(None)) -> Any:
+        if draws is None:
+            return expect(likelihood, y[rows], b, s)
+        # the same samples throughout, and their own derivative in s: a function that has a maximum
+        sd, z = np.sqrt(s), draws[:, rows]
+        value, slope, _ = likelihood.derivatives(y[rows], b + sd * z)
+        return value.mean(axis=0), slope.mean(axis=0), 0.5 * (slope * z).mean(axis=0) / sd
+
+    def objective(value: Array, b: Array, s: Array, rows: Any) -> Array:
+        return value - 0.5 * kappa * ((b - m[rows]) ** 2 + s) + 0.5 * np.log(s)
+
+    b = m.copy()
+    s = 1.0 / (kappa - np.minimum(likelihood.d2(y, m), 0.0))
+    rows = np.arange(len(m))
+    now = [b, s, *at(b, s)]
+    reached = objective(now[2], b, s, rows)
+    share = np.ones(len(m))
+    for _ in range(_MOST_STEPS):
+        if not len(rows):
+            break
+        old_b, old_s, value, slope, half_curve = now
+        precision = kappa - 2.0 * half_curve
+        # where l is not log-concave the precision may be negative: then s grows, at most fourfold
+        ratio = np.where(precision * old_s > 0.25, 1.0 / np.maximum(precision * old_s, 0.25), 4.0)
+        move = ratio * old_s * (slope + kappa * (m[rows] - old_b))
+        new_b, new_s = old_b + share * move, old_s * ratio**share
+        new = [new_b, new_s, *at(new_b, new_s, rows)]
+        gained = objective(new[2], new_b, new_s, rows)
+        done = (np.abs(move) <= 1e-10 * (np.sqrt(old_s) + np.abs(old_b))) & (np.abs(ratio - 1.0) <= 1e-10)
+        better = gained >= reached - 1e-9 * (1.0 + np.abs(value))
+        now = [np.where(better, n, o) for n, o in zip(new, now, strict=True)]
+        reached = np.where(better, gained, reached)
+        share = np.where(better, 1.0, 0.5 * share)
+        b[rows], s[rows] = now[0], now[1]
+        keep = ~done & (share > 1e-8)
+        rows, reached, share = rows[keep], reached[keep], share[keep]
+        now = [part[keep] for part in now]
+    return b, s

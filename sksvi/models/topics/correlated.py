@@ -1,0 +1,336 @@
+"""The correlated topic model (equations.md 6): topics and the population of proportions are global, documents local.
+
+η_d ~ N(μ, Σ) over K - 1 log odds against the last topic, θ_d = softmax(η_d, 0), words of document d ~ θ_dᵀβ. A
+document's q(η_d) = N(m_d, S_d) is fitted inside `terms` by compiled loops (`LOCAL_STEPS`); what it says about the
+topics is expected counts, about (μ, Σ) sums of moments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from sksvi import _parallel
+from sksvi.families import Dirichlet, Population, Simplex
+from sksvi.models.base import Data, Model, Segment, default_sweep
+
+Array = np.ndarray
+
+BOUNDS = {"optimal": 0, "simple": 1, "mean-field": 2}
+#: Local steps by rule: module and function; a fit compiles its own only.
+LOCAL_STEPS = {
+    "natural": ("newton", "newton_documents"),
+    "hybrid": ("gradient", "hybrid_documents"),
+    "standard": ("gradient", "standard_documents"),
+    "messages": ("messages", "message_documents"),
+}
+#: Sets of nodes that documents share in turn, and nodes of a set: pairs of opposite points with unit second moments.
+NODE_SETS, NODES = 256, 4
+#: Nodes where a document's posterior is asked for: transform and scores.
+EXACT_NODES = 32
+#: Seed of the nodes that are the same in every fit.
+NODE_SEED = 20261121
+#: Documents of a row block at least, numbers of its covariances at most, and blocks of a segment where these allow.
+BLOCK_DOCUMENTS, BLOCK_NUMBERS, BLOCKS = 16, 2**24, 32
+#: Rounds (mean, then covariance), Newton steps and gain (nats) that ends them, for documents that are visited again.
+VISIT = (2, 6, 0.01)
+#: The same in fits of all documents at once, whose bounds are compared: Newton steps, and other rules.
+BATCH_VISIT, BATCH_STEPS = (1, 6, 1e-3), (3, 20, 1e-4)
+#: The same for the documents of a chunk.
+CHUNK_VISIT = (2, 20, 1e-2)
+#: The same for a document's posterior as such.
+SETTLE = (3, 50, 1e-5)
+#: Documents of a block whose posteriors are asked for.
+POSTERIOR_BLOCK = 64
+#: AdaGrad's steps of a visit.
+GRADIENT_STEPS = 10
+#: Passes over mini-batches in which documents see E β and not exp(E log β), which would starve the rare words of topics
+#: that have not formed yet. Chosen on topic_split(seed=1) of the NIPS papers.
+FORMING_PASSES = 12
+#: Standard deviation of the log odds at the start, and of those of a document for s-dsvi.
+FIRST_SPREAD, FIRST_ROOT = 1.0, 0.5
+
+
+@dataclass
+class View:
+    """What documents see of the globals: topics word by word (V, K), the factor per word taken out, and N(μ, Σ).
+
+    ``bounded`` is what their terms of the bound are taken at where that is not what their q(η) is fitted to.
+    """
+
+    topics: Array
+    offset: Array
+    location: Array
+    precision: Array
+    log_det: float
+    log_gamma: Array | None = None
+    concentration: Array | None = None
+    bounded: View | None = None
+
+
+@dataclass
+class TopicTerms:
+    """Per document its term of the bound (nats) and its local state; sums of expected counts and of moments."""
+
+    value: Array
+    local: Array
+    counts: Array
+    moments: Array
+    repairs: int = 0
+    proportions: Array = field(default_factory=lambda: np.empty((0, 0)))
+    deviations: Array = field(default_factory=lambda: np.empty((0, 0)))
+    roots: Array = field(default_factory=lambda: np.empty((0, 0, 0)))
+
+
+@dataclass
+class Documents:
+    """Rows of a block as CSR parts, with the nodes that each uses, and where their local variables start."""
+
+    indptr: Array
+    indices: Array
+    data: Array
+    first_node: Array
+    start: Array
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+
+def paired_nodes(sets: int, size: int, width: int, rng: Any) -> Array:
+    """(sets, size, width) standard normal nodes in opposite pairs, each coordinate with second moment 1."""
+    half = rng.standard_normal((sets, max(size // 2, 1), width))
+    half /= np.sqrt(np.square(half).mean(1, keepdims=True))
+    return np.concatenate([half, -half], axis=1)
+
+
+class CorrelatedTopics(Model):
+    """Model of counts by topics whose log odds are Gaussian.
+
+    Parameters
+    ----------
+    n_topics, n_words : int
+    bound : {"optimal", "simple", "mean-field"}
+    topics : {"dirichlet", "point", "sampled", "adagrad"}
+    word_prior : ndarray of shape (K, V)
+        Prior concentrations of the topics; for points the exponent e of the prior Dir(1 + e).
+    pseudo_documents : float
+        Weight of the prior of (μ, Σ): documents of mean 0 and covariance I.
+    full : bool
+        Whether the covariance of q(η_d) is full.
+    rule : {"natural", "hybrid", "standard", "messages"}
+        Steps of q(η_d) in a fit.
+    start : ndarray of shape (K, V)
+        First expected counts of the topics.
+    """
+
+    block = "topics"
+    linear = False
+    #: The bound may fall by this share of it: covariances of documents settle round by round.
+    rule_error = 1e-6
+    remedy = "Raise topic_word_prior or covariance_prior."
+
+    def __init__(
+        self,
+        n_topics: int,
+        n_words: int,
+        *,
+        bound: str = "optimal",
+        topics: str = "dirichlet",
+        word_prior: Array,
+        pseudo_documents: float,
+        full: bool,
+        rule: str = "natural",
+        start: Array | None = None,
+    ) -> None:
+        self.n_topics, self.n_words, self.bound, self.topics = n_topics, n_words, bound, topics
+        self.word_prior, self.pseudo_documents, self.full, self.rule = word_prior, pseudo_documents, full, rule
+        self.start = start
+        self.nodes = paired_nodes(NODE_SETS, NODES, n_topics - 1, np.random.default_rng(NODE_SEED))
+        self.visit = VISIT
+        self.forming = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Topics and words."""
+        return self.n_topics, self.n_words
+
+    # ---- blocks
+    def _topics(self, values: Array) -> Any:
+        """The topics' block with these concentrations or counts."""
+        if self.topics in ("point", "adagrad"):
+            return Simplex(values, by_gradient=self.topics == "adagrad")
+        return Dirichlet(values)
+
+    def prior(self, q: dict[str, Any]) -> dict[str, Any]:
+        """Dirichlet of each topic, and the pseudo-documents."""
+        return self._prior
+
+    @cached_property
+    def _prior(self) -> dict[str, Any]:
+        width = self.n_topics - 1
+        population = Population.of(self.pseudo_documents, np.zeros(width), np.eye(width))
+        return {"topics": self._topics(self.word_prior), "population": population}
+
+    def init(self, data: Data) -> dict[str, Any]:
+        """The topics at their start, log odds around 0."""
+        width = self.n_topics - 1
+        first = Population.of(float(len(data)), np.zeros(width), FIRST_SPREAD**2 * np.eye(width))
+        return {"topics": self._topics(self.word_prior + self.start), "population": first}
+
+    def local_start(self, data: Data) -> Array:
+        """Documents at equal proportions, AdaGrad's sums empty."""
+        return self._fresh(len(data))
+
+    def _fresh(self, n: int) -> Array:
+        width = self.n_topics - 1
+        square = width**2 if self.full else width
+        more = {"natural": width, "hybrid": 2 * width, "standard": width + 2 * square, "messages": width + square}
+        state = np.zeros((n, width + more[self.rule]))
+        if self.rule == "standard":
+            root = FIRST_ROOT * np.eye(width)
+            state[:, 2 * width : 2 * width + square] = root.ravel() if self.full else root.diagonal()
+        return state
+
+    def noisy(self, sampled: bool) -> bool:
+        """Sampled topics are."""
+        return self.topics == "sampled"
+
+    # ---- rows
+    def sweep(self, data: Data, batch_size: int | None, seed: int, pass_number: int) -> Iterator[Segment]:
+        """One pass; the first ones form topics."""
+        self.forming = pass_number < FORMING_PASSES
+        yield from default_sweep(data, batch_size, seed, pass_number)
+        self.forming = False
+
+    def blocks(self, rows: Array | slice, data: Data) -> list[Any]:
+        """Equal shares of the documents; a block's statistics are as large as the topics, so there are few."""
+        index = np.arange(len(data))[rows] if isinstance(rows, slice) else rows
+        with_all_words = self.n_words * len(data) // max(data.X.nnz, 1)
+        size = max(-(-len(index) // BLOCKS), min(with_all_words // 2, len(index)))
+        size = max(BLOCK_DOCUMENTS, min(size, BLOCK_NUMBERS // self.n_topics**2))
+        return [index[part] for part in _parallel.blocks(len(index), size)]
+
+    def batch(self, data: Data, rows: Array) -> Documents:
+        """CSR parts of the rows."""
+        part = data.X[rows]
+        fresh = self._fresh(len(rows))
+        counts = np.ascontiguousarray(part.data, np.float64)
+        return Documents(part.indptr, part.indices, counts, np.asarray(rows) % len(self.nodes), fresh)
+
+    def view(self, q: dict[str, Any], sampled: bool, rng: Any) -> View:  # type: ignore[override]
+        """Topics as documents see them: E log β, log β, or the logarithm of a draw."""
+        log_gamma = q["topics"].log_gammas(rng) if self.topics == "sampled" else None
+        return self._view(q, log_gamma)
+
+    def _view(self, q: dict[str, Any], log_gamma: Array | None) -> View:
+        block = q["topics"]
+        if log_gamma is not None:
+            view = self._seen(log_gamma - _log_sum(log_gamma), q["population"])
+            return replace(view, log_gamma=log_gamma, concentration=block.concentration)
+        view = self._seen(block.moments, q["population"])
+        if self.forming and block.kind == "dirichlet":
+            return replace(self._seen(np.log(block.mean), q["population"]), bounded=view)
+        return view
+
+    def _seen(self, logs: Array, population: Any) -> View:
+        if self.bound == "simple":
+            topics, offset = np.ascontiguousarray(logs.T), np.zeros(self.n_words)
+        else:
+            offset = logs.max(0)
+            offset[~np.isfinite(offset)] = 0.0
+            topics = np.ascontiguousarray(np.exp(logs - offset).T)
+        precision = np.ascontiguousarray(population.precision)
+        return View(topics, offset, population.location, precision, population.log_det())
+
+    def terms(self, view: View, batch: Documents, expect: Any, rng: Any, variance: Any = None) -> TopicTerms:
+        """Local posteriors of the documents, continued from where they started, and what they say."""
+        nodes, first = self.nodes, batch.first_node
+        if not expect.exact:
+            nodes = rng.standard_normal((len(batch), expect.n, self.n_topics - 1))
+            first = np.arange(len(batch))
+        rounds, steps, tol = self.visit
+        steps = steps if self.rule in ("natural", "messages") else GRADIENT_STEPS
+        return self.settled(view, batch, nodes, first, self.rule, (rounds, steps, tol), True, False)
+
+    def settled(
+        self,
+        view: View,
+        batch: Documents,
+        nodes: Array,
+        first: Array,
+        rule: str,
+        effort: tuple[int, int, float],
+        sums: bool,
+        posterior: bool,
+        roots: bool = False,
+    ) -> TopicTerms:
+        """The compiled local step; the last three say what is wanted of it."""
+        from sksvi.models.topics.loops.sums import sum_documents
+
+        module, function = LOCAL_STEPS[rule]
+        local_step = getattr(import_module(f"sksvi.models.topics.loops.{module}"), function)
+        n, K = len(batch), self.n_topics
+        counts = np.zeros((self.n_words, K) if sums else (0, 0))
+        moments = np.zeros((K, K) if sums else (0, 0))
+        value, local = np.zeros(n), np.array(batch.start, float)
+        shape = (n, K) if posterior else (0, 0)
+        proportions, squares = np.zeros(shape), np.zeros(shape)
+        factors = np.zeros((n, K - 1, K - 1))
+        corpus, prior = (batch.indptr, batch.indices, batch.data), (view.location, view.precision, view.log_det)
+        how = BOUNDS[self.bound], self.full
+        repairs = local_step(corpus, view.topics, prior, nodes, first, *how, effort, local, factors)
+        found = value, proportions, squares, counts, moments
+        sum_documents(corpus, view.topics, view.offset, prior, nodes, first, *how, local, factors, *found)
+        if view.bounded is not None:
+            seen, nothing = view.bounded, np.empty((0, 0))
+            found = value, nothing, nothing, nothing, nothing
+            sum_documents(corpus, seen.topics, seen.offset, prior, nodes, first, *how, local, factors, *found)
+        factors = factors if roots else np.empty((0, 0, 0))
+        deviations = np.sqrt(np.maximum(squares - np.square(proportions), 0.0))
+        return TopicTerms(value, local, counts, moments, int(repairs), proportions, deviations, factors)
+
+    def documents(self, q: dict[str, Any], X: Any, threads: int, roots: bool = False) -> TopicTerms:
+        """Posteriors of documents at given globals, from equal proportions to tolerance, on nodes common to all."""
+        view = self._view(q, None)
+        nodes = paired_nodes(1, EXACT_NODES, self.n_topics - 1, np.random.default_rng(NODE_SEED))
+        data = Data(X, np.zeros(X.shape[0]))
+
+        def one(part: slice) -> TopicTerms:
+            rows = np.arange(part.start, part.stop)
+            batch = self.batch(data, rows)
+            batch.start = np.zeros((len(rows), 2 * (self.n_topics - 1)))
+            return self.settled(view, batch, nodes, np.zeros(len(rows), int), "natural", SETTLE, False, True, roots)
+
+        found = list(_parallel.in_order(one, _parallel.blocks(X.shape[0], POSTERIOR_BLOCK), threads))
+        joined = (np.concatenate([getattr(f, name) for f in found]) for name in ("value", "local"))
+        rest = {
+            name: np.concatenate([getattr(f, name) for f in found]) for name in ("proportions", "deviations", "roots")
+        }
+        return TopicTerms(*joined, np.empty((0, 0)), np.empty((0, 0)), **rest)
+
+    def widened(self, block: Any, added: Array) -> Any:
+        """The topics' block with new words at their prior."""
+        values = block.natural(None)[0]
+        return self._topics(np.concatenate([values, added], axis=1))
+
+    def corrected(self, gradient: dict[str, Any], view: View) -> dict[str, Any]:  # type: ignore[override]
+        """Counts that a draw of the topics gave, corrected for how the draw moves (equations.md 8)."""
+        if view.log_gamma is None:
+            return gradient
+        from sksvi.families.implicit import corrected_counts
+
+        return {**gradient, "topics": (corrected_counts(view.concentration, view.log_gamma, gradient["topics"][0]),)}
+
+    def pull_back(self, terms: TopicTerms, batch: Documents) -> dict[str, Any]:
+        """Expected counts (K, V) and sums of moments."""
+        return {"topics": (terms.counts.T,), "population": (terms.moments,)}
+
+
+def _log_sum(logs: Array) -> Array:
+    largest = logs.max(-1, keepdims=True)
+    return largest + np.log(np.exp(logs - largest).sum(-1, keepdims=True))

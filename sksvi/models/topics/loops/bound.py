@@ -1,0 +1,279 @@
+"""Compiled terms of a document in the correlated topic model's bounds, and their derivatives (equations.md 6).
+
+A `document` is (B, counts, nodes): its W distinct words' rows of what the topics say about them, (W, K): exp(E log β)
+up to a factor per word, which cancels in responsibilities, for the simple bound E log β itself; their counts; S nodes.
+A `prior` is (μ, Σ⁻¹, log |Σ|). q(η) = N(m, CᵀC) over K - 1 coordinates, the last topic's is 0; expectations are means
+over η_s = m + Cᵀε_s. `work` are the arrays of `workspace`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sksvi.models.topics.loops.algebra import compiled
+
+Array = np.ndarray
+
+OPTIMAL, SIMPLE, MEAN_FIELD = 0, 1, 2
+#: Probabilities are multiplied before one logarithm is taken, while their product cannot underflow.
+SMALLEST, SMALLEST_PRODUCT = 1e-70, 1e-200
+
+
+@compiled
+def opened(corpus: tuple, i: int, topics: Array, nodes: Array) -> tuple:
+    """Document i of a block: its words and what the bound needs of it."""
+    indptr, indices, data = corpus
+    words = indices[indptr[i] : indptr[i + 1]]
+    B = np.empty((len(words), topics.shape[1]))
+    for w in range(len(words)):
+        row = topics[words[w]]
+        for k in range(len(row)):
+            B[w, k] = row[k]
+    return words, (B, data[indptr[i] : indptr[i + 1]], nodes)
+
+
+@compiled
+def workspace(document: tuple) -> tuple:
+    """θ (S, K), ratios (W, S), expected counts (S, K); the same at the mean alone (mean field); and a table (W, K)."""
+    (W, K), S = document[0].shape, len(document[2])
+    theta, ratio, counted = np.empty((S, K)), np.empty((W, S)), np.empty((S, K))
+    return theta, ratio, counted, np.empty((1, K)), np.empty((W, 1)), np.empty((1, K)), np.empty((W, K))
+
+
+@compiled
+def softmax(mean: Array, root: Array, nodes: Array, theta: Array) -> float:
+    """theta (S, K) at the nodes; returns the mean of log(1 + Σ exp η)."""
+    S, p = nodes.shape
+    shift = np.dot(nodes, root)
+    logs = 0.0
+    for s in range(S):
+        largest = 0.0
+        for k in range(p):
+            theta[s, k] = mean[k] + shift[s, k]
+            largest = max(largest, theta[s, k])
+        theta[s, p] = 0.0
+        mass = 0.0
+        for k in range(p + 1):
+            theta[s, k] = np.exp(theta[s, k] - largest)
+            mass += theta[s, k]
+        for k in range(p + 1):
+            theta[s, k] /= mass
+        logs += largest + np.log(mass)
+    return logs / S
+
+
+@compiled
+def mixture(B: Array, counts: Array, theta: Array, ratio: Array, counted: Array) -> float:
+    """Mean over nodes of Σ c log θᵀB; ratio (W, S) = c / θᵀB, counted (S, K) = Σ c r."""
+    S, K = theta.shape
+    np.dot(B, theta.T, ratio)
+    value = 0.0
+    for w in range(len(counts)):
+        product = 1.0
+        for s in range(S):
+            here = ratio[w, s]
+            ratio[w, s] = counts[w] / here
+            if here < SMALLEST:
+                value += counts[w] * np.log(here)
+                continue
+            product *= here
+            if product < SMALLEST_PRODUCT:
+                value += counts[w] * np.log(product)
+                product = 1.0
+        value += counts[w] * np.log(product)
+    np.dot(ratio.T, B, counted)
+    for s in range(S):
+        for k in range(K):
+            counted[s, k] *= theta[s, k]
+    return value / S
+
+
+@compiled
+def pairs(B: Array, counts: Array, theta: Array, ratio: Array, each: bool, table: Array, out: Array) -> None:
+    """out (P, P) += mean of Σ c r rᵀ over nodes; with each=False of the responsibilities' mean, one product in all."""
+    S, K = theta.shape
+    for s in range(S if each else 1):
+        for w in range(len(counts)):
+            row = table[w]
+            for k in range(K):
+                row[k] = 0.0
+            for t in range(s, s + 1 if each else S):
+                for k in range(K):
+                    row[k] += ratio[w, t] * theta[t, k]
+            scale = 1.0 / np.sqrt(counts[w] * S) if each else 1.0 / (np.sqrt(counts[w]) * S)
+            for k in range(K):
+                row[k] *= scale * B[w, k]
+        product = np.dot(table.T, table)
+        for j in range(K - 1):
+            for k in range(K - 1):
+                out[j, k] += product[j, k]
+
+
+@compiled
+def add_squares(B: Array, counts: Array, theta: Array, ratio: Array, out: Array) -> None:
+    """Diagonal of out (P, P) += mean of Σ c r² over nodes, the diagonal of `pairs`."""
+    S, K = theta.shape
+    sums = np.zeros(K)
+    for w in range(len(counts)):
+        for s in range(S):
+            scale = ratio[w, s] * ratio[w, s] / (counts[w] * S)
+            for k in range(K):
+                sums[k] += scale * (theta[s, k] * B[w, k]) ** 2
+    for k in range(K - 1):
+        out[k, k] += sums[k]
+
+
+@compiled
+def spread(theta: Array, words: float, each: bool, out: Array) -> None:
+    """out (P, P) = N (diag θ - θθᵀ): mean over nodes, or at the mean of θ."""
+    S, K = theta.shape
+    centre = np.zeros(K)
+    for s in range(S):
+        for k in range(K):
+            centre[k] += theta[s, k] / S
+    for j in range(K - 1):
+        row = out[j]
+        for k in range(K - 1):
+            row[k] = 0.0 if each else -words * centre[j] * centre[k]
+        for s in range(S if each else 0):
+            scale = -words * theta[s, j] / S
+            for k in range(K - 1):
+                row[k] += scale * theta[s, k]
+        row[j] += words * centre[j]
+
+
+@compiled
+def look(bound: int, document: tuple, mean: Array, root: Array, work: tuple) -> tuple:
+    """E log p(words | η) and its gradient in the mean (P,); leaves theta, ratio and counted in `work`."""
+    B, counts, nodes = document
+    theta, ratio, counted, single, single_ratio, single_counted, _ = work
+    S, K = theta.shape
+    slope, words = np.zeros(K - 1), counts.sum()
+    log_mass = softmax(mean, root, nodes, theta)
+    value = 0.0
+    if bound == OPTIMAL:
+        value = mixture(B, counts, theta, ratio, counted)
+        for s in range(S):
+            for k in range(K - 1):
+                slope[k] += (counted[s, k] - words * theta[s, k]) / S
+    elif bound == MEAN_FIELD:
+        flat = softmax(mean, root, np.zeros((1, K - 1)), single)
+        value = mixture(B, counts, single, single_ratio, single_counted) + words * (flat - log_mass)
+        for k in range(K - 1):
+            slope[k] = single_counted[0, k]
+            for s in range(S):
+                slope[k] -= words * theta[s, k] / S
+    else:
+        logs = np.dot(counts, B)
+        for s in range(S):
+            centre = np.dot(theta[s], logs)
+            value += centre / S
+            for k in range(K - 1):
+                slope[k] += theta[s, k] * (logs[k] - centre) / S
+    return value, slope
+
+
+@compiled
+def curvature(
+    bound: int,
+    document: tuple,
+    each: bool,
+    newton: bool,
+    diagonal: bool,
+    work: tuple,
+    out: Array,
+    safe: Array,
+) -> None:
+    """out (P, P): minus the Hessian of E log p(words | η) after `look`, `safe` a convex part of it.
+
+    With `each` it is exact, else at mean responsibilities. For the covariance responsibilities of the mean-field bound
+    are held; `newton` lets them follow the mean. With `diagonal` only the diagonal is right.
+    """
+    B, counts, _ = document
+    theta, ratio, counted, single, single_ratio, single_counted, table = work
+    spread(theta, counts.sum(), each or bound != OPTIMAL, safe)
+    if bound == SIMPLE:
+        simple_curvature(theta, np.dot(counts, B), out)
+        return
+    for j in range(len(out)):
+        for k in range(len(out)):
+            out[j, k] = safe[j, k]
+    if bound == MEAN_FIELD:
+        if newton:
+            pairs(B, counts, single, single_ratio, each, table, out)
+            take_counted(single_counted, out)
+        return
+    if diagonal:
+        add_squares(B, counts, theta, ratio, out)
+    else:
+        pairs(B, counts, theta, ratio, each, table, out)
+    take_counted(counted, out)
+
+
+@compiled
+def take_counted(counted: Array, out: Array) -> None:
+    """Diagonal of out -= mean of Σ c r over nodes."""
+    for s in range(len(counted)):
+        for k in range(len(out)):
+            out[k, k] -= counted[s, k] / len(counted)
+
+
+@compiled
+def simple_curvature(theta: Array, logs: Array, out: Array) -> None:
+    """Minus the Hessian of the simple bound, mean over nodes; `logs` (K,) = Σ c E log β."""
+    S = len(theta)
+    out[:] = 0.0
+    for s in range(S):
+        centre = np.dot(theta[s], logs)
+        for j in range(len(out)):
+            along = theta[s, j] * (logs[j] - centre) / S
+            for k in range(len(out)):
+                out[j, k] += along * theta[s, k] + theta[s, k] * (logs[k] - centre) / S * theta[s, j]
+            out[j, j] -= along
+
+
+@compiled
+def node_slopes(bound: int, document: tuple, work: tuple, out: Array) -> None:
+    """out (S, P): gradient of the term in η at each node, after `look`; what moves with C alone for the mean field."""
+    B, counts, _ = document
+    theta, counted = work[0], work[2]
+    S, K = theta.shape
+    words, logs = counts.sum(), np.zeros(K)
+    if bound == SIMPLE:
+        logs = np.dot(counts, B)
+    for s in range(S):
+        centre = np.dot(theta[s], logs)
+        for k in range(K - 1):
+            if bound == OPTIMAL:
+                out[s, k] = counted[s, k] - words * theta[s, k]
+            elif bound == MEAN_FIELD:
+                out[s, k] = -words * theta[s, k]
+            else:
+                out[s, k] = theta[s, k] * (logs[k] - centre)
+
+
+@compiled
+def pull_of(mean: Array, prior: tuple, out: Array) -> float:
+    """out = Σ⁻¹ (m - μ); returns half of (m - μ)ᵀ Σ⁻¹ (m - μ)."""
+    centre, precision, _ = prior
+    value = 0.0
+    for j in range(len(mean)):
+        out[j] = 0.0
+        for k in range(len(mean)):
+            out[j] += precision[j, k] * (mean[k] - centre[k])
+        value += 0.5 * out[j] * (mean[j] - centre[j])
+    return value
+
+
+@compiled
+def local_value(value: float, mean: Array, root: Array, full: bool, prior: tuple) -> float:
+    """The document's term of the bound: E log p(words | η) - KL(q(η) ‖ N(μ, Σ))."""
+    p, precision = len(mean), prior[1]
+    value -= pull_of(mean, prior, np.empty(p)) + 0.5 * (prior[2] - p)
+    if full:
+        value -= 0.5 * np.sum(np.dot(root, precision) * root)
+    for k in range(p):
+        value += np.log(root[k, k])
+        if not full:
+            value -= 0.5 * root[k, k] ** 2 * precision[k, k]
+    return value

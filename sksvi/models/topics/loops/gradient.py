@@ -1,0 +1,103 @@
+"""Compiled local steps of the correlated topic model by AdaGrad: h-mc-ssvi (the mean) and s-dsvi (mean and C)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sksvi.models.topics.loops.algebra import compiled, load_square, store_square
+from sksvi.models.topics.loops.bound import look, node_slopes, opened, pull_of, workspace
+from sksvi.models.topics.loops.newton import settle_root
+
+Array = np.ndarray
+
+#: AdaGrad's rate of means and of C, and the most that C changes as a share of its diagonal.
+ADAGRAD_RATE, ROOT_RATE, ROOT_SHARE = 1.0, 0.1, 0.5
+
+
+@compiled
+def mean_step(slope: Array, prior: tuple, mean: Array, sums: Array) -> None:
+    """AdaGrad on the mean."""
+    pull = np.empty(len(mean))
+    pull_of(mean, prior, pull)
+    for k in range(len(mean)):
+        ahead = slope[k] - pull[k]
+        sums[k] += ahead**2
+        mean[k] += ADAGRAD_RATE * ahead / np.sqrt(sums[k] + 1e-12)
+
+
+@compiled
+def root_step(slopes: Array, nodes: Array, prior: tuple, full: bool, root: Array, sums: Array) -> None:
+    """AdaGrad on C by reparameterised gradients; `slopes` (S, P) at the nodes."""
+    in_root = np.dot(nodes.T, slopes) / len(nodes) - np.dot(root, prior[1])
+    for j in range(len(root)):
+        in_root[j, j] += 1.0 / root[j, j]
+        for k in range(j + 1):
+            if full or j == k:
+                sums[j, k] += in_root[j, k] ** 2
+                step = ROOT_RATE * in_root[j, k] / np.sqrt(sums[j, k] + 1e-12)
+                limit = ROOT_SHARE * min(root[j, j], root[k, k])
+                root[j, k] += min(max(step, -limit), limit)
+
+
+@compiled
+def hybrid_documents(
+    corpus: tuple,
+    topics: Array,
+    prior: tuple,
+    nodes: Array,
+    first_node: Array,
+    bound: int,
+    full: bool,
+    effort: tuple,
+    state: Array,
+    roots: Array,
+) -> int:
+    """As `newton_documents`, the mean by AdaGrad, whose sums `state` (n, 3P) holds between mean and diagonal."""
+    rounds, steps, _ = effort
+    p = topics.shape[1] - 1
+    buffers = (np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)))
+    repairs = 0
+    for i in range(len(state)):
+        _, document = opened(corpus, i, topics, nodes[first_node[i]])
+        work, mean, root = workspace(document), state[i, :p], roots[i]
+        load_square(state[i, 2 * p :], False, root)
+        for _ in range(rounds):
+            for _ in range(steps):
+                slope = look(bound, document, mean, root, work)[1]
+                mean_step(slope, prior, mean, state[i, p : 2 * p])
+            repairs += settle_root(bound, document, prior, full, mean, root, work, buffers)
+        store_square(root, False, state[i, 2 * p :])
+    return repairs
+
+
+@compiled
+def standard_documents(
+    corpus: tuple,
+    topics: Array,
+    prior: tuple,
+    nodes: Array,
+    first_node: Array,
+    bound: int,
+    full: bool,
+    effort: tuple,
+    state: Array,
+    roots: Array,
+) -> int:
+    """s-dsvi: AdaGrad on mean and C. `state` holds mean, its sums, C, its sums (of diagonal q their diagonals)."""
+    p = topics.shape[1] - 1
+    size = p * p if full else p
+    sums = np.zeros((p, p))
+    for i in range(len(state)):
+        _, document = opened(corpus, i, topics, nodes[first_node[i]])
+        work, mean, root = workspace(document), state[i, :p], roots[i]
+        slopes = np.empty((len(document[2]), p))
+        load_square(state[i, 2 * p : 2 * p + size], full, root)
+        load_square(state[i, 2 * p + size :], full, sums)
+        for _ in range(effort[1]):
+            slope = look(bound, document, mean, root, work)[1]
+            node_slopes(bound, document, work, slopes)
+            root_step(slopes, document[2], prior, full, root, sums)
+            mean_step(slope, prior, mean, state[i, p : 2 * p])
+        store_square(root, full, state[i, 2 * p : 2 * p + size])
+        store_square(sums, full, state[i, 2 * p + size :])
+    return 0

@@ -1,0 +1,203 @@
+"""Values from the nodes that :mod:`sksvi.persistence.writer` writes; whatever it does not write is refused.
+
+Nodes may come from anywhere. No constructor runs, nothing but the closed table's classes is imported, and copies of
+arrays count against a budget.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from sksvi.persistence.writer import EXTENSION, NEVER_SAVED, SCALARS, resolve_class, slot_names
+
+
+class Decoder:
+    """Turns JSON nodes back into values; ValueError, KeyError or TypeError for anything that an encoder does not write.
+
+    Parameters
+    ----------
+    registry : mapping of str to str
+        Closed table, key to ``"module:Class"``; nothing else is ever imported.
+
+    read : callable
+        Member name to its verified array.
+
+    budget : int
+        Bytes that copies of members (strings, pandas columns) may take in all, so that one member referred to a million
+        times is refused.
+    """
+
+    def __init__(self, registry: Mapping[str, str], read: Callable[[str], np.ndarray], budget: int) -> None:
+        self.registry = registry
+        self._read = read
+        self._budget = budget
+        self._arrays: dict[str, np.ndarray] = {}
+        self._objects: dict[int, Any] = {}
+        self._handlers = {
+            "float": lambda node: float({"nan": "nan", "inf": "inf", "-inf": "-inf"}[node["value"]]),
+            "tuple": lambda node: tuple(self._list(node["items"])),
+            "set": lambda node: (frozenset if node["frozen"] else set)(self._list(node["items"])),
+            "dict": self._mapping,
+            "dtype": lambda node: _checked_dtype(np.dtype(str(node["value"])), "biufcUSMmO"),
+            "scalar": self._scalar,
+            "array": self._array,
+            "objects": self._object_array,
+            "strings": self._strings,
+            "random-state": self._random_state,
+            "object": self._object,
+            "reference": lambda node: self._objects[node["id"]],
+            **{name: self._pandas for name in ("frame", "series", "range-index", "multi-index", "index", "missing")},
+        }
+
+    def decode(self, node: Any) -> Any:
+        """Return the value of a node."""
+        if isinstance(node, list):
+            return self._list(node)
+        if not isinstance(node, dict):
+            return node
+        return self._handlers[node["type"]](node)
+
+    def _list(self, items: Any) -> list:
+        if not isinstance(items, list):
+            raise TypeError("a list was expected")
+        return [self.decode(item) for item in items]
+
+    def _mapping(self, node: dict) -> Any:
+        value: dict = {}
+        self._register(node["id"], MappingProxyType(value) if node["proxy"] else value)
+        for key, child in node["items"]:
+            value[self.decode(key)] = self.decode(child)
+        return self._objects[node["id"]]
+
+    def _register(self, number: Any, value: Any) -> None:
+        if type(number) is not int or number in self._objects:
+            raise ValueError("malformed object number")
+        self._objects[number] = value
+
+    def _scalar(self, node: dict) -> Any:
+        if "array" in node:
+            return self._array(node["array"])[()]
+        if node["dtype"] not in SCALARS:
+            raise ValueError(f"unknown scalar type {node['dtype']!r}")
+        return np.dtype(node["dtype"]).type(self.decode(node["value"]))
+
+    def _array(self, node: dict) -> np.ndarray:
+        name = node["member"]
+        if name not in self._arrays:
+            array = self._arrays[name] = self._read(name)
+            array.flags.writeable = bool(node["writeable"])
+        return self._arrays[name]
+
+    def _spend(self, n_bytes: int) -> None:
+        self._budget -= n_bytes
+        if self._budget < 0:
+            raise ValueError("its contents would take far more memory than the file is long")
+
+    def _object_array(self, node: dict) -> np.ndarray:
+        return _filled(self._list(node["items"]), node["shape"])
+
+    def _strings(self, node: dict) -> np.ndarray:
+        offsets, data = self._array(node["offsets"]), self._array(node["data"])
+        if offsets.dtype != np.int64 or data.dtype != np.uint8 or offsets.ndim != 1 or data.ndim != 1:
+            raise ValueError("malformed strings")
+        if offsets.size == 0 or offsets[0] != 0 or offsets[-1] != data.size or (np.diff(offsets) < 0).any():
+            raise ValueError("malformed string offsets")
+        self._spend(72 * offsets.size + 4 * data.size)
+        raw, ends = data.tobytes(), offsets.tolist()
+        texts = [raw[a:b].decode("utf-8", "surrogatepass") for a, b in itertools.pairwise(ends)]
+        return _filled(texts, node["shape"])
+
+    def _random_state(self, node: dict) -> np.random.RandomState:
+        keys = self._array(node["keys"])
+        position, has_gauss, cached = self._list(node["state"])
+        # An unchecked position would make NumPy read outside the key.
+        if keys.shape != (624,) or keys.dtype != np.uint32 or type(position) is not int or not 0 <= position <= 624:
+            raise ValueError("malformed random state")
+        state = np.random.RandomState()
+        state.set_state(("MT19937", keys, position, int(bool(has_gauss)), float(cached)))
+        return state
+
+    def _object(self, node: dict) -> Any:
+        key = node["class"]
+        if key not in self.registry:
+            raise ValueError(f"unknown class key {key!r}; it may come from a newer sksvi or not from sksvi at all")
+        cls = resolve_class(self.registry[key])
+        value: Any = object.__new__(cls)
+        self._register(node["id"], value)
+        slots = slot_names(cls)
+        for name, child in node["state"]:
+            if not (isinstance(name, str) and name.isidentifier()) or name.startswith("__") or name in NEVER_SAVED:
+                raise ValueError(f"attribute name {name!r} of {key} is not allowed")
+            if name in slots:
+                object.__setattr__(value, name, self.decode(child))
+            else:
+                value.__dict__[name] = self.decode(child)
+        if "requests" in node:
+            self._set_requests(value, self.decode(node["requests"]))
+        return value
+
+    @staticmethod
+    def _set_requests(estimator: Any, requests: dict[str, dict[str, Any]]) -> None:
+        from sklearn import config_context
+
+        with config_context(enable_metadata_routing=True):
+            for method, asked in requests.items():
+                getattr(estimator, f"set_{method}_request")(**asked)
+
+    def _pandas(self, node: dict) -> Any:
+        import pandas as pd
+
+        kind = node["type"]
+        if kind == "missing":
+            return {"NA": pd.NA, "NaT": pd.NaT}[node["value"]]
+        if kind == "frame":
+            columns = dict(enumerate(map(self._column, node["columns"])))
+            frame = pd.DataFrame(columns, index=self.decode(node["index"]))
+            return frame.set_axis(self.decode(node["names"]), axis=1)
+        if kind == "multi-index":
+            return pd.MultiIndex.from_arrays(list(map(self._column, node["levels"])), names=self.decode(node["names"]))
+        name = self.decode(node["name"])
+        if kind == "range-index":
+            return pd.RangeIndex.from_range(range(*node["range"]), name=name)
+        values = self._column(node["values"])
+        return values.rename(name) if kind == "index" else pd.Series(values, self.decode(node["index"]), name=name)
+
+    def _column(self, node: dict) -> Any:
+        """Return one column as an Index, which unlike an array keeps its dtype in every pandas constructor."""
+        import pandas as pd
+
+        values = self.decode(node["codes" if node["kind"] == "categorical" else "values"])
+        if not isinstance(values, np.ndarray):
+            raise TypeError("a column must be an array")
+        self._spend(values.nbytes)
+        if node["kind"] == "categorical":
+            categories = self.decode(node["categories"])
+            return pd.Index(pd.Categorical.from_codes(values, categories=categories, ordered=bool(node["ordered"])))
+        if node["kind"] == "numpy":
+            return pd.Index(values, dtype=values.dtype)
+        if node["kind"] != "extension" or node["dtype"] not in EXTENSION:
+            raise ValueError("unknown kind of column")
+        # pandas below 3 has no "str" type of its own and keeps such columns as objects.
+        old = node["dtype"] == "str" and int(pd.__version__.split(".")[0]) < 3
+        return pd.Index(values, dtype=object if old else node["dtype"])
+
+
+def _filled(items: list, shape: Any) -> np.ndarray:
+    if not isinstance(shape, list) or any(type(n) is not int or n < 0 for n in shape) or math.prod(shape) != len(items):
+        raise ValueError("malformed shape")
+    array = np.empty(len(items), dtype=object)
+    for i, item in enumerate(items):  # one by one: a slice would unpack tuples
+        array[i] = item
+    return array.reshape(shape)
+
+
+def _checked_dtype(dtype: np.dtype, kinds: str) -> np.dtype:
+    if dtype.kind not in kinds or dtype.fields is not None or dtype.subdtype is not None:
+        raise ValueError(f"dtype {dtype} is not allowed")
+    return dtype

@@ -1,0 +1,254 @@
+"""What is predicted of y when f ~ N(m, v): moments, quantiles, densities, draws; also through sklearn's wrappers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from sksvi.expectations import Quadrature
+from sksvi.integrals.quadrature import expect, standard_deviation
+from sksvi.likelihoods.base import Likelihood
+from sksvi.likelihoods.continuous import Gaussian
+from sksvi.likelihoods.discrete import Bernoulli, Binomial
+from sksvi.likelihoods.links import as_float
+from sksvi.likelihoods.ordinal import Ordinal
+from sksvi.likelihoods.softmax import Softmax
+from sksvi.predictive import density
+
+Array = Any
+
+_LARGEST_COUNT = 1e305  # where rates saturate, so that quantiles stay finite
+
+
+class Predictive:
+    """Distribution of y with the latent f ~ N(mean, variance) integrated out, independently for each row.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        With every parameter a number.
+    mean, variance : array of shape (n,), softmax (n, K)
+        Of f.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ or a variance is negative or not finite.
+
+    Examples
+    --------
+    >>> from sksvi.likelihoods import Gaussian
+    >>> from sksvi.predictive import Predictive
+    >>> Predictive(Gaussian(variance=3.0), [0.0], [1.0]).std()
+    array([2.])
+    """
+
+    def __init__(self, likelihood: Likelihood, mean: Array, variance: Array):
+        self.likelihood = likelihood
+        self.latent_mean = as_float(mean)
+        self.latent_variance = np.asarray(variance, dtype=self.latent_mean.dtype)
+        joint = self.latent_variance.ndim == 3 and self.latent_variance.shape[:2] == self.latent_mean.shape
+        if not joint and self.latent_mean.shape != self.latent_variance.shape:
+            raise ValueError(
+                "mean and variance of f need one shape; "
+                f"found {self.latent_mean.shape} and {self.latent_variance.shape}."
+            )
+        # Between classes covariances may be negative.
+        own = np.diagonal(self.latent_variance, axis1=1, axis2=2) if joint else self.latent_variance
+        standard_deviation(own.ravel())
+
+    def _expect(self, function: Callable[[Array], Array]) -> Array:
+        return Quadrature().integrate(
+            lambda f, rows: function(f), self.likelihood, self.latent_mean, self.latent_variance
+        )
+
+    def mean(self) -> Array:
+        """E y, shape (n,); binomial: the proportion; softmax: the probabilities, (n, K)."""
+        closed = self.likelihood.expected_mean(self.latent_mean, self.latent_variance)
+        return self._expect(self.likelihood.mean) if closed is None else closed
+
+    def variance(self) -> Array:
+        """Var y, shape of `mean`: what f leaves open and the uncertainty of f."""
+        closed = self.likelihood.expected_variance(self.latent_mean, self.latent_variance)
+        if closed is not None:
+            return closed
+        centre = self.mean()
+        likelihood = self.likelihood
+
+        def spread(f: Array, rows: Any) -> Array:
+            return likelihood.conditional_variance(f) + (likelihood.mean(f) - centre[rows]) ** 2
+
+        return Quadrature().integrate(spread, likelihood, self.latent_mean, self.latent_variance)
+
+    def std(self) -> Array:
+        """Standard deviation of y, noise included, shape of `mean`."""
+        return np.sqrt(self.variance())
+
+    def log_prob(self, y: Array) -> Array:
+        """log p(y) in nats, shape (n,), integrated over f (not the density at its mean)."""
+        return density.log_predictive(self.likelihood, y, self.latent_mean, self.latent_variance)
+
+    def probabilities(self) -> Array:
+        """P(y = k), shape (n, n_classes), rows sum to 1; Bernoulli and binomial (one trial), ordinal, softmax."""
+        likelihood, m, v = self.likelihood, self.latent_mean, self.latent_variance
+        if isinstance(likelihood, Softmax):
+            return likelihood.expected_mean(m, v)
+        if isinstance(likelihood, Ordinal):
+            p = self._expect(likelihood.probabilities).T
+        elif isinstance(likelihood, Bernoulli | Binomial):
+            # each side on its own keeps the relative accuracy of the smaller one
+            p = np.stack([Predictive(likelihood, sign * m, v).mean() for sign in (-1.0, 1.0)], axis=1)
+        else:
+            raise ValueError(f"{type(likelihood).__name__} has no classes, so no probabilities of them.")
+        return p / p.sum(axis=1, keepdims=True)
+
+    def quantile(self, q: Array) -> Array:
+        """Quantiles of y, shape (n, len(q)); for discrete y the smallest value whose distribution function reaches q.
+
+        Parameters
+        ----------
+        q : float or array of shape (k,)
+            Probabilities strictly between 0 and 1.
+        """
+        q = np.atleast_1d(np.asarray(q, dtype=float))
+        if q.ndim != 1 or not np.all((q > 0) & (q < 1)):
+            raise ValueError(f"quantiles need probabilities strictly between 0 and 1; found q={q.tolist()}.")
+        likelihood, m = self.likelihood, self.latent_mean
+        if isinstance(likelihood, Softmax):
+            raise ValueError("classes of a softmax have no order, so no quantiles.")
+        if isinstance(likelihood, Gaussian):
+            columns = [m + self.std() * ndtri(level) for level in q]
+        elif isinstance(likelihood, Bernoulli | Binomial | Ordinal):
+            below = np.cumsum(self.probabilities(), axis=1)[:, :-1]
+            columns = [(below < level).sum(axis=1).astype(m.dtype) for level in q]
+        elif likelihood.discrete:
+            columns = [self._count_quantile(level) for level in q]
+        else:
+            columns = [self._continuous_quantile(level) for level in q]
+        return np.stack(columns, axis=1).astype(m.dtype, copy=False)
+
+    def interval(self, coverage: float = 0.9) -> Array:
+        """Equal-tailed interval of y, shape (n, 2)."""
+        tail = _tail(coverage)
+        return self.quantile([tail, 1.0 - tail])
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Draws of y, shape (n_rows, n)."""
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+            raise ValueError(f"the number of samples must be an integer >= 1; found {n!r}.")
+        m, sd = np.asarray(self.latent_mean, dtype=float), np.sqrt(np.asarray(self.latent_variance, dtype=float))
+        f = m[:, None] + sd[:, None] * rng.standard_normal((len(m), n, *m.shape[1:]))
+        return self.likelihood.sample(f, rng)
+
+    def cdf(self, y: Array) -> Array:
+        """P(Y <= y), shape (n,)."""
+        return self._cdf(np.asarray(y, dtype=float), np.arange(len(self.latent_mean)))
+
+    def _cdf(self, y: Array, rows: Array) -> Array:
+        """P(Y <= y) for some rows."""
+        likelihood = self.likelihood
+        m = self.latent_mean[rows].astype(np.float64)
+        v = self.latent_variance[rows].astype(np.float64)
+        if isinstance(likelihood, Gaussian):
+            return ndtr((y - m) / np.sqrt(v + likelihood.noise))
+        at = np.maximum(y, 0.0) if likelihood.discrete else y
+        return expect(
+            lambda f, part: (likelihood.cdf(y[part], f),),
+            m,
+            v,
+            likelihood.cdf_width(at),
+            lambda: likelihood.cdf_centre(at),
+        )[0]
+
+    def _count_quantile(self, level: float) -> Array:
+        """Smallest count whose distribution function reaches `level`: a bracket about a log-normal guess, closed."""
+        mean, spread = np.asarray(self.mean(), dtype=float), np.asarray(self.std(), dtype=float)
+        log_variance = np.log1p(np.minimum(spread / np.maximum(mean, 1e-300), 1e100) ** 2)
+        guess = np.floor(mean * np.exp(ndtri(level) * np.sqrt(log_variance) - 0.5 * log_variance))
+        low, high, at_low, at_high = self._count_bracket(guess, np.ceil(0.02 * guess) + 1.0, level)
+        active = np.flatnonzero(high - low > 1.0)
+        for step in range(2000):
+            a, b = np.log(low[active] + 1.5), np.log(high[active] + 1.5)
+            share = (level - at_low[active]) / (at_high[active] - at_low[active])
+            # the normal score of the distribution function is nearly linear in log y
+            x, x_low, x_high = (ndtri(np.clip(p, 1e-300, 1 - 1e-16)) for p in (level, at_low[active], at_high[active]))
+            share = np.where(x_high > x_low, (x - x_low) / np.maximum(x_high - x_low, 1e-300), share)
+            share = np.where(step % 3 == 2, 0.5, np.clip(share, 0.0, 1.0))
+            middle = np.floor(np.exp(a + (b - a) * share) - 1.5)
+            middle = np.clip(middle, low[active] + 1.0, high[active] - 1.0)
+            # beyond 2^53 a float has no integer beside it
+            split = (middle > low[active]) & (middle < high[active])
+            active, middle = active[split], middle[split]
+            if not len(active):
+                break
+            value = self._cdf(middle, active)
+            up, down = value < level, value >= level
+            low[active[up]], at_low[active[up]] = middle[up], value[up]
+            high[active[down]], at_high[active[down]] = middle[down], value[down]
+            active = active[high[active] - low[active] > 1.0]
+        return high
+
+    def _count_bracket(self, guess: Array, step: Array, level: float) -> tuple[Array, Array, Array, Array]:
+        """Counts low < high whose distribution function is below and reaches `level`, and its values there."""
+        rows = np.arange(len(guess))
+        value = self._cdf(guess, rows)
+        reached = value >= level
+        low, high = np.where(reached, -1.0, guess), guess.copy()
+        at_low, at_high = np.where(reached, 0.0, value), value
+        active = rows[(reached & (guess > 0)) | ~reached]
+        while len(active):
+            # walk outwards, four times as far each time
+            down = reached[active]
+            end = np.where(down, np.maximum(high[active] - step[active], -1.0), low[active] + step[active])
+            end = np.minimum(end, _LARGEST_COUNT)
+            value = np.where(end < 0, 0.0, self._cdf(end, active))
+            value[end == _LARGEST_COUNT] = 1.0
+            enough = value >= level
+            for ends, values, pick in ((low, at_low, ~enough), (high, at_high, enough)):
+                ends[active[pick]], values[active[pick]] = end[pick], value[pick]
+            active = active[np.where(down, enough, ~enough)]
+            step[active] = np.minimum(4.0 * step[active], _LARGEST_COUNT)
+        return low, high, at_low, at_high
+
+    def _continuous_quantile(self, level: float) -> Array:
+        """Quantile of a continuous y whose distribution moves one way with f: union-bound bracket, Newton inside it."""
+        likelihood = self.likelihood
+        m, v = self.latent_mean.astype(np.float64), self.latent_variance.astype(np.float64)
+        half = 0.5 * level, 0.5 * (1.0 - level)
+        # P(f outside) <= half and P(y outside | f inside) <= half bound the quantile from either side
+        reach = [-ndtri(0.5 * share) * np.sqrt(v) for share in half]
+        low = np.minimum(likelihood.ppf(half[0], m - reach[0]), likelihood.ppf(half[0], m + reach[0]))
+        high = np.maximum(likelihood.ppf(1.0 - half[1], m - reach[1]), likelihood.ppf(1.0 - half[1], m + reach[1]))
+        y = np.clip(likelihood.ppf(level, m), low, high)
+        active, width = np.arange(len(m)), high - low
+        for _ in range(200):
+            at = y[active]
+            cdf, density = expect(
+                lambda f, part, at=at: (likelihood.cdf(at[part], f), np.exp(likelihood.log_prob(at[part], f))),
+                m[active],
+                v[active],
+                likelihood.cdf_width(at),
+                lambda at=at: likelihood.cdf_centre(at),
+            )
+            high[active] = np.where(cdf >= level, at, high[active])
+            low[active] = np.where(cdf < level, at, low[active])
+            newton = at - (cdf - level) / np.maximum(density, 1e-300)
+            inside = (newton > low[active]) & (newton < high[active])
+            a, b = low[active], high[active]
+            # halve the bracket in log y where it spans orders of magnitude
+            middle = np.where(a > 0, np.sqrt(np.maximum(a, 0)) * np.sqrt(np.maximum(b, 0)), 0.5 * (a + b))
+            y[active] = np.where(inside, newton, middle)
+            small = 1e-10 * np.minimum(width[active], np.abs(y[active]) + np.abs(m[active]))
+            active = active[np.abs(y[active] - at) > small]
+            if not len(active):
+                break
+        return y
+
+
+def _tail(coverage: float) -> float:
+    if not 0 < coverage < 1:
+        raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}.")
+    return 0.5 * (1.0 - coverage)

@@ -1,0 +1,15 @@
+"""The comparison that every check makes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = Any
+
+
+def _assert_close(found: Array, wanted: Array, what: str, likelihood: Any, tolerance: float = 1e-6) -> None:
+    scale = 1.0 + np.abs(wanted)
+    error = float(np.max(np.abs(found - wanted) / scale, initial=0.0))
+    assert error <= tolerance, f"{what} of {likelihood} is off by {error:.1e}, more than {tolerance:.0e}."

@@ -1,0 +1,199 @@
+"""Checks for one's own families of posterior blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sksvi.testing._close import _assert_close
+
+Array = Any
+
+
+def check_family(q: Any, prior: Any = None, *, seed: int = 0) -> None:
+    """Raise AssertionError if a posterior block contradicts itself.
+
+    Moments are compared with each other and with draws (four standard errors). A Gaussian block's divergence is
+    compared with the closed form, and its natural and standard gradients with finite differences of a bound that is
+    linear in mean and covariance; a point's Newton step and memory with the quadratic that they stand for.
+
+    Parameters
+    ----------
+    q : Gaussian, DiagonalGaussian, StandardGaussian, ProjectedGaussian, ClassGaussian, Rayleigh or Point
+        Any block that answers as one of these does.
+    prior : Gaussian or DiagonalGaussian, for another family its own class, optional
+        Of the same coordinates; without it only moments and draws are checked.
+    seed : int, default=0
+        For draws and directions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.families import DiagonalGaussian
+    >>> from sksvi.testing import check_family
+    >>> check_family(DiagonalGaussian(np.ones(2), np.full(2, 4.0)), DiagonalGaussian(np.zeros(2), np.ones(2)))
+    """
+    rng = np.random.default_rng(seed)
+    _check_moments(q)
+    if q.kind == "point":
+        _check_point(q, rng)
+        return
+    if q.kind != "gaussian":
+        _check_flat(q, prior, rng)
+        return
+    _check_draws(q, rng)
+    if prior is not None:
+        assert abs(prior.kl(prior)) <= 1e-9 * (1 + prior.mean.size), f"KL(p || p) of {prior} is {prior.kl(prior):g}."
+        _assert_close(q.kl(prior), _dense_kl(q, prior), "KL(q || p)", q, 1e-8)
+        _check_natural_gradient(q, prior, rng)
+        _check_standard_gradient(q, prior, rng)
+
+
+def _check_moments(q: Any) -> None:
+    variance = np.diagonal(q.cov, axis1=-2, axis2=-1)
+    _assert_close(q.std, np.sqrt(variance), "std against cov", q, 1e-9)
+    if q.kind != "point":
+        _assert_close(q.variance, variance, "variance against cov", q, 1e-9)
+
+
+def _check_draws(q: Any, rng: np.random.Generator, n: int = 20000) -> None:
+    size = q.mean.shape[-1]
+    draws = q.sample(n, int(rng.integers(2**31))).reshape(n, -1, size)
+    for plate, (mean, cov) in enumerate(zip(q.mean.reshape(-1, size), q.cov.reshape(-1, size, size), strict=True)):
+        delta = draws[:, plate] - mean
+        error = np.sqrt(np.diagonal(cov) / n) + 1e-12
+        assert np.all(np.abs(delta.mean(0)) <= 4 * error), f"draws of {type(q).__name__} miss its mean."
+        directions = rng.standard_normal((3, size))
+        squares = np.square(delta @ directions.T)
+        spread = np.einsum("ij,jk,ik->i", directions, cov, directions)
+        assert np.all(np.abs(squares.mean(0) - spread) <= 4 * np.sqrt(2 / n) * spread), (
+            f"draws of {type(q).__name__} miss its covariance."
+        )
+        if hasattr(q, "spread"):
+            block = q if q.mean.ndim == 1 else q[plate]
+            _assert_close(block.spread(directions), spread, "spread of rows", q, 1e-9)
+
+
+def _precise(q: Any) -> Any:
+    """The block held as mean and precision."""
+    if hasattr(q, "precision"):
+        return q
+    return q.precise() if hasattr(q, "precise") else q.dense()
+
+
+def _dense_kl(q: Any, prior: Any) -> float:
+    size = q.mean.shape[-1]
+    shapes = (-1, size), (-1, size, size)
+    parts = [part.reshape(shape) for block in (q, prior) for part, shape in zip((block.mean, block.cov), shapes)]
+    total = 0.0
+    for mean, cov, centre, wide in zip(*parts, strict=True):
+        delta = mean - centre
+        total += np.trace(np.linalg.solve(wide, cov)) + delta @ np.linalg.solve(wide, delta) - size
+        total += np.linalg.slogdet(wide)[1] - np.linalg.slogdet(cov)[1]
+    return 0.5 * float(total)
+
+
+def _random_gradient(q: Any, rng: np.random.Generator) -> tuple[Array, Array]:
+    """A gradient in mean and covariance, the latter concave."""
+    g = rng.standard_normal(q.mean.shape)
+    if not q.full:
+        return g, -np.square(rng.standard_normal(q.mean.shape))
+    factor = rng.standard_normal((*q.mean.shape, q.mean.shape[-1]))
+    return g, -factor @ np.swapaxes(factor, -1, -2)
+
+
+def _linear_bound(q: Any, prior: Any, gradient: tuple[Array, Array]) -> float:
+    """A term that is linear in mean and covariance, less KL(q || p)."""
+    g, curvature = gradient
+    return float(np.sum(g * q.mean) + np.sum(curvature * (q.cov if q.full else q.variance))) - _dense_kl(q, prior)
+
+
+def _moved(q: Any, dm: Array, ds: Array, share: float) -> Any:
+    """The block with its mean and covariance moved."""
+    if not q.full:
+        return type(q)(q.mean + share * dm, 1.0 / (q.variance + share * ds))
+    return type(q)(q.mean + share * dm, np.linalg.inv(q.cov + share * ds))
+
+
+def _directions_of(q: Any, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Directions of mean and covariance on the scale of the block itself."""
+    dm = q.std * rng.standard_normal(q.mean.shape)
+    if not q.full:
+        return dm, q.variance * rng.uniform(-1, 1, q.mean.shape)
+    tilt = rng.standard_normal((*q.mean.shape, q.mean.shape[-1]))
+    return dm, np.swapaxes(q.root, -1, -2) @ (tilt + np.swapaxes(tilt, -1, -2)) @ q.root / 4
+
+
+def _check_natural_gradient(q: Any, prior: Any, rng: np.random.Generator) -> None:
+    """The step of the natural parameters is the gradient of the bound in the mean parameters (m, S + mmᵀ)."""
+    from sksvi.algorithms.steps import natural_step
+
+    q = _precise(q)
+    gradient = _random_gradient(q, rng)
+    new = natural_step(q, prior, gradient, 1.0)
+    dm, ds = _directions_of(q, rng)
+    cross = q.mean[..., :, None] * dm[..., None, :] if q.full else q.mean * dm
+    cross = cross + np.swapaxes(cross, -1, -2) if q.full else 2 * cross
+    linear, quadratic = new.times(new.mean) - q.times(q.mean), -0.5 * (new.precision - q.precision)
+    found = np.sum(linear * dm) + np.sum(quadratic * (ds + cross))
+    high, low = (_linear_bound(_moved(q, dm, ds, share), prior, gradient) for share in (1e-4, -1e-4))
+    _assert_close(found, (high - low) / 2e-4, "natural gradient", q, 1e-5)
+
+
+def _check_standard_gradient(q: Any, prior: Any, rng: np.random.Generator) -> None:
+    """The gradient in mean and C, S = CᵀC, by finite differences."""
+    q = (q if hasattr(q, "standard") else _precise(q)).standard()
+    gradient = _random_gradient(q, rng)
+    in_mean, in_root = q.standard_gradient(prior, gradient)
+    dm, tilt = rng.standard_normal(q.mean.shape), rng.uniform(-1, 1, q.root.shape)
+    dc = np.tril(tilt) if q.full else tilt
+    unit = 1e-4 * q.std.min()
+    high, low = (_linear_bound(type(q)(q.mean + s * dm, q.root + s * dc), prior, gradient) for s in (unit, -unit))
+    found = np.sum(in_mean * dm) + np.sum(in_root * dc)
+    _assert_close(found, (high - low) / (2 * unit), "standard gradient", q, 1e-5)
+
+
+def _check_point(q: Any, rng: np.random.Generator) -> None:
+    """Newton reaches the maximum of a quadratic plus what is remembered, and absorbing it remembers it."""
+    size = len(q.value)
+    assert np.array_equal(q.sample(3), np.repeat(q.value[None], 3, axis=0)), "a point's draws are not the point."
+    factor = rng.standard_normal((size, size + 2))
+    hessian = -factor @ factor.T
+    g = -hessian @ rng.uniform(-0.1, 0.1, size) + q.information @ (q.value - q.centre)
+    new = q.moved(q.newton((g, hessian)), 1.0)
+    left = g + hessian @ (new.value - q.value) - q.information @ (new.value - q.centre)
+    _assert_close(left, np.zeros(size), "gradient after a Newton step", q, 1e-8)
+    held, delta = q.absorbed(hessian), 0.1 * rng.standard_normal(size)
+    _assert_close(held.moved(delta, 1.0).penalty(), 0.5 * delta @ (q.information - hessian) @ delta, "penalty", q, 1e-9)
+    assert held.penalty() == 0.0, "a point that has just absorbed its data pays a penalty."
+
+
+def _check_flat(q: Any, prior: Any, rng: np.random.Generator, n: int = 20000) -> None:
+    """A family with a vector of natural parameters: draws, coordinates, and gradients of a bound linear in moments."""
+    from sksvi.algorithms.steps import natural_step
+
+    draws = q.sample(n, int(rng.integers(2**31)))
+    delta = draws - q.mean
+    assert np.all(np.abs(delta.mean(0)) <= 4 * q.std / np.sqrt(n)), f"draws of {type(q).__name__} miss its mean."
+    squares = np.square(delta)
+    off = np.abs(squares.mean(0) - q.variance)
+    assert np.all(off <= 4 * squares.std(0) / np.sqrt(n)), f"draws of {type(q).__name__} miss its variance."
+    for other in (q.replace(q.natural(q)), q.at(q.standard_values)):
+        _assert_close(other.moments, q.moments, "moments after a change of coordinates", q, 1e-10)
+    if prior is None:
+        return
+    assert abs(prior.kl(prior)) <= 1e-12, f"KL(p || p) of {prior} is {prior.kl(prior):g}."
+    gradient = tuple(rng.uniform(-0.1, 0.0, np.shape(part)) for part in q.natural(q))
+
+    def bound(values: Array) -> float:
+        at = q.at(values)
+        return float(np.sum(gradient[0] * at.moments)) - at.kl(prior)
+
+    here, step = q.standard_values, 1e-5
+    high, low = q.at(here + step), q.at(here - step)
+    slope = (bound(here + step) - bound(here - step)) / (2 * step)
+    _assert_close(q.standard_gradient(prior, gradient).sum(), slope, "standard gradient", q, 1e-6)
+    new = natural_step(q, prior, gradient, 1.0)
+    along = np.sum((new.natural(q)[0] - q.natural(q)[0]) * (high.moments - low.moments)) / (2 * step)
+    _assert_close(along, slope, "natural gradient", q, 1e-6)

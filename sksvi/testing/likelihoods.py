@@ -1,0 +1,176 @@
+"""Checks for one's own likelihoods."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from sksvi.expectations import Auto, Quadrature
+from sksvi.integrals.quadrature import expect_at
+from sksvi.likelihoods.base import Likelihood
+from sksvi.testing._close import _assert_close
+
+Array = Any
+
+_STEP = 1e-5
+
+
+def check_likelihood(likelihood: Likelihood, y: Array, *, seed: int = 0) -> None:
+    """Raise AssertionError if a likelihood contradicts itself.
+
+    Derivatives are compared with finite differences, moments with samples (four standard errors), `cdf` with `ppf`,
+    the log density with its own total mass, closed forms with quadrature, and all must stay finite for |f| up to 1e4.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        With or without "auto" parameters; `start` is called with `y`.
+    y : array of shape (n,), binomial (n, 2)
+        Targets of which each is in the support; several different ones.
+    seed : int, default=0
+        For the draws.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.likelihoods import Poisson
+    >>> from sksvi.testing import check_likelihood
+    >>> check_likelihood(Poisson(), np.array([0.0, 1.0, 4.0]))
+    """
+    y = np.asarray(y)
+    rng = np.random.default_rng(seed)
+    likelihood.check_target(y)
+    likelihood = likelihood.start(y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _check_parameters(likelihood, y, rng)
+        _check_derivatives(likelihood, y, rng)
+        _check_stable(likelihood, y)
+        _check_closed_forms(likelihood, y, rng)
+        _check_samples(likelihood, rng)
+        if likelihood.n_latents == 1:
+            _check_quantiles(likelihood)
+        if likelihood.n_latents == 1 and y.ndim == 1:
+            _check_mass(likelihood)
+
+
+def _latents(likelihood: Likelihood, n: int, rng: np.random.Generator, scale: float = 1.0) -> Array:
+    shape = (n,) if likelihood.n_latents == 1 else (n, likelihood.n_latents)
+    return scale * rng.standard_normal(shape)
+
+
+def _directions(likelihood: Likelihood, f: Array) -> list[Array]:
+    if likelihood.n_latents == 1:
+        return [np.ones_like(f)]
+    return [np.broadcast_to(unit, f.shape) for unit in np.eye(likelihood.n_latents)]
+
+
+def _check_derivatives(likelihood: Likelihood, y: Array, rng: np.random.Generator) -> None:
+    for scale in (1.0, 5.0):
+        f = _latents(likelihood, len(y), rng, scale)
+        value, d1, d2 = likelihood.derivatives(y, f)
+        _assert_close(value, likelihood.log_prob(y, f), "log_prob against derivatives()", likelihood, 1e-12)
+        for direction in _directions(likelihood, f):
+            high, low = f + _STEP * direction, f - _STEP * direction
+            slope = (likelihood.log_prob(y, high) - likelihood.log_prob(y, low)) / (2 * _STEP)
+            curve = (likelihood.d1(y, high) - likelihood.d1(y, low)) / (2 * _STEP)
+            several = likelihood.n_latents > 1
+            first = (d1 * direction).sum(axis=-1) if several else d1
+            second = (d2 * direction).sum(axis=-1) if several else d2
+            curve = (curve * direction).sum(axis=-1) if several else curve
+            _assert_close(slope, first, "d1", likelihood)
+            _assert_close(curve, second, "d2", likelihood)
+
+
+def _check_stable(likelihood: Likelihood, y: Array) -> None:
+    for f in (-1e4, -745.0, -40.0, -1e-8, 0.0, 40.0, 600.0, 1e4):
+        latent = np.full((len(y),) if likelihood.n_latents == 1 else (len(y), likelihood.n_latents), f)
+        if likelihood.n_latents > 1:
+            latent[:, 0] = -f
+        for part in likelihood.derivatives(y, latent):
+            assert np.all(np.isfinite(part)), f"{likelihood} is not finite at f = {f:g}."
+        if likelihood.log_concave:
+            assert np.all(likelihood.d2(y, latent) <= 0), f"{likelihood} says log-concave; d2 > 0 at f = {f:g}."
+
+
+def _check_parameters(likelihood: Likelihood, y: Array, rng: np.random.Generator) -> None:
+    start = likelihood.unconstrained
+    if not len(start):
+        return
+    _assert_close(likelihood.replace(start).unconstrained, start, "replace(unconstrained)", likelihood, 1e-10)
+    f = _latents(likelihood, len(y), rng)
+    g, h = likelihood.d_parameters(y, f)
+    for p, unit in enumerate(_STEP * np.eye(len(start))):
+        high, low = likelihood.replace(start + unit), likelihood.replace(start - unit)
+        slope = (high.log_prob(y, f) - low.log_prob(y, f)) / (2 * _STEP)
+        curve = (high.d_parameters(y, f)[0] - low.d_parameters(y, f)[0]) / (2 * _STEP)
+        _assert_close(slope, g[p], f"d_parameters, first, {p}", likelihood)
+        _assert_close(curve, h[p], f"d_parameters, second, {p}", likelihood)
+
+
+def _check_closed_forms(likelihood: Likelihood, y: Array, rng: np.random.Generator) -> None:
+    m = _latents(likelihood, len(y), rng)
+    v = rng.uniform(0.02, 0.5, size=m.shape)
+    auto, step = Auto(), 1e-4
+    value, dm, dv = auto(likelihood, y, m, v)
+    for direction in _directions(likelihood, m):
+        shift = step * direction
+        slope = (auto(likelihood, y, m + shift, v)[0] - auto(likelihood, y, m - shift, v)[0]) / (2 * step)
+        curve = (auto(likelihood, y, m, v + shift)[0] - auto(likelihood, y, m, v - shift)[0]) / (2 * step)
+        several = likelihood.n_latents > 1
+        _assert_close(slope, (dm * direction).sum(axis=-1) if several else dm, "dE/dm", likelihood, 2e-5)
+        _assert_close(curve, (dv * direction).sum(axis=-1) if several else dv, "dE/dv", likelihood, 2e-5)
+    if likelihood.n_latents > 1:
+        return
+    # A dense trapezoid: Gauss-Hermite itself is wrong where p(y | f) is narrow against q(f).
+    nodes = np.linspace(-9.0, 9.0, 4001)
+    weights = np.exp(-0.5 * np.square(nodes))
+    dense = expect_at(lambda f, rows: likelihood.derivatives(y[rows], f), m, v, nodes, weights / weights.sum())
+    for found, wanted in zip((value, dm, 2 * dv), dense, strict=True):
+        _assert_close(found, wanted, "E log p or a derivative of it", likelihood)
+    mean = likelihood.expected_mean(m, v)
+    if mean is not None:
+        wide = Quadrature().integrate(lambda f, rows: likelihood.mean(f), likelihood, m, v)
+        _assert_close(mean, wide, "expected_mean", likelihood)
+
+
+def _check_samples(likelihood: Likelihood, rng: np.random.Generator, n: int = 20000) -> None:
+    f = np.repeat(_latents(likelihood, 3, rng)[:, None], n, axis=1)
+    draws = likelihood.sample(f, rng)
+    if likelihood.n_latents > 1:
+        draws = (draws[..., None] == np.arange(likelihood.n_latents)).astype(float)
+    mean, variance = likelihood.mean(f)[:, 0], likelihood.conditional_variance(f)[:, 0]
+    squares = (draws - mean[:, None]) ** 2
+    if not np.all(np.isfinite(variance)):
+        return
+    error = np.sqrt(variance / n) + 1e-12
+    assert np.all(np.abs(draws.mean(axis=1) - mean) <= 4 * error), f"samples of {likelihood} miss its mean."
+    error = squares.std(axis=1) / np.sqrt(n) + 1e-12
+    assert np.all(np.abs(squares.mean(axis=1) - variance) <= 4 * error), f"samples of {likelihood} miss its variance."
+
+
+def _check_quantiles(likelihood: Likelihood) -> None:
+    f = np.array([-2.0, 0.0, 1.5])
+    for p in (0.01, 0.3, 0.5, 0.9, 0.999):
+        y = likelihood.ppf(p, f)
+        at = likelihood.cdf(y, f)
+        if likelihood.discrete:
+            assert np.all(at >= p - 1e-12), f"ppf of {likelihood} stops below p = {p}."
+            assert np.all(likelihood.cdf(y - 1.0, f) < p + 1e-12), f"ppf of {likelihood} goes beyond p = {p}."
+        else:
+            _assert_close(at, p, "cdf(ppf(p))", likelihood, 1e-8)
+
+
+def _check_mass(likelihood: Likelihood) -> None:
+    f = np.array([-2.0, 0.0, 1.5])
+    if likelihood.discrete:
+        y = np.arange(likelihood.ppf(1e-9, f).min(), likelihood.ppf(1 - 1e-9, f).max() + 1)
+        mass = np.diff(np.concatenate([np.zeros((1, 3)), likelihood.cdf(y[:, None], f)]), axis=0)
+        _assert_close(np.exp(likelihood.log_prob(y[:, None], f)), mass, "exp(log_prob) against cdf", likelihood, 1e-8)
+        return
+    low, high = likelihood.ppf(0.05, f).min(), likelihood.ppf(0.95, f).max()
+    y, step = np.linspace(low, high, 9)[:, None], 1e-6 * (high - low)
+    density = (likelihood.cdf(y + step, f) - likelihood.cdf(y - step, f)) / (2 * step)
+    _assert_close(np.exp(likelihood.log_prob(y, f)), density, "exp(log_prob) against cdf", likelihood, 1e-5)

@@ -1,0 +1,254 @@
+"""The updates themselves, on blocks without a model."""
+
+from __future__ import annotations
+
+import inspect
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from sksvi import algorithms, schedules
+from sksvi.algorithms import ALGORITHMS, Algorithm
+from sksvi.algorithms.steps import (
+    MAX_HALVINGS,
+    TRUSTED_SPREAD,
+    AdaGradMemory,
+    euclidean_step,
+    hybrid_step,
+    natural_step,
+    shortened,
+    site_step,
+    trusted_root,
+)
+from sksvi.families import DiagonalGaussian, Gaussian, NotPositiveDefinite
+from sksvi.schedules import AdaGrad, Constant, RobbinsMonro
+
+
+class Quadratic:
+    """E log p = b·m - (mᵀA m + tr A S) / 2: a Gaussian likelihood, whose optimum is known."""
+
+    def __init__(self, size, seed, full=True):
+        rng = np.random.default_rng(seed)
+        factor = rng.standard_normal((size, size))
+        self.a = factor @ factor.T / size + 0.3 * np.eye(size)
+        self.b = rng.standard_normal(size)
+        self.full = full
+        self.prior = DiagonalGaussian(rng.standard_normal(size), rng.uniform(0.5, 2.0, size))
+        precision = self.a + np.diag(self.prior.precision)
+        self.mean = np.linalg.solve(precision, self.b + self.prior.precision * self.prior.mean)
+        self.precision = precision if full else np.diag(precision)
+
+    def start(self):
+        size = len(self.b)
+        return (
+            Gaussian(np.zeros(size), 2.0 * np.eye(size))
+            if self.full
+            else DiagonalGaussian(np.zeros(size), np.ones(size))
+        )
+
+    def gradient(self, q):
+        return self.b - self.a @ q.mean, -0.5 * (self.a if self.full else np.diag(self.a))
+
+    def bound(self, q):
+        return self.b @ q.mean - 0.5 * (q.mean @ self.a @ q.mean + np.sum(self.a * q.cov)) - q.kl(self.prior)
+
+
+KINDS = pytest.mark.parametrize("full", [True, False], ids=["full", "diag"])
+
+
+def test_natural_step_reaches_a_conjugate_optimum_at_once(global_random_seed):
+    target = Quadratic(4, global_random_seed)
+    q = natural_step(target.start(), target.prior, target.gradient(target.start()), 1.0)
+    np.testing.assert_allclose(q.mean, target.mean, rtol=1e-10)
+    np.testing.assert_allclose(q.precision, target.precision, rtol=1e-12)
+
+
+@KINDS
+def test_natural_step_is_the_weighted_mean_of_natural_parameters(full, global_random_seed):
+    """equations.md 1, in its uncentred form."""
+    target = Quadratic(3, global_random_seed, full)
+    q, rate = target.start().replace((np.ones(3), target.start().precision)), 0.3
+    g, curvature = target.gradient(q)
+    new = natural_step(q, target.prior, (g, curvature), rate)
+    precision = (1 - rate) * q.precision + rate * (target.prior.precision_like(q) - 2 * curvature)
+    bend = curvature @ q.mean if full else curvature * q.mean
+    linear = (1 - rate) * q.times(q.mean) + rate * (target.prior.times(target.prior.mean) + g - 2 * bend)
+    np.testing.assert_allclose(new.precision, precision, rtol=1e-12)
+    np.testing.assert_allclose(new.times(new.mean), linear, rtol=1e-10)
+
+
+@KINDS
+def test_a_step_of_rate_zero_stays(full, global_random_seed):
+    target = Quadratic(3, global_random_seed, full)
+    new = natural_step(target.start(), target.prior, target.gradient(target.start()), 0.0)
+    np.testing.assert_array_equal(new.mean, target.start().mean)
+    np.testing.assert_array_equal(new.precision, target.start().precision)
+
+
+@KINDS
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_algorithm_climbs_to_the_optimum(name, full, global_random_seed):
+    """A small step goes uphill, many reach the optimum."""
+    target = Quadratic(3, global_random_seed, full)
+    algorithm, n = algorithms.resolve(name), 100.0
+    q, memory = algorithm.start(target.start(), n)
+    bounds = [target.bound(q)]
+    small, _ = algorithm.step(q, target.prior, target.gradient(q), 1e-3, 1e-3, memory, n)
+    assert target.bound(small) > bounds[0]
+    for _ in range(3000):
+        q, memory = algorithm.step(q, target.prior, target.gradient(q), 0.5, 0.05 if memory else 0.5, memory, n)
+        bounds.append(target.bound(q))
+    np.testing.assert_allclose(q.mean, target.mean, atol=2e-3)
+    best = target.bound(type(target.start())(target.mean, target.precision))
+    assert best - 1e-3 <= bounds[-1] <= best + 1e-9
+
+
+@KINDS
+def test_adagrad_in_whitened_coordinates_ignores_units(full, global_random_seed):
+    """Rescaled columns: the same path in the columns' new units."""
+    target = Quadratic(3, global_random_seed, full)
+    units = np.array([1e-3, 1.0, 50.0])
+    paths = []
+    for scale in (np.ones(3), units):
+        prior = DiagonalGaussian(target.prior.mean * scale, target.prior.precision / scale**2)
+        start = target.start()
+        bend = np.outer(scale, scale) if full else scale**2
+        q = type(start)(start.mean * scale, start.precision / bend).standard()
+        memory = AdaGradMemory.start(q, 100.0)
+        for _ in range(5):
+            g, curvature = target.gradient(type(q)(q.mean / scale, q.root / scale))
+            q, memory = euclidean_step(q, prior, (g / scale, curvature / bend), memory, AdaGrad(), 100.0)
+        paths.append((q.mean / scale, q.std / scale))
+    np.testing.assert_allclose(paths[0], paths[1], rtol=1e-9)
+
+
+@KINDS
+def test_a_gradient_step_changes_no_spread_by_more_than_half(full, global_random_seed):
+    """In coordinates where q is standard, whatever noise asks for; a short step is left as it is."""
+    rng = np.random.default_rng(global_random_seed)
+    root = np.tril(rng.standard_normal((4, 4))) + 2 * np.eye(4) if full else rng.uniform(0.1, 5.0, 4)
+    step = np.tril(rng.standard_normal((4, 4))) if full else rng.standard_normal(4)
+    cut = trusted_root(root, 1e3 * step, full)
+    relative = cut @ np.linalg.inv(root) if full else cut / root
+    change = np.linalg.norm(relative, axis=0) if full else np.abs(relative)
+    assert np.max(change) == pytest.approx(TRUSTED_SPREAD)
+    np.testing.assert_allclose(cut / np.abs(cut).max(), step / np.abs(step).max(), atol=1e-12)
+    np.testing.assert_array_equal(trusted_root(root, 1e-3 * step, full), 1e-3 * step)
+    both = trusted_root(np.stack([root, root]), np.stack([1e3 * step, 1e-3 * step]), full)
+    np.testing.assert_allclose(both, np.stack([cut, 1e-3 * step]), rtol=1e-10)
+
+
+@KINDS
+def test_hybrid_step_moves_the_covariance_as_the_natural_step(full, global_random_seed):
+    target = Quadratic(3, global_random_seed, full)
+    q, memory = target.start(), AdaGradMemory.start(target.start(), 10.0)
+    new, moved = hybrid_step(q, target.prior, target.gradient(q), 0.4, memory, AdaGrad(), 10.0)
+    wanted = natural_step(q, target.prior, target.gradient(q), 0.4)
+    np.testing.assert_array_equal(new.precision, wanted.precision)
+    in_mean = target.prior.times(target.prior.mean - q.mean) + target.gradient(q)[0]
+    assert (new.mean - q.mean) @ in_mean > 0
+    assert np.all(moved.mean >= memory.mean)
+
+
+def test_adagrad_is_that_of_duchi():
+    adagrad, total = AdaGrad(rate=0.1), np.zeros(2)
+    gradients = np.array([[1.0, -2.0], [0.5, 0.0], [3.0, 1.0]])
+    for t, g in enumerate(gradients):
+        step, total = adagrad.step(g, total)
+        np.testing.assert_allclose(step, 0.1 * g / np.sqrt((gradients[: t + 1] ** 2).sum(0) + 1e-12))
+
+
+def test_site_step_is_a_damped_message():
+    np.testing.assert_allclose(site_step(np.array([1.0, 2.0]), np.array([3.0, 0.0]), 0.25), [1.5, 1.5])
+
+
+def test_shortened_halves_until_it_is_possible_and_counts():
+    counter, tried = [0], []
+
+    def step(share):
+        tried.append(share)
+        if share > 0.2:
+            raise NotPositiveDefinite("no")
+        return share
+
+    assert shortened(step, counter) == 0.125
+    assert tried == [1.0, 0.5, 0.25, 0.125]
+    assert counter == [3]
+
+
+def test_shortened_gives_up_with_the_reason():
+    tried = []
+
+    def step(share):
+        tried.append(share)
+        raise NotPositiveDefinite("never", 4)
+
+    with pytest.raises(NotPositiveDefinite, match="never") as caught:
+        shortened(step)
+    assert caught.value.coordinate == 4
+    assert len(tried) == MAX_HALVINGS + 1
+
+
+def test_a_natural_step_out_of_the_domain_is_shortened():
+    """A convex term: the whole step has a negative precision, a shorter one does not."""
+    q, prior = Gaussian(np.zeros(2), np.eye(2)), DiagonalGaussian(np.zeros(2), np.ones(2))
+    gradient = np.zeros(2), np.eye(2)
+    with pytest.raises(NotPositiveDefinite):
+        natural_step(q, prior, gradient, 1.0)
+    new, _ = algorithms.MCSSVI().step(q, prior, gradient, 1.0, 1.0, None, 1.0)
+    assert np.all(new.variance > 0)
+
+
+# ---- algorithms and schedules as a registry
+def test_algorithms_are_a_complete_registry():
+    classes = {
+        value
+        for name, value in vars(algorithms).items()
+        if inspect.isclass(value)
+        and issubclass(value, Algorithm)
+        and not name.startswith("_")
+        and value is not Algorithm
+    }
+    assert classes == set(ALGORITHMS.values())
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_resolve(name):
+    algorithm = algorithms.resolve(name)
+    assert type(algorithm) is ALGORITHMS[name]
+    own = ALGORITHMS[name](schedule=Constant(0.5))
+    copy = algorithms.resolve(own)
+    assert copy is not own
+    assert copy.rate(3, True) == copy.rate(3, False) == copy.rate(3, False, True) == 0.5
+
+
+def test_resolve_lists_what_there_is():
+    with pytest.raises(ValueError, match=r"'adam'.*'cvi'.*'s-dsvi'"):
+        algorithms.resolve("adam")
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_rates_are_one_where_nothing_is_random_and_fall_elsewhere(name):
+    algorithm = ALGORITHMS[name]()
+    assert algorithm.rate(7, True) == 1.0
+    for messages in (False, True):
+        rates = [algorithm.rate(t, False, messages) for t in range(2000)]
+        assert all(0 < late <= early <= 1 for early, late in pairwise(rates))
+        assert rates[-1] < 0.2
+
+
+@pytest.mark.parametrize(
+    "cls", [cls for _, cls in inspect.getmembers(schedules, inspect.isclass) if hasattr(cls, "rate")]
+)
+def test_schedules(cls):
+    assert cls() is not None
+    for t in (0, 1, 1000):
+        assert 0 < cls().rate(t) <= 1
+
+
+def test_robbins_monro_formula():
+    schedule = RobbinsMonro(scale=2.0, delay=3.0, kappa=0.75)
+    assert schedule.rate(4) == pytest.approx(2.0 * 8.0**-0.75)
+    assert schedule.rate(0) == pytest.approx(2.0 * 4.0**-0.75)
+    assert RobbinsMonro(scale=100.0).rate(0) == 1.0

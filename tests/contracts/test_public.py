@@ -1,0 +1,174 @@
+"""What users import: every public name exists, is documented, and importing the package stays light."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpydoc.validate import validate
+
+import sksvi
+from sksvi.datasets import make_glm
+
+ROOT = Path(__file__).resolve().parents[2]
+ESTIMATORS = ["BayesianGLMClassifier", "BayesianGLMRegressor"]
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "doc/index.md",
+    "doc/glm.md",
+    "doc/mixed_effects.md",
+    "doc/gaussian_processes.md",
+    "doc/factorization.md",
+    "doc/beta_process.md",
+    "doc/topics.md",
+    "doc/algorithms.md",
+    "doc/streaming.md",
+]
+HEAVY = ["pandas", "numba", "matplotlib", "rich", "arviz", "pytest"]
+
+# Codes of numpydoc.validate that mark a docstring as wrong rather than short.
+CODES = {
+    "GL03",  # double blank lines
+    "GL05",  # tabs
+    "GL06",  # unknown section
+    "GL07",  # sections in the wrong order
+    "GL08",  # no docstring
+    "GL10",  # wrong directives
+    "SS01",  # no summary
+    "SS04",  # summary with leading spaces
+    "PR01",  # parameters not documented
+    "PR02",  # unknown parameters documented
+    "PR03",  # wrong order of parameters
+    "PR04",  # parameter without type
+    "PR10",  # no space before the colon
+}
+METHOD_CODES = CODES - {"GL08", "PR01", "PR03", "PR04"}
+
+
+def public_objects():
+    """(qualified name, object) of everything public that this package defines."""
+    found = {f"sksvi.{name}": getattr(sksvi, name) for name in sksvi._ATTRIBUTES}
+    for module_name in sksvi._SUBMODULES:
+        module = getattr(sksvi, module_name)
+        names = getattr(module, "__all__", [name for name in vars(module) if not name.startswith("_")])
+        for name in names:
+            value = getattr(module, name)
+            defined_here = getattr(value, "__module__", "").startswith(module.__name__)
+            if defined_here and (inspect.isclass(value) or inspect.isfunction(value)):
+                found.setdefault(f"{module.__name__}.{name}", value)
+    return found
+
+
+def complaints(name, codes):
+    return [f"{name}: {code} {text}" for code, text in validate(name)["errors"] if code in codes]
+
+
+def run(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+
+
+@pytest.mark.parametrize("name", sksvi.__all__)
+def test_public_name_exists(name):
+    assert getattr(sksvi, name) is not None
+    assert name in dir(sksvi)
+
+
+@pytest.mark.parametrize("module", sksvi._SUBMODULES)
+def test_what_a_module_promises_exists(module):
+    loaded = importlib.import_module(f"sksvi.{module}")
+    assert loaded.__doc__
+    for name in getattr(loaded, "__all__", []):
+        assert hasattr(loaded, name), f"sksvi.{module}.__all__ has {name!r}, which is not there"
+
+
+def test_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        sksvi.nothing  # noqa: B018
+
+
+def test_public_docstrings_are_numpydoc():
+    wrong = [line for name in public_objects() for line in complaints(name, CODES)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_public_methods_are_documented():
+    wrong = []
+    for name, value in public_objects().items():
+        if not inspect.isclass(value):
+            continue
+        for method, function in inspect.getmembers(value, inspect.isfunction):
+            if method.startswith("_") or not function.__module__.startswith("sksvi"):
+                continue
+            if function.__doc__:
+                wrong += complaints(f"{name}.{method}", METHOD_CODES)
+            elif not inspect.getdoc(function):  # an override may inherit its documentation
+                wrong.append(f"{name}.{method}: no docstring")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimators_show_an_example(name):
+    assert ">>>" in inspect.getdoc(getattr(sksvi, name))
+
+
+def test_import_is_light():
+    """Nothing heavy is imported, neither by the package nor by its estimators, unless scikit-learn did so already."""
+    code = "import sys, {}; print(*(name for name in {} if name in sys.modules))"
+    assert run(code.format("sksvi", HEAVY)).split() == []
+    by_scikit_learn = run(code.format("sklearn.linear_model, sklearn.base", HEAVY)).split()
+    assert set(run(code.format("sksvi.linear_model", HEAVY)).split()) <= set(by_scikit_learn)
+
+
+def test_import_costs_little_more_than_scikit_learn():
+    """At most 1.3 times the time of `import sklearn.linear_model`; the best of several, as the machine may be busy."""
+    clock = "import time; start = time.perf_counter(); import {}; print(time.perf_counter() - start)"
+    seconds = {
+        name: min(float(run(clock.format(name))) for _ in range(3)) for name in ("sksvi", "sklearn.linear_model")
+    }
+    assert seconds["sksvi"] <= 1.3 * seconds["sklearn.linear_model"]
+
+
+def test_version_is_in_one_place():
+    assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+)?", sksvi.__version__)
+    assert f'version = "{sksvi.__version__}"' not in (ROOT / "pyproject.toml").read_text()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_code_of_the_pages_runs(page, tmp_path, monkeypatch):
+    """The python blocks of a page run, one after the other, as a reader would paste them."""
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    assert blocks
+    names = {"__name__": page}
+    if page == "doc/streaming.md":  # what that page assumes: a file of rows, data of the same columns, a saved model
+        X, y = make_glm(400, 3, random_state=0)
+        frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(label=np.where(y == 1, "yes", "no"))
+        frame.to_csv(tmp_path / "rows.csv", index=False)
+        names |= {"X": frame[["a", "b", "c"]], "y": frame["label"], "path": "model.sksvi"}
+    monkeypatch.chdir(tmp_path)
+    for block in blocks:
+        exec(compile(block, f"<{page}>", "exec"), names)
+
+
+def test_demo_prints_its_tables_and_writes_its_figures(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
+    from examples import demo
+
+    monkeypatch.setattr(demo, "N_SPLITS", 1)
+    monkeypatch.setattr(sys, "argv", ["demo", "--output", str(tmp_path / "figures")])
+    demo.main()
+    printed = capsys.readouterr().out
+    for name in (*demo.ALGORITHMS, "negative-binomial", "PoissonRegressor", "LogisticRegression"):
+        assert name in printed
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == [
+        "coefficients.png",
+        "intervals.png",
+        "lower_bound.png",
+    ]

@@ -1,0 +1,301 @@
+"""BetaProcessFA as users meet it: fits, missing entries, densities, streams, bad input, scikit-learn's checks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import sksvi
+from sksvi import BetaProcessFA
+from sksvi.datasets import make_beta_process
+from sksvi.decomposition import _factor_predictions
+from sksvi.families import DiagonalGaussian
+from sksvi.models.beta_process import model as beta_process
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+ALGORITHMS = ["mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi"]
+LOCAL_STEPS = ["gibbs", "mean-field", "spike-slab"]
+PAIRS = [(a, step) for a in ALGORITHMS for step in LOCAL_STEPS] + [("gibbs", "gibbs")]
+QUICK = {"n_components": 6, "max_iter": 5, "random_state": 0, "n_jobs": 1}
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """Rows of four overlapping factors, a tenth of the entries held out."""
+    bunch = make_beta_process(600, 12, 4, a=6.0, b=4.0, noise_precision=400.0, random_state=3)
+    held = np.random.default_rng(3).random(bunch.data.shape) < 0.1
+    truth = 5.0 + 3.0 * bunch.data
+    return np.where(held, np.nan, truth), np.where(held, truth, np.nan), truth, held
+
+
+@pytest.fixture(scope="module")
+def model(problem):
+    return BetaProcessFA(n_components=12, max_iter=60, random_state=0).fit(problem[0])
+
+
+@parametrize_with_checks(
+    [
+        BetaProcessFA(n_components=5, max_iter=8),
+        BetaProcessFA(n_components=3, max_iter=4, algorithm="cvi", local_step="mean-field"),
+    ]
+)
+def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize(("algorithm", "local_step"), PAIRS)
+def test_every_pair_fits_and_predicts(algorithm, local_step, problem):
+    X, held_out, _, _ = problem
+    X, held_out = X[:150], held_out[:150]
+    model = BetaProcessFA(algorithm=algorithm, local_step=local_step, batch_size=50, **QUICK).fit(X)
+    codes = model.transform(X)
+    assert codes.shape == (150, 6)
+    assert model.inverse_transform(codes).shape == X.shape
+    filled, std = model.impute(X, return_std=True)
+    assert np.all(np.isfinite(filled)) and np.all(std[np.isnan(X)] > 0) and np.all(std[~np.isnan(X)] == 0)
+    np.testing.assert_array_equal(filled[~np.isnan(X)], X[~np.isnan(X)])
+    density = model.log_predictive_density(X, held_out)
+    assert density.shape == (150,) and np.all(np.isfinite(density))
+    assert np.all(density[np.isnan(held_out).all(1)] == 0)
+    assert np.isfinite(model.score(X)) and np.isfinite(model.lower_bound_)
+    assert np.all(np.diff(model.feature_probability_) <= 0)
+
+
+@pytest.mark.parametrize("init", ["random", "gibbs", "data"])
+def test_held_out_entries_are_found(init, problem):
+    X, held_out, truth, held = problem
+    model = BetaProcessFA(n_components=12, init=init, max_iter=60, random_state=0).fit(X)
+    filled, std = model.impute(X, return_std=True)
+    error = (filled - truth)[held]
+    assert np.mean(error**2) < 0.5 * np.var(truth[held])
+    # Calibrated: errors in units of the predicted standard deviation have size 1.
+    assert 0.7 < np.sqrt(np.mean((error / std[held]) ** 2)) < 1.4
+    column = -0.5 * np.log(2 * np.pi * np.var(truth[held])) - 0.5
+    assert model.log_predictive_density(X, held_out).sum() / held.sum() > column + 0.1
+
+
+def test_noise_is_learned(problem, model):
+    assert 1 / np.sqrt(model.noise_precision_) == pytest.approx(3.0 / 20.0, rel=0.3)
+    columns = BetaProcessFA(n_components=12, noise="columns", max_iter=40, random_state=0).fit(problem[0])
+    assert columns.noise_precision_.shape == (12,)
+    known = BetaProcessFA(n_components=12, noise=0.15, max_iter=10, random_state=0).fit(problem[0])
+    assert 1 / np.sqrt(known.noise_precision_) == pytest.approx(0.15, rel=1e-3)
+
+
+@pytest.mark.parametrize("algorithm", ["mc-ssvi", "gibbs"])
+def test_a_known_precision_of_the_weights_stays(algorithm, problem):
+    X = problem[0]
+    used = []
+    for precision in (0.05, 5.0):
+        model = BetaProcessFA(**{**QUICK, "algorithm": algorithm, "weight_precision": precision}).fit(X)
+        assert model.posterior_["weight_precision"].mean[0] == pytest.approx(precision, rel=1e-3)
+        used.append(model.feature_probability_.sum())
+    assert used[0] < used[1]  # wide weights make each factor dear
+    with pytest.raises(ValueError, match="weight_precision"):
+        model.set_params(weight_precision=-1.0).fit(X)
+
+
+def test_log_predictive_density_is_the_log_of_a_mean_over_draws(problem, model, monkeypatch):
+    """Equation 12 with its log: draws of the weights as well agree with their integral, and fewer are never better."""
+    from sksvi.estimators.completion import halved_entries
+
+    X, held_out, _, _ = problem
+    X, held_out = X[:200], held_out[:200]
+
+    def collect(view, terms, rows):
+        error = held_out[rows] - (model.mean_ + model.scale_ * (terms.omega @ view.features))
+        precision = view.noise / model.scale_**2
+        logs_here = 0.5 * (np.log(precision / (2 * np.pi)) - precision * error**2)
+        return np.nansum(logs_here, -1)
+
+    logs = np.concatenate([np.concatenate(part) for part in model._local(model._scaled(X), 10, collect, kept=300)], 1)
+    wanted, few = (np.log(np.mean(np.exp(part), 0)) for part in (logs, logs[::100]))
+    monkeypatch.setattr(_factor_predictions, "DENSITY_SAMPLES", 300)
+    found = model.log_predictive_density(X, held_out)
+    spread = np.exp(logs - wanted)
+    error = np.sqrt(np.sum(np.var(spread, 0, ddof=1) / len(spread)))
+    # z are the same draws in both; the log of a noisy mean is half of its relative variance too low.
+    assert abs(wanted.sum() + 0.5 * error**2 - found.sum()) < 4 * error
+    assert few.sum() < wanted.sum()
+    np.testing.assert_array_equal(found[np.isnan(held_out).all(1)], 0.0)
+    given, asked = halved_entries(X[:5])
+    assert np.array_equal(np.isnan(given) & np.isnan(asked), np.isnan(X[:5]))
+    counts = (~np.isnan(given)).sum(1) - (~np.isnan(asked)).sum(1)
+    assert np.all((counts == 0) | (counts == -1))
+
+
+def test_results_depend_on_the_row_alone(problem, model):
+    X = problem[0]
+    order = np.random.default_rng(0).permutation(len(X))
+    for method in ("transform", "impute"):
+        whole = getattr(model, method)(X)
+        np.testing.assert_array_equal(getattr(model, method)(X[order]), whole[order])
+        np.testing.assert_array_equal(getattr(model, method)(X[5:6]), whole[5:6])
+    assert model.transform_draws(X[:7], 3, 0).shape == (3, 7, 12)
+
+
+@pytest.mark.parametrize("algorithm", ["mc-ssvi", "gibbs"])
+def test_threads_never_change_a_bit(algorithm, problem, monkeypatch):
+    X = problem[0]
+    monkeypatch.setattr(beta_process, "BLOCK_WORK", X.size)  # else these rows are one block, and need no thread
+    assert len(beta_process.BetaProcess(6, X.shape[1]).blocks(slice(0, len(X)), None)) == 6
+    fits = [BetaProcessFA(algorithm=algorithm, **{**QUICK, "n_jobs": jobs}).fit(X) for jobs in (1, 2)]
+    np.testing.assert_array_equal(fits[0].components_, fits[1].components_)
+    assert fits[0].lower_bound_ == fits[1].lower_bound_
+    np.testing.assert_array_equal(fits[0].transform(X), fits[1].transform(X))
+
+
+def test_results_are_in_the_units_of_the_data(problem):
+    X = problem[0]
+    plain = BetaProcessFA(**QUICK).fit(X)
+    other = BetaProcessFA(**QUICK).fit(1000.0 * X - 7.0)
+    np.testing.assert_allclose(other.components_, 1000.0 * plain.components_, rtol=1e-6)
+    assert other.noise_precision_ == pytest.approx(plain.noise_precision_ / 1e6, rel=1e-6)
+    np.testing.assert_allclose(other.impute(1000.0 * X - 7.0), 1000.0 * plain.impute(X) - 7.0, rtol=1e-6)
+
+
+def test_streams_save_and_continue(problem, tmp_path):
+    X = problem[0]
+    model = BetaProcessFA(**QUICK, total_samples=600, batch_size=100)
+    for start in range(0, 600, 200):
+        model.partial_fit(X[start : start + 200])
+    assert model.n_samples_seen_ == 600 and model.n_steps_ == 6
+    model.save(tmp_path / "model.sksvi")
+    loaded = sksvi.load(tmp_path / "model.sksvi")
+    np.testing.assert_array_equal(loaded.transform(X), model.transform(X))
+    model.partial_fit(X[:200])
+    loaded.partial_fit(X[:200])
+    np.testing.assert_array_equal(loaded.components_, model.components_)
+    sampler = BetaProcessFA(algorithm="gibbs", **QUICK).fit(X)
+    sampler.save(tmp_path / "sampler.sksvi")
+    np.testing.assert_array_equal(sksvi.load(tmp_path / "sampler.sksvi").impute(X), sampler.impute(X))
+    with pytest.raises(ValueError, match="cannot take chunks"):
+        sampler.partial_fit(X)
+
+
+def test_a_fit_that_goes_on_keeps_its_shape(problem):
+    X = problem[0]
+    model = BetaProcessFA(**QUICK, warm_start=True).fit(X)
+    steps = model.n_steps_
+    assert model.fit(X).n_steps_ > steps
+    with pytest.raises(ValueError, match="n_components was 6"):
+        model.set_params(n_components=7).fit(X)
+
+
+def test_pruning_ordering_and_tables(problem):
+    X = pd.DataFrame(problem[0], columns=[f"gene {d}" for d in range(12)])
+    pruned = BetaProcessFA(n_components=40, prune=True, max_iter=60, random_state=0).fit(X)
+    kept = len(pruned.components_)
+    assert kept < 40
+    assert pruned.transform(X).shape == (600, kept)
+    assert pruned.posterior_["features"].mean.shape == (kept, 12)
+    assert isinstance(pruned.posterior_["features"], DiagonalGaussian)
+    assert list(pruned.get_feature_names_out())[:2] == ["betaprocessfa0", "betaprocessfa1"]
+    assert isinstance(clone(pruned).set_output(transform="pandas").fit(X).transform(X), pd.DataFrame)
+    table = pruned.summary()
+    assert list(table.columns) == ["mean", "std", "lower", "upper"]
+    assert list(table.index[-2:]) == ["weight_precision", "noise_precision"]
+    assert np.all(table["lower"] <= table["upper"])
+    # Names are asked for once.
+    assert np.isfinite(pruned.score(X)) and pruned.impute(X).shape == X.shape
+    effective = pruned.effective_components()
+    assert effective["lower"] <= pruned.n_effective_components_ * 1.5
+    assert 1 <= effective["mean"] <= kept
+
+
+def test_single_precision_stays(problem):
+    X = problem[0].astype(np.float32)
+    model = BetaProcessFA(**QUICK).fit(X)
+    assert model.components_.dtype == np.float32
+    assert model.transform(X).dtype == np.float32
+    assert model.impute(X).dtype == np.float32
+
+
+# ---- bad input
+HOSTILE = {
+    "one row": np.arange(5.0)[None],
+    "constant columns": np.c_[np.ones(30), np.random.default_rng(0).standard_normal((30, 2))],
+    "constant": np.full((20, 3), 7.0),
+    "huge": 1e12 * np.random.default_rng(0).standard_normal((30, 3)),
+    "huge offset": 1e12 + np.random.default_rng(0).standard_normal((30, 3)),
+    "beyond squares": 1e120 * np.random.default_rng(0).standard_normal((30, 3)),
+    "tiny": 1e-120 * np.random.default_rng(0).standard_normal((30, 3)),
+    "a row of NaN": np.r_[np.random.default_rng(0).standard_normal((20, 3)), np.full((1, 3), np.nan)],
+    "integers": np.random.default_rng(0).integers(0, 255, (30, 4)).astype(np.uint8),
+    "one column": np.random.default_rng(0).standard_normal((30, 1)),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("K", [1, 4])
+def test_hostile_rows_give_finite_results(name, K):
+    X = HOSTILE[name]
+    model = BetaProcessFA(n_components=K, max_iter=4, random_state=0).fit(X)
+    for result in (model.transform(X), *model.impute(X, return_std=True), model.components_, model.lower_bound_):
+        assert np.all(np.isfinite(result))
+
+
+def test_errors_name_what_is_wrong():
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    empty = X.copy()
+    empty[:, 1] = np.nan
+    with pytest.raises(ValueError, match="column 1 of X has no observed entry"):
+        BetaProcessFA().fit(empty)
+    with pytest.raises(ValueError, match="column 'b' of X has no observed"):
+        BetaProcessFA().fit(pd.DataFrame(empty, columns=list("abc")))
+    with pytest.raises(ValueError, match="no observed entry"):
+        BetaProcessFA().fit(np.full((4, 3), np.nan))
+    with pytest.raises(ValueError, match="infinity"):
+        BetaProcessFA().fit(np.where(X > 1, np.inf, X))
+    with pytest.raises(NotFittedError):
+        BetaProcessFA().transform(X)
+    for parameters in (
+        {"local_step": "cvb0"},
+        {"a": 0},
+        {"init_factors": 0},
+        {"n_components": 0},
+        {"noise": -1.0},
+        {"algorithm": "fp"},
+    ):
+        with pytest.raises(ValueError, match=next(iter(parameters))):
+            BetaProcessFA(**parameters).fit(X)
+    model = BetaProcessFA(n_components=2, max_iter=2, random_state=0).fit(X)
+    before = model.components_.copy()
+    with pytest.raises(ValueError, match="no observed entry"):
+        model.fit(empty)
+    np.testing.assert_array_equal(model.components_, before)
+    with pytest.raises(ValueError, match=r"held_out.shape"):
+        model.log_predictive_density(X, X[:5])
+    with pytest.raises(ValueError, match="at least one observed"):
+        model.score(np.full_like(X, np.nan))
+    with pytest.raises(ValueError, match="has 5 columns"):
+        model.inverse_transform(np.ones((2, 5)))
+    with pytest.raises(ValueError, match="coverage"):
+        model.summary(coverage=1.0)
+
+
+def test_too_few_passes_are_told(problem):
+    with pytest.warns(ConvergenceWarning, match="max_iter=5"):
+        BetaProcessFA(**QUICK).fit(problem[0])
+
+
+def test_example_of_cells(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
+    from examples import cytometry
+
+    monkeypatch.setattr(cytometry, "N_CELLS", 400)
+    rng = np.random.default_rng(0)
+    counts, marker, label = cytometry.simulated(500, rng)
+    np.savez(tmp_path / "cells.npz", X=counts, marker=marker, label=label)
+    for cells in ([], [str(tmp_path / "cells.npz")]):
+        monkeypatch.setattr("sys.argv", ["cytometry", *cells, "--output", str(tmp_path / "figures")])
+        cytometry.main()
+        printed = capsys.readouterr().out
+        for text in ("lost entries: root mean square error", "factor 0, used by", "strongest factor and population"):
+            assert text in printed
+    assert [path.name for path in (tmp_path / "figures").iterdir()] == ["cytometry.png"]

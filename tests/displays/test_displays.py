@@ -1,0 +1,317 @@
+"""Displays draw what the estimator holds; export hands the posterior's draws to ArviZ."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import norm
+from sklearn.base import BaseEstimator, clone
+from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
+from sksvi import GMERegressor
+from sksvi.arviz import to_arviz
+from sksvi.displays import CoefficientDisplay, GroupEffectsDisplay, LowerBoundDisplay, feature_names
+
+
+class Fitted(BaseEstimator):
+    """Least squares with the attributes that the displays read."""
+
+    def __init__(self, *, n_passes=4, names=True):
+        self.n_passes = n_passes
+        self.names = names
+
+    def fit(self, X, y):
+        if self.names and hasattr(X, "columns"):
+            self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+        X = np.asarray(X, float)
+        self.n_features_in_ = X.shape[1]
+        self.coef_ = np.linalg.lstsq(X, y, rcond=None)[0]
+        self.coef_std_ = np.linspace(0.1, 0.2, X.shape[1])
+        steps = np.arange(1, self.n_passes + 1)
+        self.history_ = pd.DataFrame({"pass": steps, "seconds": 0.5 * steps, "bound": -100.0 / steps})
+        return self
+
+    def score(self, X, y):
+        return 0.0
+
+
+@pytest.fixture
+def frame(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = pd.DataFrame(rng.normal(size=(40, 3)), columns=["age", "dose", "weight"])
+    return X, X["age"] - X["dose"] + rng.normal(size=40)
+
+
+def tick_names(display):
+    return [label.get_text() for label in display.ax_.get_yticklabels()]
+
+
+def test_bounds_of_one_fit(frame):
+    fit = Fitted().fit(*frame)
+    display = LowerBoundDisplay.from_estimator(fit, color="C3")
+    (line,) = display.lines_
+    assert_array_equal(line.get_xdata(), [1, 2, 3, 4])
+    assert_array_equal(line.get_ydata(), fit.history_["bound"])
+    assert line.get_label() == "Fitted" and line.get_color() == "C3"
+    assert display.ax_.get_xlabel() == "Passes over the data" and display.figure_ is display.ax_.figure
+
+
+def test_several_fits_share_one_axis_with_their_names(frame):
+    import matplotlib.pyplot as plt
+
+    figure, ax = plt.subplots()
+    inside = make_pipeline(StandardScaler(), Fitted(n_passes=1)).fit(*frame)
+    fits = {"short": Fitted(n_passes=2).fit(*frame), "pipeline": inside}
+    display = LowerBoundDisplay.from_estimator(fits, x="seconds", ax=ax)
+    assert display.ax_ is ax and display.figure_ is figure
+    assert [line.get_label() for line in display.lines_] == ["short", "pipeline"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["short", "pipeline"]
+    assert_array_equal(display.lines_[0].get_xdata(), [0.5, 1.0])
+    assert display.lines_[1].get_marker() == "o"  # a single pass is a point
+    assert ax.get_xlabel() == "Seconds"
+
+
+def test_intervals_are_those_of_the_posterior(frame):
+    fit = Fitted().fit(*frame)
+    display = CoefficientDisplay.from_estimator(fit, coverage=0.8)
+    assert_allclose(display.lower, norm.ppf(0.1, fit.coef_, fit.coef_std_)[None])
+    assert_allclose(display.upper, norm.ppf(0.9, fit.coef_, fit.coef_std_)[None])
+    (bars,) = display.errorbars_
+    assert_allclose(bars.lines[0].get_xdata(), fit.coef_)
+    segments = np.array(bars.lines[2][0].get_segments())
+    assert_allclose(segments[:, :, 0], np.c_[display.lower[0], display.upper[0]])
+    assert tick_names(display) == ["age", "dose", "weight"]
+    bottom, top = display.ax_.get_ylim()
+    assert bottom > top  # first column on top
+    assert "80 %" in display.ax_.get_xlabel() and display.ax_.get_legend() is None
+    display.figure_.canvas.draw()
+
+
+def test_names_come_from_the_frame_the_pipeline_or_the_position(frame):
+    X, y = frame
+    X = X.assign(group=np.where(X["age"] > 0, "a", "b"))
+    numbers = X[["age", "dose"]]
+    assert tick_names(CoefficientDisplay.from_estimator(Fitted().fit(numbers.to_numpy(), y))) == ["x0", "x1"]
+    columns = ColumnTransformer(
+        [("one", OneHotEncoder(), ["group"]), ("same", "passthrough", ["age"])], verbose_feature_names_out=False
+    )
+    pipeline = make_pipeline(columns, StandardScaler(), Fitted()).fit(X, y)
+    assert tick_names(CoefficientDisplay.from_estimator(pipeline)) == ["group_a", "group_b", "age"]
+    nameless = make_pipeline(FunctionTransformer(np.asarray), Fitted()).fit(numbers, y)
+    assert tick_names(CoefficientDisplay.from_estimator(nameless)) == ["x0", "x1"]
+    search = GridSearchCV(make_pipeline(StandardScaler(), Fitted()), {"fitted__n_passes": [1, 2]}, cv=2)
+    search.fit(numbers, y)
+    assert tick_names(CoefficientDisplay.from_estimator(search)) == ["age", "dose"]
+
+
+def test_every_class_has_its_row_of_artists():
+    fit = SimpleNamespace(n_features_in_=2, coef_=np.arange(6.0).reshape(3, 2), coef_std_=np.ones((3, 2)))
+    fit.classes_ = np.array(["low", "mid", "high"])
+    display = CoefficientDisplay.from_estimator(fit)
+    assert len(display.errorbars_) == 3
+    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["low", "mid", "high"]
+    heights = [bars.lines[0].get_ydata() for bars in display.errorbars_]
+    assert np.all(np.diff(heights, axis=0) > 0) and np.all(np.abs(np.array(heights) - [0, 1]) < 0.5)
+
+
+def test_the_clearest_features_are_kept_in_their_order():
+    mean = np.array([0.1, 5.0, 0.0, -4.0, 1.0])
+    fit = SimpleNamespace(n_features_in_=5, coef_=mean, coef_std_=np.array([0.01, 5.0, 0.0, 1.0, 0.1]))
+    display = CoefficientDisplay.from_estimator(fit, max_features=3)
+    assert display.feature_names == ["x0", "x3", "x4"]
+    assert CoefficientDisplay.from_estimator(fit, max_features=None).mean.shape == (1, 5)
+
+
+def test_what_cannot_be_drawn_is_said(frame):
+    fit = Fitted().fit(*frame)
+    with pytest.raises(NotFittedError, match="Fitted is not fitted"):
+        LowerBoundDisplay.from_estimator(Fitted())
+    with pytest.raises(NotFittedError):
+        CoefficientDisplay.from_estimator(Fitted())
+    with pytest.raises(TypeError, match=r"must have 'coef_std_'"):
+        CoefficientDisplay.from_estimator(SimpleNamespace(n_features_in_=1, coef_=np.ones(1)))
+    with pytest.raises(ValueError, match="x must be one of"):
+        LowerBoundDisplay.from_estimator(fit, x="time")
+    with pytest.raises(ValueError, match="coverage must lie strictly between 0 and 1; found 90"):
+        CoefficientDisplay.from_estimator(fit, coverage=90)
+    with pytest.raises(ValueError, match="max_features must be at least 1"):
+        CoefficientDisplay.from_estimator(fit, max_features=0)
+    with pytest.raises(ValueError, match="must agree in shape"):
+        CoefficientDisplay(np.ones((1, 2)), np.ones((1, 2)), ["a"])
+
+
+@pytest.fixture
+def without(monkeypatch):
+    """Make an import fail as if the package were not installed."""
+
+    def remove(package):
+        real = builtins.__import__
+
+        def refuse(name, *args, **kwargs):
+            if name.split(".")[0] == package:
+                raise ImportError(name)
+            return real(name, *args, **kwargs)
+
+        monkeypatch.setattr(builtins, "__import__", refuse)
+
+    return remove
+
+
+def test_missing_extras_are_named(frame, without):
+    fit = Fitted().fit(*frame)
+    fit.posterior_ = {}
+    without("matplotlib")
+    with pytest.raises(ImportError, match=r"pip install 'sksvi\[plot\]'"):
+        LowerBoundDisplay.from_estimator(fit)
+    without("arviz")
+    with pytest.raises(ImportError, match=r"pip install 'sksvi\[arviz\]'"):
+        to_arviz(fit)
+
+
+class Block:
+    def __init__(self, mean):
+        self.mean = mean
+
+    def sample(self, n=1, random_state=None):
+        return self.mean + random_state.standard_normal((n, *self.mean.shape))
+
+
+def fake_arviz(version, calls):
+    return SimpleNamespace(__version__=version, from_dict=lambda *args, **kwargs: calls.append((args, kwargs)))
+
+
+@pytest.mark.parametrize("version", ["0.23.4", "1.3.0"])
+def test_both_majors_of_arviz_get_named_draws(version, frame, monkeypatch):
+    calls = []
+    monkeypatch.setitem(sys.modules, "arviz", fake_arviz(version, calls))
+    fit = Fitted().fit(*frame)
+    fit.posterior_ = {"weights": Block(np.zeros(4)), "noise": Block(np.zeros(2))}
+    to_arviz(fit, 7, random_state=0)
+    to_arviz(fit, 7, random_state=0)
+    (args, kwargs), again = calls
+    groups = args[0] if version[0] == "1" else kwargs
+    assert groups["posterior"]["weights"].shape == (1, 7, 4) and groups["posterior"]["noise"].shape == (1, 7, 2)
+    assert kwargs["dims"] == {"weights": ["column"]}
+    assert list(kwargs["coords"]["column"]) == ["age", "dose", "weight", "intercept"]
+    repeated = again[0][0] if version[0] == "1" else again[1]
+    assert_array_equal(groups["posterior"]["weights"], repeated["posterior"]["weights"])
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # ArviZ 0.23 announces its next version when it is imported
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_draws_in_the_installed_arviz(frame):
+    arviz = pytest.importorskip("arviz")
+    fit = Fitted().fit(*frame)
+    fit.classes_ = np.array(["a", "b", "c"])
+    fit.posterior_ = {"weights": Block(np.arange(12.0).reshape(3, 4))}
+    data = to_arviz(fit, 50, random_state=1)
+    weights = data["posterior"]["weights"]
+    assert weights.dims == ("chain", "draw", "class", "column") and weights.shape == (1, 50, 3, 4)
+    assert_allclose(weights.sel({"class": "b", "column": "dose"}).mean(), 5.0, atol=4 / np.sqrt(50))
+    assert len(arviz.summary(data)) == 12
+
+
+def test_to_arviz_says_what_is_wrong(frame):
+    with pytest.raises(NotFittedError):
+        to_arviz(Fitted())
+    for n_samples in (0, 2.5, True):
+        with pytest.raises(ValueError, match="n_samples must be an integer of at least 1"):
+            to_arviz(Fitted(), n_samples)
+
+
+def test_feature_names_are_plain_strings(frame):
+    fit = Fitted().fit(*frame)
+    assert feature_names(fit).tolist() == ["age", "dose", "weight"]
+
+
+# ---- mixed models
+
+
+@pytest.fixture
+def mixed(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = pd.DataFrame(
+        {"age": rng.normal(size=120), "site": rng.choice(list("abcdef"), 120), "dose": rng.normal(size=120)}
+    )
+    X["rater"] = rng.integers(0, 4, 120)
+    y = X["age"] + X["site"].map(dict(zip("abcdef", rng.normal(size=6), strict=True))) + 0.3 * rng.normal(size=120)
+    model = GMERegressor(likelihood="gaussian", noise=False, groups=["site", "rater"], random_slopes={"site": "dose"})
+    return model.fit(X, y)
+
+
+def test_caterpillar_of_a_group(mixed):
+    display = GroupEffectsDisplay.from_estimator(mixed, coverage=0.8)
+    table = mixed.group_effects_.loc["site"].xs("intercept", level="effect").sort_values("mean")
+    assert tick_names(display) == display.level_names == list(table.index)
+    assert_allclose(display.lower, norm.ppf(0.1, table["mean"], table["std"]))
+    assert_allclose(display.upper, norm.ppf(0.9, table["mean"], table["std"]))
+    assert_allclose(display.errorbar_.lines[0].get_xdata(), table["mean"])
+    segments = np.array(display.errorbar_.lines[2][0].get_segments())
+    assert_allclose(segments[:, :, 0], np.c_[display.lower, display.upper])
+    bottom, top = display.ax_.get_ylim()
+    assert bottom < top  # highest mean on top
+    assert display.ax_.get_ylabel() == "site" and display.ax_.get_xlabel() == "Effect, 80 % posterior interval"
+    slopes = GroupEffectsDisplay.from_estimator(mixed, group="site", effect="dose", color="C3", ax=display.ax_)
+    assert slopes.ax_ is display.ax_ and slopes.figure_ is display.figure_
+    assert slopes.ax_.get_xlabel().startswith("Slope of dose") and slopes.errorbar_.lines[0].get_color() == "C3"
+    assert len(GroupEffectsDisplay.from_estimator(mixed, group="rater").level_names) == 4
+    inside = make_pipeline(clone(mixed))
+    inside.steps[0] = ("mixed", mixed)
+    assert GroupEffectsDisplay.from_estimator(inside).level_names == display.level_names
+    display.figure_.canvas.draw()
+
+
+def test_the_clearest_levels_are_kept(mixed):
+    table = mixed.group_effects_.loc["site"].xs("intercept", level="effect")
+    clearest = (table["mean"].abs() / table["std"]).nlargest(3).index
+    kept = GroupEffectsDisplay.from_estimator(mixed, max_levels=3).level_names
+    assert kept == list(table.loc[clearest].sort_values("mean").index)
+    assert len(GroupEffectsDisplay.from_estimator(mixed, max_levels=None).level_names) == 6
+
+
+def test_what_has_no_groups_is_said(mixed, frame):
+    with pytest.raises(ValueError, match=r"group must be one of \['site', 'rater'\]; found 'x'"):
+        GroupEffectsDisplay.from_estimator(mixed, group="x")
+    with pytest.raises(ValueError, match=r"effect must be one of \['intercept'\] for group 'rater'; found 'dose'"):
+        GroupEffectsDisplay.from_estimator(mixed, group="rater", effect="dose")
+    with pytest.raises(ValueError, match="max_levels must be at least 1"):
+        GroupEffectsDisplay.from_estimator(mixed, max_levels=0)
+    with pytest.raises(ValueError, match="coverage must lie strictly"):
+        GroupEffectsDisplay.from_estimator(mixed, coverage=1.0)
+    with pytest.raises(ValueError, match="must agree in shape"):
+        GroupEffectsDisplay(np.ones(2), np.ones(2), ["a"])
+    with pytest.raises(NotFittedError):
+        GroupEffectsDisplay.from_estimator(clone(mixed))
+    with pytest.raises(TypeError, match="must have 'group_effects_'"):
+        GroupEffectsDisplay.from_estimator(Fitted().fit(*frame))
+    with pytest.raises(TypeError, match="must have 'group_effects_'"):
+        GroupEffectsDisplay.from_estimator(GMERegressor(likelihood="gaussian", noise=False).fit(*frame))
+
+
+def test_coefficients_of_a_mixed_model(mixed):
+    display = CoefficientDisplay.from_estimator(mixed)
+    assert tick_names(display) == ["age", "dose"]
+    assert_allclose(display.mean[0], mixed.coef_)
+
+
+@pytest.mark.parametrize("version", ["0.23.4", "1.3.0"])
+def test_draws_of_group_effects_have_names(version, mixed, monkeypatch):
+    calls = []
+    monkeypatch.setitem(sys.modules, "arviz", fake_arviz(version, calls))
+    mixed.to_arviz(5, random_state=0)
+    ((args, kwargs),) = calls
+    groups = (args[0] if version[0] == "1" else kwargs)["posterior"]
+    assert groups["groups"].shape == (1, 5, 16) and groups["weights"].shape == (1, 5, 3)
+    assert kwargs["dims"] == {"weights": ["column"], "groups": ["group_effect"]}
+    assert list(kwargs["coords"]["column"]) == ["age", "dose", "intercept"]
+    assert kwargs["coords"]["group_effect"][:2] == ["site[a] intercept", "site[a] dose"]

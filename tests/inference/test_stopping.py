@@ -1,0 +1,109 @@
+"""When a noisy fit is done: neither too early on a slow climb nor never because of noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sksvi.inference.stopping import FACTOR, FIRST_CHECK, GAIN, check_due, settled
+
+BEST = -1000.0
+PASSES = 3000
+DUE = np.array([t for t in range(1, PASSES + 1) if check_due(t)])
+
+
+def first_stop(bounds, tol):
+    """Number of checks after which the fit would stop, or None."""
+    return next((i for i in range(1, len(bounds) + 1) if settled(list(bounds[:i]), tol)), None)
+
+
+def climb(kind, size, t):
+    return {
+        "1/t": BEST - size / t,
+        "1/t²": BEST - size / (1.0 + t / 20.0) ** 2,
+        "exponential": BEST - size * np.exp(-t / 8.0),
+        "slow exponential": BEST - size * np.exp(-t / 60.0),
+        "1/sqrt(t)": BEST - size / np.sqrt(t),
+    }[kind]
+
+
+def test_checks_lie_a_factor_apart():
+    assert DUE[0] == FIRST_CHECK
+    ratios = DUE[1:] / DUE[:-1]
+    assert np.all(np.abs(ratios - FACTOR) <= 0.6 / DUE[:-1])
+    assert not check_due(0)
+    # A fit of a thousand passes pays for few exact passes.
+    assert np.sum(DUE <= 1000) <= 15
+
+
+@pytest.mark.parametrize("size", [1.0, 30.0, 1000.0])
+@pytest.mark.parametrize("kind", ["1/t", "1/t²", "exponential"])
+@pytest.mark.parametrize("tol", [1e-3, 1e-4, 1e-5])
+def test_no_false_stop_on_a_climb(kind, size, tol):
+    """What is left when the rule says stop: the gain since the last check over (FACTOR - 1), as the rule promises."""
+    bounds = climb(kind, size, DUE)
+    stop = first_stop(bounds, tol)
+    promise = GAIN * tol * (abs(BEST) + 1) / (FACTOR - 1)
+    left = BEST - bounds[(stop or len(bounds)) - 1]
+    assert left <= 1.3 * promise or stop is None
+    if tol == 1e-3:
+        assert stop is not None
+
+
+def test_a_climb_that_starts_late_is_waited_for():
+    bounds = climb("slow exponential", 500.0, DUE)
+    stop = first_stop(bounds, 1e-4)
+    assert BEST - bounds[stop - 1] <= GAIN * 1e-4 * 1001 / (FACTOR - 1)
+
+
+def test_a_climb_slower_than_assumed():
+    """C/sqrt(t): FACTOR**-0.5 of the error is still there, 1 / (sqrt(FACTOR) - 1) times the last gain."""
+    bounds = climb("1/sqrt(t)", 100.0, DUE)
+    stop = first_stop(bounds, 1e-4)
+    left = BEST - bounds[(stop or len(bounds)) - 1]
+    assert stop is None or left <= 1.05 * GAIN * 1e-4 * 1001 / (FACTOR**0.5 - 1)
+
+
+@pytest.mark.parametrize("sd", [0.01, 0.1, 0.3])
+def test_noise_rarely_stops_a_climb(sd, global_random_seed):
+    """The checks are exact but for what q itself wanders: a false stop needs two neighbours that happen to agree."""
+    tol, false, n = 1e-4, 0, 300
+    promise = GAIN * tol * (abs(BEST) + 1) / (FACTOR - 1)
+    for i in range(n):
+        noise = sd * np.random.default_rng([global_random_seed, i]).standard_normal(len(DUE))
+        clean = climb("1/t", 300.0, DUE)
+        stop = first_stop(clean - np.abs(noise), tol)
+        false += stop is not None and BEST - clean[stop - 1] > 2.0 * promise
+    assert false <= 0.02 * n
+
+
+@pytest.mark.parametrize("sd", [0.0, 0.1, 0.3])
+def test_a_flat_noisy_bound_stops(sd, global_random_seed):
+    noise = sd * np.random.default_rng(global_random_seed).standard_normal(len(DUE))
+    assert first_stop(BEST + noise, 1e-4) is not None
+
+
+def test_two_checks_say_nothing():
+    assert not settled([], 1.0)
+    assert not settled([BEST], 1.0)
+    assert not settled([BEST, BEST], 1.0)
+    assert settled([BEST, BEST, BEST], 1e-4)
+
+
+def test_tolerance_zero_never_stops():
+    assert not settled([BEST] * 100, 0.0)
+
+
+def test_a_falling_bound_is_no_convergence():
+    assert not settled([BEST, BEST, BEST - 50.0], 1e-4)
+
+
+def test_only_the_last_three_checks_count():
+    assert settled([-5000.0, BEST, BEST, BEST + 0.1], 1e-4)
+    assert not settled([BEST, BEST, BEST + 100.0], 1e-4)
+    assert not settled([BEST, BEST + 100.0, BEST + 100.1], 1e-4)
+
+
+def test_bounds_near_zero_have_an_absolute_tolerance():
+    assert settled([1e-9, -1e-9, 1e-9], 1e-4)
+    assert not settled([-0.3, -0.2, -0.1], 1e-4)
