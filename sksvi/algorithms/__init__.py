@@ -5,10 +5,23 @@ from sksvi.algorithms.rows import (
     CVI,
     MCSSVI,
     SDSVI,
+    VARIATIONAL,
     Algorithm,
     FixedPoint,
+    Gibbs,
     HybridMCSSVI,
     resolve,
 )
 
-__all__ = ["ALGORITHMS", "CVI", "MCSSVI", "SDSVI", "Algorithm", "FixedPoint", "HybridMCSSVI", "resolve"]
+__all__ = [
+    "ALGORITHMS",
+    "CVI",
+    "MCSSVI",
+    "SDSVI",
+    "VARIATIONAL",
+    "Algorithm",
+    "FixedPoint",
+    "Gibbs",
+    "HybridMCSSVI",
+    "resolve",
+]

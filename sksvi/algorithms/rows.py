@@ -1,37 +1,26 @@
-"""Algorithms: which step each kind of block takes, and how fast. A row each; none knows a model.
+"""Algorithms: a row each of one table. None knows a model, and the classes hold parameters only.
 
 See Also
 --------
+sksvi.algorithms.rules : how each kind of block moves.
 sksvi.algorithms.steps : the updates themselves.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from sksvi.algorithms.steps import (
-    AdaGradMemory,
-    FlatMemory,
-    euclidean_step,
-    flat_step,
-    hybrid_step,
-    natural_step,
-    secant_step,
-    shortened,
-    trusted_step,
-)
+from sksvi.algorithms.rules import Euclidean, Flat, Hybrid, Natural, OneNumber, Rule
 from sksvi.schedules import AdaGrad, RobbinsMonro
-
-Array = np.ndarray
 
 #: Rates of mini-batch and sampled steps when none is given (chosen by benchmarks/algorithms.py); t counts steps.
 STEP_RATE = RobbinsMonro(delay=10.0, kappa=0.55)
 #: Rates of messages, t counts passes: they remember, so that mini-batches bring no lasting noise to be damped.
 MESSAGE_RATE = RobbinsMonro(delay=0.0, kappa=0.3)
-
 
 #: Up to this many rows a natural step takes all of them: it gains what a Newton step does.
 FULL_BATCH_ROWS = 2**20
@@ -39,21 +28,95 @@ FULL_BATCH_ROWS = 2**20
 SMALL_ROWS = 128
 
 
-class Algorithm(BaseEstimator):
-    """What the engine asks of an algorithm.
+def many_rows(n: int) -> int | None:
+    """Rows of a natural step on n rows: all of them, up to a size; None: all."""
+    return None if n <= FULL_BATCH_ROWS else FULL_BATCH_ROWS // 8
 
-    ``remembers`` : keeps a site per datum, so that mini-batch noise vanishes at the optimum (CVI).
-    ``samples_globals`` : where a model can draw its globals for the local step, it does; else expectations enter there.
-    ``batch_only`` : cannot work with mini-batches.
-    ``mean_solver`` : solves for the mean at a fixed covariance in every pass (FP).
-    ``natural`` : every step is a natural one, whose length says what there is to gain.
+
+def few_rows(n: int) -> int | None:
+    """Rows of a gradient step, which on all rows gains little more than on a sixteenth of them."""
+    return None if n <= SMALL_ROWS else min(max(n // 16, 32), 512)
+
+
+def natural(adagrad: AdaGrad) -> Rule:
+    """The natural step; it has no use for AdaGrad."""
+    return Natural()
+
+
+@dataclass(frozen=True)
+class Row:
+    """What an algorithm is.
+
+    Parameters
+    ----------
+    gaussian, other : callable
+        AdaGrad's step sizes to the rule of Gaussian blocks, and of blocks of every other family.
+    globals : {"expected", "sampled", "corrected"}
+        How a local step sees the global blocks, where a model has one and can draw them.
+    messages : bool, default=False
+        A site is kept per datum, so that mini-batch noise vanishes at the optimum; streams absorb what a chunk said.
+    solves_mean : bool, default=False
+        Solves for the mean at the covariance in every pass.
+    whole : bool, default=False
+        Works on all rows at once, without noise.
+    natural : bool, default=True
+        Every step is a natural one, whose length says what there is to gain.
+    sampler : bool, default=False
+        Draws from the posterior itself: a model that has one runs its own sweeps.
+    local : str, default="natural"
+        The step of local variables inside a model that has several.
+    rows : callable
+        Number of rows to those of a batch, where the user leaves it to us; None: all.
     """
 
-    remembers = False
-    samples_globals = True
-    batch_only = False
-    mean_solver = False
-    natural = True
+    gaussian: Callable[[AdaGrad], Rule]
+    other: Callable[[AdaGrad], Rule]
+    globals: str = "sampled"
+    messages: bool = False
+    solves_mean: bool = False
+    whole: bool = False
+    natural: bool = True
+    sampler: bool = False
+    local: str = "natural"
+    rows: Callable[[int], int | None] = many_rows
+
+
+ROWS = {
+    "mc-ssvi": Row(natural, natural),
+    "h-mc-ssvi": Row(Hybrid, natural, natural=False, local="hybrid", rows=few_rows),
+    "s-dsvi": Row(Euclidean, Flat, natural=False, local="standard", rows=few_rows),
+    "cvi": Row(natural, natural, globals="expected", messages=True, local="messages"),
+    "fp": Row(natural, natural, solves_mean=True, whole=True),
+    "gibbs": Row(natural, natural, sampler=True),
+}
+#: Rules that families ask for in the place of a natural step (`Family.instead`).
+INSTEAD: dict[str, Callable[[AdaGrad], Rule]] = {"one-number": lambda adagrad: OneNumber(), "flat": Flat}
+
+
+class Algorithm(BaseEstimator):
+    """The parameters of an algorithm; ``row`` says what it is. A subclass has the row of its base.
+
+    Attributes
+    ----------
+    name : str
+        Key of the table.
+    """
+
+    name = ""
+    schedule: Any = None
+    adagrad: Any = None
+
+    @property
+    def row(self) -> Row:
+        """What the algorithm is."""
+        return ROWS[self.name]
+
+    def rule(self, block: Any) -> Rule:
+        """How a block of q with a prior moves."""
+        make = self.row.gaussian if block.column == "gaussian" else self.row.other
+        if make is natural and block.instead is not None:
+            make = INSTEAD[block.instead]
+        return make(AdaGrad() if self.adagrad is None else self.adagrad)
 
     def rate(self, t: int, deterministic: bool, messages: bool = False) -> float:
         """Rate of the natural step t; of the messages in pass t for an algorithm that remembers them."""
@@ -63,30 +126,6 @@ class Algorithm(BaseEstimator):
         if schedule is None:
             schedule = MESSAGE_RATE if messages else STEP_RATE
         return float(schedule.rate(t))
-
-    def auto_batch(self, n: int) -> int | None:
-        """Rows of a batch for n rows when the user leaves it to us; None: all of them."""
-        return None if n <= FULL_BATCH_ROWS else FULL_BATCH_ROWS // 8
-
-    def start(self, q: Any, n: float) -> tuple[Any, Any]:
-        """The block in the coordinates that this algorithm steps in, and its memory."""
-        return q, FlatMemory.start(q) if q.kind == "logistic" else None
-
-    def cautious(self, q: Any, memory: Any, share: Array, n: float) -> Any:
-        """The memory for a step of plates by a sample that is a `share` (P,) of what they have seen."""
-        return memory
-
-    def step(
-        self, q: Any, prior: Any, gradient: Any, rate: float, damping: float, memory: Any, n: float
-    ) -> tuple[Any, Any]:
-        """One step of a block; `damping` <= 1 shortens it, `n` is the population size."""
-        if q.kind == "logistic":
-            return flat_step(q, prior, gradient, memory, AdaGrad(AdaGrad().rate * damping), n)
-        if q.one_number and rate == 1.0:
-            return secant_step(q, prior, gradient, damping, memory)
-        if q.one_number:
-            return trusted_step(q, prior, gradient, rate * damping), memory
-        return shortened(lambda share: natural_step(q, prior, gradient, rate * damping * share)), memory
 
 
 class MCSSVI(Algorithm):
@@ -105,6 +144,8 @@ class MCSSVI(Algorithm):
     MCSSVI(schedule=RobbinsMonro(kappa=0.75))
     """
 
+    name = "mc-ssvi"
+
     def __init__(self, schedule: Any = None) -> None:
         self.schedule = schedule
 
@@ -119,33 +160,13 @@ class CVI(Algorithm):
         t counts passes because a datum is visited once a pass; else `STEP_RATE`.
     """
 
-    remembers = True
-    samples_globals = False
+    name = "cvi"
 
     def __init__(self, schedule: Any = None) -> None:
         self.schedule = schedule
 
 
-class _Gradient(Algorithm):
-    natural = False
-
-    def auto_batch(self, n: int) -> int | None:
-        """Many short steps: a gradient step on all rows gains little more than one on a sixteenth of them."""
-        return None if n <= SMALL_ROWS else min(max(n // 16, 32), 512)
-
-    def __init__(self, schedule: Any = None, adagrad: Any = None) -> None:
-        self.schedule = schedule
-        self.adagrad = adagrad
-
-    def _adagrad(self) -> AdaGrad:
-        return AdaGrad() if self.adagrad is None else self.adagrad
-
-    def cautious(self, q: Any, memory: Any, share: Array, n: float) -> Any:
-        """AdaGrad's sums raised to where steps are no longer than natural ones of that rate."""
-        return memory.raised(q, share, n, self._adagrad())
-
-
-class HybridMCSSVI(_Gradient):
+class HybridMCSSVI(Algorithm):
     """AdaGrad on Gaussian means, natural steps on everything else (Sheth and Khardon 2016, H-MC-SSVI).
 
     Parameters
@@ -153,24 +174,17 @@ class HybridMCSSVI(_Gradient):
     schedule : schedule, default=None
         Of the natural steps.
     adagrad : AdaGrad, default=None
-        Of the means; None: ``AdaGrad()``.
+        Of the means, and of blocks that have no natural step; None: ``AdaGrad()``.
     """
 
-    def start(self, q: Any, n: float) -> tuple[Any, Any]:
-        """Natural coordinates; AdaGrad's sums for a Gaussian block."""
-        return (q, AdaGradMemory.start(q, n)) if q.kind == "gaussian" else super().start(q, n)
+    name = "h-mc-ssvi"
 
-    def step(
-        self, q: Any, prior: Any, gradient: Any, rate: float, damping: float, memory: Any, n: float
-    ) -> tuple[Any, Any]:
-        """AdaGrad on the mean, natural step on the covariance and on every other family."""
-        if q.kind != "gaussian":
-            return super().step(q, prior, gradient, rate, damping, memory, n)
-        adagrad = AdaGrad(self._adagrad().rate * damping, self._adagrad().epsilon)
-        return shortened(lambda share: hybrid_step(q, prior, gradient, rate * damping * share, memory, adagrad, n))
+    def __init__(self, schedule: Any = None, adagrad: Any = None) -> None:
+        self.schedule = schedule
+        self.adagrad = adagrad
 
 
-class SDSVI(_Gradient):
+class SDSVI(Algorithm):
     """Standard gradients on mean and Cholesky factor with AdaGrad (doubly stochastic variational inference).
 
     Parameters
@@ -181,21 +195,11 @@ class SDSVI(_Gradient):
         None: ``AdaGrad()``.
     """
 
-    def start(self, q: Any, n: float) -> tuple[Any, Any]:
-        """Mean and Cholesky factor, or other unconstrained coordinates, and AdaGrad's sums."""
-        if q.kind != "gaussian":
-            return q, FlatMemory.start(q)
-        q = q.standard()
-        return q, AdaGradMemory.start(q, n)
+    name = "s-dsvi"
 
-    def step(
-        self, q: Any, prior: Any, gradient: Any, rate: float, damping: float, memory: Any, n: float
-    ) -> tuple[Any, Any]:
-        """AdaGrad on mean and factor, or on other unconstrained coordinates."""
-        adagrad = AdaGrad(self._adagrad().rate * damping, self._adagrad().epsilon)
-        if q.kind != "gaussian":
-            return flat_step(q, prior, gradient, memory, adagrad, n)
-        return euclidean_step(q, prior, gradient, memory, adagrad, n)
+    def __init__(self, schedule: Any = None, adagrad: Any = None) -> None:
+        self.schedule = schedule
+        self.adagrad = adagrad
 
 
 class FixedPoint(Algorithm):
@@ -207,17 +211,33 @@ class FixedPoint(Algorithm):
         Of the covariance; None: rate 1, halved when the bound falls.
     """
 
-    batch_only = True
-    mean_solver = True
+    name = "fp"
 
     def __init__(self, schedule: Any = None) -> None:
         self.schedule = schedule
 
 
-ALGORITHMS = {"mc-ssvi": MCSSVI, "h-mc-ssvi": HybridMCSSVI, "s-dsvi": SDSVI, "cvi": CVI, "fp": FixedPoint}
+class Gibbs(Algorithm):
+    """Draws from the posterior by sweeps over all rows, where a model has a sampler: the reference.
+
+    Examples
+    --------
+    >>> from sksvi.algorithms import Gibbs
+    >>> Gibbs().row.sampler
+    True
+    """
+
+    name = "gibbs"
 
 
-def resolve(spec: Any) -> Algorithm:
+ALGORITHMS: dict[str, type[Algorithm]] = {
+    cls.name: cls for cls in (MCSSVI, HybridMCSSVI, SDSVI, CVI, FixedPoint, Gibbs)
+}
+#: Those that fit q by steps: what an estimator takes unless it says otherwise.
+VARIATIONAL = frozenset(name for name in ALGORITHMS if not ROWS[name].sampler)
+
+
+def resolve(spec: str | Algorithm) -> Algorithm:
     """The algorithm for a string of the table, or a copy of an instance.
 
     Parameters

@@ -1,21 +1,54 @@
-"""What every model answers, and the records that travel between model and engine."""
+"""What a model answers, in four small protocols, and the records that travel between model and engine.
+
+A model knows data and structure, never a step size. It is asked for the expected log-likelihood of some rows at q and
+for its gradient in each block's moments; whoever asks knows neither rows nor structure.
+
+==========  =====================================================================================
+`Model`     everyone
+`Linear`    latents are linear in one Gaussian block: messages per row, best means
+`Local`     something is kept per row between passes
+`Sided`     plates on two sides, which step in turn
+==========  =====================================================================================
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
 from sksvi import _parallel
 
+if TYPE_CHECKING:
+    from sksvi.algorithms.rules import Rule
+
 Array = np.ndarray
+#: Blocks of q by name.
+Blocks = dict[str, Any]
+#: Per block the gradient in its moments: (mean, covariance) of a Gaussian, (gradient, Hessian) of a point, else one.
+Gradient = dict[str, tuple[Any, ...]]
+#: Some rows, by range or by number.
+Rows = slice | Array
+
+
+class Data(Sized, Protocol):
+    """Encoded training data."""
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights: the N of every formula."""
+        ...
+
+    def take(self, rows: Rows) -> Any:
+        """These rows."""
+        ...
 
 
 @dataclass(frozen=True)
-class Data:
-    """Encoded training data: design (dense or CSR), target, and per-row weight and offset (None: ones, zeros)."""
+class Table:
+    """Data row by row: design (dense or CSR), target, and per-row weight and offset (None: ones, zeros)."""
 
     X: Any
     y: Array
@@ -30,9 +63,9 @@ class Data:
         """Sum of the weights: the N of every formula."""
         return float(len(self)) if self.weight is None else float(self.weight.sum())
 
-    def take(self, rows: slice | Array) -> Data:
+    def take(self, rows: Rows) -> Table:
         """These rows."""
-        return Data(
+        return Table(
             self.X[rows],
             self.y[rows],
             None if self.weight is None else self.weight[rows],
@@ -42,16 +75,25 @@ class Data:
 
 @dataclass(frozen=True)
 class Segment:
-    """One step's share of the data: which blocks and plates move, on which rows, blown up by `scale`."""
+    """One step's share of the data: which blocks move (None: all), on which rows, blown up by `scale`."""
 
-    rows: Array | slice
+    rows: Rows
     scale: float
     blocks: tuple[str, ...] | None = None
-    plates: Array | None = None
+
+
+class Terms(Protocol):
+    """What `Model.terms` returns of some rows: the engine reads `value`, the rest is between the model's own methods.
+
+    value (n,): each row's part of the bound, nats. repairs: covariances of local variables that had to be projected.
+    """
+
+    value: Array
+    repairs: int
 
 
 @dataclass
-class Terms:
+class LinearTerms:
     """Numbers per datum, before any sum.
 
     value (n,): E log p(y|f), nats. alpha, gamma (n,) or (n, K), jointly over classes gamma (n, K, K): its derivatives
@@ -66,8 +108,9 @@ class Terms:
     linear: Array
     points: dict[str, tuple[Array, Array]] = field(default_factory=dict)
     scalars: dict[str, Array] = field(default_factory=dict)
+    repairs: ClassVar[int] = 0
 
-    def weighted(self, weight: Array | None) -> Terms:
+    def weighted(self, weight: Array | None) -> LinearTerms:
         """Every number times its row's weight: a row of weight k counts as k rows."""
         if weight is None:
             return self
@@ -87,107 +130,200 @@ class Terms:
         return self.alpha - 2 * self.gamma * self.linear, self.gamma
 
 
-class Model:
-    """A model knows data and structure, never a step size.
+class Fit(Protocol):
+    """What a search for hyperparameters may ask of the fit that it serves (`Model.search`)."""
 
-    ``block`` : the Gaussian block that the latents are linear in; else the block that messages name.
-    ``linear`` : latents are linear in that block, so that a datum's message is a few numbers (sites, Newton's mean).
-    ``plates`` : its segments name one side of plates at a time (`rounds`), of those in ``sides``; `columns` gives the
-    terms of some plates of one.
+    q: Blocks
+    bound: float
+    data: Any
+    expect: Any
+    threads: int
+    scale: float
+    frozen: frozenset[str]
+
+    def settle(self, q: Blocks, passes: int, tol: float, seen: Callable[[float], bool] | None = None) -> Any:
+        """Evaluation (q, gradient, bound) after at most `passes` judged natural steps from q; `seen` ends it too."""
+        ...
+
+    def divergence(self, q: Blocks) -> float:
+        """What q pays for its distance from the prior, nats."""
+        ...
+
+    def tick(self, bound: float) -> bool:
+        """Tell the fit of another look at all data; True: it must stop."""
+        ...
+
+
+@runtime_checkable
+class Model(Protocol):
+    """What every model answers.
+
     ``batchable`` : the bound is a sum over data (False: mini-batches are refused).
-    ``rule_error`` : relative error of the bound's deterministic rule.
+    ``slack`` : relative fall of the bound that the deterministic rule's own error explains.
+    ``draws`` : terms are random although no expectation is, because local variables are drawn.
+    ``globals`` : how local steps see the global blocks: "expected" or "corrected"; None: as the algorithm says.
+    ``averages`` : the mean of q along a noisy path is a q (not where coordinates move with hyperparameters).
     ``remedy`` : what a user can do about a numerically impossible step.
     """
 
-    block = "weights"
-    linear = True
-    plates = False
-    sides: tuple[str, ...] = ()
-    batchable = True
-    rule_error = 0.0
-    remedy = "Standardise the columns, or drop duplicated ones."
+    batchable: bool = True
+    slack: float = 0.0
+    draws: bool = False
+    globals: str | None = "expected"
+    averages: bool = True
+    remedy: str = "Standardise the columns, or drop duplicated ones."
 
-    def prior(self, q: dict[str, Any]) -> dict[str, Any]:
-        """Prior of every block that has one; may read point blocks."""
-        raise AttributeError(f"{type(self).__name__} has no prior")
+    @property
+    def hyper(self) -> dict[str, Rule]:
+        """How each hyperparameter moves: every block of q without an entry has a prior, and the algorithm's rule."""
+        return {}
 
-    def init(self, data: Data) -> dict[str, Any]:
+    def begin(self, data: Any, rng: np.random.Generator) -> Blocks:
         """The first q."""
-        raise AttributeError(f"{type(self).__name__} has no init")
+        ...
 
-    def local_start(self, data: Data) -> Array | None:
-        """Where each row's local variables start, (n, ...), for models that keep them between passes."""
-        return None
+    def prior(self, q: Blocks) -> Blocks:
+        """Prior of every block that has one; may read hyperparameters."""
+        ...
 
-    def noisy(self, sampled: bool) -> bool:
-        """Whether the terms are random although no expectation is: sampled globals or local draws."""
-        return False
+    def sweep(self, data: Any, batch_size: int | None, seed: int, number: int) -> Iterator[Segment]:
+        """Pass `number` over the data as segments: all blocks, one batch of rows each."""
+        return default_sweep(data, batch_size, seed, number)
 
-    def view(self, q: dict[str, Any], sampled: bool, rng: Any) -> dict[str, Any]:
-        """What `terms` reads of q, once per step: one draw of the globals, or expectations; default q itself."""
+    def chunks(self, rows: Rows, data: Any) -> list[Any]:
+        """The rows of a segment in chunks of fixed size, whose sums may be formed anywhere."""
+        ...
+
+    def batch(self, data: Any, rows: Any, start: Any = None) -> Any:
+        """What `terms` needs of a chunk; `start`: where its local variables ended, for a model that is `Local`."""
+        ...
+
+    def view(self, q: Blocks, rng: np.random.Generator | None) -> Any:
+        """What `terms` reads of q, once per step: with `rng` one draw of the globals, else expectations."""
         return q
 
-    def corrected(self, gradient: dict[str, Any], view: dict[str, Any]) -> dict[str, Any]:
-        """The summed gradient after what is linear in it and knows the draw of the globals (V of equations.md 8)."""
+    def terms(self, view: Any, batch: Any, expect: Any, rng: Any) -> Any:
+        """Per datum: its part of the bound, and what `pull_back` makes a gradient of; unscaled."""
+        ...
+
+    def pull_back(self, terms: Any, batch: Any) -> Gradient:
+        """Gradient per block: linear in the terms, summed over rows."""
+        ...
+
+    def completed(self, gradient: Gradient, q: Blocks) -> Gradient:
+        """The summed gradient, once what is no sum over rows has been added to it."""
         return gradient
 
-    def first(self, data: Data, rng: np.random.Generator) -> dict[str, Any]:
-        """The first q where it is drawn; default `init`."""
-        return self.init(data)
+    def search(self, fit: Fit, tol: float) -> tuple[Blocks, bool]:
+        """A settled q with hyperparameters where the bound is larger, and whether that was worth `tol`."""
+        return fit.q, False
 
-    def start_weight(self, name: str, data: Data) -> float:
-        """Weight of the data that say how far the mean of a block may have to go, in its first deviations."""
-        return data.total_weight
-
-    def sweep(self, data: Data, batch_size: int | None, seed: int, pass_number: int) -> Iterator[Segment]:
-        """One pass over the data as segments: all blocks, one batch of rows each."""
-        return default_sweep(data, batch_size, seed, pass_number)
-
-    def blocks(self, rows: Array | slice, data: Data) -> list[Any]:
-        """The rows of a segment in blocks of fixed size."""
-        raise AttributeError(f"{type(self).__name__} has no blocks")
-
-    def batch(self, data: Data, rows: Array | slice) -> Any:
-        """What `terms` needs of these rows."""
-        raise AttributeError(f"{type(self).__name__} has no batch")
-
-    def terms(self, q: dict[str, Any], batch: Any, expect: Any, rng: Any, variance: Array | None = None) -> Terms:
-        """Per datum: gradients and E log p, unscaled; `variance` of the latents where it is known already."""
-        raise AttributeError(f"{type(self).__name__} has no terms")
-
-    def pull_back(self, terms: Terms, batch: Any) -> dict[str, Any]:
-        """Linear in the terms: gradient per block."""
-        raise AttributeError(f"{type(self).__name__} has no pull_back")
-
-    def point_steps(self, q: dict[str, Any], gradient: dict[str, Any]) -> dict[str, tuple[Array, float]]:
-        """Step of each point block in its own coordinates, and the gain it promises, nats."""
-        return {}
-
-    def prior_steps(self, q: dict[str, Any]) -> dict[str, Array]:
-        """Steps of the point blocks that only the prior of the Gaussian block reads; they need no data."""
-        return {}
-
-    def log_hyperprior(self, q: dict[str, Any]) -> float:
-        """Log density of the point blocks in their own coordinates, nats up to a constant; part of the bound."""
-        return 0.0
-
-    def free_gradients(self, q: dict[str, Any], gradient: dict[str, Any]) -> dict[str, Array]:
-        """Gradient of the bound in each free block, from the sums that `pull_back` left."""
-        return {}
-
-    def improved(self, problem: Any, state: Any, tick: Any, tol: float) -> tuple[Any, bool]:
-        """A settled fit with its free blocks moved to where the bound is larger, and whether that was worth `tol`."""
-        return state, False
+    def grown(self, q: Blocks, data: Any) -> Blocks:
+        """q for data that bring more of what its blocks are about: new words, new ids, later times."""
+        return q
 
 
-def default_sweep(data: Data, batch_size: int | None, seed: int, pass_number: int) -> Iterator[Segment]:
-    """All blocks, rows in shuffled batches, scalar scale N/B by weight."""
+@runtime_checkable
+class Linear(Model, Protocol):
+    """Latents linear in the Gaussian block `main`, so that a datum's message about it is a few numbers."""
+
+    main: str = "weights"
+
+    def message_shapes(self, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Shapes of the linear and the quadratic part of n messages."""
+        ...
+
+    def best_mean(self, q: Blocks, prior: Any, data: Any, expect: Any, scale: float, threads: int, steps: int) -> Any:
+        """The main block with the mean that is best at its covariance: a concave problem without Gram products."""
+        ...
+
+
+@runtime_checkable
+class Local(Model, Protocol):
+    """Keeps something per row between passes."""
+
+    def local_begin(self, data: Any) -> Array:
+        """Where each row's local variables start, (n, ...)."""
+        ...
+
+
+@runtime_checkable
+class Sided(Model, Protocol):
+    """Plates on two sides, independent given the other side: users given items, then items given users.
+
+    ``sides`` : the two blocks. ``first_passes`` : passes before the priors are learned. ``reach`` : the longest step of
+    a hyperparameter that is taken before the bound after it is known.
+    """
+
+    sides: tuple[str, ...]
+    first_passes: int
+
+    @property
+    def reach(self) -> float:
+        """In unconstrained coordinates."""
+        ...
+
+    def column_chunks(self, entries: Any, columns: Array | None = None) -> list[Any]:
+        """Plates of a side, or some of them, in chunks."""
+        ...
+
+    def seen_from(self, q: Blocks, side: str, expect: Any, rng: Any) -> Any:
+        """What the plates of `side` see of the other side during half a sweep."""
+        ...
+
+    def columns(self, view: Any, entries: Any, expect: Any, rng: Any) -> Columns:
+        """Some plates of a side with their entries."""
+        ...
+
+    def learned(self, q: Blocks, natural: bool) -> Blocks:
+        """q with what is learned of all plates at once; `natural`: in the coordinates that cost least, if they may turn.
+
+        AdaGrad's sums belong to the coordinates that they were found in.
+        """
+        ...
+
+
+class Columns(Protocol):
+    """Some plates of one side, given the other.
+
+    ``judged`` : the gradient is that of `value`, so that steps may be judged, and halved, by it.
+    """
+
+    judged: bool
+
+    def terms(self, block: Any) -> tuple[Array, tuple[Any, ...]]:
+        """Value (B,) of each plate, and the gradient in its moments."""
+        ...
+
+    def value(self, block: Any) -> Array:
+        """Value (B,) of each plate."""
+        ...
+
+    def hyper(self, block: Any) -> Gradient:
+        """Gradient in hyperparameters, summed over the plates."""
+        ...
+
+    def refined(self, own: Any, new: Any, prior: Any) -> Any:
+        """The plates after a step of rate 1, where more is known of them than that step used."""
+        ...
+
+    def mended(self, own: Any, new: Any, prior: Any, after: Array) -> tuple[Any, Array, int]:
+        """Plates whose steps are not judged by their gradient, their value, and how many were taken back in part."""
+        ...
+
+
+def default_sweep(data: Table, batch_size: int | None, seed: int, number: int, ramp: bool = False) -> Iterator[Segment]:
+    """All blocks, rows in shuffled batches, each blown up to the data's weight.
+
+    With `ramp` the population of the first pass is what was seen of it so far.
+    """
     n = len(data)
     if batch_size is None or batch_size >= n:
         yield Segment(slice(0, n), 1.0)
         return
-    total = data.total_weight
-    for rows in _parallel.shuffled(n, batch_size, seed, pass_number):
+    total, seen = data.total_weight, 0
+    for rows in _parallel.shuffled(n, batch_size, seed, number):
         weight = float(len(rows)) if data.weight is None else float(data.weight[rows].sum())
+        seen += len(rows)
         if weight > 0:
-            yield Segment(rows, total / weight)
+            yield Segment(rows, min(seen, n) / len(rows) if ramp and number == 0 else total / weight)

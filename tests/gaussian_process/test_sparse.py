@@ -18,7 +18,7 @@ from sksvi.families import Free, Gaussian, NotPositiveDefinite
 from sksvi.gaussian_process import SparseGPClassifier, SparseGPRegressor
 from sksvi.gaussian_process._start import merged
 from sksvi.inference import engine
-from sksvi.inference.search import ascend
+from sksvi.algorithms.ascent import ascend
 from sksvi.inference.state import divergence
 from sksvi.models.base import Data, Segment
 from sksvi.models.gp.bounds import BOUNDS

@@ -1,8 +1,9 @@
-"""What an algorithm remembers of plates (clocks, weights seen, AdaGrad's sums), plate by plate."""
+"""What is remembered of plates, plate by plate: how often each has moved, the weight seen of it, AdaGrad's sums."""
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+import copy
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,33 +11,62 @@ import numpy as np
 Array = np.ndarray
 
 
+@dataclass
+class PlateMemory:
+    """Of one side.
+
+    clock (P,): steps that each plate has taken. seen (P,): weight of its data, whenever they came. rule: what the
+    side's rule remembers, arrays of P rows, or None.
+    """
+
+    clock: Array
+    seen: Array
+    rule: Any = None
+
+    @classmethod
+    def empty(cls, n: int, rule: Any = None) -> PlateMemory:
+        """Of plates that have not been seen."""
+        return cls(np.zeros(n, np.int64), np.zeros(n), rule)
+
+    def copy(self) -> PlateMemory:
+        """Arrays of its own."""
+        return PlateMemory(self.clock.copy(), self.seen.copy(), copy.deepcopy(self.rule))
+
+    def of(self, plates: Any) -> PlateMemory:
+        """That of some plates."""
+        return PlateMemory(self.clock[plates], self.seen[plates], chosen(self.rule, plates))
+
+    def lengthened(self, new: Any) -> PlateMemory:
+        """With nothing yet of new plates, a block."""
+        n = len(new)
+        clock = np.concatenate([self.clock, np.zeros(n, self.clock.dtype)])
+        return PlateMemory(clock, np.concatenate([self.seen, np.zeros(n)]), lengthened(self.rule, new))
+
+
 def _arrays(memory: Any) -> dict[str, Array]:
-    """AdaGrad's sums by name."""
+    """A rule's sums by name."""
+    if not is_dataclass(memory):
+        return {}
     return {f.name: a for f in fields(memory) if isinstance(a := getattr(memory, f.name), np.ndarray)}
 
 
 def chosen(memory: Any, plates: Any) -> Any:
-    """The memory of some plates."""
-    if memory is None or isinstance(memory, np.ndarray):
-        return None if memory is None else memory[plates]
-    return replace(memory, **{name: a[plates] for name, a in _arrays(memory).items()})
+    """A rule's memory of some plates."""
+    arrays = _arrays(memory)
+    return replace(memory, **{name: a[plates] for name, a in arrays.items()}) if arrays else memory
 
 
 def put(memory: Any, plates: Any, rows: Any) -> None:
-    """Write AdaGrad's sums of some plates."""
+    """Write a rule's sums of some plates."""
     for name, a in _arrays(memory).items():
         a[plates] = getattr(rows, name)
 
 
 def lengthened(memory: Any, new: Any) -> Any:
-    """The memory with nothing yet of new plates, a block of Gaussians."""
-    if memory is None:
-        return None
-    n = len(new)
-    if isinstance(memory, np.ndarray):
-        return np.concatenate([memory, np.zeros(n, memory.dtype)])
-    own = {"unit": new.root}
-    longer = {
-        name: np.concatenate([a, own.get(name, np.zeros((n, *a.shape[1:])))]) for name, a in _arrays(memory).items()
-    }
+    """A rule's memory with nothing yet of new plates."""
+    arrays, n = _arrays(memory), len(new)
+    if not arrays:
+        return memory
+    own = {"unit": new.root} if "unit" in arrays else {}
+    longer = {name: np.concatenate([a, own.get(name, np.zeros((n, *a.shape[1:])))]) for name, a in arrays.items()}
     return replace(memory, **longer)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.expectations import Auto
 from sksvi.families import GaussianPlates
 from sksvi.families.gaussian.plates import pairs, unpacked
@@ -26,6 +27,8 @@ Array = np.ndarray
 Gradient = tuple[Array, Array]
 
 SIDES = ("users", "items")
+#: Relative fall of a column's bound that rounding explains.
+ROUNDING = 1e-10
 #: Variance of f, in squared widths of the likelihood, below which derivatives of its expectations do not change.
 LEAST_SHARE = 1e-4
 
@@ -121,8 +124,8 @@ class View:
 class Columns:
     """Some columns of one side with their entries, by the plain route."""
 
-    #: Whether the gradient is that of `value`, so that a step may be judged by it; whether a step of rate 1 is best.
-    consistent, solved = True, False
+    #: The gradient is that of `value`, so that a step may be judged by it.
+    judged = True
 
     def __init__(self, view: View, entries: Entries, expect: Any, rng: Any) -> None:
         self.view, self.entries, self.expect, self.rng = view, entries, expect, rng
@@ -192,6 +195,20 @@ class Columns:
         m, v = self.latents(block)
         return self.expect.parameter_sums(self.view.likelihood, self.entries.y, m, v, self.entries.weight, self.rng)
 
+    def hyper(self, block: GaussianPlates) -> dict[str, Gradient]:
+        """The same, where the likelihood has parameters to learn."""
+        return {"likelihood": self.points(block)} if self.view.likelihood.learned else {}
+
+    def mended(
+        self, own: GaussianPlates, new: GaussianPlates, prior: Any, after: Array
+    ) -> tuple[GaussianPlates, Array, int]:
+        """The plates as they are: nothing to mend."""
+        return new, after, 0
+
+    def refined(self, own: GaussianPlates, new: GaussianPlates, prior: Any) -> GaussianPlates:
+        """Full columns as they are; diagonal ones, whose means would creep, with the best means."""
+        return new if own.full else self.best_means(own, new, prior)
+
     def best_means(self, block: GaussianPlates, new: GaussianPlates, prior: Any) -> GaussianPlates:
         """Diagonal columns: the means coordinate after coordinate, on the quadratic of the last `terms`."""
         from sksvi.models.factorization.loops import solve_means
@@ -215,7 +232,8 @@ class SquaredColumns(Columns):
     all that its value and its gradient need.
     """
 
-    solved = True
+    #: A step of rate 1 is the best there is.
+    judged = False
 
     @cached_property
     def _weights(self) -> Array:
@@ -278,7 +296,37 @@ class JointColumns(Columns):
     D = ½ Σ [E l'' E zzᵀ + E l''' (m kᵀ + k mᵀ) + E l'''' k kᵀ].
     """
 
-    consistent = False
+    judged = False
+
+    def mended(
+        self, own: GaussianPlates, new: GaussianPlates, prior: Any, after: Array
+    ) -> tuple[GaussianPlates, Array, int]:
+        """Means that lowered the bound at the new covariance go half of the way back until they do not.
+
+        The curvature is not the bound's own; its gradient in the mean is.
+        """
+        repairs, mean = 0, new.mean
+
+        def part(at: Array) -> tuple[Array, Array]:
+            block = GaussianPlates(at, new.values, new.log_det, new.full)
+            value = self.value(block)
+            return value, value - block.kl_by_plate(prior)
+
+        _, start = part(own.mean)
+        now = after - new.kl_by_plate(prior)
+        for halving in range(1, MAX_HALVINGS + 1):
+            fell = ~(now >= start - ROUNDING * (np.abs(start) + 1))
+            if not np.any(fell):
+                break
+            repairs += int(fell.sum())
+            share = 0.5**halving if halving < MAX_HALVINGS else 0.0
+            mean = np.where(fell[:, None], own.mean + share * (new.mean - own.mean), mean)
+            after, now = part(mean)
+        return GaussianPlates(mean, new.values, new.log_det, new.full), after, repairs
+
+    def refined(self, own: GaussianPlates, new: GaussianPlates, prior: Any) -> GaussianPlates:
+        """The plates as they are."""
+        return new
 
     def terms(self, block: GaussianPlates) -> tuple[Array, Gradient]:
         """Value of each column, the surrogate's gradient in the mean, and the joint curvature."""
@@ -317,7 +365,11 @@ class JointColumns(Columns):
 class SampledColumns(Columns):
     """Draws of the other side; given one, f ~ N(zᵀm, zᵀ S z) and the column is a generalized linear model."""
 
-    consistent = False
+    judged = False
+
+    def refined(self, own: GaussianPlates, new: GaussianPlates, prior: Any) -> GaussianPlates:
+        """The plates as they are."""
+        return new
 
     def _expanded(self) -> tuple[Entries, Array]:
         """Every entry once per draw, each with a share of its weight, and the draws by entry."""

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from sksvi.families import Free, GaussianPlates, Point
-from sksvi.inference.memory import of_plates
-from sksvi.models.base import Model, Segment
+from sksvi.algorithms.rules import FIXED, Fixed, Newton, Rule
+from sksvi.models.base import Segment, Sided
 from sksvi.models.factorization.columns import SIDES, Columns, Layout, View, columns_of, other_side
 from sksvi.models.factorization.ratings import COLUMN_COST, Entries, Ratings
 from sksvi.models.factorization.side_prior import SidePrior, rotation
@@ -30,11 +31,14 @@ FIRST_SPREAD = 1.0
 FIRST_PASSES = 3
 #: What a column's full covariance costs beside its entries, in entries per factor.
 MATRIX_COST = 8
+#: Largest Newton step of the likelihood's parameters (logarithms, and shares of its width) that is taken unseen: over
+#: it the curvature changes by a tenth or so, and the step goes up.
+TRUSTED_STEP = 0.1
 #: First variance of a bias, in squared units of f.
 BIAS_START = 0.3
 
 
-class FactorModel(Model):
+class FactorModel(Sided):
     """Users and items as Gaussian plates, with one Gaussian prior per side whose precision is learned.
 
     Parameters
@@ -52,11 +56,8 @@ class FactorModel(Model):
     learn_priors : bool, default=True
     """
 
-    linear = False
-    plates = True
     sides = SIDES
     first_passes = FIRST_PASSES
-    block = "users"
     remedy = "Lower n_components, or fix the likelihood's parameters."
 
     def __init__(
@@ -76,16 +77,27 @@ class FactorModel(Model):
         self.priors, self.learn_priors = priors, learn_priors
         self.layouts = {side: Layout(n_components, biases, side, full) for side in SIDES}
 
-    def noisy(self, sampled: bool) -> bool:
-        """No: draws of the other side belong to the expectation."""
-        return False
+    @property
+    def hyper(self) -> dict[str, Rule]:
+        """The likelihood's parameters by Newton; means and precisions of the priors by `learned`."""
+        learned: dict[str, Rule] = {"likelihood": Newton()} if self.likelihood.learned else {}
+        for side in SIDES:
+            paid = partial(self.priors[side].divergence, side=side)
+            learned[f"{side}_mean"] = Fixed(lambda q, paid=paid: -paid(q))
+            learned[f"{side}_precision"] = FIXED
+        return learned
+
+    @property
+    def reach(self) -> float:
+        """The longest step of the likelihood's parameters that is taken before the bound after it is known."""
+        return TRUSTED_STEP * min(1.0, self.likelihood.width)
 
     def current_likelihood(self, q: dict[str, Any]) -> Any:
         """The likelihood with its learned parameters as q has them."""
         return self.likelihood.replace(q["likelihood"].value) if "likelihood" in q else self.likelihood
 
     # ---- blocks
-    def first(self, data: Ratings, rng: np.random.Generator) -> dict[str, Any]:  # type: ignore[override]
+    def begin(self, data: Ratings, rng: np.random.Generator) -> dict[str, Any]:
         """Factors drawn from a first prior, biases at zero."""
         q: dict[str, Any] = {}
         for side in SIDES:
@@ -110,14 +122,6 @@ class FactorModel(Model):
         """Gaussians per plate, their means from the side's features."""
         return {side: self.priors[side].block(q, side) for side in SIDES}
 
-    def log_hyperprior(self, q: dict[str, Any]) -> float:
-        """Minus the divergence of the features' coefficients from their prior."""
-        return -sum(self.priors[side].divergence(q, side) for side in SIDES)
-
-    def start_weight(self, name: str, data: Ratings) -> float:
-        """None: few entries inform a column, so a step of AdaGrad's rate is in units of its first deviation."""
-        return 0.0
-
     def data_per_plate(self, name: str, data: Ratings) -> float:
         """Mean weight of a column."""
         return data.total_weight / max(len(data.sides[name].starts) - 1, 1)
@@ -138,35 +142,17 @@ class FactorModel(Model):
             learn_priors=self.learn_priors,
         )
 
-    def grown(self, state: Any, data: Ratings) -> Any:
-        """The state with plates for the ids that are new in the data: they begin at the prior."""
-        q, memory, absorbed = dict(state.q), dict(state.memory), state.absorbed
+    def grown(self, q: dict[str, Any], data: Ratings) -> dict[str, Any]:
+        """Plates for the ids that are new in the data: they begin at the prior."""
+        q = dict(q)
         for side in SIDES:
             old, n = len(q[side]), len(data.sides[side].starts) - 1
             if n == old:
                 continue
             prior = self.prior(q)[side]
             mean = np.broadcast_to(prior.mean, (n, q[side].mean.shape[1]))[old:]
-            new = GaussianPlates.constant(mean, 1.0 / prior.precision, self.full)
-            q[side] = q[side].joined(new)
-            own = [name for name in memory if name.startswith(side)]
-            memory.update({name: of_plates.lengthened(memory[name], new) for name in own})
-            if absorbed is not None:
-                absorbed = {**absorbed, side: absorbed[side].lengthened(n - old)}
-        return replace(state, q=q, memory=memory, absorbed=absorbed)
-
-    def shortened(self, state: Any, sizes: dict[str, int]) -> Any:
-        """The state without the plates after the first `sizes` of each side."""
-        q, memory, absorbed = dict(state.q), dict(state.memory), state.absorbed
-        for side, n in sizes.items():
-            if n == len(q[side]):
-                continue
-            q[side] = q[side][:n].copy()
-            own = [name for name in memory if name.startswith(side)]
-            memory.update({name: of_plates.chosen(memory[name], slice(0, n)) for name in own})
-            if absorbed is not None:
-                absorbed = {**absorbed, side: absorbed[side].of(slice(0, n))}
-        return replace(state, q=q, memory=memory, absorbed=absorbed)
+            q[side] = q[side].joined(GaussianPlates.constant(mean, 1.0 / prior.precision, self.full))
+        return q
 
     # ---- columns
     def sweep(self, data: Ratings, batch_size: int | None, seed: int, pass_number: int) -> Iterator[Segment]:
@@ -188,31 +174,32 @@ class FactorModel(Model):
         return columns_of(view, entries, expect, rng)
 
     # ---- the bound of all entries, as the engine evaluates it
-    def view(self, q: dict[str, Any], sampled: bool, rng: Any) -> Any:
+    def view(self, q: dict[str, Any], rng: Any) -> Any:
         """The items' view, and the items."""
         return self.seen_from(q, "items"), q["items"]
 
-    def blocks(self, rows: Array | slice, data: Ratings) -> list[Any]:
-        """Items in blocks."""
-        return self.column_blocks(data.sides["items"])
+    def chunks(self, rows: Array | slice, data: Ratings) -> list[Any]:
+        """Items in chunks."""
+        return self.column_chunks(data.sides["items"])
 
-    def column_blocks(self, entries: Entries, columns: Array | None = None) -> list[Any]:
-        """Columns in blocks; one with a full covariance has matrices of its own, which count for their memory."""
-        return entries.blocks(columns, MATRIX_COST * (self.n_components + 1) if self.full else COLUMN_COST)
+    def column_chunks(self, entries: Entries, columns: Array | None = None) -> list[Any]:
+        """Columns in chunks; one with a full covariance has matrices of its own, which count for their memory."""
+        return entries.chunks(columns, MATRIX_COST * (self.n_components + 1) if self.full else COLUMN_COST)
 
-    def batch(self, data: Ratings, rows: Any) -> tuple[Any, Entries]:
+    def batch(self, data: Ratings, rows: Any, start: Any = None) -> tuple[Any, Entries]:
         """The entries of some items."""
         return rows, data.sides["items"].of(rows)
 
-    def terms(self, q: Any, batch: Any, expect: Any, rng: Any, variance: Any = None) -> Any:
+    def terms(self, view: Any, batch: Any, expect: Any, rng: Any) -> Any:
         """Value of some items at q."""
-        (view, items), (plates, entries) = q, batch
-        columns = columns_of(view, entries, expect, rng)
+        (seen, items), (plates, entries) = view, batch
+        columns = columns_of(seen, entries, expect, rng)
         return Evaluated(columns, items[plates])
 
     def pull_back(self, terms: Any, batch: Any) -> dict[str, Any]:
         """Gradient in the likelihood's parameters."""
-        return {"likelihood": terms.columns.points(terms.block)} if self.likelihood.learned else {}
+        gradient: dict[str, Any] = terms.columns.hyper(terms.block)
+        return gradient
 
     # ---- what is learned of all columns
     def expanded(self, q: dict[str, Any]) -> dict[str, Any]:
@@ -233,25 +220,18 @@ class FactorModel(Model):
             q[f"{side}_mean"] = Free(coefficients)
         return q
 
-    def learned_priors(self, q: dict[str, Any]) -> dict[str, Any]:
+    def learned(self, q: dict[str, Any], natural: bool) -> dict[str, Any]:
         """Coefficients of the features and precisions of the factors in closed form."""
-        q = dict(q)
+        q = dict(self.expanded(q) if natural else q)
         for side in SIDES:
             q.update(self.priors[side].learned(q, side, self.n_components, self.learn_priors))
         return q
-
-    def point_steps(self, q: dict[str, Any], gradient: dict[str, Any]) -> dict[str, tuple[Array, float]]:
-        """Newton for the likelihood's parameters."""
-        if "likelihood" not in q:
-            return {}
-        step = q["likelihood"].newton(gradient["likelihood"])
-        return {"likelihood": (step, 0.5 * float(np.abs(step @ gradient["likelihood"][0])))}
 
 
 class Evaluated:
     """Some columns at their q."""
 
-    local = None
+    repairs = 0
 
     def __init__(self, columns: Columns, block: GaussianPlates) -> None:
         self.columns, self.block = columns, block

@@ -94,7 +94,7 @@ class Entries:
             out[filled] = np.add.reduceat(values, self.starts[filled], axis=0)
         return out
 
-    def blocks(self, columns: Array | None = None, each: int = COLUMN_COST) -> list[Any]:
+    def chunks(self, columns: Array | None = None, each: int = COLUMN_COST) -> list[Any]:
         """Columns, all or those named, in blocks of about `BLOCK_ENTRIES` entries, whatever the number of threads.
 
         `each` is what a column costs beside its entries, in entries.

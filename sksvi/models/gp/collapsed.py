@@ -16,7 +16,7 @@ import numpy as np
 from sksvi import _parallel
 from sksvi.algorithms import CVI
 from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
-from sksvi.inference.search import Stop, ascend
+from sksvi.algorithms.ascent import Stop, ascend
 from sksvi.inference.state import divergence
 from sksvi.likelihoods import Gaussian as GaussianNoise
 from sksvi.models.gp.exact import log_evidence

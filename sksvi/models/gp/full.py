@@ -132,7 +132,7 @@ class FullGP(Model):
 
     def improved(self, problem: Problem, state: State, tick: Callable[[float], bool], tol: float) -> tuple[State, bool]:
         """L-BFGS on the bound as a function of the kernel's parameters alone, with q settled at each of them."""
-        from sksvi.inference.search import WINDOW, ascend
+        from sksvi.algorithms.ascent import WINDOW, ascend
 
         theta = state.q["kernel"].value
         if not self.learned or not theta.size or np.array_equal(theta, self._best):

@@ -1,0 +1,123 @@
+"""Hyperparameters by the evidence: L-BFGS on a bound whose q is solved for at every point it looks at.
+
+By the envelope theorem the gradient at fixed q is also that of the bound with q at its optimum, so that a model needs
+one gradient for the collapsed bound and for steps on mini-batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from sksvi.families.gaussian.dense import NotPositiveDefinite
+
+Array = np.ndarray
+
+#: Pairs of steps and gradients that L-BFGS remembers.
+MEMORY = 20
+#: How many iterations in a row have to gain less than `tol` together.
+WINDOW = 5
+
+Objective = Callable[[Array], tuple[float, Array]]
+
+
+class Stop(Exception):
+    """The caller has seen enough: the best point so far is the answer. Objectives may raise it too."""
+
+
+class _Ascent:
+    """The objective as L-BFGS sees it: negated, with points that have no value turned back."""
+
+    def __init__(self, function: Objective, tick: Callable[[float], bool], tol: float) -> None:
+        self.function, self.tick, self.tol = function, tick, tol
+        self.base: tuple[Array, float, Array] | None = None
+        self.last = self.best = self.base
+        self.values: list[float] = []
+        self.unit = 1.0
+
+    def __call__(self, x: Array) -> tuple[float, Array]:
+        """-value and -gradient at x; where there are none, a parabola that sends the line search back."""
+        x = np.array(x)
+        try:
+            value, gradient = self.function(x)
+            fine = bool(np.isfinite(value) and np.all(np.isfinite(gradient)))
+        except NotPositiveDefinite:
+            if self.base is None:
+                raise
+            fine = False
+        if not fine:
+            if self.base is None:
+                raise ValueError("the bound or its gradient is not finite where the search begins")
+            where, low, slope = self.base
+            return (float(slope @ (x - where)) - low) / self.unit, 3.0 * slope / self.unit
+        self.last = x, float(value), gradient
+        if self.best is None or value > self.best[1]:
+            self.best = self.last
+        if self.base is None:
+            # Within a box the first step would be the whole gradient: make that a unit step.
+            self.base, self.unit = self.last, max(1.0, float(np.linalg.norm(gradient)))
+        if self.tick(float(self.best[1])):
+            raise Stop
+        return -float(value) / self.unit, -gradient / self.unit
+
+    def accepted(self, x: Array) -> None:
+        """An iteration has ended: remember where, and stop when the last few gained too little."""
+        assert self.last is not None
+        self.base = self.last
+        self.values.append(self.last[1])
+        if len(self.values) > WINDOW:
+            if self.values[-1] - self.values[-1 - WINDOW] < self.tol * (abs(self.values[-1]) + 1):
+                raise Stop
+
+
+def ascend(
+    function: Objective,
+    start: Array,
+    bounds: list[tuple[float | None, float | None]],
+    tick: Callable[[float], bool],
+    tol: float,
+    max_evaluations: int,
+) -> tuple[Array, float]:
+    """Maximise by L-BFGS within a box; a point without a finite value is stepped back from.
+
+    Parameters
+    ----------
+    function : callable
+        x to (value, gradient); may raise NotPositiveDefinite, but not at `start`.
+    start : ndarray of shape (P,)
+    bounds : list of (low, high)
+        None: no bound on that side.
+    tick : callable
+        Told the best value after every evaluation; True ends the search.
+    tol : float
+        The search ends when `WINDOW` iterations gain less than this share of the value.
+    max_evaluations : int
+
+    Returns
+    -------
+    best : ndarray of shape (P,)
+        The best point evaluated; `start` where the objective stopped the search before its first value.
+    value : float
+        There; -inf without one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.algorithms.ascent import ascend
+    >>> best, value = ascend(lambda x: (-((x - 1) @ (x - 1)), 2 - 2 * x), np.zeros(2), [(None, None)] * 2,
+    ...                      lambda value: False, 1e-9, 50)
+    >>> best.round(6)
+    array([1., 1.])
+    """
+    from scipy.optimize import minimize
+
+    ascent = _Ascent(function, tick, tol)
+    options = {"maxcor": MEMORY, "ftol": 0.0, "gtol": 0.0, "maxfun": max_evaluations, "maxiter": max_evaluations}
+    try:
+        minimize(ascent, start, jac=True, method="L-BFGS-B", bounds=bounds, callback=ascent.accepted, options=options)
+    except Stop:
+        pass
+    if ascent.best is None:
+        return np.array(start), -np.inf
+    return ascent.best[0], ascent.best[1]

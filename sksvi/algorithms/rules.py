@@ -1,0 +1,250 @@
+"""Rules: how a block moves. One object per block; the engine's loop asks nothing else.
+
+==============  =====================================================================================
+`Natural`       θ <- (1 - ρ) θ + ρ (θ_prior + gradient), every family
+`OneNumber`     the same for a single scale, along secants without noise and cut to a trust region with it
+`Hybrid`        AdaGrad on a Gaussian mean, the natural step on its covariance
+`Euclidean`     AdaGrad on a Gaussian mean and Cholesky factor
+`Flat`          AdaGrad on the unconstrained standard coordinates of any other family
+`Newton`        a point along its gradient and curvature, data and memory together
+`ClosedForm`    a point that only the prior of other blocks reads: its best value needs no data
+`Adam`          a point that has a gradient and no curvature
+`Fixed`         a block that stays
+==============  =====================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sksvi.algorithms.steps import (
+    AdaGradMemory,
+    FlatMemory,
+    adam_step,
+    euclidean_step,
+    flat_step,
+    hybrid_step,
+    natural_step,
+    secant_step,
+    shortened,
+    trusted_step,
+)
+from sksvi.schedules import AdaGrad
+
+Array = np.ndarray
+Blocks = dict[str, Any]
+
+
+class Pace(NamedTuple):
+    """How far a step goes: the schedule's rate (one per plate for plates), what halving left of it, the data's weight.
+
+    ``weight`` is the population's: the N that gradients are blown up to.
+    """
+
+    rate: Any
+    damping: float
+    weight: float
+
+
+class Moved(NamedTuple):
+    """A block after its step, what its rule remembers, and the gain that the step promises (nats; 0: ask the KL)."""
+
+    block: Any
+    memory: Any
+    gain: float = 0.0
+
+
+class Rule:
+    """How one block moves.
+
+    ``natural_coordinates`` : it steps in the coordinates of natural steps.
+    ``streams`` : it learns from every portion of a stream, because it remembers what earlier ones said.
+    """
+
+    natural_coordinates = True
+    streams = False
+
+    def start(self, block: Any, weight: float) -> tuple[Any, Any]:
+        """The block in the coordinates that this rule steps in, and an empty memory."""
+        return block, None
+
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
+        """The block `name` of q after one step; `gradient` is that of the population, in the block's moments."""
+        raise AttributeError(f"{type(self).__name__} has no step")
+
+    def remembering(self, block: Any, gradient: Any) -> Any:
+        """The block with what the data of `gradient` say kept for data to come."""
+        return block
+
+    def log_density(self, q: Blocks) -> float:
+        """Log density of a hyperparameter in its own coordinates, nats up to a constant: a part of the bound."""
+        return 0.0
+
+    def cautious(self, block: Any, memory: Any, share: Array, weight: float) -> Any:
+        """The memory for a step of plates by a sample that is a `share` (P,) of what they have seen."""
+        return memory
+
+
+class Fixed(Rule):
+    """A block that stays, or that something else moves.
+
+    Parameters
+    ----------
+    density : callable, optional
+        q to the log density of the block, nats.
+    """
+
+    def __init__(self, density: Callable[[Blocks], float] | None = None) -> None:
+        self.density = density
+
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
+        """The block as it is."""
+        return Moved(q[name], memory)
+
+    def log_density(self, q: Blocks) -> float:
+        """Log density of the block."""
+        return 0.0 if self.density is None else self.density(q)
+
+
+FIXED = Fixed()
+
+
+# ---- blocks with a prior
+class Natural(Rule):
+    """The natural step (equations.md 1), halved while it leaves the family's domain."""
+
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
+        """See `steps.natural_step`."""
+        rate = pace.rate * pace.damping
+        return Moved(shortened(lambda share: natural_step(q[name], prior, gradient, rate * share)), memory)
+
+
+class OneNumber(Rule):
+    """The natural step of a single scale in a model that is not conjugate.
+
+    At rate 1 it jumps back and forth about the optimum, so that without noise the step follows secants; with noise it
+    is cut to a factor of two.
+    """
+
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
+        """See `steps.secant_step` and `steps.trusted_step`."""
+        if pace.rate == 1.0:
+            return Moved(*secant_step(q[name], prior, gradient, pace.damping, memory))
+        return Moved(trusted_step(q[name], prior, gradient, pace.rate * pace.damping), memory)
+
+
+@dataclass(frozen=True)
+class _ByAdaGrad(Rule):
+    adagrad: AdaGrad
+
+    def damped(self, pace: Pace) -> AdaGrad:
+        """The step sizes of a step that is shortened."""
+        return AdaGrad(self.adagrad.rate * pace.damping, self.adagrad.epsilon)
+
+
+class Hybrid(_ByAdaGrad):
+    """AdaGrad on a Gaussian mean, the natural step on its covariance (H-MC-SSVI)."""
+
+    def start(self, block: Any, weight: float) -> tuple[Any, Any]:
+        """Natural coordinates, and AdaGrad's sums."""
+        return block, AdaGradMemory.start(block, weight)
+
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
+        """See `steps.hybrid_step`."""
+        rate, adagrad = pace.rate * pace.damping, self.damped(pace)
+        return Moved(
+            *shortened(
+                lambda share: hybrid_step(q[name], prior, gradient, rate * share, memory, adagrad, pace.weight)
+            )
+        )
+
+    def cautious(self, block: Any, memory: Any, share: Array, weight: float) -> Any:
+        """AdaGrad's sums raised to where steps are no longer than natural ones of that rate."""
+        return memory.raised(block, share, weight, self.adagrad)
+
+
+class Euclidean(_ByAdaGrad):
+    """AdaGrad on a Gaussian mean and Cholesky factor (S-DSVI)."""
+
+    natural_coordinates = False
+
+    def start(self, block: Any, weight: float) -> tuple[Any, Any]:
+        """Mean and Cholesky factor, and AdaGrad's sums."""
+        block = block.standard()
+        return block, AdaGradMemory.start(block, weight)
+
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
+        """See `steps.euclidean_step`."""
+        return Moved(*euclidean_step(q[name], prior, gradient, memory, self.damped(pace), pace.weight))
+
+    def cautious(self, block: Any, memory: Any, share: Array, weight: float) -> Any:
+        """AdaGrad's sums raised to where steps are no longer than natural ones of that rate."""
+        return memory.raised(block, share, weight, self.adagrad)
+
+
+class Flat(_ByAdaGrad):
+    """AdaGrad on unconstrained standard coordinates, for every family but Gaussians."""
+
+    def start(self, block: Any, weight: float) -> tuple[Any, Any]:
+        """The block as it is, and AdaGrad's sums."""
+        return block, FlatMemory.start(block)
+
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
+        """See `steps.flat_step`."""
+        return Moved(*flat_step(q[name], prior, gradient, memory, self.damped(pace), pace.weight))
+
+
+# ---- hyperparameters: blocks whose q is a point
+class Newton(Rule):
+    """A point by Newton's step on the data's gradient and Hessian and on what it remembers of earlier data."""
+
+    streams = True
+
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
+        """The step, cut to the trust radius; half of |step · gradient| is what it promises."""
+        if gradient is None:
+            return Moved(q[name], memory)
+        step = q[name].newton(gradient)
+        gain = 0.5 * float(np.abs(step @ gradient[0]))
+        return Moved(q[name].moved(step, pace.rate * pace.damping), memory, gain)
+
+    def remembering(self, block: Any, gradient: Any) -> Any:
+        """The point with the data's curvature."""
+        return block.absorbed(gradient[1])
+
+
+class ClosedForm(Fixed):
+    """A point that only the prior of other blocks reads.
+
+    Parameters
+    ----------
+    find : callable
+        q to the step to the block's best value and the gain that it promises (nats): no data needed.
+    density : callable, optional
+        q to the log density of the block, nats.
+    """
+
+    def __init__(
+        self, find: Callable[[Blocks], tuple[Array, float]], density: Callable[[Blocks], float] | None = None
+    ) -> None:
+        super().__init__(density)
+        self.find = find
+
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
+        """The step, by the rate."""
+        step, gain = self.find(q)
+        return Moved(q[name].moved(step, pace.rate * pace.damping), memory, gain)
+
+
+class Adam(Rule):
+    """A point that has a gradient and no curvature: kernel parameters, inducing inputs."""
+
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
+        """See `steps.adam_step`; its rate is its own."""
+        if gradient is None:
+            return Moved(q[name], memory)
+        return Moved(*adam_step(q[name], gradient[0], memory))

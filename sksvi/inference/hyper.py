@@ -1,0 +1,60 @@
+"""Hyperparameters between two looks at the data: what needs none, and what they remember."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sksvi.algorithms.rules import ClosedForm
+from sksvi.families.base import NotPositiveDefinite
+from sksvi.inference.problem import Problem
+from sksvi.models.base import Blocks, Gradient, Linear
+
+#: When closed-form steps stop, in the largest change of a coordinate.
+TOL = 1e-3
+
+
+def settled(problem: Problem, q: Blocks, said: Any, n_steps: int) -> Blocks:
+    """q with hyperparameters of the main block's prior settled, given what the data said: closed forms, no data."""
+    model = problem.model
+    rules = {
+        name: rule
+        for name, rule in model.hyper.items()
+        if isinstance(rule, ClosedForm) and name in q and name not in problem.frozen
+    }
+    if not rules or not isinstance(model, Linear):
+        return q
+    said = q[model.main].over(model.prior(q)[model.main]) if said is None else said
+    steps = {name: rule.find(q)[0] for name, rule in rules.items()}
+    for _ in range(n_steps):
+        moved = {**q, **{name: q[name].moved(step, 1.0) for name, step in steps.items()}}
+        try:
+            moved[model.main] = model.prior(moved)[model.main].times(said)
+        except NotPositiveDefinite:  # too little data to bear so small a precision: the last one stands
+            break
+        q = moved
+        if max(np.max(np.abs(step), initial=0.0) for step in steps.values()) < TOL:
+            break
+        steps = {name: rule.find(q)[0] for name, rule in rules.items()}
+    return q
+
+
+def remembering(problem: Problem, q: Blocks, gradient: Gradient) -> Blocks:
+    """Points keep the curvature of the data that they were learned from, for data to come."""
+    hyper = problem.model.hyper
+    return {
+        name: hyper[name].remembering(block, gradient[name]) if name in hyper and name in gradient else block
+        for name, block in q.items()
+    }
+
+
+def forgetting(q: Blocks) -> Blocks:
+    """The blocks without what they remember of earlier data."""
+    return {name: block.forgotten() for name, block in q.items()}
+
+
+def still(problem: Problem, **changes: Any) -> Problem:
+    """The problem with every hyperparameter where it is."""
+    return replace(problem, frozen=problem.frozen | frozenset(problem.model.hyper), **changes)

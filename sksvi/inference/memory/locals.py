@@ -1,0 +1,61 @@
+"""Where each row's local variables ended: a start for the next look at the row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray
+
+
+@dataclass
+class NoLocals:
+    """For models that keep nothing per row."""
+
+    repairs: int = 0
+
+    def of(self, rows: Any) -> None:
+        """No start."""
+        return None
+
+    def keep(self, rows: Any, terms: Any) -> None:
+        """Nothing."""
+
+    def count(self, repairs: int) -> None:
+        """Nothing to repair."""
+
+    def copy(self) -> NoLocals:
+        """Itself."""
+        return self
+
+
+NO_LOCALS = NoLocals()
+
+
+class Locals(NoLocals):
+    """One row of numbers per row of the data, (n, ...); `repairs` counts covariances that had to be projected."""
+
+    def __init__(self, values: Array, repairs: int = 0) -> None:
+        super().__init__(repairs)
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def of(self, rows: Any) -> Any:
+        """Where the local variables of these rows start."""
+        return self.values[rows]
+
+    def keep(self, rows: Any, terms: Any) -> None:
+        """Write where they ended."""
+        self.values[rows] = terms.local
+
+    def count(self, repairs: int) -> None:
+        """So many more had to be projected."""
+        self.repairs += repairs
+
+    def copy(self) -> Locals:
+        """Arrays of its own."""
+        return Locals(self.values.copy(), self.repairs)

@@ -1,0 +1,40 @@
+"""What earlier chunks of a stream said about each block, kept apart from the prior, which is learned on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sksvi.models.base import Blocks
+
+
+@dataclass
+class NothingSaid:
+    """No data but those at hand."""
+
+    def joined(self, prior: Blocks) -> Blocks:
+        """The prior itself."""
+        return prior
+
+    def of_fit(self, n: int) -> NothingSaid:
+        """What a fit to n rows starts from: nothing, since it has all its data at hand."""
+        return NOTHING_SAID
+
+
+NOTHING_SAID = NothingSaid()
+
+
+@dataclass
+class Said(NothingSaid):
+    """A message per block: natural parameters to add to the prior's, for plates one per plate."""
+
+    by_block: dict[str, Any]
+
+    def joined(self, prior: Blocks) -> Blocks:
+        """Prior times message, block by block."""
+        return {name: block.times(self.by_block[name]) for name, block in prior.items()}
+
+    @classmethod
+    def between(cls, q: Blocks, prior: Blocks) -> Said:
+        """What the data said about every block that has a prior: q over prior."""
+        return cls({name: q[name].over(block) for name, block in prior.items()})

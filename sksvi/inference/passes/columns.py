@@ -1,0 +1,137 @@
+"""The steps of one side's plates, chunk of columns by chunk."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sksvi.algorithms.rules import Natural, Pace
+from sksvi.algorithms.steps import MAX_HALVINGS, by_plate
+from sksvi.families.base import NotPositiveDefinite
+from sksvi.inference.memory.of_plates import PlateMemory, chosen, put
+from sksvi.inference.memory.said import Said
+from sksvi.inference.problem import Problem
+from sksvi.inference.state import State
+from sksvi.inference.stopping import ROUNDING
+from sksvi.models.base import Gradient
+
+Array = np.ndarray
+
+
+class Stepper:
+    """One side's plates on their way through half a pass; `block` and `memory` are theirs after it."""
+
+    def __init__(
+        self, problem: Problem, state: State, side: str, view: Any, said: Said | None, in_place: bool
+    ) -> None:
+        self.problem, self.side, self.view = problem, side, view
+        self.rule = problem.rule(side, state.q)
+        self.old = state.q[side]
+        self.old.prepare()
+        self.block = self.old if in_place else self.old.copy()
+        self.prior = problem.model.prior(state.q)[side]
+        self.said = None if said is None else said.by_block[side]
+        self.entries = problem.data.sides[side]
+        fresh = PlateMemory.empty(len(self.old))
+        self.memory = state.memory[side].copy() if side in state.memory else fresh
+        self.clock = state.memory[side].clock if side in state.memory else fresh.clock
+        self.seen = self.memory.seen if problem.stream else self.entries.totals
+        # A stream stands for `total_samples`, where given, instead of for what was seen of it.
+        self.population = problem.total / self.seen.sum() if problem.stream and problem.total else 1.0
+        # AdaGrad's sums are of gradients per datum of the population, whatever came today.
+        self.weight = self.seen.sum() * self.population / max(len(self.old), 1)
+        self.largest_rate = self._rate(self.clock).max(initial=0.0)
+
+    def _rate(self, clock: Array) -> Array:
+        """Rate of each plate, by how often it has moved."""
+        times, which = np.unique(clock, return_inverse=True)
+        rates = [self.problem.algorithm.rate(int(t), self.problem.deterministic) for t in times]
+        return np.asarray(rates, float)[which]
+
+    def _prior(self, plates: Any) -> Any:
+        """Prior of some plates, what earlier portions said about them included."""
+        prior = self.prior.of_plates(plates, self.old)
+        return prior if self.said is None else prior.times(self.said.of(plates))
+
+    def _scale(self, plates: Any, entries: Any) -> Array:
+        """Weight of a column in the population over that of the entries it is seen through."""
+        weight, whole = entries.totals, self.seen[plates] * self.population
+        return np.divide(whole, weight, out=np.zeros_like(whole), where=weight > 0)
+
+    def step(self, plates: Any, rng: np.random.Generator) -> tuple[float, float, Gradient, int]:
+        """Move these plates; the data's part of the bound before and after, hyperparameters' gradient, halvings."""
+        problem, own = self.problem, self.old[plates]
+        entries = self.entries.of(plates)
+        if problem.batch_size is not None:
+            entries = entries.drawn(problem.batch_size, rng)
+        columns = problem.model.columns(self.view, entries, problem.expect, rng)  # type: ignore[attr-defined]
+        before, gradient = columns.terms(own)
+        scale = self._scale(plates, entries)
+        gradient = tuple(by_plate(scale, part) * part for part in gradient)
+        prior, natural = self._prior(plates), problem.algorithm.row.natural
+        new = self._stepped(plates, own, prior, gradient, columns, scale)
+        after, repairs = np.zeros(len(before)), 0
+        if problem.deterministic:
+            after = columns.value(new)
+            if natural and columns.judged:
+                new, after, repairs = self._judged(plates, own, new, prior, gradient, before, after)
+            elif natural:
+                new, after, repairs = columns.mended(own, new, prior, after)
+        self.block.put(plates, new)
+        self.memory.clock[plates] += 1
+        last = self.side == problem.model.sides[-1]  # type: ignore[attr-defined]
+        hyper = columns.hyper(new) if last and not problem.frozen else {}
+        return float(before @ scale), float(after @ scale), hyper, repairs
+
+    def _stepped(self, plates: Any, own: Any, prior: Any, gradient: Any, columns: Any, scale: Array) -> Any:
+        """The rule's step."""
+        rate, side = self._rate(self.clock[plates]), self.side
+        if self.problem.algorithm.row.natural and np.all(rate == 1.0):
+            whole = Pace(1.0, 1.0, self.weight)
+            try:  # a step of rate 1 does not look at the covariance that it replaces
+                step = self.rule.step(side, {side: own.loosened()}, prior, gradient, None, whole)
+            except NotPositiveDefinite:
+                step = self.rule.step(side, {side: own.stepping()}, prior, gradient, None, whole)
+            return columns.refined(own, own.held(step.block), prior)
+        memory = chosen(self.memory.rule, plates)
+        here = self.rule.start(own.stepping(), self.weight)[0]
+        if self.problem.stream:
+            known = (self.clock[plates] > 0) & (scale > 0)
+            share = np.divide(1.0, scale, out=np.full(len(scale), np.inf), where=known)
+            memory = self.rule.cautious(here, memory, share, self.weight)
+        block, memory, _ = self.rule.step(side, {side: here}, prior, gradient, memory, Pace(rate, 1.0, self.weight))
+        put(self.memory.rule, plates, memory)
+        return own.held(block)
+
+    def _judged(
+        self, plates: Any, own: Any, new: Any, prior: Any, gradient: Any, before: Array, after: Array
+    ) -> tuple[Any, Array, int]:
+        """Steps that lowered their plate's part of the bound are halved until they do not."""
+        new, after = new.copy(), after.copy()
+        start = before - own.kl_by_plate(prior)
+        slack = ROUNDING * (np.abs(start) + 1)
+        index = np.arange(len(before))
+        rows = np.arange(len(self.old))[plates]
+        left, repairs = index[~(after - new.kl_by_plate(prior) >= start - slack)], 0
+        for halving in range(1, MAX_HALVINGS + 1):
+            if not len(left):
+                break
+            repairs += len(left)
+            some, part = prior.of_plates(left, own), tuple(g[left] for g in gradient)
+            pace = Pace(1.0, 0.5**halving, self.weight)
+            step = self.rule.step(self.side, {self.side: own[left].stepping()}, some, part, None, pace)
+            trial = own.held(step.block)
+            entries = self.entries.of(rows[left])
+            columns = self.problem.model.columns(self.view, entries, self.problem.expect, None)  # type: ignore[attr-defined]
+            value = columns.value(trial)
+            good = value - trial.kl_by_plate(some) >= (start - slack)[left]
+            if halving == MAX_HALVINGS:
+                trial, value = own[left], before[left]
+            done = left[good] if halving < MAX_HALVINGS else left
+            keep = good if halving < MAX_HALVINGS else np.ones(len(left), bool)
+            new.put(done, trial[keep])
+            after[done] = value[keep]
+            left = left[~keep]
+        return new, after, repairs

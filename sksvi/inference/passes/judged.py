@@ -1,0 +1,197 @@
+"""Full batches without sampling noise: every step is judged, and the fit stops when none is worth `tol`.
+
+A step that lowers the bound is taken back and its rate halved. Natural steps say before they are taken what they are
+worth: half of what the algorithm's length in nats promises to second order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sksvi.algorithms.steps import MAX_HALVINGS
+from sksvi.families.base import NotPositiveDefinite
+from sksvi.inference import hyper
+from sksvi.inference.engine import bound, evaluate, impossible, step, whole
+from sksvi.inference.problem import Problem, divergence_between, prior_of
+from sksvi.inference.progress import Evaluation, Judging
+from sksvi.inference.state import NonFinite, State, StepInfo, check_finite
+from sksvi.inference.stopping import ROUNDING, check_due, settled
+from sksvi.models.base import Blocks, Gradient, Linear
+
+#: A step whose predicted gain is below this share of `tol` (times the bound) is not worth taking.
+PREDICTED_SHARE = 1 / 150
+#: How fast a damped step grows again.
+DAMPING_GROWTH = 1.5
+#: Fits of fewer rows start on all of them.
+ROUGH_ROWS = 8192
+#: Most passes, and relative tolerance, of the start on a part of the rows.
+ROUGH_PASSES, ROUGH_TOL = 8, 1e-2
+#: Most closed-form steps of hyperparameters between two looks at the data.
+PRIOR_STEPS = 10
+#: Most steps of L-BFGS for a mean: in FP (Sheth and Khardon's supplement), and in other algorithms.
+FP_STEPS, MEAN_STEPS = 500, 30
+
+
+def judging(state: State) -> Judging:
+    """The pass's own record."""
+    assert isinstance(state.progress, Judging)
+    return state.progress
+
+
+class Judged:
+    """One judged step per pass."""
+
+    def begin(self, problem: Problem, state: State) -> State:
+        """Many rows start on a part of them."""
+        if not isinstance(state.progress, Judging):
+            state = replace(state, progress=Judging())
+        return rough_start(problem, state) if problem.algorithm.row.natural and state.steps == 0 else state
+
+    def once(self, problem: Problem, state: State, tol: float) -> tuple[State, StepInfo | None]:
+        """Evaluate, take back a step that lowered the bound, test, step."""
+        if judging(state).here is None:
+            state = judged(problem, state)
+        progress, natural = judging(state), problem.algorithm.row.natural
+        here = progress.here
+        assert here is not None
+        rate, size = problem.algorithm.rate(state.steps, True), abs(here.bound) + problem.past + 1
+        if done(state, natural, tol):
+            return state, None
+        q, memory, promised = propose(problem, state, here.gradient)
+        if natural and state.bounds:
+            change = divergence_between(q, state.q, problem.model.hyper)
+            if promised + change / (rate * progress.damping) ** 2 < PREDICTED_SHARE * tol * size:
+                return state, None
+        state = replace(state, q=q, memory=memory, steps=state.steps + 1, passes=state.passes + 1)
+        before, projected = state.repairs, state.locals.repairs
+        state = judged(problem, state)
+        repairs, progress_now = state.repairs - before, judging(state)
+        assert progress_now.here is not None
+        rate *= progress.damping / 2**repairs
+        small = abs(progress_now.here.bound - here.bound) / (rate * size) < tol
+        count = progress_now.small_changes + 1 if small else 0
+        state = replace(state, progress=replace(progress_now, small_changes=count))
+        repairs += state.locals.repairs - projected
+        return state, StepInfo(progress_now.here.bound, True, rate, repairs)
+
+    def end(self, problem: Problem, state: State) -> State:
+        """The last q that was evaluated, with its bound."""
+        progress = judging(state)
+        here = progress.here if progress.here is not None else judging(judged(problem, state)).here
+        assert here is not None
+        q = hyper.remembering(problem, state.q, here.gradient)
+        progress = replace(progress, here=None, small_changes=0)
+        return replace(state, q=q, progress=progress, bound=here.bound, finished=True)
+
+
+def done(state: State, natural: bool, tol: float) -> bool:
+    """Whether the last steps gained too little: two in a row if natural, else what checks a factor apart did."""
+    if natural:
+        return judging(state).small_changes >= 2
+    checks = [b for t, b in enumerate(state.bounds, 1) if check_due(t)]
+    return settled(checks, tol) and check_due(len(state.bounds))
+
+
+def propose(problem: Problem, state: State, gradient: Gradient) -> tuple[Blocks, dict[str, Any], float]:
+    """The next q, its rules' memory and what its hyperparameters promise."""
+    damping = judging(state).damping
+    try:
+        q, memory, promised = step(problem, state, whole(problem), gradient, damping)
+    except NotPositiveDefinite as error:
+        raise impossible(problem, state, error) from error
+    if problem.algorithm.row.natural and problem.algorithm.rate(state.steps, True) * damping == 1.0:
+        q = hyper.settled(problem, q, None, PRIOR_STEPS)
+    return with_best_mean(problem, replace(state, q=q)), memory, promised
+
+
+def with_best_mean(problem: Problem, state: State) -> Blocks:
+    """q with the mean solved for at its covariance: FP's second line, and what a diagonal block needs.
+
+    A natural step on a diagonal block would creep: it ignores how columns correlate, while the best mean at fixed
+    variances is a concave problem that costs no Gram product.
+    """
+    model, algorithm = problem.model, problem.algorithm
+    if not isinstance(model, Linear):
+        return state.q
+    creeps = algorithm.row.natural and algorithm.schedule is None and not state.q[model.main].full
+    if not (algorithm.row.solves_mean or creeps):
+        return state.q
+    steps = FP_STEPS if algorithm.row.solves_mean else MEAN_STEPS
+    prior = prior_of(problem, state, state.q)[model.main]
+    own = model.best_mean(state.q, prior, problem.data, problem.expect, problem.scale, problem.threads, steps)
+    return {**state.q, model.main: own}
+
+
+def judged(problem: Problem, state: State) -> State:
+    """Evaluate the state's q; while the bound fell, go back and take half the step."""
+    for halvings in range(MAX_HALVINGS):
+        progress = judging(state)
+        before = progress.here
+        try:
+            gradient, value = evaluate(problem, state, whole(problem))
+            now = bound(problem, state, value)
+            check_finite(now, gradient, state)
+        except NotPositiveDefinite as error:
+            if before is None:
+                raise impossible(problem, state, error) from error
+            now = -np.inf
+        except NonFinite:
+            if before is None:
+                raise
+            now = -np.inf
+        # A deterministic rule with an error of its own (softmax) may see a fall where there is none.
+        slack = 0.0 if before is None else (ROUNDING + problem.model.slack) * (abs(before.bound) + 1)
+        if before is None or now >= before.bound - slack:
+            grown = min(1.0, DAMPING_GROWTH * progress.damping)
+            damping = progress.damping if before is None or halvings else grown
+            here = Evaluation(state.q, gradient, now, state.memory)
+            return replace(state, progress=replace(progress, here=here, damping=damping))
+        state = replace(
+            state,
+            q=before.q,
+            memory=before.memory,
+            repairs=state.repairs + 1,
+            progress=replace(progress, damping=progress.damping / 2),
+        )
+        back = replace(state, steps=state.steps - 1)
+        q, memory, _ = propose(problem, back, before.gradient)
+        state = replace(state, q=q, memory=memory)
+    here = judging(state).here
+    assert here is not None
+    return replace(state, q=here.q)
+
+
+def rough_start(problem: Problem, state: State) -> State:
+    """A few judged steps on an eighth of many rows, blown up to all: most of the way at an eighth of the price."""
+    model = problem.model
+    if not (model.batchable and isinstance(model, Linear)):
+        return state
+    n, width = len(problem.data), state.q[model.main].mean.shape[-1]
+    size = max(n // 8, 10 * width)
+    if n < ROUGH_ROWS or size > n // 4:
+        return state
+    rows = np.sort(np.random.default_rng([state.seed, 0, 2]).choice(n, size, replace=False))
+    part = replace(problem, data=problem.data.take(rows), total=problem.data.total_weight)
+    if part.data.total_weight <= 0:
+        return state
+    rough = settle(part, state, ROUGH_PASSES, ROUGH_TOL)
+    return replace(state, q=rough.q, steps=rough.steps)
+
+
+def settle(
+    problem: Problem, state: State, passes: int, tol: float, seen: Callable[[float], bool] | None = None
+) -> State:
+    """q after at most `passes` judged passes from where it is; `seen` is told every bound, and True ends it too."""
+    state = replace(state, progress=Judging(), bounds=[])
+    for _ in range(passes):
+        state, info = Judged().once(problem, state, tol)
+        here = judging(state).here
+        assert here is not None
+        if info is None or (seen is not None and seen(info.bound)):
+            break
+        state.bounds.append(info.bound)
+    return state

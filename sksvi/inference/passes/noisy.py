@@ -1,0 +1,116 @@
+"""Mini-batches, or sampling noise: steps are not judged one by one.
+
+Now and then the bound of the averaged q is evaluated exactly (`stopping`), and the fit ends with such a pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sksvi.algorithms.rows import MCSSVI
+from sksvi.algorithms.rules import Adam
+from sksvi.families.base import NotPositiveDefinite
+from sksvi.inference import hyper
+from sksvi.inference.engine import bound, evaluate, exact_bound, impossible, step, whole
+from sksvi.inference.memory.of_rows import DIRECT
+from sksvi.inference.memory.said import NOTHING_SAID
+from sksvi.inference.passes.judged import judging, settle
+from sksvi.inference.problem import Problem
+from sksvi.inference.progress import Averaging
+from sksvi.inference.state import State, StepInfo, check_finite
+from sksvi.inference.stopping import check_due, settled
+from sksvi.models.base import Blocks, Linear, Segment
+
+#: Most natural steps, and their relative tolerance, that let q catch up with hyperparameters at the end of a fit.
+RESETTLING_PASSES, RESETTLING_TOL = 10, 1e-5
+
+
+def averaging(state: State) -> Averaging:
+    """The pass's own record."""
+    assert isinstance(state.progress, Averaging)
+    return state.progress
+
+
+class Noisy:
+    """Steps over shuffled batches; the mean of their scaled bounds stands for the pass."""
+
+    def begin(self, problem: Problem, state: State) -> State:
+        """Nothing averaged yet, nothing checked."""
+        return state if isinstance(state.progress, Averaging) else replace(state, progress=Averaging())
+
+    def once(self, problem: Problem, state: State, tol: float) -> tuple[State, StepInfo | None]:
+        """One pass; the exact bound of the average where a check is due."""
+        if settled(averaging(state).checks, tol):
+            return state, None
+        bounds, shares, rate, before = [], [], 0.0, state.repairs + state.locals.repairs
+        state = problem.messages.begin(problem, state)
+        for segment in problem.model.sweep(problem.data, problem.batch_size, state.seed, state.passes):
+            state, seen, rate = noisy_step(problem, state, segment)
+            bounds.append(seen)
+            shares.append(1.0 / segment.scale)
+        state = replace(state, passes=state.passes + 1)
+        if check_due(len(state.bounds) + 1):
+            if tol > 0:  # else nothing settles, and the check would cost a pass
+                progress = averaging(state)
+                exact = exact_bound(problem, replace(state, q=progress.average))
+                state = replace(state, progress=replace(progress, checks=[*progress.checks, exact]))
+            problem.messages.fresh(problem, state)
+        repairs = state.repairs + state.locals.repairs - before
+        return state, StepInfo(float(np.average(bounds, weights=shares)), False, rate, repairs)
+
+    def end(self, problem: Problem, state: State) -> State:
+        """The average, settled where hyperparameters moved, and its bound by one exact pass."""
+        state = resettled(problem, replace(state, q=state.shown))
+        exact = replace(problem, expect=problem.exact, messages=DIRECT)
+        gradient, value = evaluate(exact, state, whole(problem), gradient_wanted=bool(problem.model.hyper))
+        total = bound(problem, state, value)
+        check_finite(total, gradient, state)
+        q = hyper.remembering(problem, state.q, gradient)
+        # Sites belong to the pass; what chunks said belongs to the stream.
+        messages = state.messages if problem.messages is DIRECT else NOTHING_SAID
+        progress = replace(averaging(state), average={})
+        return replace(state, q=q, messages=messages, progress=progress, bound=total, finished=True)
+
+
+def noisy_step(problem: Problem, state: State, segment: Segment) -> tuple[State, float, float]:
+    """One step on a segment, the scaled bound before it, and its rate."""
+    gradient, value = evaluate(problem, state, segment)
+    seen, rate = bound(problem, state, value), problem.messages.reported(problem, state)
+    check_finite(seen, gradient, state)
+    try:
+        q, memory, _ = step(problem, state, segment, gradient)
+    except NotPositiveDefinite as error:
+        raise impossible(problem, state, error) from error
+    state = replace(state, q=q, memory=memory, steps=state.steps + 1)
+    return replace(state, progress=replace(averaging(state), average=averaged(problem, state))), seen, rate
+
+
+def averaged(problem: Problem, state: State) -> Blocks:
+    """Mean of all q so far with weights that grow as t³: what noise is left in the steps averages out (Polyak)."""
+    average = averaging(state).average
+    if not average or not problem.model.averages:
+        return state.q
+    weight = 4.0 / (state.steps + 3.0)
+    return {name: average[name].blended(block, weight) for name, block in state.q.items()}
+
+
+def resettled(problem: Problem, state: State) -> State:
+    """After noisy steps of points without curvature q lags behind them: a few judged natural steps on all rows."""
+    model = problem.model
+    moving = {name for name, rule in model.hyper.items() if isinstance(rule, Adam)} - problem.frozen
+    if not moving or not isinstance(model, Linear) or not problem.rule(model.main, state.q).natural_coordinates:
+        return state
+    still = replace(
+        problem,
+        expect=problem.exact,
+        batch_size=None,
+        messages=DIRECT,
+        algorithm=MCSSVI(),
+        frozen=problem.frozen | moving,
+    )
+    inner = settle(still, state, RESETTLING_PASSES, RESETTLING_TOL)
+    here = judging(inner).here
+    assert here is not None
+    return replace(state, q=here.q, repairs=inner.repairs)

@@ -1,0 +1,65 @@
+"""Sweeps of a model's own sampler: no bound to settle, and q matches the draws of the second half."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sksvi import _parallel
+from sksvi.inference.engine import bound, evaluate, whole
+from sksvi.inference.memory.locals import Locals
+from sksvi.inference.problem import Problem
+from sksvi.inference.progress import Sampling
+from sksvi.inference.state import State, StepInfo, check_finite
+from sksvi.models.base import Sampled
+
+
+def sampling(state: State) -> Sampling:
+    """The pass's own record."""
+    assert isinstance(state.progress, Sampling)
+    return state.progress
+
+
+class Sampler:
+    """One sweep per pass.
+
+    Parameters
+    ----------
+    passes : int
+        Pass at which the fit ends: draws of the second half of what is left are kept.
+    """
+
+    def __init__(self, passes: int) -> None:
+        self.passes = passes
+
+    def begin(self, problem: Problem, state: State) -> State:
+        """A chain from the means of q, and from where each row's local variables were."""
+        assert isinstance(problem.model, Sampled)
+        self.chain = problem.model.chain(problem.data, problem.threads)
+        self.first = state.passes
+        values = state.locals.values if isinstance(state.locals, Locals) else None
+        return replace(state, progress=Sampling(self.chain.begin(state.q, values)))
+
+    def once(self, problem: Problem, state: State, tol: float) -> tuple[State, StepInfo | None]:
+        """One sweep over all rows."""
+        assert isinstance(problem.model, Sampled)
+        progress = sampling(state)
+        draw, value = self.chain.sweep(progress.draw, _parallel.stream(state.seed, state.passes, 1))
+        check_finite(value, {}, state)
+        done = state.passes + 1 - self.first
+        kept = [*progress.draws, draw.globals] if done > (self.passes - self.first) / 2 else []
+        state = replace(
+            state,
+            q=problem.model.matched(kept or [draw]),
+            passes=state.passes + 1,
+            steps=state.steps + 1,
+            locals=Locals(draw.local),
+            progress=Sampling(draw, kept),
+        )
+        return state, StepInfo(value, False, 1.0, 0)
+
+    def end(self, problem: Problem, state: State) -> State:
+        """q and its bound, by expectations as any other."""
+        _, value = evaluate(replace(problem, expect=problem.exact), state, whole(problem), gradient_wanted=False)
+        total = bound(problem, state, value)
+        check_finite(total, {}, state)
+        return replace(state, bound=total, converged=True, finished=True)

@@ -1,0 +1,134 @@
+"""Who serves whom: the one place that decides, before the first step, and the one that refuses.
+
+A pair of model and algorithm (or expectation, or batch size) that has no meaning is refused with both names and the
+remedy. After that nothing asks: the pass, the globals and the messages are objects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sksvi.algorithms.rows import VARIATIONAL, Algorithm
+from sksvi.expectations import Auto, Expectation
+from sksvi.inference.engine import Pass
+from sksvi.inference.globals import GLOBALS, Expected
+from sksvi.inference.memory.of_rows import DIRECT, Direct, OfRows
+from sksvi.inference.passes.by_side import BySide
+from sksvi.inference.passes.judged import Judged
+from sksvi.inference.passes.noisy import Noisy
+from sksvi.inference.passes.sampler import Sampler
+from sksvi.inference.problem import Problem
+from sksvi.models.base import Data, Linear, Model, Sampleable, Sided
+
+
+def problem(
+    model: Model,
+    data: Data,
+    algorithm: Algorithm,
+    expect: Expectation | None = None,
+    *,
+    batch_size: int | None = None,
+    threads: int = 1,
+    **options: Any,
+) -> Problem:
+    """The problem of a fit, with what its parts decide filled in.
+
+    Parameters
+    ----------
+    model, data : Model and its data
+    algorithm : Algorithm
+    expect : Expectation, optional
+        Of the steps; None: ``Auto()``. The bound that a fit reports is without noise in any case.
+    batch_size : int or None
+        Rows of a step; None: all.
+    threads : int
+    **options
+        Further fields of `Problem`.
+    """
+    expect = Auto() if expect is None else expect
+    exact = expect if expect.exact else Auto()
+    bare = Problem(model, data, algorithm, expect, exact, batch_size=batch_size, threads=threads, **options)
+    return decided(bare)
+
+
+def decided(bare: Problem) -> Problem:
+    """The problem with the globals and messages that its parts ask for."""
+    return replace(bare, globals=globals_of(bare), messages=messages_of(bare))
+
+
+def changed(before: Problem, **changes: Any) -> Problem:
+    """The problem with other parts, decided anew."""
+    return decided(replace(before, **changes))
+
+
+def globals_of(bare: Problem) -> Expected:
+    """How a local step sees the globals: as the model says, or as the algorithm does."""
+    return GLOBALS[bare.model.globals or bare.algorithm.row.globals]
+
+
+def remembers(bare: Problem) -> bool:
+    """Whether data keep messages; for conjugate blocks the damped message is the natural step."""
+    return bare.algorithm.row.messages and isinstance(bare.model, Linear | Sided)
+
+
+def messages_of(bare: Problem) -> Direct:
+    """A site per row where batches would otherwise bring noise that stays."""
+    wanted = bare.algorithm.row.messages and not bare.full_batch
+    return OfRows(bare.model.main) if wanted and isinstance(bare.model, Linear) else DIRECT
+
+
+def pass_of(ready: Problem, passes: int = 0) -> Pass:
+    """How one pass goes; `passes`: where the fit ends."""
+    if ready.algorithm.row.sampler:
+        return Sampler(passes)
+    if isinstance(ready.model, Sided):
+        return BySide()
+    return Judged() if ready.deterministic else Noisy()
+
+
+# ---- refusals
+def check(ready: Problem, estimator: str, given: dict[str, Any]) -> None:
+    """Raise ValueError for parts that cannot serve each other; `given` has the user's words for them."""
+    for refuses, text in REFUSALS:
+        if refuses(ready):
+            raise ValueError(text.format(estimator=estimator, steps=", ".join(map(repr, steps(ready))), **given))
+
+
+def steps(ready: Problem) -> list[str]:
+    """Algorithms that serve the model with any data and expectation."""
+    names = VARIATIONAL if isinstance(ready.model, Linear) else VARIATIONAL - {"fp"}
+    return sorted(names)
+
+
+#: What is refused, and how it is said.
+REFUSALS = (
+    (
+        lambda p: p.algorithm.row.sampler and not isinstance(p.model, Sampleable),
+        "algorithm={algorithm!r} draws from the posterior itself and {estimator} has no sampler: choose {steps}.",
+    ),
+    (
+        lambda p: p.algorithm.row.whole and not p.full_batch,
+        "algorithm={algorithm!r} works on all rows at once and cannot take batch_size={batch_size}: set "
+        "batch_size=None or choose 'cvi', 'mc-ssvi', 'h-mc-ssvi' or 's-dsvi'.",
+    ),
+    (
+        lambda p: not p.model.batchable and not p.full_batch,
+        "the bound of {estimator} is no sum over rows: set batch_size=None.",
+    ),
+    (
+        lambda p: p.algorithm.row.solves_mean and not isinstance(p.model, Linear),
+        "algorithm={algorithm!r} solves for the mean of weights; {estimator} has none: choose 'mc-ssvi', 'h-mc-ssvi', "
+        "'s-dsvi' or 'cvi'.",
+    ),
+    (
+        lambda p: p.algorithm.row.solves_mean and not p.expect.exact,
+        "algorithm={algorithm!r} solves for the mean of a bound without noise and cannot take "
+        "expectation={expectation!r}, such as 'monte-carlo': choose 'auto' or 'quadrature', or another algorithm.",
+    ),
+    (
+        lambda p: isinstance(p.model, Sided) and p.algorithm.row.messages and not p.full_batch,
+        "algorithm={algorithm!r} keeps one site per user or item, from all of its entries, and cannot take "
+        "batch_size={batch_size}: set batch_size=None, or choose 'mc-ssvi'.",
+    ),
+)

@@ -1,0 +1,86 @@
+"""What a fit does not change, and the algebra of q that needs no data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sksvi.algorithms.rows import Algorithm
+from sksvi.algorithms.rules import FIXED, Rule
+from sksvi.expectations import Expectation
+from sksvi.inference.globals import GLOBALS, Expected
+from sksvi.inference.memory.of_rows import DIRECT, Direct
+from sksvi.inference.state import State
+from sksvi.models.base import Blocks, Data, Model
+
+
+@dataclass
+class Problem:
+    """Model, data, algorithm, expectations and how to split the work: made by `plan.problem`.
+
+    ``expect`` serves the steps, ``exact`` the bound that a fit reports at its end. ``globals`` and ``messages``: how
+    local steps see the globals, and what stands between terms and pull-back. ``total`` is the population's weight where
+    the data are a part of it, ``frozen`` names blocks that stay as they are, ``past`` is the size of the bound of
+    earlier chunks (nats): `tol` is relative to all data seen. ``so_far`` is what a stream left, the prior of this
+    chunk, by block. ``stream``: one step on a chunk, at the rates of noisy steps.
+    """
+
+    model: Model
+    data: Data
+    algorithm: Algorithm
+    expect: Expectation
+    exact: Expectation
+    globals: Expected = GLOBALS["expected"]
+    messages: Direct = DIRECT
+    batch_size: int | None = None
+    threads: int = 1
+    total: float | None = None
+    frozen: frozenset[str] = frozenset()
+    past: float = 0.0
+    so_far: Blocks = field(default_factory=dict)
+    stream: bool = False
+
+    @property
+    def full_batch(self) -> bool:
+        """Whether one segment is all the data."""
+        return self.batch_size is None or self.batch_size >= len(self.data)
+
+    @property
+    def deterministic(self) -> bool:
+        """No mini-batch and no sampling noise."""
+        drawn = self.model.draws or self.globals.random
+        return self.full_batch and self.expect.exact and not self.stream and not drawn
+
+    @property
+    def scale(self) -> float:
+        """Population size over the data's weight."""
+        return 1.0 if self.total is None else self.total / self.data.total_weight
+
+    @property
+    def weight(self) -> float:
+        """Weight of the population: the N that gradients are blown up to."""
+        return self.data.total_weight * self.scale
+
+    def rule(self, name: str, q: Blocks) -> Rule:
+        """How a block moves."""
+        if name in self.frozen:
+            return FIXED
+        hyper = self.model.hyper
+        return hyper[name] if name in hyper else self.algorithm.rule(q[name])
+
+
+def prior_of(problem: Problem, state: State, q: Blocks) -> Blocks:
+    """The prior of every block, with what streamed chunks left behind."""
+    return state.messages.joined({**problem.model.prior(q), **problem.so_far})
+
+
+def divergence(problem: Problem, state: State, q: Blocks) -> float:
+    """Σ KL(q ‖ prior) over the blocks that have a prior, nats, and what hyperparameters pay."""
+    prior = prior_of(problem, state, q)
+    paid = sum(block.penalty() for block in q.values())
+    density = sum(rule.log_density(q) for rule in problem.model.hyper.values())
+    return float(sum(q[name].kl(block) for name, block in prior.items()) + paid - density)
+
+
+def divergence_between(new: Blocks, old: Blocks, hyper: dict[str, Rule]) -> float:
+    """KL of the blocks after a natural step to those before, nats: to second order what the step gains."""
+    return float(sum(block.kl(old[name]) for name, block in new.items() if name not in hyper))

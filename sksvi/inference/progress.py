@@ -1,0 +1,78 @@
+"""How far a pass has come: what it judges the next step by, or averages. Each kind of pass has its own record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sksvi.models.base import Blocks, Gradient
+
+
+@dataclass
+class Evaluation:
+    """Gradient and bound at one q: what a step needs, and what taking it back needs."""
+
+    q: Blocks
+    gradient: Gradient
+    bound: float
+    memory: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Progress:
+    """Nothing yet."""
+
+    def shown(self, q: Blocks) -> Blocks:
+        """The blocks as users see them in the middle of a fit."""
+        return q
+
+
+START = Progress()
+
+
+@dataclass
+class Judging(Progress):
+    """Of a pass whose steps are judged one by one.
+
+    here: the last q whose bound is known. damping: what halving left of the rate. small_changes: passes in a row that
+    changed the bound by less than `tol`.
+    """
+
+    here: Evaluation | None = None
+    damping: float = 1.0
+    small_changes: int = 0
+
+
+@dataclass
+class Averaging(Progress):
+    """Of a noisy pass: the weighted mean of all q so far, and the exact bounds of earlier checks."""
+
+    average: Blocks = field(default_factory=dict)
+    checks: list[float] = field(default_factory=list)
+
+    def shown(self, q: Blocks) -> Blocks:
+        """The average, once there is one."""
+        return self.average or q
+
+
+@dataclass
+class Siding(Progress):
+    """Of a pass side by side.
+
+    gradient: what the last pass found for hyperparameters that columns inform, and `value`, the data's part of the
+    bound there. bound: that of the last pass, judged ones only.
+    """
+
+    gradient: Gradient = field(default_factory=dict)
+    value: float = float("-inf")
+    bound: float | None = None
+    small_changes: int = 0
+    checks: list[float] = field(default_factory=list)
+
+
+@dataclass
+class Sampling(Progress):
+    """Of a sampler: the last draw, and the draws that are kept."""
+
+    draw: Any = None
+    draws: list[Any] = field(default_factory=list)
