@@ -1,43 +1,68 @@
-"""``make bench`` (``python -m benchmarks [--quick] [name ...]``): every table, or those named."""
+"""``make bench`` (``python -m benchmarks [--quick] [--list] [name ...]``): every table, or those named.
+
+A name is a module (``gp.housing``) or a folder (``gp``). A module with ``main(quick)`` is a benchmark; one that says
+``STORED = True`` holds long runs, of other packages mostly, whose results are stored: only its own name runs it.
+"""
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import pkgutil
 import time
 import traceback
+from types import ModuleType
 
-#: Timing first, while the machine is quiet.
-NAMES = ("startup", "speed", "table3", "memory", "algorithms", "small_sets", "coverage", "coverage_models", "figure1")
-NAMES += ("gme_insteval", "gme_nuts", "gme_counts", "gme_figure2")
-NAMES += ("gp_housing", "gp_stream", "gp_regression", "gp_figure3", "gp_classification")
-NAMES += ("pmf_speed", "pmf_movielens", "pmf_variants", "pmf_lastfm", "pmf_figures", "pmf_figures_end")
-NAMES += ("bpfa_speed", "bpfa_inpainting", "bpfa_algorithms", "bpfa_denoising", "bpfa_synthetic", "bpfa_genomics")
-NAMES += ("bpfa_start",)
-NAMES += ("ctm_recovery", "ctm_nips", "ctm_large", "ctm_figure7", "ctm_figure8", "ctm_importance", "ctm_coverage")
-NAMES += ("ctm_start",)
-#: Long runs of other packages, whose results are stored: they need those packages and are rerun only when named.
-REFERENCES = ("reference", "mixed_reference", "gp_reference", "pmf_peers", "ctm_peers")
+import benchmarks
+
+
+def discovered() -> dict[str, ModuleType]:
+    """Benchmarks by name (``gp.housing``): the package's modules with a ``main``; those with ``_`` are helpers.
+
+    What concerns the whole package comes first: it has most of the timings, and the machine is quiet at the start.
+    """
+    found = {}
+    for info in pkgutil.walk_packages(benchmarks.__path__, "benchmarks."):
+        name = info.name.removeprefix("benchmarks.")
+        if any(part.startswith("_") for part in name.split(".")):
+            continue
+        module = importlib.import_module(info.name)
+        if hasattr(module, "main"):
+            found[name] = module
+    return dict(sorted(found.items(), key=lambda item: not item[0].startswith("product.")))
+
+
+def stored(module: ModuleType) -> bool:
+    return bool(getattr(module, "STORED", False))
+
+
+def named(names: list[str], found: dict[str, ModuleType]) -> list[str]:
+    """Benchmarks that are named or in a folder that is; without names all of them."""
+    return [name for name in found if not names or {name, name.split(".")[0]} & set(names)]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small versions, printed and not stored")
-    parser.add_argument(
-        "names",
-        nargs="*",
-        metavar="name",
-        help=f"among {', '.join((*NAMES, *REFERENCES))}; default: all but {' and '.join(REFERENCES)}",
-    )
+    parser.add_argument("--list", action="store_true", help="print what there is and run nothing")
+    parser.add_argument("names", nargs="*", metavar="name", help="modules and folders; default: all but stored runs")
     options = parser.parse_args()
-    unknown = sorted(set(options.names) - {*NAMES, *REFERENCES})
+    found = discovered()
+    unknown = sorted(set(options.names) - set(found) - {name.split(".")[0] for name in found})
     if unknown:
-        parser.error(f"unknown: {', '.join(unknown)}")
+        parser.error(f"unknown: {', '.join(unknown)}; --list prints what there is")
+    names = named(options.names, found)
+    if options.list:
+        for name in names:
+            print(f"{name}{' (stored)' * stored(found[name])}: {(found[name].__doc__ or '').splitlines()[0]}")
+        return 0
     failed = []
-    for name in options.names or NAMES:
+    for name in names:
+        if stored(found[name]) and name not in options.names:
+            continue
         start = time.perf_counter()
         try:
-            importlib.import_module(f"benchmarks.{name}").main(options.quick)
+            found[name].main(options.quick)
         except Exception:
             traceback.print_exc()
             failed.append(name)

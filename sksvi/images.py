@@ -20,7 +20,7 @@ Array = np.ndarray
 
 __all__ = ["denoise", "extract_patches", "inpaint", "reconstruct"]
 
-#: Side of a patch, factors and rows of a step of the default estimator (what it reaches: benchmarks/bpfa_*.py).
+#: Side of a patch, factors and rows of a step of the default estimator (what it reaches: benchmarks/beta_process).
 PATCH_SIZE, N_COMPONENTS, BATCH_ROWS = 8, 250, 250
 #: Its steps and the rest of its parameters by task. From few factors at first fine texture is not discovered. A learned
 #: precision of the weights, which is small, takes faint texture for noise: under noise it is held at its prior mean.

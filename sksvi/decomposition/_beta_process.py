@@ -25,7 +25,7 @@ from sksvi.schedules import RobbinsMonro
 
 Array = np.ndarray
 
-#: Rates of stochastic steps when none is given (what they reach: benchmarks/bpfa_inpainting.py).
+#: Rates of stochastic steps when none is given (what they reach: benchmarks/beta_process/inpainting.py).
 STEP_RATE = RobbinsMonro(delay=20.0, kappa=0.5)
 #: Rows of a batch when the user leaves it to us, and rows up to which all are taken.
 BATCH_ROWS, SMALL_ROWS = 250, 500

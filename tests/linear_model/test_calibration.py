@@ -1,6 +1,6 @@
 """Small coverage studies of every likelihood and estimator.
 
-The large ones are `python -m benchmarks coverage coverage_models`; of the second, what it stored is tested too.
+The large ones are `python -m benchmarks glm.coverage product.coverage`; of the second, what it stored is tested too.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks import coverage_models
-from benchmarks.common import RESULTS
-from benchmarks.coverage import CLASSIFIERS, CONTINUOUS, LIKELIHOODS, coverage
+from benchmarks._lib.tables import RESULTS
+from benchmarks.glm.coverage import CLASSIFIERS, CONTINUOUS, LIKELIHOODS, coverage
+from benchmarks.product import coverage as others
 from sksvi import likelihoods
 
 N_SETS = 200
@@ -45,7 +45,7 @@ def test_every_likelihood_has_a_coverage_study():
 # ---- mixed models and Gaussian processes
 STORED = {
     (row["study"], row["quantity"]): row
-    for row in json.loads((RESULTS / "coverage_models.json").read_text(encoding="utf-8"))["rows"]
+    for row in json.loads((RESULTS / "product/coverage.json").read_text(encoding="utf-8"))["rows"]
 }
 #: Data sets of a small study, by what a fit costs.
 FEW = {
@@ -65,7 +65,8 @@ MEAN_FIELD = {
     ("CorrelatedTopicModel: proportions", "proportions"): 0.78,
 }
 #: Narrower than the rest: q(w2) is a Rayleigh, which cannot say how well w2 is known (the sd of the coefficients is
-#: a tenth too small in tests/test_mixed_reference.py too); a learned kernel is a point; the third is 2.5 errors below.
+#: a tenth too small in tests/models/mixed/test_reference.py too); a learned kernel is a point; the third is 2.5 errors
+#: below.
 NARROW = {
     ("GMERegressor: poisson, noise", "coefficients"): 0.85,
     ("GMERegressor: gaussian, groups, slope", "coefficients"): 0.87,
@@ -77,7 +78,7 @@ SINGLE = ("sd between levels", "noise variance")
 
 
 def test_what_the_large_study_found():
-    assert {study for study, _ in STORED} == set(coverage_models.STUDIES)
+    assert {study for study, _ in STORED} == set(others.STUDIES)
     for (study, quantity), row in STORED.items():
         assert row["covered"] >= NARROW.get((study, quantity), LOW), row
         # Intervals of counts are discrete; a Rayleigh q(w2) has half its mean as sd, whatever the data.
@@ -85,10 +86,10 @@ def test_what_the_large_study_found():
         assert row["covered"] <= (0.98 if wide else 0.93), row
 
 
-@pytest.mark.parametrize("study", coverage_models.STUDIES)
+@pytest.mark.parametrize("study", others.STUDIES)
 def test_a_small_study_agrees_with_the_stored_one(study, global_random_seed):
     n_sets = FEW.get(study, 40)
-    for row in coverage_models.coverage(study, n_sets, global_random_seed):
+    for row in others.coverage(study, n_sets, global_random_seed):
         if row["quantity"] in SINGLE:
             continue
         stored = STORED[study, row["quantity"]]

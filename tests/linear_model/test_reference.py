@@ -1,4 +1,4 @@
-"""Against long NUTS runs, stored as moments by benchmarks/reference.py."""
+"""Against long NUTS runs, stored as moments by benchmarks/glm/reference.py."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from benchmarks.reference import DATA, INTERCEPT_PRECISION  # noqa: E402
+from benchmarks.glm.reference import DATA, INTERCEPT_PRECISION  # noqa: E402
 from sksvi.linear_model import BayesianGLMClassifier, BayesianGLMRegressor  # noqa: E402
 
-REFERENCE = json.loads((ROOT / "benchmarks" / "results" / "reference.json").read_text())
+REFERENCE = json.loads((ROOT / "benchmarks" / "results" / "glm" / "reference.json").read_text())
 MODELS = ["logistic", "poisson", "ordinal"]
 
 

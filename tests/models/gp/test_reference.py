@@ -1,4 +1,4 @@
-"""Gaussian processes with a fixed kernel against long NUTS runs, stored by benchmarks/gp_reference.py."""
+"""Gaussian processes with a fixed kernel against long NUTS runs, stored by benchmarks/gp/reference.py."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ ROOT = Path(__file__).resolve().parents[3]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from benchmarks.gp_reference import SETTINGS, kernel_of  # noqa: E402
+from benchmarks.gp.reference import SETTINGS, kernel_of  # noqa: E402
 from sksvi.gaussian_process import GPClassifier, SparseGPClassifier, SparseGPRegressor  # noqa: E402
 
-REFERENCE = json.loads((ROOT / "benchmarks" / "results" / "gp_reference.json").read_text())
+REFERENCE = json.loads((ROOT / "benchmarks" / "results" / "gp" / "reference.json").read_text())
 
 #: What a Gaussian q attains, beside the error of the runs: difference of means in posterior sd, ratio of the sds. Where
 #: f has an sd of 12 a priori, labels leave skewed posteriors: q has their means, and is up to 22 % too narrow.

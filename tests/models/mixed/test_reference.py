@@ -1,4 +1,4 @@
-"""Mixed models against long NUTS runs, stored as moments by benchmarks/mixed_reference.py."""
+"""Mixed models against long NUTS runs, stored as moments by benchmarks/mixed/reference.py."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ ROOT = Path(__file__).resolve().parents[3]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from benchmarks.mixed_reference import DATA, GROUPS, INTERCEPT_PRECISION, PRIOR_PRECISION  # noqa: E402
+from benchmarks.mixed.reference import DATA, GROUPS, INTERCEPT_PRECISION, PRIOR_PRECISION  # noqa: E402
 from sksvi.mixed_effects import GMEClassifier, GMERegressor  # noqa: E402
 
-REFERENCE = json.loads((ROOT / "benchmarks" / "results" / "mixed_reference.json").read_text())
+REFERENCE = json.loads((ROOT / "benchmarks" / "results" / "mixed" / "reference.json").read_text())
 PARTS = [(name, part) for name, run in REFERENCE.items() for part, found in run.items() if isinstance(found, dict)]
 
 

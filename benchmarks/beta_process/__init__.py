@@ -1,0 +1,1 @@
+"""Beta process factor analysis."""

@@ -1,0 +1,1 @@
+"""What concerns the package as a whole, or most of its models."""

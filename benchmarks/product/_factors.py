@@ -1,0 +1,69 @@
+"""Calibration of factor models: truths drawn from the model, cover of 90 % intervals (run by `product.coverage`).
+
+Factorizations learn their priors and noise; entries are left out at random. Proportions of documents are compared topic
+by topic after matching topics to the true ones by their words.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks._lib.measures import fitted, inside
+
+
+def ratings(rng: np.random.Generator, likelihood: str) -> dict[str, float]:
+    """60 users, 40 items, three factors, half of the cells observed; 400 of them left out."""
+    from sksvi import likelihoods
+    from sksvi.datasets import make_pmf
+    from sksvi.decomposition import GeneralizedPMF
+
+    law = likelihoods.Gaussian(variance=0.5) if likelihood == "gaussian" else likelihoods.resolve(likelihood)
+    size = {"user_variance": 0.5, "item_variance": 0.5, "observed": 0.5}
+    matrix = make_pmf(60, 40, 3, likelihood=law, random_state=int(rng.integers(2**31)), **size)
+    X, y, f = matrix.data, matrix.target, matrix.latent
+    model = GeneralizedPMF(3, likelihood=likelihood, biases=False, random_state=0)
+    model = fitted(model, X[400:], y[400:])
+    mean, variance = model.predict_latent(X[:400])
+    low, high = model.predict_interval(X[:400], coverage=0.9).T
+    held = (low <= y[:400]) & (y[:400] <= high)
+    return {"f, cells left out": inside(f[:400] - mean, np.sqrt(variance)), "new y": float(np.mean(held))}
+
+
+def sparse_factors(rng: np.random.Generator) -> dict[str, float]:
+    """300 rows of 10 columns from four sparse factors; a tenth of the entries missing."""
+    from sksvi.datasets import make_beta_process
+    from sksvi.decomposition import BetaProcessFA
+
+    seed = int(rng.integers(2**31))
+    X = make_beta_process(300, 10, 4, a=2.0, b=2.0, noise_precision=4.0, random_state=seed).data
+    missing = rng.random(X.shape) < 0.1
+    hidden = np.where(missing, np.nan, X)
+    model = fitted(BetaProcessFA(8, max_iter=30, random_state=0), hidden)
+    mean, std = model.impute(hidden, return_std=True)
+    return {"missing entries": inside(X[missing] - mean[missing], std[missing])}
+
+
+def proportions(rng: np.random.Generator) -> dict[str, float]:
+    """300 documents of about 150 words on four topics."""
+    from scipy.optimize import linear_sum_assignment
+
+    from sksvi.datasets import make_ctm
+    from sksvi.topics import CorrelatedTopicModel
+
+    seed = int(rng.integers(2**31))
+    corpus = make_ctm(300, 200, n_components=4, n_words=150, random_state=seed)
+    model = fitted(CorrelatedTopicModel(4, random_state=0), corpus.data)
+    norm = np.linalg.norm
+    cosine = model.components_ @ corpus.components.T
+    cosine /= norm(model.components_, axis=1)[:, None] * norm(corpus.components, axis=1)
+    order = linear_sum_assignment(-cosine.T)[1]
+    mean, std = model.transform(corpus.data, return_std=True)
+    return {"proportions": inside(corpus.proportions - mean[:, order], std[:, order])}
+
+
+STUDIES = {
+    "GeneralizedPMF: gaussian": lambda rng: ratings(rng, "gaussian"),
+    "GeneralizedPMF: poisson": lambda rng: ratings(rng, "poisson"),
+    "BetaProcessFA: missing entries": sparse_factors,
+    "CorrelatedTopicModel: proportions": proportions,
+}

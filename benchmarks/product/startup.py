@@ -1,0 +1,71 @@
+"""Start-up: import time beside scikit-learn's; first fit of a fresh process with a cold and a warm compile cache."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import Any
+
+from benchmarks._lib.tables import arguments, report
+from benchmarks._lib.timing import fresh_process, median
+
+IMPORT = """
+import json, time
+start = time.perf_counter()
+import {module}
+print(json.dumps(dict(seconds=time.perf_counter() - start)))
+"""
+
+FIRST_FIT = """
+import json, time
+import numpy as np
+from sklearn.datasets import load_breast_cancer
+X, y = load_breast_cancer(return_X_y=True)
+X = (X - X.mean(axis=0)) / X.std(axis=0)
+import scipy.sparse as sp
+A = sp.csr_matrix(np.where(np.abs(X) > 1, X, 0.0))
+from sksvi.linear_model import BayesianGLMClassifier
+def fit():
+    start = time.perf_counter()
+    BayesianGLMClassifier(prior_precision=1.0).fit(X, y)
+    BayesianGLMClassifier(prior_precision=1.0).fit(A, y)
+    return time.perf_counter() - start
+first = fit()
+print(json.dumps(dict(first=first, steady=sorted(fit() for _ in range(5))[2])))
+"""
+
+
+def main(quick: bool = False) -> None:
+    repeats = 3 if quick else 11
+    modules = ("sklearn.linear_model", "sksvi", "sksvi.linear_model")
+    seconds: dict[str, list[float]] = {module: [] for module in modules}
+    for round_ in range(repeats + 1):
+        for module in modules:
+            found = fresh_process(IMPORT.format(module=module))["seconds"]
+            if round_:  # the first round fills the disk cache
+                seconds[module].append(found)
+    base = median(seconds["sklearn.linear_model"])
+    rows: list[dict[str, Any]] = [
+        {"what": f"import {module}", "seconds": median(seconds[module]), "ratio": median(seconds[module]) / base}
+        for module in modules
+    ]
+    with tempfile.TemporaryDirectory() as cache:
+        cold = fresh_process(FIRST_FIT, {"NUMBA_CACHE_DIR": cache})
+        warm = [fresh_process(FIRST_FIT, {"NUMBA_CACHE_DIR": cache}) for _ in range(1 if quick else 5)]
+    rows.append(
+        {
+            "what": "first fits (dense, sparse), cold compile cache",
+            "seconds": cold["first"],
+            "over steady state": cold["first"] - cold["steady"],
+        }
+    )
+    first, steady = median([w["first"] for w in warm]), median([w["steady"] for w in warm])
+    rows.append({"what": "first fits, warm compile cache", "seconds": first, "over steady state": first - steady})
+    rows.append({"what": "the same fits, steady state", "seconds": steady, "over steady state": 0.0})
+    notes = [f"Fresh processes, medians of {repeats} imports in turn."]
+    report(
+        "product/startup", "Start-up", [{"ratio": None, "over steady state": None, **row} for row in rows], notes, quick
+    )
+
+
+if __name__ == "__main__":
+    main(arguments(__doc__))
