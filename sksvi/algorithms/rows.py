@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, clone
 from sksvi.algorithms.rules import Euclidean, Flat, Hybrid, Natural, OneNumber, Rule
 from sksvi.schedules import AdaGrad, RobbinsMonro
 
-#: Rates of mini-batch and sampled steps when none is given (chosen by benchmarks/product/algorithms.py); t counts steps.
+#: Rates of mini-batch and sampled steps when none is given (benchmarks/product/algorithms.py); t counts steps.
 STEP_RATE = RobbinsMonro(delay=10.0, kappa=0.55)
 #: Rates of messages, t counts passes: they remember, so that mini-batches bring no lasting noise to be damped.
 MESSAGE_RATE = RobbinsMonro(delay=0.0, kappa=0.3)

@@ -72,6 +72,10 @@ class Rule:
         """The block in the coordinates that this rule steps in, and an empty memory."""
         return block, None
 
+    def knows(self, memory: Any) -> bool:
+        """Whether a memory is of this rule."""
+        return memory is None
+
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
         """The block `name` of q after one step; `gradient` is that of the population, in the block's moments."""
         raise AttributeError(f"{type(self).__name__} has no step")
@@ -130,6 +134,10 @@ class OneNumber(Rule):
     is cut to a factor of two.
     """
 
+    def knows(self, memory: Any) -> bool:
+        """The last coordinate, its slope and bend, once there was a step."""
+        return memory is None or isinstance(memory, tuple)
+
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
         """See `steps.secant_step` and `steps.trusted_step`."""
         if pace.rate == 1.0:
@@ -153,13 +161,15 @@ class Hybrid(_ByAdaGrad):
         """Natural coordinates, and AdaGrad's sums."""
         return block, AdaGradMemory.start(block, weight)
 
+    def knows(self, memory: Any) -> bool:
+        """AdaGrad's sums."""
+        return isinstance(memory, AdaGradMemory)
+
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
         """See `steps.hybrid_step`."""
         rate, adagrad = pace.rate * pace.damping, self.damped(pace)
         return Moved(
-            *shortened(
-                lambda share: hybrid_step(q[name], prior, gradient, rate * share, memory, adagrad, pace.weight)
-            )
+            *shortened(lambda share: hybrid_step(q[name], prior, gradient, rate * share, memory, adagrad, pace.weight))
         )
 
     def cautious(self, block: Any, memory: Any, share: Array, weight: float) -> Any:
@@ -177,6 +187,10 @@ class Euclidean(_ByAdaGrad):
         block = block.standard()
         return block, AdaGradMemory.start(block, weight)
 
+    def knows(self, memory: Any) -> bool:
+        """AdaGrad's sums."""
+        return isinstance(memory, AdaGradMemory)
+
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
         """See `steps.euclidean_step`."""
         return Moved(*euclidean_step(q[name], prior, gradient, memory, self.damped(pace), pace.weight))
@@ -192,6 +206,10 @@ class Flat(_ByAdaGrad):
     def start(self, block: Any, weight: float) -> tuple[Any, Any]:
         """The block as it is, and AdaGrad's sums."""
         return block, FlatMemory.start(block)
+
+    def knows(self, memory: Any) -> bool:
+        """AdaGrad's sums."""
+        return isinstance(memory, FlatMemory)
 
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
         """See `steps.flat_step`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -10,23 +10,23 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
-from sksvi import _parallel, algorithms, expectations
-from sksvi.algorithms import MCSSVI
+from sksvi import algorithms
 from sksvi.decomposition._factor_predictions import FactorPredictions
 from sksvi.decomposition._factor_summaries import FactorSummaries, effective_number
-from sksvi.estimators.base import FRESH, BaseSVI
+from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.posterior import Posterior
-from sksvi.inference import engine
-from sksvi.inference.state import Problem, State
-from sksvi.models.base import Data
+from sksvi.estimators.start import Start
+from sksvi.inference.passes.sampler import sampling
+from sksvi.inference.problem import Problem
+from sksvi.inference.progress import START
+from sksvi.inference.start import first_state
+from sksvi.inference.state import State
+from sksvi.models.base import Table
 from sksvi.models.beta_process.model import LOCAL_STEPS, BetaProcess
 from sksvi.models.beta_process.start import data_start
-from sksvi.schedules import RobbinsMonro
 
 Array = np.ndarray
 
-#: Rates of stochastic steps when none is given (what they reach: benchmarks/beta_process/inpainting.py).
-STEP_RATE = RobbinsMonro(delay=20.0, kappa=0.5)
 #: Rows of a batch when the user leaves it to us, and rows up to which all are taken.
 BATCH_ROWS, SMALL_ROWS = 250, 500
 #: Draws kept of the full sampler.
@@ -215,12 +215,12 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
             The estimator itself.
         """
         self._validate_params()
-        if self.algorithm == "gibbs":
+        if algorithms.resolve(self.algorithm).row.sampler:
             raise ValueError("algorithm='gibbs' keeps all rows in memory and cannot take chunks: choose 'mc-ssvi'.")
         return self._partial_fit(X, None, None, None)
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Data:
-        fresh = how in FRESH
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+        fresh = start.fresh
         X = validate_data(self, X, reset=fresh, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
         self._draws: Any = None
         if not fresh:
@@ -229,7 +229,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
             self.mean_, self.scale_ = standard_units(X, getattr(self, "feature_names_in_", None))
             self._noise_size = X.shape[1] if self.noise == "columns" else 1
             self._dtype = X.dtype.name
-        return Data(self._scaled(X), np.broadcast_to(0.0, (len(X),)))
+        return Table(self._scaled(X), np.broadcast_to(0.0, (len(X),)))
 
     def _fitted_choices(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("n_components", "noise", "weight_precision")}
@@ -252,22 +252,15 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
             start_use=self.init_factors,
         )
 
-    def _build_model(self, data: Data) -> tuple[Any, Data]:
+    def _build_model(self, data: Table) -> tuple[Any, Table]:
         return self._streaming_model(data), data
 
-    def _streaming_model(self, data: Data) -> Any:
+    def _streaming_model(self, data: Table) -> Any:
         return self._model(data.X.shape[1], self.n_components)
 
-    def _problem(self, model: Any, data: Data) -> Problem:
-        if self.algorithm != "gibbs":
-            problem = super()._problem(model, data)
-            if problem.algorithm.schedule is None and not problem.deterministic:
-                problem.algorithm.set_params(schedule=STEP_RATE)
-            return problem
-        auto = expectations.resolve("auto")
-        return Problem(model, data, MCSSVI(), auto, auto, None, _parallel.n_threads(self.n_jobs))
-
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
+        if algorithm.row.sampler:
+            return None
         if self.batch_size != "auto":
             return self.batch_size
         return None if n <= SMALL_ROWS else BATCH_ROWS
@@ -282,13 +275,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
             from sksvi.models.beta_process.sampler import sampled_start
 
             model.start = sampled_start(model, problem.data, INIT_ROWS, INIT_SWEEPS, problem.threads)
-        return engine.first_state(problem, seed)
-
-    def _snapshot(self, problem: Problem, state: State) -> Any:
-        """The estimator as it is after a pass, for callbacks."""
-        fitted = copy.copy(self)
-        fitted._finish(problem.model, state, problem.data.total_weight)
-        return fitted
+        return first_state(problem, seed)
 
     def _seed(self) -> int:
         from sklearn.utils import check_random_state
@@ -296,15 +283,14 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _run(self, problem: Problem, state: State, passes: int, monitor: Any) -> State:
-        if self.algorithm != "gibbs":
-            return super()._run(problem, state, passes, monitor)
-        from sksvi.models.beta_process.sampler import run
+        state = super()._run(problem, state, passes, monitor)
+        if not problem.algorithm.row.sampler:
+            return state
+        from sksvi.models.beta_process.sampler import thinned
 
-        def pass_end(state: State) -> bool:
-            return bool(monitor.pass_end(state.history[-1], lambda: self._snapshot(problem, state)))
-
-        state, self._draws = run(problem, state, passes, KEPT_DRAWS, pass_end)
-        return state
+        progress = sampling(state)
+        self._draws = thinned(progress.draws or [progress.draw.globals], KEPT_DRAWS)
+        return replace(state, progress=START)
 
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:

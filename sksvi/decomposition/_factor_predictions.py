@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sksvi import _parallel
 from sksvi.estimators.completion import halved_entries
-from sksvi.models.base import Data
+from sksvi.models.base import Table
 from sksvi.models.beta_process.globals import Globals, at_values, draw, expected
 from sksvi.models.beta_process.model import BetaProcess, LocalTerms, split, with_local
 
@@ -62,7 +62,7 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         model = self._model(X.shape[1], len(self.components_))
         model = with_local(model, local_step, self.n_burn_in, max(kept, self.n_local_samples))
         views = self._views(n_draws)
-        data = Data(X, np.broadcast_to(0.0, (len(X),)))
+        data = Table(X, np.broadcast_to(0.0, (len(X),)))
 
         def one(rows: slice) -> Any:
             return [reduce(view, local_draws(model, view, data, rows, key + m, bool(n_draws)), rows)
@@ -71,7 +71,7 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         with _parallel.single_threaded_blas():
             for view in views:
                 _ = view.columns, view.spread_columns, view.gram
-            yield from _parallel.in_order(one, model.blocks(slice(0, len(X)), data), _parallel.n_threads(self.n_jobs))
+            yield from _parallel.in_order(one, model.chunks(slice(0, len(X)), data), _parallel.n_threads(self.n_jobs))
 
     def transform(self, X: Any) -> Array:
         """E[z∘w] of every row given its observed entries: how much of each factor it uses.
@@ -237,7 +237,7 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         return float(self._log_density(given, asked).sum() / np.sum(~np.isnan(asked)))
 
 
-def local_draws(model: BetaProcess, view: Globals, data: Data, rows: slice, key: int, random: bool) -> LocalTerms:
+def local_draws(model: BetaProcess, view: Globals, data: Table, rows: slice, key: int, random: bool) -> LocalTerms:
     """Terms of the rows under their local posterior: omega are draws, or with random=False E z w where it is known.
 
     Every row draws from the same stream, so that results depend on nothing but the row.

@@ -18,9 +18,11 @@ from sksvi import algorithms, likelihoods
 from sksvi.decomposition._factor_attributes import FactorAttributes
 from sksvi.decomposition._ids import Features, check_some_known, design_of, id_columns, known_ids, plates_of
 from sksvi.decomposition._recommend import RecommendationMethods
-from sksvi.estimators.base import FRESH, BaseSVI
+from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.regression import RegressionMethods
+from sksvi.estimators.start import Start
+from sksvi.inference.start import shortened
 from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.gaussian import FactorModel
 from sksvi.models.factorization.ratings import Entries, Ratings
@@ -33,11 +35,6 @@ Array = np.ndarray
 WIDTHS = 3.0
 #: Standard deviations in a median absolute deviation; relative spread of y that rounding explains.
 TYPICAL, ROUNDING = 1.4826, 1e-9
-
-
-def with_own_plates(state: Any) -> Any:
-    """The state with copies of both sides."""
-    return replace(state, q={**state.q, **{side: state.q[side].copy() for side in SIDES}})
 
 
 def _has_classes(model: Any) -> bool:
@@ -265,8 +262,8 @@ class GeneralizedPMF(
             base.check_target(y)
         return y
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Ratings:
-        fresh = how in FRESH
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Ratings:
+        fresh = start.fresh
         base = likelihoods.resolve(self.likelihood) if fresh else self.likelihood_
         if not fresh:
             self._check_choices()
@@ -370,27 +367,23 @@ class GeneralizedPMF(
         return None if self.batch_size == "auto" else self.batch_size
 
     def _problem(self, model: Any, data: Any) -> Any:
-        problem = super()._problem(model, data)
-        size = problem.batch_size
-        largest = max(int(entries.counts.max()) for entries in data.sides.values())
-        if size is None or size >= largest:
-            return replace(problem, batch_size=None)
-        if problem.algorithm.remembers:
-            raise ValueError(
-                f"algorithm={self.algorithm!r} keeps one site per user or item, from all of its entries (at most "
-                f"{largest} here), and cannot take batch_size={size}: set batch_size=None, or choose 'mc-ssvi'."
-            )
-        return problem
+        size = self._batch_size(len(data), None)
+        if size is not None and size >= max(int(entries.counts.max()) for entries in data.sides.values()):
+            size = None
+        return self._checked_problem(model, data, size)
 
     def _continued(self, problem: Any) -> Any:
-        state = super()._continued(problem)
         # Passes write to their plates; those of the estimator stay as they are until the fit stands.
-        return problem.model.grown(with_own_plates(state), problem.data)
+        state = super()._continued(problem)
+        return replace(state, q={**state.q, **{side: state.q[side].copy() for side in SIDES}})
 
     def _finish(self, model: FactorModel, state: Any, weight: float) -> None:
         # Nobody asks for those without an id again; a fit that was cut off has passes left in which they count.
         sizes = {"users": len(self.users_), "items": len(self.items_)}
-        state = model.shortened(state, sizes) if state.finished else with_own_plates(state)
+        if state.finished:
+            state = shortened(state, sizes)
+        else:
+            state = replace(state, q={**state.q, **{side: state.q[side].copy() for side in SIDES}})
         super()._finish(model, state, weight)
 
     # ---- what is left behind

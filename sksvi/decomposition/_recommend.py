@@ -9,12 +9,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _parallel, expectations
+from sksvi import _parallel
+from sksvi.algorithms import MCSSVI
 from sksvi.decomposition._ids import id_columns, positions
 from sksvi.estimators.checks import check_row_values
 from sksvi.families import GaussianPlates
-from sksvi.inference.engine import Problem
-from sksvi.inference.memory.messages import Messages
+from sksvi.inference import plan
+from sksvi.inference.memory.said import Said
 from sksvi.inference.passes import by_side
 from sksvi.inference.state import State
 from sksvi.models.factorization.columns import SIDES, Columns, View
@@ -157,14 +158,13 @@ class RecommendationMethods:
             "items": self._rows("items", pd.Series(items, dtype=object)),
         }
         prior = model.prior(q)["users"]
-        said = {"users": Messages.between(q["users"], prior)}
+        said = Said({"users": q["users"].over(prior)})
         data = Ratings(codes, others, y, weight, len(ids), len(items))
-        algorithm, expect = self._algorithm_for_columns(), expectations.resolve("auto")
-        problem = Problem(model, data, algorithm, expect, expect, None, _parallel.n_threads(self.n_jobs), so_far=said)
+        problem = plan.problem(model, data, MCSSVI(), threads=_parallel.n_threads(self.n_jobs))
         state = State(q, 0)
         with _parallel.single_threaded_blas():
             for _ in range(FOLD_STEPS):
-                block = by_side.moved(problem, state, "users").block
+                block = by_side.moved(problem, state, "users", said).block
                 change = block.kl_by_plate(state.q["users"].precise()).max()
                 state.q["users"] = block
                 if change < FOLD_TOL:
@@ -173,12 +173,6 @@ class RecommendationMethods:
         biased = block.mean.shape[1] > k
         bias = (block.mean[:, k], block.std[:, k]) if biased else (None, None)
         return FoldedUsers(np.asarray(ids), block.leading(k), *bias)
-
-    @staticmethod
-    def _algorithm_for_columns() -> Any:
-        from sksvi.algorithms import MCSSVI
-
-        return MCSSVI()
 
     # ---- what to show next
     def recommend(

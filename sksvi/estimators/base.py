@@ -22,22 +22,23 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sksvi import _parallel, algorithms, expectations
 from sksvi.callbacks import CallbackSupport, FitMonitor
+from sksvi.estimators.start import FIRST_PORTION, FIT, MORE, PORTION, Start
 from sksvi.families import NotPositiveDefinite
-from sksvi.inference import engine, stream
-from sksvi.models.base import Data
+from sksvi.inference import engine, plan, stream
+from sksvi.inference.memory.said import NOTHING_SAID
+from sksvi.inference.problem import Problem
+from sksvi.inference.search import search
+from sksvi.inference.start import begun, continued, first_state
+from sksvi.inference.state import State
 
 Array = np.ndarray
-
-#: Ways to encode that fix classes, levels, likelihood and the like: `fit`, and the first `partial_fit`; the others are
-#: "more" (a warm start) and "chunk".
-FRESH = ("fit", "first chunk")
 
 
 class BaseSVI(CallbackSupport, BaseEstimator):
     """Parameters, the way from data to posterior, and what a fit leaves behind."""
 
     _parameter_constraints: dict[str, list[Any]] = {
-        "algorithm": [StrOptions(set(algorithms.ALGORITHMS)), algorithms.Algorithm],
+        "algorithm": [StrOptions(set(algorithms.VARIATIONAL)), algorithms.Algorithm],
         "expectation": [
             StrOptions({"auto", "quadrature", "gauss-hermite", "monte-carlo"}),
             expectations.Expectation,
@@ -54,14 +55,14 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     }
 
     # ---- what a subclass says
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Data:
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
         raise AttributeError(f"{type(self).__name__} does not encode its data")
 
-    def _build_model(self, data: Data) -> tuple[Any, Data]:
+    def _build_model(self, data: Any) -> tuple[Any, Any]:
         """The model, and the data in its coordinates."""
         raise AttributeError(f"{type(self).__name__} does not build a model")
 
-    def _expose(self, model: Any, state: engine.State) -> None:
+    def _expose(self, model: Any, state: State) -> None:
         """Set the fitted attributes of this estimator."""
         raise AttributeError(f"{type(self).__name__} does not expose its fit")
 
@@ -94,7 +95,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
         with self._all_or_nothing(), _parallel.single_threaded_blas():
             go_on = self.warm_start and hasattr(self, "state_")
-            data = self._encode(X, y, sample_weight, offset, "more" if go_on else "fit")
+            data = self._encode(X, y, sample_weight, offset, MORE if go_on else FIT)
             model, data = self._build_model(data)
             problem = self._problem(model, data)
             state = self._continued(problem) if go_on else self._new_state(problem)
@@ -118,66 +119,51 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             warnings.warn(advice, UserWarning, stacklevel=4)
         return self
 
-    def _refine(self, problem: engine.Problem, state: engine.State) -> None:
+    def _refine(self, problem: Problem, state: State) -> None:
         """What an estimator adds to a fit while the data are at hand."""
 
     def _advice(self) -> str | None:
         """What a user should know about a fit that stands, or None."""
         return None
 
-    def _problem(self, model: Any, data: Data) -> engine.Problem:
-        algorithm = algorithms.resolve(self.algorithm)
-        size = self._batch_size(len(data), algorithm)
-        if size is not None and size < len(data):
-            if algorithm.batch_only:
-                raise ValueError(
-                    f"algorithm={self.algorithm!r} works on all rows at once and cannot take batch_size={size}: "
-                    "set batch_size=None or choose 'cvi', 'mc-ssvi', 'h-mc-ssvi' or 's-dsvi'."
-                )
-            if not model.batchable:
-                raise ValueError(f"the bound of {type(self).__name__} is no sum over rows: set batch_size=None.")
-        if algorithm.mean_solver and not model.linear:
-            raise ValueError(
-                f"algorithm={self.algorithm!r} solves for the mean of weights; {type(self).__name__} has none: "
-                "choose 'mc-ssvi', 'h-mc-ssvi', 's-dsvi' or 'cvi'."
-            )
-        expect = expectations.resolve(self.expectation)
-        if algorithm.mean_solver and not expect.exact:
-            raise ValueError(
-                f"algorithm={self.algorithm!r} solves for the mean of a bound without noise and cannot take "
-                f"expectation={self.expectation!r}, such as 'monte-carlo': choose 'auto' or 'quadrature', or another "
-                "algorithm."
-            )
-        exact = expect if expect.exact else expectations.resolve("auto")
-        return engine.Problem(model, data, algorithm, expect, exact, size, _parallel.n_threads(self.n_jobs))
+    def _problem(self, model: Any, data: Any) -> Problem:
+        return self._checked_problem(model, data, self._batch_size(len(data), algorithms.resolve(self.algorithm)))
+
+    def _checked_problem(self, model: Any, data: Any, size: int | None) -> Problem:
+        """What serves what in steps of `size` rows: refused by `plan` where it has no meaning."""
+        algorithm, expect = algorithms.resolve(self.algorithm), expectations.resolve(self.expectation)
+        threads = _parallel.n_threads(self.n_jobs)
+        problem = plan.problem(model, data, algorithm, expect, batch_size=size, threads=threads)
+        given = {"algorithm": self.algorithm, "expectation": self.expectation, "batch_size": size}
+        plan.check(problem, type(self).__name__, given)
+        return problem
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
         if self.batch_size != "auto":
             return self.batch_size
-        return algorithm.auto_batch(n)
+        return algorithm.row.rows(n)
 
-    def _new_state(self, problem: engine.Problem) -> engine.State:
+    def _new_state(self, problem: Problem) -> State:
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        return engine.first_state(problem, seed)
+        return first_state(problem, seed)
 
-    def _continued(self, problem: engine.Problem) -> engine.State:
+    def _continued(self, problem: Problem) -> State:
         """The state that the last fit left, for a fit that goes on from it."""
-        state = self.state_
-        if not state.finished:
-            return state
-        return replace(state, bounds=list(state.bounds), history=list(state.history))
+        return continued(problem, self.state_)
 
-    def _run(self, problem: engine.Problem, state: engine.State, passes: int, monitor: FitMonitor) -> engine.State:
-        def snapshot(state: engine.State) -> Any:
+    def _run(self, problem: Problem, state: State, passes: int, monitor: FitMonitor) -> State:
+        def snapshot(state: State) -> Any:
             fitted = copy.copy(self)
             fitted._finish(problem.model, state, problem.data.total_weight)
             return fitted
 
-        def pass_end(state: engine.State) -> bool:
+        def pass_end(state: State) -> bool:
             return bool(monitor.pass_end(state.history[-1], lambda: snapshot(state)))
 
         with self._columns_named():
-            return engine.run(problem, state, passes, self.tol, pass_end)
+            return engine.fit(
+                problem, begun(problem, state), plan.pass_of(problem, passes), search, passes, self.tol, pass_end
+            )
 
     @contextmanager
     def _columns_named(self) -> Iterator[None]:
@@ -196,7 +182,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         """What users call a coordinate of the Gaussian block, or None."""
         return None
 
-    def _finish(self, model: Any, state: engine.State, weight: float) -> None:
+    def _finish(self, model: Any, state: State, weight: float) -> None:
         self.state_ = state
         self.lower_bound_ = float(state.bound if state.finished else state.bounds[-1])
         self.lower_bounds_ = np.asarray(state.bounds, float)
@@ -205,26 +191,25 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         self.n_samples_seen_ = float(weight)
         self.converged_ = bool(state.converged)
         # Where noisy steps go on, users see their average.
-        self._expose(model, replace(state, q=state.average or state.q))
+        self._expose(model, replace(state, q=state.shown))
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
         with self._all_or_nothing(), _parallel.single_threaded_blas():
             first = not hasattr(self, "state_")
-            data = self._encode(X, y, sample_weight, offset, "first chunk" if first else "chunk")
+            data = self._encode(X, y, sample_weight, offset, FIRST_PORTION if first else PORTION)
             model = self._streaming_model(data)
             seen = (0.0 if first else self.n_samples_seen_) + data.total_weight
-            problem = replace(self._problem(model, data), total=self.total_samples or seen)
-            if self.batch_size == "auto":
-                problem = replace(problem, batch_size=None)
+            whole = {"batch_size": None} if self.batch_size == "auto" else {}
+            problem = plan.changed(self._problem(model, data), total=self.total_samples or seen, **whole)
             state = self._new_state(problem) if first else self._continued(problem)
-            if not (problem.remembers or problem.remembers_plates):
-                state = replace(state, absorbed=None)
+            if not plan.remembers(problem):
+                state = replace(state, messages=NOTHING_SAID)
             with self._columns_named():
                 state = stream.absorb(problem, state, self.tol)
             self._finish(model, state, seen)
         return self
 
-    def _streaming_model(self, data: Data) -> Any:
+    def _streaming_model(self, data: Any) -> Any:
         """The model of one chunk."""
         raise AttributeError(f"{type(self).__name__} does not stream")
 

@@ -13,9 +13,9 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
-from sksvi.estimators.base import FRESH
+from sksvi.estimators.start import FIT, Start
 from sksvi.likelihoods import Likelihood
-from sksvi.models.base import Data
+from sksvi.models.base import Table
 
 Array = np.ndarray
 
@@ -41,13 +41,13 @@ class ClassificationMethods(ClassifierMixin):
         elif classes is not None and not np.array_equal(self.classes_, np.unique(classes)):
             raise ValueError(f"classes={classes!r} differ from those of the first call: {self.classes_.tolist()}.")
 
-    def _coded(self, data: Data, how: str) -> Data:
+    def _coded(self, data: Table, start: Start) -> Table:
         """The data with codes of classes as y; a fresh fit finds its classes and takes its likelihood here."""
-        if how == "fit":
+        if start is FIT:
             self.classes_ = np.unique(data.y)
         self._check_classes()
         codes = self._codes(data.y)
-        if how in FRESH:
+        if start.fresh:
             self.likelihood_ = self._class_likelihood()
         several = self.likelihood_.n_latents > 1
         if several and data.offset is not None:

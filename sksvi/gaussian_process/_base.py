@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,10 +15,13 @@ from sksvi import _parallel, algorithms, likelihoods
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.posterior import Posterior
-from sksvi.families import DiagonalGaussian, StandardGaussian
+from sksvi.estimators.start import FIT, Start
 from sksvi.gaussian_process._start import INPUT_UNIT, OPTIMAL_ROWS, hyperparameters, kernel_per_feature, refused
-from sksvi.inference import engine
-from sksvi.models.base import Data
+from sksvi.inference import plan
+from sksvi.inference.problem import Problem
+from sksvi.inference.start import first_state
+from sksvi.inference.state import State
+from sksvi.models.base import Table
 from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import left_over
 from sksvi.models.gp.geometry import Geometry
@@ -94,14 +96,14 @@ class SparseGP(BaseSVI):
         self.verbose = verbose
 
     # ---- from rows to a model
-    def _rows(self, X: Any, y: Array, sample_weight: Any, offset: Any, how: str) -> Data:
+    def _rows(self, X: Any, y: Array, sample_weight: Any, offset: Any, start: Start) -> Table:
         """Rows that count, in double precision; equal ones as one row with the sum of their weights."""
         self._dtype = X.dtype.name
         weight = check_row_values(sample_weight, len(X), "sample_weight", weights=True)
-        data = Data(X.astype(float, copy=False), y, weight, check_row_values(offset, len(X), "offset"))
+        data = Table(X.astype(float, copy=False), y, weight, check_row_values(offset, len(X), "offset"))
         if weight is not None and not np.all(weight > 0):
             data = data.take(np.flatnonzero(weight > 0))
-        if how == "fit":
+        if start is FIT:
             self._check_columns(data.X)
         return data
 
@@ -116,7 +118,7 @@ class SparseGP(BaseSVI):
             name = f"column {j}" if names is None else f"column {names[j]!r}"
             raise ValueError(f"{name} of X is constant ({X[0, j]:g} in every row): drop it, it has no length scale.")
 
-    def _begin(self, base: Any, data: Data) -> None:
+    def _begin(self, base: Any, data: Table) -> None:
         """Likelihood, kernel, units and the random numbers of a fit that starts anew."""
         at = data.y if data.offset is None or base.discrete else data.y - data.offset
         self.likelihood_ = base.start(at, data.weight)
@@ -131,7 +133,7 @@ class SparseGP(BaseSVI):
             else kernels.checked(self.kernel, d)
         )
 
-    def _model(self, data: Data, by: str) -> SparseGPModel:
+    def _model(self, data: Table, by: str) -> SparseGPModel:
         if self.bound != "simple" and not isinstance(self.likelihood_, likelihoods.Gaussian):
             raise ValueError(
                 f"bound={self.bound!r} is for likelihood='gaussian'; found {self.likelihood!r}: set bound='simple'."
@@ -155,15 +157,15 @@ class SparseGP(BaseSVI):
             by=by,
         )
 
-    def _build_model(self, data: Data) -> tuple[Any, Data]:
+    def _build_model(self, data: Table) -> tuple[Any, Table]:
         return self._model(data, "evidence"), data
 
-    def _streaming_model(self, data: Data) -> Any:
-        if not algorithms.resolve(self.algorithm).remembers:
+    def _streaming_model(self, data: Table) -> Any:
+        if not algorithms.resolve(self.algorithm).row.messages:
             return self._model(data, "gradient")
         return self._model(data, "nothing" if hasattr(self, "state_") else "evidence")
 
-    def _problem(self, model: Any, data: Data) -> engine.Problem:
+    def _problem(self, model: Any, data: Table) -> Problem:
         n = len(data)
         if self.bound == "optimal" and self.batch_size not in ("auto", None) and self.batch_size < n:
             raise ValueError(refused(f"batch_size={self.batch_size}"))
@@ -175,20 +177,22 @@ class SparseGP(BaseSVI):
         problem = super()._problem(model, data)
         if model.by == "evidence" and not problem.deterministic:
             model.by = "gradient"
-            if problem.algorithm.remembers and (model.learn_kernel or model.learn_inputs):
+            if problem.algorithm.row.messages and (model.learn_kernel or model.learn_inputs):
                 # A message in h_iᵀv is stale once h_i has moved with the kernel: steps that forget.
-                problem = replace(problem, algorithm=algorithms.MCSSVI(problem.algorithm.schedule))
+                problem = plan.changed(problem, algorithm=algorithms.MCSSVI(problem.algorithm.schedule))
         return problem
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
         if self.batch_size != "auto":
             return self.batch_size
-        if not algorithm.natural or algorithm.batch_only or self.bound == "optimal":
-            return None if algorithm.batch_only or self.bound == "optimal" else algorithm.auto_batch(n)
+        if algorithm.row.whole or self.bound == "optimal":
+            return None
+        if not algorithm.row.natural:
+            return algorithm.row.rows(n)
         return None if n <= FULL_BATCH_ROWS else BATCH_ROWS
 
-    def _new_state(self, problem: engine.Problem) -> engine.State:
-        return engine.first_state(problem, self._seed)
+    def _new_state(self, problem: Problem) -> State:
+        return first_state(problem, self._seed)
 
     # ---- going on from a fit
     def _fitted_choices(self) -> dict[str, Any]:
@@ -201,21 +205,8 @@ class SparseGP(BaseSVI):
             "noise_variance": "auto" if isinstance(self.noise_variance, str) else "fixed",
         }
 
-    def _continued(self, problem: engine.Problem) -> engine.State:
-        state = super()._continued(problem)
-        block = state.q["inducing"]
-        # The algorithm may be another one than before, with other coordinates and other memory.
-        held, memory = problem.algorithm.start(DiagonalGaussian(np.zeros(1), np.ones(1)), 1.0)
-        alike = isinstance(held, StandardGaussian) == isinstance(block, StandardGaussian)
-        if alike and (memory is None) == (state.memory.get("inducing") is None):
-            return state
-        precise = block.precise() if isinstance(block, StandardGaussian) else block
-        fresh, memory = problem.algorithm.start(precise, problem.data.total_weight)
-        memories = {**state.memory, "inducing": memory}
-        return replace(state, q={**state.q, "inducing": fresh}, memory=memories, average={})
-
     # ---- what a fit leaves behind
-    def _expose(self, model: SparseGPModel, state: engine.State) -> None:
+    def _expose(self, model: SparseGPModel, state: State) -> None:
         q = state.q
         self.likelihood_ = model.current_likelihood(q)
         self.kernel_, self.inducing_points_ = model.kernel_and_points(q)

@@ -17,11 +17,14 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.classification import ClassificationMethods
 from sksvi.estimators.posterior import Posterior
+from sksvi.estimators.start import FIT, MORE, Start
 from sksvi.families.gaussian.dual import ChosenRows
 from sksvi.gaussian_process._start import distinct
-from sksvi.inference.state import Problem, State
+from sksvi.inference.problem import Problem
+from sksvi.inference.progress import START
+from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood
-from sksvi.models.base import Data
+from sksvi.models.base import Table
 from sksvi.models.gp import kernels
 from sksvi.models.gp.full import FullGP
 from sksvi.predictive import Predictive
@@ -168,18 +171,18 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         return self._fit(X, y, sample_weight, offset)
 
     # ---- from rows to a model
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Data:
-        if how == "more":
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+        if start is MORE:
             self._check_choices()
-        X, y = validate_data(self, X, y, reset=how == "fit", dtype=[np.float64, np.float32])
+        X, y = validate_data(self, X, y, reset=start is FIT, dtype=[np.float64, np.float32])
         check_classification_targets(y)
         self._dtype = X.dtype.name
         weight = check_row_values(sample_weight, len(X), "sample_weight", weights=True)
-        data = Data(X.astype(float, copy=False), y, weight, check_row_values(offset, len(X), "offset"))
+        data = Table(X.astype(float, copy=False), y, weight, check_row_values(offset, len(X), "offset"))
         self._counted = np.arange(len(X)) if weight is None else np.flatnonzero(weight > 0)
         data = data.take(self._counted)
         self._check_whole(len(data))
-        data, self._rows = distinct(self._coded(data, how))
+        data, self._rows = distinct(self._coded(data, start))
         return data
 
     def _check_whole(self, n: int) -> None:
@@ -205,16 +208,16 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         """What a fit that goes on may not change."""
         return {"kernel": repr(self.kernel), "likelihood": str(self.likelihood)}
 
-    def _build_model(self, data: Data) -> tuple[FullGP, Data]:
+    def _build_model(self, data: Table) -> tuple[FullGP, Table]:
         kernel = kernel_of_one_scale(data) if self.kernel is None else kernels.checked(self.kernel, data.X.shape[1])
         return FullGP(self.likelihood_, kernel, data.X, self.optimize_hyperparameters), data
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
         return None
 
-    def _problem(self, model: Any, data: Data) -> Problem:
+    def _problem(self, model: Any, data: Table) -> Problem:
         problem = super()._problem(model, data)
-        if not problem.algorithm.natural:
+        if not problem.algorithm.row.natural:
             raise ValueError(
                 f"algorithm={self.algorithm!r} steps on a Cholesky factor of all latents, which GPClassifier does not "
                 "hold: choose 'cvi', 'fp' or 'mc-ssvi'."
@@ -230,7 +233,7 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         state = super()._continued(problem)
         if np.array_equal(problem.data.X, self.X_train_):
             return state
-        return replace(state, q=problem.model.at(state.q["kernel"].value), previous=None, average={})
+        return replace(state, q=problem.model.at(state.q["kernel"].value), progress=START)
 
     def _expose(self, model: FullGP, state: State) -> None:
         self.kernel_ = model.current_kernel(state.q)
@@ -296,7 +299,7 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         return interval_table(mean, std, coverage, pd.Index(self._counted, name="row"))
 
 
-def kernel_of_one_scale(data: Data) -> Any:
+def kernel_of_one_scale(data: Table) -> Any:
     """A scaled RBF with one length scale: one per feature overfits a few hundred labels."""
     weight = np.ones(len(data)) if data.weight is None else data.weight
     spread = float(

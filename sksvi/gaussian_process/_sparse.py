@@ -13,13 +13,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from sksvi import likelihoods
-from sksvi.estimators.base import FRESH
 from sksvi.estimators.classification import ClassificationMethods
 from sksvi.estimators.regression import RegressionMethods
+from sksvi.estimators.start import Start
 from sksvi.gaussian_process._base import SparseGP
 from sksvi.gaussian_process._start import checked_noise, merged, noiseless, refused
 from sksvi.likelihoods import Likelihood
-from sksvi.models.base import Data
+from sksvi.models.base import Table
 
 Array = np.ndarray
 
@@ -186,8 +186,8 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         noiseless(noise, self.likelihood)
         return base
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Data:
-        fresh = how in FRESH
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+        fresh = start.fresh
         if not fresh:
             self._check_choices()
         base = self._base_likelihood() if fresh else self.likelihood_
@@ -195,11 +195,11 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         X, y = validate_data(self, X, y, reset=fresh, **options)
         if not base.ordered:
             base.check_target(y)
-        data = self._rows(X, y, sample_weight, offset, how)
+        data = self._rows(X, y, sample_weight, offset, start)
         if base.ordered and fresh:
             self._fix_levels(base, data.y)
         data = replace(data, y=(self._codes(data.y) if base.ordered else data.y).astype(float))
-        data = data if "chunk" in how else merged(data)
+        data = data if start.portion else merged(data)
         if fresh:
             self._begin(base, data)
         return data
@@ -394,15 +394,15 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
             self._fix_classes(classes)
             return self._partial_fit(X, y, sample_weight, offset)
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Data:
-        fresh = how in FRESH
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+        fresh = start.fresh
         noiseless(self.noise_variance, self.likelihood)
         X, y = validate_data(self, X, y, reset=fresh, dtype=[np.float64, np.float32])
         check_classification_targets(y)
         if not fresh:
             self._check_choices()
-        data = self._coded(self._rows(X, y, sample_weight, offset, how), how)
-        data = data if "chunk" in how else merged(data)
+        data = self._coded(self._rows(X, y, sample_weight, offset, start), start)
+        data = data if start.portion else merged(data)
         if fresh:
             self._begin(self.likelihood_, data)
         return data

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.models.base import Data
+from sksvi.models.base import Table
 from sksvi.models.gp import kernels
 from sksvi.models.gp.geometry import JITTERS
 from sksvi.models.linear.glm import best_constant
@@ -28,7 +28,7 @@ def refused(what: str) -> str:
     )
 
 
-def kernel_per_feature(likelihood: Any, data: Data, unit: Array) -> Any:
+def kernel_per_feature(likelihood: Any, data: Table, unit: Array) -> Any:
     """Scaled RBF with a length scale per feature that starts where rows are neither equal nor unrelated."""
     at = data.y if data.offset is None else data.y - data.offset
     if likelihood.n_latents > 1:
@@ -50,7 +50,7 @@ def hyperparameters(kernel: Any) -> tuple[list[str], list[float]]:
     return names, values
 
 
-def distinct(data: Data) -> tuple[Data, Array]:
+def distinct(data: Table) -> tuple[Table, Array]:
     """Equal rows as one row with the sum of their weights, sorted, and where each row of `data` is found there.
 
     Equal rows have one latent, so that the fit is smaller; repeats and weights share their bits this way.
@@ -64,7 +64,7 @@ def distinct(data: Data) -> tuple[Data, Array]:
     return replace(data.take(first), weight=total), where
 
 
-def merged(data: Data) -> Data:
+def merged(data: Table) -> Table:
     """Equal rows as one row, where there are not too many rows to sort; no weights where each is one."""
     if len(data) > MERGED_ROWS:
         return data

@@ -17,10 +17,10 @@ from typing import Any, Protocol
 
 from sksvi import _parallel
 from sksvi.algorithms.rules import Pace
+from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference.problem import Problem, divergence, prior_of
 from sksvi.inference.state import State, StepInfo, check_finite, recorded
-from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.models.base import Blocks, Gradient, Segment
 
 
@@ -117,9 +117,8 @@ def naming(block: str) -> Iterator[None]:
 
 def impossible(problem: Problem, state: State, error: NotPositiveDefinite) -> ValueError:
     """The error of a step that no halving saves."""
-    return ValueError(
-        f"block {error.block!r}, pass {state.passes + 1}: {error}, even after {MAX_HALVINGS} halvings of the step. {problem.model.remedy}"
-    )
+    where = f"block {error.block!r}, pass {state.passes + 1}"
+    return ValueError(f"{where}: {error}, even after {MAX_HALVINGS} halvings of the step. {problem.model.remedy}")
 
 
 def fit(

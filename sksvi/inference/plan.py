@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from sklearn.base import clone
+
 from sksvi.algorithms.rows import VARIATIONAL, Algorithm
 from sksvi.expectations import Auto, Expectation
 from sksvi.inference.engine import Pass
@@ -49,7 +51,10 @@ def problem(
     expect = Auto() if expect is None else expect
     exact = expect if expect.exact else Auto()
     bare = Problem(model, data, algorithm, expect, exact, batch_size=batch_size, threads=threads, **options)
-    return decided(bare)
+    ready = decided(bare)
+    if model.step_rate is not None and algorithm.schedule is None and not ready.deterministic:
+        ready.algorithm = clone(algorithm).set_params(schedule=model.step_rate)
+    return ready
 
 
 def decided(bare: Problem) -> Problem:

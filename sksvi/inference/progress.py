@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sksvi.models.base import Blocks, Gradient
@@ -25,6 +26,10 @@ class Progress:
     def shown(self, q: Blocks) -> Blocks:
         """The blocks as users see them in the middle of a fit."""
         return q
+
+    def mapped(self, grow: Callable[[Blocks], Blocks]) -> Progress:
+        """Its blocks of q grown as q itself was."""
+        return self
 
 
 START = Progress()
@@ -53,6 +58,10 @@ class Averaging(Progress):
     def shown(self, q: Blocks) -> Blocks:
         """The average, once there is one."""
         return self.average or q
+
+    def mapped(self, grow: Callable[[Blocks], Blocks]) -> Averaging:
+        """The average, grown."""
+        return replace(self, average=grow(self.average) if self.average else {})
 
 
 @dataclass

@@ -7,14 +7,21 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 from sksvi.algorithms.rows import MCSSVI
 from sksvi.expectations import Expectation
-from sksvi.inference.passes.judged import Judging, judging, settle
+from sksvi.families.base import NotPositiveDefinite
+from sksvi.inference import hyper
+from sksvi.inference.memory.of_rows import DIRECT
+from sksvi.inference.memory.said import NOTHING_SAID
+from sksvi.inference.passes.judged import judging, settle
 from sksvi.inference.problem import Problem, divergence
-from sksvi.inference.progress import Evaluation
+from sksvi.inference.progress import Evaluation, Judging
 from sksvi.inference.state import State, StepInfo, recorded
-from sksvi.models.base import Blocks, Data, Model
+from sksvi.models.base import Blocks, Data, Linear
 
+Array = np.ndarray
 Tick = Callable[[float], bool]
 
 
@@ -63,9 +70,7 @@ class Fitting:
         """Blocks that stay."""
         return self.problem.frozen
 
-    def settle(
-        self, q: Blocks, passes: int, tol: float, seen: Tick | None = None, model: Model | None = None
-    ) -> Evaluation:
+    def settle(self, q: Blocks, passes: int, tol: float, seen: Tick | None = None, model: Any = None) -> Evaluation:
         """Where at most `passes` judged passes from q end; by natural steps under another model, where one is given."""
         problem = self.problem if model is None else replace(self.problem, model=model, algorithm=MCSSVI())
         here = judging(settle(problem, replace(self.state, q=q), passes, tol, seen)).here
@@ -103,3 +108,37 @@ def search(
     if not moved:
         return replace(found, converged=not ended), False
     return found, not ended
+
+
+def profile(problem: Problem, state: State, name: str, passes: int, tol: float) -> Callable[[Array], float]:
+    """Value of the hyperparameter `name` to the bound at the best q there: a few passes from where the fit ended.
+
+    Parameters
+    ----------
+    problem, state : Problem and State
+        Of a finished fit.
+    name : str
+        A point that the prior of the main block reads; all other hyperparameters stay where they are.
+    passes : int
+        At most, for each value.
+    tol : float
+        Nats at which q has settled.
+    """
+    model = problem.model
+    assert isinstance(model, Linear)
+    q = {key: block if block.natural_coordinates else block.precise() for key, block in state.q.items()}
+    said = q[model.main].over(model.prior(q)[model.main])
+    still = hyper.still(problem, algorithm=MCSSVI(), expect=problem.exact, batch_size=None, messages=DIRECT)
+    start = replace(state, memory={}, messages=NOTHING_SAID)
+
+    def bound(value: Array) -> float:
+        here = {**q, name: type(q[name])(value)}
+        try:
+            here[model.main] = model.prior(here)[model.main].times(said)
+        except NotPositiveDefinite:  # messages of a fit that has not settled: from where it ended
+            here[model.main] = q[model.main]
+        settled = judging(settle(still, replace(start, q=here), passes, tol / (abs(state.bound) + 1))).here
+        assert settled is not None
+        return settled.bound
+
+    return bound

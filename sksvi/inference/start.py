@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -28,14 +29,68 @@ def first_state(problem: Problem, seed: int) -> State:
 
 def restarted(problem: Problem, state: State) -> State:
     """The state with every block in the algorithm's coordinates, and empty memories."""
-    q, memory = dict(state.q), {}
+    q, memory = dict(state.q), {name: state.memory[name] for name in problem.model.hyper if name in state.memory}
     # Few entries inform a plate, so that a step of AdaGrad's rate is in units of its first deviation.
     weight = 0.0 if isinstance(problem.model, Sided) else problem.data.total_weight
     for name in q.keys() - problem.model.hyper.keys():
-        q[name], memory[name] = problem.rule(name, q).start(q[name], weight)
+        block = q[name] if q[name].natural_coordinates else q[name].precise()
+        q[name], memory[name] = problem.rule(name, q).start(block, weight)
         if isinstance(problem.model, Sided):
             memory[name] = PlateMemory.empty(len(q[name]), memory[name])
     return replace(state, q=q, memory=memory, progress=START)
+
+
+# ---- going on
+def continued(problem: Problem, state: State) -> State:
+    """The state that another fit left, for these data and this algorithm; nothing of that fit is written to."""
+    if not state.finished:
+        return state
+    state = replace(state, bounds=list(state.bounds), history=list(state.history))
+    return grown(problem, adopted(problem, state))
+
+
+def adopted(problem: Problem, state: State) -> State:
+    """The algorithm may be another one than before, with other coordinates and other memory."""
+    for name in state.q.keys() - problem.model.hyper.keys():
+        rule, block = problem.rule(name, state.q), state.q[name]
+        if rule.natural_coordinates != block.natural_coordinates or not rule.knows(own_memory(state, name)):
+            return restarted(problem, state)
+    return state
+
+
+def own_memory(state: State, name: str) -> Any:
+    """What the rule of a block remembers."""
+    memory = state.memory.get(name)
+    return memory.rule if isinstance(memory, PlateMemory) else memory
+
+
+def grown(problem: Problem, state: State) -> State:
+    """The state for data that bring new words or ids: their part of a block begins at its prior."""
+    model, data = problem.model, problem.data
+    q = model.grown(state.q, data)
+    longer = [name for name in q if q[name] is not state.q[name]]
+    if not longer:
+        return state
+    memory, messages = dict(state.memory), state.messages
+    for name in longer:
+        if isinstance(model, Sided):
+            new = q[name][len(state.q[name]) :]
+            memory[name], messages = memory[name].lengthened(new), messages.lengthened(name, len(new))
+        else:
+            memory[name] = problem.rule(name, q).start(q[name], data.total_weight)[1]
+    progress = state.progress.mapped(lambda blocks: model.grown(blocks, data))
+    return replace(state, q=q, memory=memory, messages=messages, progress=progress)
+
+
+def shortened(state: State, sizes: dict[str, int]) -> State:
+    """The state without the plates after the first `sizes` of each side."""
+    q, memory, messages = dict(state.q), dict(state.memory), state.messages
+    for side, n in sizes.items():
+        if n < len(q[side]):
+            first = slice(0, n)
+            q[side], memory[side] = q[side][first].copy(), memory[side].of(first)
+            messages = messages.of(side, first)
+    return replace(state, q=q, memory=memory, messages=messages)
 
 
 def begun(problem: Problem, state: State) -> State:

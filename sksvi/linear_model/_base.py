@@ -15,10 +15,12 @@ from sksvi import _parallel, likelihoods
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.posterior import Posterior
-from sksvi.families import DiagonalGaussian, ProjectedGaussian, StandardGaussian
-from sksvi.inference import engine
-from sksvi.linear_model._subspace import in_subspace, informed, precise
-from sksvi.models.base import Data
+from sksvi.families import ProjectedGaussian
+from sksvi.inference.problem import Problem
+from sksvi.inference.start import restarted
+from sksvi.inference.state import State
+from sksvi.linear_model._subspace import in_subspace, informed
+from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
 from sksvi.predictive import Predictive
 
@@ -91,11 +93,11 @@ class BayesianGLM(BaseSVI):
         dtype = [np.float64, np.float32]
         return validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=dtype, **options)
 
-    def _rows(self, X: Any, y: Array, sample_weight: Any, offset: Any) -> Data:
+    def _rows(self, X: Any, y: Array, sample_weight: Any, offset: Any) -> Table:
         """Rows that count, CSR in canonical form, weights and offsets checked; a weight of zero removes its row."""
         n = X.shape[0]
         weight = check_row_values(sample_weight, n, "sample_weight", weights=True)
-        data = Data(X, y, weight, check_row_values(offset, n, "offset"))
+        data = Table(X, y, weight, check_row_values(offset, n, "offset"))
         self._dtype = X.dtype.name
         if weight is not None and not np.all(weight > 0):
             data = data.take(np.flatnonzero(weight > 0))
@@ -117,7 +119,7 @@ class BayesianGLM(BaseSVI):
             )
         return precision
 
-    def _build_model(self, data: Data) -> tuple[Any, Data]:
+    def _build_model(self, data: Table) -> tuple[Any, Table]:
         n, d = data.X.shape
         self._subspace = None
         precision = self._precision(d)
@@ -130,7 +132,7 @@ class BayesianGLM(BaseSVI):
         inner = precision if isinstance(precision, str) else 1.0
         return self._model(columns.shape[1], self.likelihood_, inner), replace(data, X=columns)
 
-    def _streaming_model(self, data: Data) -> Any:
+    def _streaming_model(self, data: Table) -> Any:
         self._subspace = None  # rows to come inform other directions
         return self._model(data.X.shape[1], self.likelihood_, self._precision(data.X.shape[1]))
 
@@ -144,19 +146,15 @@ class BayesianGLM(BaseSVI):
             "prior_precision": self.prior_precision if isinstance(self.prior_precision, str) else "fixed",
         }
 
-    def _continued(self, problem: engine.Problem) -> engine.State:
-        state = super()._continued(problem)
-        block = state.q["weights"]
+    def _continued(self, problem: Problem) -> State:
+        block = self.state_.q["weights"]
         moved = in_subspace(self.posterior_["weights"], block, self._subspace)
-        # The algorithm may be another one than before, with other coordinates and other memory.
-        held, memory = problem.algorithm.start(DiagonalGaussian(np.zeros(1), np.ones(1)), 1.0)
-        alike = isinstance(held, StandardGaussian) == isinstance(block, StandardGaussian)
-        if moved is block and alike and (memory is None) == (state.memory.get("weights") is None):
-            return state
-        return engine.restarted(problem, replace(state, q={**state.q, "weights": precise(moved)}))
+        if moved is block:
+            return super()._continued(problem)
+        return restarted(problem, replace(self.state_, q={**self.state_.q, "weights": moved}))
 
     # ---- what a fit leaves behind
-    def _expose(self, model: Any, state: engine.State) -> None:
+    def _expose(self, model: Any, state: State) -> None:
         q = state.q
         weights, precision = model.exposed(q["weights"]), model.precision(q)[: model.n_fixed]
         if self._subspace is not None:

@@ -9,12 +9,12 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
-from sksvi.estimators.base import FRESH
 from sksvi.estimators.classification import ClassificationMethods
+from sksvi.estimators.start import Start
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import BayesianGLM
 from sksvi.linear_model._subspace import merged
-from sksvi.models.base import Data
+from sksvi.models.base import Table
 
 Array = np.ndarray
 
@@ -187,13 +187,13 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
             self._fix_classes(classes)
             return self._partial_fit(X, y, sample_weight, offset)
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Data:
-        X, y = self._checked(X, y, how in FRESH)
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+        X, y = self._checked(X, y, start.fresh)
         check_classification_targets(y)
-        if how not in FRESH:
+        if not start.fresh:
             self._check_choices()
-        data = self._coded(self._rows(X, y, sample_weight, offset), how)
-        return data if "chunk" in how else merged(data)
+        data = self._coded(self._rows(X, y, sample_weight, offset), start)
+        return data if start.portion else merged(data)
 
     def _expose_coefficients(self, coef: Array, std: Array, intercept: Any) -> None:
         self.coef_, self.coef_std_ = np.atleast_2d(coef), np.atleast_2d(std)

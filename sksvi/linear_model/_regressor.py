@@ -10,11 +10,11 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
 from sksvi import likelihoods
-from sksvi.estimators.base import FRESH
 from sksvi.estimators.regression import RegressionMethods
+from sksvi.estimators.start import Start
 from sksvi.linear_model._base import BayesianGLM
 from sksvi.linear_model._subspace import merged
-from sksvi.models.base import Data
+from sksvi.models.base import Table
 
 Array = np.ndarray
 
@@ -148,22 +148,22 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         """
         return self._partial_fit(X, y, sample_weight, offset)
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Data:
-        base = self.likelihood_ if how not in FRESH else likelihoods.resolve(self.likelihood)
-        if how not in FRESH:
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+        base = self.likelihood_ if not start.fresh else likelihoods.resolve(self.likelihood)
+        if not start.fresh:
             self._check_choices()
         if base.n_latents > 1:
             raise ValueError(f"likelihood={self.likelihood!r} is for labels: use BayesianGLMClassifier.")
-        X, y = self._checked(X, y, how in FRESH, multi_output=base.paired, y_numeric=True)
+        X, y = self._checked(X, y, start.fresh, multi_output=base.paired, y_numeric=True)
         if not base.ordered:
             base.check_target(y)
         data = self._rows(X, y, sample_weight, offset)
-        if base.ordered and how in FRESH:
+        if base.ordered and start.fresh:
             self._fix_levels(base, data.y)
         data = replace(data, y=self._codes(data.y).astype(X.dtype) if base.ordered else data.y.astype(X.dtype))
-        if "chunk" not in how:
+        if not start.portion:
             data = merged(data)
-        if how in FRESH:
+        if start.fresh:
             self.likelihood_ = base.start(data.y, data.weight)
         return data
 

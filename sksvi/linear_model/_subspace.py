@@ -9,13 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from sksvi.families import ClassGaussian, Gaussian, ProjectedGaussian, StandardGaussian
-from sksvi.models.base import Data
+from sksvi.models.base import Table
 from sksvi.models.linear.rows import Design, informed_subspace
 
 Array = np.ndarray
 
 
-def merged(data: Data) -> Data:
+def merged(data: Table) -> Table:
     """Equal rows of a wide design as one row with the sum of their weights, sorted.
 
     Fewer rows than weights may be fitted exactly, where roundings grow: this way repeats and weights share their bits.
@@ -41,7 +41,7 @@ def merged(data: Data) -> Data:
     return replace(data.take(np.array([first[key] for key in keys])), weight=weights)
 
 
-def informed(data: Data, scale: Array) -> tuple[Array, Array]:
+def informed(data: Table, scale: Array) -> tuple[Array, Array]:
     """Rows in the coordinates of the subspace that they inform, (n, r), and its basis, (D, r).
 
     A row of weight k counts as k rows, so that the directions are those of the weighted data.

@@ -13,14 +13,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sksvi import algorithms
-from sksvi.estimators.base import FRESH
 from sksvi.estimators.posterior import Posterior
+from sksvi.estimators.start import Start
 from sksvi.families import Marginal
+from sksvi.inference.search import profile
 from sksvi.linear_model._base import BayesianGLM
 from sksvi.mixed_effects._levels import coded, factor_names, fixed_columns, slope_columns
-from sksvi.models.base import Data
+from sksvi.models.base import Table
 from sksvi.models.mixed.glm import Groups, MixedModel
-from sksvi.models.mixed.group_scales import LogScales, log_scales, settled_bound
+from sksvi.models.mixed.group_scales import SETTLED, SETTLING_PASSES, LogScales, log_scales
 from sksvi.models.mixed.levels import GroupedDesign
 
 Array = np.ndarray
@@ -91,7 +92,7 @@ class MixedEffects(BayesianGLM):
     def _arrow(self, n_fixed: int) -> int | None:
         """The factor with most effects, where an arrow pays and the algorithm steps in natural coordinates."""
         counts = [size * (1 + len(names)) for size, (names, _) in zip(self._sizes, self._slopes, strict=True)]
-        natural = algorithms.resolve(self.algorithm).natural and self.covariance == "full"
+        natural = algorithms.resolve(self.algorithm).row.natural and self.covariance == "full"
         return int(np.argmax(counts)) if natural and sum(counts) + n_fixed > DENSE_WEIGHTS else None
 
     # ---- model
@@ -127,25 +128,25 @@ class MixedEffects(BayesianGLM):
     def _bound(self) -> str:
         if self.bound != "auto":
             return self.bound
-        return "mean-field" if algorithms.resolve(self.algorithm).remembers else "optimal"
+        return "mean-field" if algorithms.resolve(self.algorithm).row.messages else "optimal"
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Data:
-        if how in FRESH:
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+        if start.fresh:
             self._factors = None
-        data = super()._encode(X, y, sample_weight, offset, how)
-        if how in FRESH:
+        data = super()._encode(X, y, sample_weight, offset, start)
+        if start.fresh:
             measured = not self.likelihood_.discrete and not self.likelihood_.ordered
             spread = float(np.sqrt(np.cov(data.y, aweights=data.weight, ddof=0))) if measured else 0.0
             self._unit = spread if spread > 0 else 1.0
         return data
 
-    def _build_model(self, data: Data) -> tuple[Any, Data]:
+    def _build_model(self, data: Table) -> tuple[Any, Table]:
         if self.groups is None:
             return super()._build_model(data)
         self._subspace = None
         return self._streaming_model(data), data
 
-    def _streaming_model(self, data: Data) -> Any:
+    def _streaming_model(self, data: Table) -> Any:
         self._subspace = None
         return self._model(data.X.shape[1], self.likelihood_, self._precision(self._n_fixed))
 
@@ -170,7 +171,9 @@ class MixedEffects(BayesianGLM):
         """Standard deviations of the groups with q(w) settled anew; with Gaussian noise alone messages are exact."""
         exact = not self.noise and self.likelihood_.closed_posterior
         if self.groups is not None and not exact:
-            self._log_scales = log_scales(problem.model, state.q, settled_bound(problem, state))
+            self._log_scales = log_scales(
+                problem.model, state.q, profile(problem, state, "group_std", SETTLING_PASSES, SETTLED)
+            )
 
     def _column_names(self) -> list[str]:
         names = super()._column_names()

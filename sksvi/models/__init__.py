@@ -1,1 +1,15 @@
-"""Models: data and structure in, gradients in the moments of each block out."""
+"""What the data say: one package per family of models.
+
+``MODELS`` names every model of the library, key to ``"module:Class"``. The contract's tests (`sksvi.testing.check_model`)
+run over it; a model without an entry fails them.
+"""
+
+MODELS = {
+    "beta-process": "sksvi.models.beta_process.model:BetaProcess",
+    "correlated-topics": "sksvi.models.topics.correlated:CorrelatedTopics",
+    "factorization": "sksvi.models.factorization.gaussian:FactorModel",
+    "full-gp": "sksvi.models.gp.full:FullGP",
+    "linear": "sksvi.models.linear.glm:LinearModel",
+    "mixed": "sksvi.models.mixed.glm:MixedModel",
+    "sparse-gp": "sksvi.models.gp.sparse:SparseGPModel",
+}

@@ -134,15 +134,21 @@ class Fit(Protocol):
     """What a search for hyperparameters may ask of the fit that it serves (`Model.search`)."""
 
     q: Blocks
-    bound: float
+    #: Evaluation (q, gradient, bound) where the fit has settled.
+    here: Any
     data: Any
     expect: Any
     threads: int
     scale: float
     frozen: frozenset[str]
 
-    def settle(self, q: Blocks, passes: int, tol: float, seen: Callable[[float], bool] | None = None) -> Any:
-        """Evaluation (q, gradient, bound) after at most `passes` judged natural steps from q; `seen` ends it too."""
+    def settle(
+        self, q: Blocks, passes: int, tol: float, seen: Callable[[float], bool] | None = None, model: Any = None
+    ) -> Any:
+        """Evaluation after at most `passes` judged passes from q; `seen` ends it too.
+
+        With another `model` the steps are natural ones, whatever the fit's own are.
+        """
         ...
 
     def divergence(self, q: Blocks) -> float:
@@ -163,6 +169,7 @@ class Model(Protocol):
     ``draws`` : terms are random although no expectation is, because local variables are drawn.
     ``globals`` : how local steps see the global blocks: "expected" or "corrected"; None: as the algorithm says.
     ``averages`` : the mean of q along a noisy path is a q (not where coordinates move with hyperparameters).
+    ``step_rate`` : schedule of noisy steps, where the model knows better than the algorithm; None: the algorithm's.
     ``remedy`` : what a user can do about a numerically impossible step.
     """
 
@@ -171,6 +178,7 @@ class Model(Protocol):
     draws: bool = False
     globals: str | None = "expected"
     averages: bool = True
+    step_rate: Any = None
     remedy: str = "Standardise the columns, or drop duplicated ones."
 
     @property
@@ -276,10 +284,23 @@ class Sided(Model, Protocol):
         ...
 
     def learned(self, q: Blocks, natural: bool) -> Blocks:
-        """q with what is learned of all plates at once; `natural`: in the coordinates that cost least, if they may turn.
+        """q with what is learned of all plates at once; `natural`: in the coordinates that cost least.
 
         AdaGrad's sums belong to the coordinates that they were found in.
         """
+        ...
+
+
+@runtime_checkable
+class Sampleable(Model, Protocol):
+    """Has a sampler of its own posterior."""
+
+    def chain(self, data: Any, threads: int) -> Any:
+        """Sweeps over these rows: ``begin(q, local)`` and ``sweep(draw, rng)`` give draws."""
+        ...
+
+    def matched(self, draws: list[Any]) -> Blocks:
+        """Blocks with the first two moments of draws."""
         ...
 
 

@@ -10,10 +10,11 @@ import scipy.sparse as sp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
-from sksvi.estimators.base import FRESH, BaseSVI
+from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.completion import halved
 from sksvi.estimators.posterior import Posterior
-from sksvi.models.base import Data
+from sksvi.estimators.start import PORTION, Start
+from sksvi.models.base import Table
 
 Array = np.ndarray
 
@@ -29,14 +30,14 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
         raise AttributeError(f"{type(self).__name__} has no proportions")
 
     # ---- rows
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Data:
-        if how == "chunk":
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+        if start is PORTION:
             self._grow(X)
-        X = self._counts(X, reset=how in FRESH)
+        X = self._counts(X, reset=start.fresh)
         empty = int(np.sum(np.diff(X.indptr) == 0))
         if empty:
             warnings.warn(f"{empty} of {X.shape[0]} documents have no words: they get the prior.", UserWarning, 4)
-        return Data(X, np.zeros(X.shape[0]))
+        return Table(X, np.zeros(X.shape[0]))
 
     def _counts(self, X: Any, reset: bool) -> Any:
         """X as a CSR matrix of counts without stored zeros."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,19 +12,18 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms, expectations
-from sksvi.estimators.base import FRESH
 from sksvi.estimators.posterior import Posterior
-from sksvi.inference import engine
-from sksvi.models.base import Data
+from sksvi.estimators.start import Start
+from sksvi.inference.problem import Problem
+from sksvi.inference.start import first_state
+from sksvi.inference.state import State
+from sksvi.models.base import Table
 from sksvi.models.topics.anchors import first_counts
 from sksvi.models.topics.correlated import BATCH_STEPS, BATCH_VISIT, CHUNK_VISIT, CorrelatedTopics
-from sksvi.schedules import RobbinsMonro
 from sksvi.topics._base import TopicModel
 
 Array = np.ndarray
 
-#: Rates of stochastic steps when none is given (chosen on topic_split(seed=1) of the NIPS papers).
-STEP_RATE = RobbinsMonro(delay=3.0, kappa=0.5)
 #: Documents up to which a step takes all of them; beyond, a share of them within these limits.
 SMALL_DOCUMENTS, BATCH_SHARE, SMALLEST_BATCH, LARGEST_BATCH = 200, 24, 50, 1024
 #: Prior concentration of a word in a topic, and of the exponent e of topics that are points.
@@ -35,7 +33,6 @@ PSEUDO_DOCUMENTS = 10.0
 #: Prior counts that a seed word gains in its topic when no number is given.
 SEED_COUNT = 50.0
 #: What `algorithm` means for a document's q(η).
-LOCAL_RULES = {algorithms.HybridMCSSVI: "hybrid", algorithms.SDSVI: "standard", algorithms.CVI: "messages"}
 
 
 class CorrelatedTopicModel(TopicModel):
@@ -232,10 +229,10 @@ class CorrelatedTopicModel(TopicModel):
         self._validate_params()
         return self._partial_fit(X, None, None, None)
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, how: str) -> Data:
-        if how not in FRESH:
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+        if not start.fresh:
             self._check_choices()
-        data = super()._encode(X, y, sample_weight, offset, how)
+        data = super()._encode(X, y, sample_weight, offset, start)
         self._word_prior()
         return data
 
@@ -284,26 +281,24 @@ class CorrelatedTopicModel(TopicModel):
             word_prior=self._word_prior(),
             pseudo_documents=PSEUDO_DOCUMENTS if self.covariance_prior is None else self.covariance_prior,
             full=self.covariance == "full",
-            rule=LOCAL_RULES.get(type(algorithm), "natural"),
+            rule=algorithm.row.local,
         )
 
     def _bound(self, algorithm: Any) -> str:
         if self.bound != "auto":
             return self.bound
-        return "mean-field" if algorithm.remembers else "optimal"
+        return "mean-field" if algorithm.row.messages else "optimal"
 
-    def _build_model(self, data: Data) -> tuple[Any, Data]:
+    def _build_model(self, data: Table) -> tuple[Any, Table]:
         return self._model(data.X.shape[1]), data
 
-    def _streaming_model(self, data: Data) -> Any:
+    def _streaming_model(self, data: Table) -> Any:
         model = self._model(data.X.shape[1])
         model.visit = CHUNK_VISIT
         return model
 
-    def _problem(self, model: Any, data: Data) -> engine.Problem:
+    def _problem(self, model: Any, data: Table) -> Problem:
         problem = super()._problem(model, data)
-        if problem.algorithm.schedule is None and not problem.deterministic:
-            problem.algorithm.set_params(schedule=STEP_RATE)
         if problem.deterministic and model.visit is not CHUNK_VISIT:
             model.visit = BATCH_VISIT if model.rule == "natural" else BATCH_STEPS
         return problem
@@ -313,26 +308,13 @@ class CorrelatedTopicModel(TopicModel):
             return self.batch_size
         return None if n <= SMALL_DOCUMENTS else int(np.clip(n // BATCH_SHARE, SMALLEST_BATCH, LARGEST_BATCH))
 
-    def _new_state(self, problem: engine.Problem) -> engine.State:
+    def _new_state(self, problem: Problem) -> State:
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         problem.model.start = first_counts(problem.data.X, problem.model.word_prior, seed)
-        return engine.first_state(problem, seed)
-
-    def _continued(self, problem: engine.Problem) -> engine.State:
-        """The last state, its topics widened to the words of today."""
-        state = super()._continued(problem)
-        new = problem.model.n_words - state.q["topics"].mean.shape[1]
-        if not new:
-            return state
-        added = problem.model.word_prior[:, -new:]
-        blocks = [
-            {**q, "topics": problem.model.widened(q["topics"], added)} if q else {} for q in (state.q, state.average)
-        ]
-        _, memory = problem.algorithm.start(blocks[0]["topics"], problem.data.total_weight)
-        return replace(state, q=blocks[0], average=blocks[1], memory={**state.memory, "topics": memory})
+        return first_state(problem, seed)
 
     # ---- what a fit leaves behind
-    def _expose(self, model: Any, state: engine.State) -> None:
+    def _expose(self, model: Any, state: State) -> None:
         topics, population = state.q["topics"], state.q["population"]
         self._choices = self._fitted_choices()
         self._globals = {"topics": topics, "population": population}

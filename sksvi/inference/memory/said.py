@@ -16,6 +16,14 @@ class NothingSaid:
         """The prior itself."""
         return prior
 
+    def lengthened(self, name: str, n: int) -> NothingSaid:
+        """Of a block with n more plates, of which nothing was said."""
+        return self
+
+    def of(self, name: str, plates: Any) -> NothingSaid:
+        """Of some plates of a block."""
+        return self
+
     def of_fit(self, n: int) -> NothingSaid:
         """What a fit to n rows starts from: nothing, since it has all its data at hand."""
         return NOTHING_SAID
@@ -33,6 +41,14 @@ class Said(NothingSaid):
     def joined(self, prior: Blocks) -> Blocks:
         """Prior times message, block by block."""
         return {name: block.times(self.by_block[name]) for name, block in prior.items()}
+
+    def lengthened(self, name: str, n: int) -> Said:
+        """Of a block with n more plates, of which nothing was said."""
+        return Said({**self.by_block, name: self.by_block[name].lengthened(n)})
+
+    def of(self, name: str, plates: Any) -> Said:
+        """Of some plates of a block."""
+        return Said({**self.by_block, name: self.by_block[name].of(plates)})
 
     @classmethod
     def between(cls, q: Blocks, prior: Blocks) -> Said:

@@ -71,7 +71,9 @@ class BySide:
     def begin(self, problem: Problem, state: State) -> State:
         """What is seen of the plates is what is at hand."""
         progress = state.progress if isinstance(state.progress, Siding) else Siding()
-        memory = {side: replace(state.memory[side], seen=problem.data.sides[side].totals) for side in self._sides(problem)}
+        memory = {
+            side: replace(state.memory[side], seen=problem.data.sides[side].totals) for side in self._sides(problem)
+        }
         return replace(state, progress=progress, memory={**state.memory, **memory})
 
     @staticmethod
@@ -95,7 +97,9 @@ class BySide:
         value = half.after if judged else half.before
         now = bound(problem, state, value) if self.said is None else value - paid(problem, state.q, self.said)
         check_finite(now, {}, state)
-        small = judged and progress.bound is not None and abs(now - progress.bound) < tol * (abs(now) + problem.past + 1)
+        small = (
+            judged and progress.bound is not None and abs(now - progress.bound) < tol * (abs(now) + problem.past + 1)
+        )
         state = replace(
             state,
             steps=state.steps + 1,
@@ -125,13 +129,11 @@ class BySide:
             total = bound(problem, state, value)
             check_finite(total, gradient, state)
         q = hyper.remembering(problem, state.q, gradient)
-        return replace(
-            state, q=q, progress=replace(progress, bound=None, small_changes=0), bound=total, finished=True
-        )
+        return replace(state, q=q, progress=replace(progress, bound=None, small_changes=0), bound=total, finished=True)
 
 
 def with_hyper(problem: Problem, state: State) -> tuple[State, int]:
-    """The state with hyperparameters after the step that the last pass found; half of it where that lowers the bound."""
+    """The state with hyperparameters after the last pass's step, halved while that lowers the bound."""
     progress, repairs = siding(state), 0
     rate = problem.algorithm.rate(state.steps, problem.deterministic)
     least = progress.value - ROUNDING * (abs(progress.value) + 1) if problem.deterministic else -np.inf
@@ -174,9 +176,7 @@ def moved(problem: Problem, state: State, side: str, said: Said | None = None, i
         return stepper.step(plates, _parallel.stream(state.seed, 2 * state.steps + number, chunk + 1))
 
     items = list(enumerate(model.column_chunks(entries, chosen)))
-    before, after, gradient, repairs = _parallel.tree_sum(
-        iter(list(_parallel.in_order(one, items, problem.threads)))
-    )
+    before, after, gradient, repairs = _parallel.tree_sum(iter(list(_parallel.in_order(one, items, problem.threads))))
     return Half(stepper.block, before, after, gradient, repairs, stepper.largest_rate, stepper.memory)
 
 
@@ -212,11 +212,17 @@ def absorb_columns(problem: Problem, state: State, tol: float) -> tuple[State, S
     problem = replace(problem, stream=False, total=None, expect=problem.exact)
     if not first:
         past = state.bound
-        said = state.messages if isinstance(state.messages, Said) else Said.between(state.q, problem.model.prior(state.q))
+        said = (
+            state.messages if isinstance(state.messages, Said) else Said.between(state.q, problem.model.prior(state.q))
+        )
         run, problem = BySide(said), replace(problem, past=abs(past))
         state = replace(state, q=rejoined(problem, state.q, said))
     kept = {side: state.memory[side].seen for side in sided(problem).sides}
-    inner, info, done = replace(state, bounds=[], progress=replace(siding(state), checks=[], small_changes=0)), None, False
+    inner, info, done = (
+        replace(state, bounds=[], progress=replace(siding(state), checks=[], small_changes=0)),
+        None,
+        False,
+    )
     for _ in range(PORTION_PASSES):
         inner, report = run.once(problem, inner, tol)
         if report is None:

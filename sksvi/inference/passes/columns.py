@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from sksvi.algorithms.rules import Natural, Pace
+from sksvi.algorithms.rules import Pace
 from sksvi.algorithms.steps import MAX_HALVINGS, by_plate
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference.memory.of_plates import PlateMemory, chosen, put
@@ -23,9 +22,7 @@ Array = np.ndarray
 class Stepper:
     """One side's plates on their way through half a pass; `block` and `memory` are theirs after it."""
 
-    def __init__(
-        self, problem: Problem, state: State, side: str, view: Any, said: Said | None, in_place: bool
-    ) -> None:
+    def __init__(self, problem: Problem, state: State, side: str, view: Any, said: Said | None, in_place: bool) -> None:
         self.problem, self.side, self.view = problem, side, view
         self.rule = problem.rule(side, state.q)
         self.old = state.q[side]

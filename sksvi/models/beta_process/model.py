@@ -11,18 +11,21 @@ import copy
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from sksvi import _parallel
 from sksvi.families import Beta, DiagonalGaussian, Gamma
-from sksvi.models.base import Data, Model, Segment, default_sweep
+from sksvi.models.base import Sampleable, Segment, Table, default_sweep
 from sksvi.models.beta_process.globals import Globals, draw, expected
 from sksvi.models.beta_process.start import random_start
+from sksvi.schedules import RobbinsMonro
 
 Array = np.ndarray
 
+#: Rates of stochastic steps when none is given (what they reach: benchmarks/beta_process/inpainting.py).
+STEP_RATE = RobbinsMonro(delay=20.0, kappa=0.5)
 #: Numbers n K D of a block of rows, about three milliseconds of draws: of less a second thread costs more than it does.
 BLOCK_WORK, MOST_ROWS = 2**22, 1024
 #: Sweeps of coordinate ascent, and the change of a probability at which it ends.
@@ -62,7 +65,8 @@ class LocalTerms:
     active: Array
     view: Globals
     law: Array | None = None
-    local: Any = None
+    local: ClassVar[float] = math.nan
+    repairs: ClassVar[int] = 0
 
 
 def split(X: Array) -> tuple[Array, Array]:
@@ -71,7 +75,7 @@ def split(X: Array) -> tuple[Array, Array]:
     return np.where(seen, X, 0.0), seen
 
 
-class BetaProcess(Model):
+class BetaProcess(Sampleable):
     """The model behind ``BetaProcessFA``.
 
     Parameters
@@ -93,8 +97,8 @@ class BetaProcess(Model):
     seed : int
     """
 
-    block = "features"
-    linear = False
+    globals = None
+    step_rate = STEP_RATE
     remedy = "Scale the columns, or lower the step size."
 
     def __init__(
@@ -140,24 +144,33 @@ class BetaProcess(Model):
         """The prior of every block; it depends on none."""
         return self._prior
 
-    def init(self, data: Data) -> dict[str, Any]:
+    def begin(self, data: Table, rng: Any) -> dict[str, Any]:
         """The first q."""
         return dict(self.start if self.start is not None else random_start(self, len(data)))
 
-    def noisy(self, sampled: bool) -> bool:
-        """Random with sampled globals, and with sampled local variables."""
-        return sampled or self.local_step == "gibbs"
+    @property
+    def draws(self) -> bool:  # type: ignore[override]
+        """Local variables of the Gibbs step are drawn."""
+        return self.local_step == "gibbs"
 
-    def sweep(self, data: Data, batch_size: int | None, seed: int, pass_number: int) -> Iterator[Segment]:
+    def sweep(self, data: Table, batch_size: int | None, seed: int, number: int) -> Iterator[Segment]:
         """Shuffled batches; in the first pass the population is what was seen so far, as in the paper."""
-        seen = 0
-        for segment in default_sweep(data, batch_size, seed, pass_number):
-            size = len(data) if isinstance(segment.rows, slice) else len(segment.rows)
-            seen += size
-            yield segment if pass_number else Segment(segment.rows, min(seen, len(data)) / size)
+        return default_sweep(data, batch_size, seed, number, ramp=True)
 
-    def blocks(self, rows: Any, data: Data) -> list[Any]:
-        """Rows in blocks of equal size, whose number is a rule on shapes: a step's usual batch is one."""
+    def chain(self, data: Table, threads: int) -> Any:
+        """The full Gibbs sampler over these rows."""
+        from sksvi.models.beta_process.sampler import Sampler
+
+        return Sampler(self, data, threads)
+
+    def matched(self, draws: list[Any]) -> dict[str, Any]:
+        """Blocks with the moments of draws."""
+        from sksvi.models.beta_process.sampler import matched
+
+        return matched(draws)
+
+    def chunks(self, rows: Any, data: Table) -> list[Any]:
+        """Rows in chunks of equal size, whose number is a rule on shapes: a step's usual batch is one."""
         if isinstance(rows, slice):
             return [slice(rows.start + p.start, rows.start + p.stop) for p in self._parts(rows.stop - rows.start)]
         return [rows[part] for part in self._parts(len(rows))]
@@ -166,18 +179,18 @@ class BetaProcess(Model):
         count = max(1, round(n * math.prod(self.shape) / BLOCK_WORK))
         return _parallel.blocks(n, min(max(1, math.ceil(n / count)), MOST_ROWS))
 
-    def batch(self, data: Data, rows: Any) -> Rows:
+    def batch(self, data: Table, rows: Any, start: Array | None = None) -> Rows:
         """The rows, split into values and mask."""
         streams = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else np.asarray(rows)
-        return Rows(*split(data.X[rows]), streams)
+        return Rows(*split(data.X[rows]), streams, start)
 
     # ---- globals
-    def view(self, q: dict[str, Any], sampled: bool, rng: np.random.Generator) -> Globals:  # type: ignore[override]
+    def view(self, q: dict[str, Any], rng: np.random.Generator | None) -> Globals:
         """A draw of the globals, or their expectations, as the local step reads them (the table of equations.md 7)."""
-        return draw(q, rng, self.shape[1]) if sampled else expected(q, self.shape[1])
+        return expected(q, self.shape[1]) if rng is None else draw(q, rng, self.shape[1])
 
     # ---- local variables
-    def terms(self, view: Any, batch: Rows, expect: Any, rng: Any, variance: Array | None = None) -> LocalTerms:  # type: ignore[override]
+    def terms(self, view: Any, batch: Rows, expect: Any, rng: Any) -> LocalTerms:
         """Local step of every row: draws or expectations of z w, and the row's share of the bound."""
         y = batch.y * np.sqrt(view.noise)
         if self.local_step == "gibbs":
@@ -230,7 +243,7 @@ class BetaProcess(Model):
         return LocalTerms(value, omega, second, residual[None], theta, weight.sum(1), active, view, q)
 
     # ---- back to the globals
-    def pull_back(self, terms: LocalTerms, batch: Rows) -> dict[str, Any]:  # type: ignore[override]
+    def pull_back(self, terms: LocalTerms, batch: Rows) -> dict[str, Any]:
         """Expected sufficient statistics of every block, (gradient in mean, in covariance) of the features."""
         from sksvi.models.beta_process.loops.variational import statistics
 

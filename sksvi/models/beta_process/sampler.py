@@ -6,8 +6,6 @@ rows and their local variables are in memory.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,9 +14,7 @@ import numpy as np
 from sksvi import _parallel
 from sksvi.algorithms.steps import natural_step
 from sksvi.families import Beta, DiagonalGaussian, Gamma
-from sksvi.inference.engine import check_finite, close, record
-from sksvi.inference.state import Problem, State, StepInfo
-from sksvi.models.base import Data
+from sksvi.models.base import Table
 from sksvi.models.beta_process.globals import Globals, at_values, log_gamma_draw
 from sksvi.models.beta_process.model import BetaProcess, with_local
 
@@ -35,6 +31,16 @@ class Draw:
     weight: float
     omega: Array
 
+    @property
+    def local(self) -> Array:
+        """Omega: where the rows are."""
+        return self.omega
+
+    @property
+    def globals(self) -> Draw:
+        """The draw without what belongs to rows."""
+        return replace(self, omega=np.empty((0, 0)))
+
     def view(self) -> Globals:
         """The globals as local steps read them."""
         return at_values(self.features, self.logit, self.noise, self.weight, self.features.shape[1])
@@ -46,21 +52,22 @@ class Sampler:
     Parameters
     ----------
     model : BetaProcess
-    data : Data
+    data : Table
         Centred and scaled rows, NaN where missing.
     threads : int
     """
 
-    def __init__(self, model: BetaProcess, data: Data, threads: int = 1) -> None:
+    def __init__(self, model: BetaProcess, data: Table, threads: int = 1) -> None:
         self.model, self.data, self.threads = with_local(model, "gibbs", 0, 1), data, threads
-        self.parts = self.model.blocks(slice(0, len(data)), data)
+        self.parts = self.model.chunks(slice(0, len(data)), data)
         self.seen = ~np.isnan(data.X)
 
-    def first(self, q: dict[str, Any]) -> Draw:
-        """Globals at the means of q; rows start where a greedy search ends."""
+    def begin(self, q: dict[str, Any], omega: Array | None = None) -> Draw:
+        """Globals at the means of q; rows start at `omega`, or where a greedy search ends."""
         use = q["probabilities"]
         noise, weight = q["noise_precision"].mean, float(q["weight_precision"].mean[0])
-        omega = np.empty((0, self.model.shape[0]))
+        if omega is None or len(omega) != len(self.data):
+            omega = np.empty((0, self.model.shape[0]))
         return Draw(q["features"].mean.copy(), np.log(use.a) - np.log(use.b), noise, weight, omega)
 
     def local(self, draw: Draw, rng: np.random.Generator) -> tuple[Array, Array, float]:
@@ -68,8 +75,7 @@ class Sampler:
         view, key = draw.view(), int(rng.integers(2**62))
 
         def one(rows: slice) -> Any:
-            batch = self.model.batch(self.data, rows)
-            batch.start = draw.omega[rows] if len(draw.omega) else None
+            batch = self.model.batch(self.data, rows, draw.omega[rows] if len(draw.omega) else None)
             terms = self.model.terms(view, batch, None, np.random.default_rng(key))
             return terms.omega[0], terms.residual[0], float(terms.value.sum())
 
@@ -139,47 +145,23 @@ def _matched_gamma(x: Array) -> Gamma:
     return Gamma(np.square(mean) / spread, mean / spread)
 
 
-def sampled_start(model: BetaProcess, data: Data, n_rows: int, n_sweeps: int, threads: int) -> dict[str, Any]:
+def sampled_start(model: BetaProcess, data: Table, n_rows: int, n_sweeps: int, threads: int) -> dict[str, Any]:
     """A first q from a Gibbs run on some of the rows, blown up to all."""
     rng = np.random.default_rng([model.seed, 3])
     n = len(data)
     rows = np.sort(rng.choice(n, min(n_rows, n), replace=False))
     sampler = Sampler(model, data.take(rows), threads)
-    q = model.init(sampler.data)
-    draw = sampler.first(q)
+    q = model.begin(sampler.data, rng)
+    draw = sampler.begin(q)
     for _ in range(n_sweeps):
         draw, _ = sampler.sweep(draw, rng)
     omega, residual, _ = sampler.local(draw, rng)
     return sampler.conditional(replace(draw, omega=omega), residual, q, n / len(rows))
 
 
-def run(
-    problem: Problem, state: State, passes: int, n_kept: int, pass_end: Callable[[State], bool]
-) -> tuple[State, dict[str, Array]]:
-    """Sweeps up to `passes`; q then matches the draws of the second half, of which `n_kept` are returned."""
-    started = time.perf_counter()
-    sampler = Sampler(problem.model, problem.data, problem.threads)
-    state = replace(state, finished=False, converged=False)
-    draw = sampler.first(state.q)
-    first = state.passes
-    if state.local is not None and len(state.local) == len(problem.data):
-        draw = replace(draw, omega=state.local)
-    draws: list[Draw] = []
-    while state.passes < passes:
-        rng = _parallel.stream(state.seed, state.passes, 1)
-        draw, value = sampler.sweep(draw, rng)
-        check_finite(value, {}, state)
-        state.passes, state.steps, state.rows = state.passes + 1, state.steps + 1, state.rows + len(problem.data)
-        if state.passes - first > (passes - first) / 2:
-            draws.append(replace(draw, omega=np.empty((0, 0))))
-        state.q = matched(draws or [draw])
-        state.local = draw.omega
-        record(state, StepInfo(value, False, 1.0, 0), started)
-        if pass_end(state):
-            break
-    state.converged = True  # a sampler has no bound to settle
-    draws = draws or [draw]
-    chosen = [draws[i] for i in np.unique(np.linspace(0, len(draws) - 1, n_kept).round().astype(int))]
+def thinned(draws: list[Draw], n: int) -> dict[str, Array]:
+    """At most n of the draws, spread over all: features, log odds, noise and weight precisions."""
+    chosen = [draws[i] for i in np.unique(np.linspace(0, len(draws) - 1, n).round().astype(int))]
     kept = {name: np.stack([getattr(d, name) for d in chosen]) for name in ("features", "logit", "noise")}
     kept["weight"] = np.array([d.weight for d in chosen])
-    return close(problem, state), kept
+    return kept

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sksvi.families import Beta, DiagonalGaussian, Gamma
-from sksvi.models.base import Data
+from sksvi.models.base import Table
 
 Array = np.ndarray
 
@@ -22,7 +22,7 @@ def random_start(model: Any, n: int) -> dict[str, Any]:
     return start_at(model, phi, n)
 
 
-def data_start(model: Any, data: Data) -> dict[str, Any]:
+def data_start(model: Any, data: Table) -> dict[str, Any]:
     """A first q whose features are rows, chosen at random, with zeros where an entry is missing."""
     K, n = model.shape[0], len(data)
     rng = np.random.default_rng([model.seed, 2])

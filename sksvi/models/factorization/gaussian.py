@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.families import Free, GaussianPlates, Point
 from sksvi.algorithms.rules import FIXED, Fixed, Newton, Rule
+from sksvi.families import Free, GaussianPlates, Point
 from sksvi.models.base import Segment, Sided
 from sksvi.models.factorization.columns import SIDES, Columns, Layout, View, columns_of, other_side
 from sksvi.models.factorization.ratings import COLUMN_COST, Entries, Ratings

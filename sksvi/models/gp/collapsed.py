@@ -8,17 +8,15 @@ hyperparameters of "v1": its own objective grows without end as the noise vanish
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from sksvi import _parallel
-from sksvi.algorithms import CVI
-from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
 from sksvi.algorithms.ascent import Stop, ascend
-from sksvi.inference.state import divergence
+from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
 from sksvi.likelihoods import Gaussian as GaussianNoise
+from sksvi.models.base import Fit
 from sksvi.models.gp.exact import log_evidence
 from sksvi.models.linear.rows import pull_back
 
@@ -35,15 +33,12 @@ SEARCH_SHARE = 1.0
 class Search:
     """The bound as a function of one vector: kernel parameters, the likelihood's, inducing inputs."""
 
-    def __init__(self, model: Any, problem: Any, state: Any, names: list[str], tick: Any = None) -> None:
-        self.model, self.names, self.tick = copy(model), names, tick
+    def __init__(self, model: Any, fit: Fit, names: list[str]) -> None:
+        self.model, self.names, self.fit = copy(model), names, fit
         self.model.bound = model.teacher
-        self.problem, self.state = replace(problem, model=self.model, algorithm=CVI()), state
         self.closed = isinstance(model.likelihood, GaussianNoise)
-        self.q = dict(state.q)
-        if not hasattr(self.q["inducing"], "precision"):
-            self.q["inducing"] = self.q["inducing"].precise()
-        self.rows = model.blocks(slice(0, len(problem.data)), problem.data)
+        self.q = {**fit.q, "inducing": fit.q["inducing"].precise()}
+        self.rows = model.chunks(slice(0, len(fit.data)), fit.data)
         self.first: float | None = None
         self.value = -np.inf
 
@@ -94,15 +89,15 @@ class Search:
 
     def _exact(self, q: dict[str, Any]) -> tuple[float, dict[str, Array]]:
         likelihood = self.model.current_likelihood(q)
-        value, theta, noise = log_evidence(self.model.current_kernel(q), self.problem.data, likelihood.noise)
+        value, theta, noise = log_evidence(self.model.current_kernel(q), self.fit.data, likelihood.noise)
         return value, {"kernel": theta, "likelihood": np.array([noise * (likelihood.noise - likelihood.least)])}
 
     def _over_rows(self, one: Any) -> Any:
-        return _parallel.tree_sum(_parallel.in_order(one, self.rows, self.problem.threads))
+        return _parallel.tree_sum(_parallel.in_order(one, self.rows, self.fit.threads))
 
     def _collapsed(self, q: dict[str, Any]) -> tuple[Any, Array]:
         """The best q(v) for Gaussian noise, and Σ gamma h hᵀ."""
-        model, data = self.model, self.problem.data
+        model, data = self.model, self.fit.data
         geometry, noise = model.geometry(q), model.current_likelihood(q).noise
 
         def one(rows: Any) -> tuple[Array, Array]:
@@ -125,63 +120,59 @@ class Search:
 
     def _settled(self, q: dict[str, Any]) -> dict[str, Any]:
         """q(v) after natural steps from where it was."""
-        from sksvi.inference.engine import settle
 
         def seen(bound: float) -> bool:
-            if self.tick is not None and self.tick(max(self.value, bound)):
+            if self.fit.tick(max(self.value, bound)):
                 raise Stop
             return False
 
         try:
-            settled = settle(self.problem, replace(self.state, q=q), SETTLING_PASSES, SETTLING_TOL, seen)
+            return self.fit.settle(q, SETTLING_PASSES, SETTLING_TOL, seen, self.model).q  # type: ignore[no-any-return]
         except ValueError as error:  # no step is possible from here: a point to step back from
             raise NotPositiveDefinite(str(error)) from error
-        assert settled.previous is not None
-        return settled.previous.q
 
     def _gradient(self, q: dict[str, Any], gram: Array | None) -> tuple[float, dict[str, Array]]:
         """Bound and gradient at this q; `gram`: Σ gamma h hᵀ where it is known."""
-        model, problem = self.model, self.problem
+        model, fit = self.model, self.fit
         for block in q.values():
             block.prepare()
         model.geometry(q)
 
         def one(rows: Any) -> tuple[Any, float, Any]:
-            batch = model.batch(problem.data, rows)
-            terms = model.terms(q, batch, problem.expect, None)
+            batch = model.batch(fit.data, rows)
+            terms = model.terms(q, batch, fit.expect, None)
             points = {name: g.sum(0) for name, (g, _) in terms.points.items()}
             return model.hyper_sums(terms, batch, gram is None), float(terms.value.sum()), points
 
         sums, value, points = self._over_rows(one)
         if gram is not None:
             sums = (*sums[:3], gram[None, None], sums[4])
-        gradient = model.free_gradients(q, {"hyper": sums})
-        scale = problem.scale
+        gradient = model.slopes(q, sums)
+        scale = fit.scale
         gradient = {name: scale * part for name, part in (gradient | points).items()}
-        return scale * value - divergence(problem, self.state, q), gradient
+        return scale * value - fit.divergence(q), gradient
 
 
-def learned(model: Any, problem: Any, q: dict[str, Any]) -> list[str]:
+def learned(model: Any, fit: Fit) -> list[str]:
     """Names of the blocks that the search moves."""
     names = ["kernel"] if model.learn_kernel else []
-    names += ["likelihood"] if "likelihood" in q else []
+    names += ["likelihood"] if "likelihood" in fit.q else []
     names += ["inputs"] if model.learn_inputs else []
-    return [name for name in names if name not in problem.frozen]
+    return [name for name in names if name not in fit.frozen]
 
 
-def improved(model: Any, problem: Any, state: Any, tick: Any, tol: float) -> tuple[Any, bool]:
-    """The state with its hyperparameters where the bound is largest, and whether that was worth `tol`."""
-    names = learned(model, problem, state.q)
-    if not names or model.searched is state.q["kernel"]:
-        return state, False
-    search = Search(model, problem, state, names, tick)
+def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
+    """q with its hyperparameters where the bound is largest, and whether that was worth `tol`."""
+    names = learned(model, fit)
+    if not names or model.searched is fit.q["kernel"]:
+        return fit.q, False
+    search = Search(model, fit, names)
     most = 10**6
-    ascend(search, search.start(), search.bounds(), tick, SEARCH_SHARE * tol, most)
+    ascend(search, search.start(), search.bounds(), fit.tick, SEARCH_SHARE * tol, most)
     if search.model.bound == "optimal":
         search.q["inducing"], _ = search._collapsed(search.q)
     model.searched = search.q["kernel"]
-    if not hasattr(state.q["inducing"], "precision"):
-        search.q["inducing"] = search.q["inducing"].standard()
     if search.first is None:
-        return state, False
-    return replace(state, q=search.q), search.value - search.first > tol * (abs(search.value) + 1)
+        return fit.q, False
+    q = {**search.q, "inducing": search.q["inducing"].like(fit.q["inducing"])}
+    return q, search.value - search.first > tol * (abs(search.value) + 1)

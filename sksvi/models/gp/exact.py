@@ -11,14 +11,14 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from sksvi.families.gaussian.dense import NotPositiveDefinite
-from sksvi.models.base import Data
+from sksvi.models.base import Table
 from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import LOG_2PI
 
 Array = np.ndarray
 
 
-def _noise_of_rows(data: Data, noise: float) -> tuple[Array, float]:
+def _noise_of_rows(data: Table, noise: float) -> tuple[Array, float]:
     """Noise variance per row, and the constant that weights add to the log density."""
     if data.weight is None:
         return np.full(len(data), noise), 0.0
@@ -26,7 +26,7 @@ def _noise_of_rows(data: Data, noise: float) -> tuple[Array, float]:
     return noise / data.weight, -0.5 * left
 
 
-def _target(data: Data) -> Array:
+def _target(data: Table) -> Array:
     return data.y if data.offset is None else data.y - data.offset
 
 
@@ -40,7 +40,7 @@ def _factor(A: Array, noise: float) -> Array:
     return L
 
 
-def whitened_rows(geometry: Any, data: Data, noise: float) -> tuple[Array, Array, float]:
+def whitened_rows(geometry: Any, data: Table, noise: float) -> tuple[Array, Array, float]:
     """Rows h and target with covariance R = K - Q + noise turned to I, and the constant of the log density.
 
     Returns
@@ -60,13 +60,13 @@ def whitened_rows(geometry: Any, data: Data, noise: float) -> tuple[Array, Array
     return np.ascontiguousarray(rows), target, constant - float(np.log(np.diagonal(L)).sum())
 
 
-def log_evidence(kernel: Any, data: Data, noise: float) -> tuple[float, Array, float]:
+def log_evidence(kernel: Any, data: Table, noise: float) -> tuple[float, Array, float]:
     """log p(y), and its derivatives in ``kernel.theta`` and in the noise variance.
 
     Parameters
     ----------
     kernel : scikit-learn kernel
-    data : Data
+    data : Table
     noise : float
         Variance.
 
@@ -81,9 +81,9 @@ def log_evidence(kernel: Any, data: Data, noise: float) -> tuple[float, Array, f
     --------
     >>> import numpy as np
     >>> from sklearn.gaussian_process.kernels import RBF
-    >>> from sksvi.models.base import Data
+    >>> from sksvi.models.base import Table
     >>> from sksvi.models.gp.exact import log_evidence
-    >>> value, _, _ = log_evidence(RBF(), Data(np.zeros((1, 1)), np.zeros(1)), 1.0)
+    >>> value, _, _ = log_evidence(RBF(), Table(np.zeros((1, 1)), np.zeros(1)), 1.0)
     >>> round(value, 4)
     -1.2655
     """

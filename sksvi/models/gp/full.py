@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
 
+from sksvi.algorithms.ascent import WINDOW, ascend
+from sksvi.algorithms.rules import FIXED, Rule
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.families import Free
 from sksvi.families.gaussian.dual import SiteGaussian
-from sksvi.inference.engine import settle
-from sksvi.inference.state import Evaluation, Problem, State
-from sksvi.models.base import Data, Model, Terms
+from sksvi.models.base import Fit, Linear, LinearTerms, Table
 from sksvi.models.gp import kernels
 
 Array = np.ndarray
@@ -29,7 +27,7 @@ INDEFINITE = 1e-8
 MOST_EVALUATIONS = 10_000
 
 
-class FullGP(Model):
+class FullGP(Linear):
     """GP prior on the latents of all rows, as one block in its dual form; kernel parameters as a free block.
 
     Parameters
@@ -43,7 +41,7 @@ class FullGP(Model):
         Whether the kernel's free parameters move.
     """
 
-    block = "latents"
+    main = "latents"
     batchable = False
 
     def __init__(self, likelihood: Any, kernel: Any, X: Array, learned: bool = True) -> None:
@@ -71,48 +69,62 @@ class FullGP(Model):
         K = kernels.cross(self.kernel.clone_with_theta(theta), self.X, self.X)
         return {"latents": SiteGaussian(K) if block is None else block.under(K), "kernel": Free(theta)}
 
-    def init(self, data: Data) -> dict[str, Any]:
+    @property
+    def hyper(self) -> dict[str, Rule]:
+        """Kernel parameters: `search` finds them."""
+        return {"kernel": FIXED}
+
+    def begin(self, data: Table, rng: Any) -> dict[str, Any]:
         """The prior: no messages yet."""
         q = self.at(self.kernel.theta)
         check_semidefinite(q["latents"].prior_cov, self.kernel)
         return q
 
     # ---- data
-    def blocks(self, rows: Array | slice, data: Data) -> list[Any]:
+    def chunks(self, rows: Array | slice, data: Table) -> list[Any]:
         """All rows at once: what is per datum is little beside the factor of K."""
         return [rows]
 
-    def batch(self, data: Data, rows: Array | slice) -> Data:
+    def batch(self, data: Table, rows: Array | slice, start: Any = None) -> Table:
         """The data themselves."""
         return data
 
     # ---- gradients
-    def terms(self, q: dict[str, Any], batch: Data, expect: Any, rng: Any, variance: Array | None = None) -> Terms:
+    def message_shapes(self, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """A number each."""
+        return (n,), (n,)
+
+    def terms(self, view: dict[str, Any], batch: Table, expect: Any, rng: Any) -> LinearTerms:
         """Per datum: gradients and E log p, unscaled."""
+        return self._terms_at(view, batch, expect, rng, None)
+
+    def _terms_at(self, q: dict[str, Any], batch: Table, expect: Any, rng: Any, variance: Array | None) -> LinearTerms:
         linear = q["latents"].mean
         v = q["latents"].variance if variance is None else variance
         m = linear if batch.offset is None else linear + batch.offset
         value, alpha, gamma = expect(self.likelihood, batch.y, m, v, rng)
-        return Terms(value, alpha, gamma, linear).weighted(batch.weight)
+        return LinearTerms(value, alpha, gamma, linear).weighted(batch.weight)
 
-    def pull_back(self, terms: Terms, batch: Data) -> dict[str, Any]:
+    def pull_back(self, terms: LinearTerms, batch: Table) -> dict[str, Any]:
         """Each latent has its own datum; where a likelihood bends upwards its message says nothing of the variance."""
         return {"latents": (terms.alpha, np.minimum(terms.gamma, 0.0))}
 
-    def solved_mean(self, problem: Problem, state: State) -> SiteGaussian:
+    def best_mean(
+        self, q: dict[str, Any], prior: Any, data: Any, expect: Any, scale: float, threads: int, steps: int
+    ) -> SiteGaussian:
         """The best mean at these variances: Newton in the dual coordinates, halved where the objective falls."""
-        block = state.q["latents"]
+        block: SiteGaussian = q["latents"]
         variance = block.variance
 
-        def at(block: SiteGaussian) -> tuple[SiteGaussian, float, Terms]:
-            terms = self.terms({"latents": block}, problem.data, problem.expect, None, variance=variance)
+        def at(block: SiteGaussian) -> tuple[SiteGaussian, float, LinearTerms]:
+            terms = self._terms_at({"latents": block}, data, expect, None, variance)
             return block, float(terms.value.sum()) - 0.5 * float(block.dual @ block.mean), terms
 
         here = at(block)
         for _ in range(NEWTON_STEPS):
             block, value, terms = here
             slope = terms.alpha - block.dual
-            curvature = -2.0 * self.pull_back(terms, problem.data)["latents"][1]
+            curvature = -2.0 * self.pull_back(terms, data)["latents"][1]
             step = SiteGaussian(block.prior_cov, block.dual, curvature).against(slope)
             if slope @ (block.prior_cov @ step) < NEWTON_TOL * (abs(value) + 1):
                 break
@@ -130,20 +142,18 @@ class FullGP(Model):
         G = block.evidence_gradient()
         return kernels.cross_pullback(self.current_kernel(q), self.X, self.X, G, block.prior_cov, inputs=False)[0]
 
-    def improved(self, problem: Problem, state: State, tick: Callable[[float], bool], tol: float) -> tuple[State, bool]:
+    def search(self, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
         """L-BFGS on the bound as a function of the kernel's parameters alone, with q settled at each of them."""
-        from sksvi.algorithms.ascent import WINDOW, ascend
-
-        theta = state.q["kernel"].value
+        theta = fit.q["kernel"].value
         if not self.learned or not theta.size or np.array_equal(theta, self._best):
-            return state, False
-        search = _Search(self, problem, state, tick, tol)
+            return fit.q, False
+        search = _Search(self, fit, tol)
         low, high = self.kernel.bounds.T
         # As in scikit-learn, parameters that start outside of their bounds start on them.
         box = list(zip(low, high, strict=True))
         ascend(search, np.clip(theta, low, high), box, search.seen, WINDOW * tol, MOST_EVALUATIONS)
         self._best = search.best.q["kernel"].value
-        return replace(state, q=search.best.q), search.best.q is not state.q
+        return search.best.q, search.best.q is not fit.q
 
 
 def check_semidefinite(K: Array, kernel: Any) -> None:
@@ -160,18 +170,14 @@ def check_semidefinite(K: Array, kernel: Any) -> None:
 class _Search:
     """The bound with q settled, as a function of the kernel's parameters; keeps the best q."""
 
-    def __init__(
-        self, model: FullGP, problem: Problem, state: State, tick: Callable[[float], bool], tol: float
-    ) -> None:
-        assert state.previous is not None
-        self.model, self.problem, self.state, self.tick = model, problem, state, tick
-        self.tol, self.flat = tol, False
-        self.best: Evaluation = state.previous
+    def __init__(self, model: FullGP, fit: Fit, tol: float) -> None:
+        self.model, self.fit, self.tol, self.flat = model, fit, tol, False
+        self.best: Any = fit.here
         self.ended = False
 
     def look(self, bound: float) -> bool:
         """One more look at all data; True: the fit must stop."""
-        self.ended = self.ended or self.tick(max(bound, self.best.bound))
+        self.ended = self.ended or self.fit.tick(max(bound, self.best.bound))
         return self.ended
 
     def seen(self, best: float) -> bool:
@@ -181,9 +187,7 @@ class _Search:
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Bound and its gradient; q starts from the messages of the best parameters so far."""
         q = self.model.at(theta, self.best.q["latents"])
-        start = replace(self.state, q=q)
-        here = settle(self.problem, start, MOST_EVALUATIONS, SETTLED_SHARE * self.tol, self.look).previous
-        assert here is not None
+        here = self.fit.settle(q, MOST_EVALUATIONS, SETTLED_SHARE * self.tol, self.look)
         gradient = self.model.evidence_gradient(here.q)
         low, high = self.model.kernel.bounds.T
         inside = np.where(gradient > 0, theta < high, theta > low)

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from sksvi.algorithms.rules import FIXED, Adam, Newton, Rule
 from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
-from sksvi.models.base import Data, Model, Terms
+from sksvi.models.base import Fit, LinearTerms, Table
 from sksvi.models.gp.bounds import BOUNDS, LOG_2PI
 from sksvi.models.gp.exact import whitened_rows
 from sksvi.models.gp.geometry import Geometry
@@ -32,10 +33,10 @@ NONE = np.zeros((0, 0))
 
 
 @dataclass
-class RowBlock:
+class Chunk:
     """Some rows of the data; `fill` gives them their place among the inducing points."""
 
-    data: Data
+    data: Table
     key: tuple[Any, int, int] | None
     rows: Any = None
     K: Array | None = None
@@ -51,7 +52,7 @@ class RowBlock:
                 kept = noise, self.data.X, whitened_rows(geometry, self.data, noise)
                 geometry.kept["optimal"] = kept
             H, y, self.constant = kept[2]
-            self.rows, self.data = _ROWS.replaced(H), Data(self.data.X, y)
+            self.rows, self.data = _ROWS.replaced(H), Table(self.data.X, y)
             return
         kept = None if self.key is None else geometry.kept.get(self.key[1:])
         if kept is None or kept[0] is not self.key[0]:  # type: ignore[index]
@@ -63,8 +64,8 @@ class RowBlock:
 
 
 @dataclass
-class GPTerms(Terms):
-    """Terms with what the free blocks need: `own` at the block `at`, K latents as the second axis.
+class GPTerms(LinearTerms):
+    """Terms with what kernel and inputs need: `own` at the block `at`, K latents as the second axis.
 
     ``own``: alpha (n, K), gamma (n, K, K), delta (n,), and where delta is not the trace of gamma what it has beyond.
     """
@@ -80,7 +81,7 @@ class GPTerms(Terms):
         return replace(super().weighted(weight), own=own)
 
 
-class SparseGPModel(LinearLatents, Model):
+class SparseGPModel(LinearLatents):
     """Sparse GP with M inducing points and any likelihood.
 
     Parameters
@@ -97,10 +98,12 @@ class SparseGPModel(LinearLatents, Model):
         Covariance of q.
     learn_kernel, learn_inputs : bool
     by : {"evidence", "gradient", "nothing"}
-        How hyperparameters are learned: `improved` once q has settled, gradients of every batch, or not at all.
+        How hyperparameters are learned: `search` once q has settled, gradients of every batch, or not at all.
     """
 
-    block = "inducing"
+    main = "inducing"
+    #: q of an earlier step belongs to other coordinates than today's where the kernel moves.
+    averages = False
     remedy = "Scale the columns of X, drop duplicated rows, or raise noise_variance."
 
     def __init__(
@@ -150,7 +153,16 @@ class SparseGPModel(LinearLatents, Model):
         shape = q["inducing"].mean.shape
         return {"inducing": DiagonalGaussian(np.zeros(shape), np.ones(shape))}
 
-    def init(self, data: Data) -> dict[str, Any]:
+    @property
+    def hyper(self) -> dict[str, Rule]:
+        """Kernel and inducing inputs along their gradient, the likelihood by Newton; the evidence finds all of them."""
+        found = self.by == "evidence"
+        rules: dict[str, Rule] = {name: FIXED if found else Adam() for name in ("kernel", "inputs")}
+        if self.likelihood.learned:
+            rules["likelihood"] = FIXED if found else Newton()
+        return rules
+
+    def begin(self, data: Table, rng: Any) -> dict[str, Any]:
         """q at the prior, inducing points chosen from the data, kernel and noise where they are given."""
         Z = choose(data.X, data.weight, self.n_inducing, self.inducing, self.scale, self.seed)
         q: dict[str, Any] = {"kernel": Free(self.kernel.theta), "inputs": Free(Z / self.scale)}
@@ -162,7 +174,7 @@ class SparseGPModel(LinearLatents, Model):
         # With every row an inducing point nothing is gained by moving one.
         self.learn_inputs = self.learn_inputs and not (self.by == "evidence" and len(Z) >= len(data))
         try:
-            self.batch(data, self.blocks(slice(0, len(data)), data)[0]).fill(self, self.geometry(q), q)
+            self.batch(data, self.chunks(slice(0, len(data)), data)[0]).fill(self, self.geometry(q), q)
         except NotPositiveDefinite as error:
             raise ValueError(f"{error}. {self.remedy}") from error
         return q
@@ -184,20 +196,24 @@ class SparseGPModel(LinearLatents, Model):
             return self._place[2]
 
     # ---- data
-    def blocks(self, rows: Array | slice, data: Data) -> list[Any]:
-        """Rows in blocks of fixed size; the optimal bound takes all of them at once."""
+    def chunks(self, rows: Array | slice, data: Table) -> list[Any]:
+        """Rows in chunks of fixed size; the optimal bound takes all of them at once."""
         if self.bound == "optimal":
             return [slice(0, len(data))]
         return row_slices(rows, data, self.n_inducing, False, False)
 
-    def batch(self, data: Data, rows: Array | slice) -> RowBlock:
+    def batch(self, data: Table, rows: Array | slice, start: Any = None) -> Chunk:
         """These rows, not yet placed among the inducing points."""
         keep = isinstance(rows, slice) and len(data) * self.n_inducing <= KEPT_NUMBERS
-        return RowBlock(data.take(rows), (data.X, rows.start, rows.stop) if keep else None)  # type: ignore[union-attr]
+        return Chunk(data.take(rows), (data.X, rows.start, rows.stop) if keep else None)  # type: ignore[union-attr]
 
     # ---- gradients
-    def terms(self, q: dict[str, Any], batch: RowBlock, expect: Any, rng: Any, variance: Array | None = None) -> Terms:
-        """T and its derivatives per datum; `variance` of h_iᵀv where it is known already."""
+    def terms(self, view: dict[str, Any], batch: Chunk, expect: Any, rng: Any) -> LinearTerms:
+        """T and its derivatives per datum."""
+        return self.terms_at(view, batch, expect, rng, None)
+
+    def terms_at(self, q: dict[str, Any], batch: Chunk, expect: Any, rng: Any, variance: Array | None) -> LinearTerms:
+        """The same; `variance` of h_iᵀv where it is known already."""
         block = q["inducing"]
         if batch.rows is None:
             batch.fill(self, self.geometry(q), q)
@@ -207,7 +223,7 @@ class SparseGPModel(LinearLatents, Model):
         if self.bound == "optimal":
             r = y - linear
             value = -0.5 * (LOG_2PI + np.square(r) + s) + batch.constant / len(y)
-            return Terms(value, r, np.full(len(y), -0.5), linear)
+            return LinearTerms(value, r, np.full(len(y), -0.5), linear)
         mu = linear if batch.data.offset is None else linear + batch.data.offset
         arguments = self.current_likelihood(q), y, mu, as_matrices(s), batch.d, expect, rng
         t = BOUNDS[self.bound](*arguments)
@@ -217,14 +233,14 @@ class SparseGPModel(LinearLatents, Model):
             batch.data.weight
         )
 
-    def latent_variance(self, q: dict[str, Any], batch: RowBlock) -> Array:
+    def latent_variance(self, q: dict[str, Any], batch: Chunk) -> Array:
         """(Co)variance of h_iᵀv."""
         if batch.rows is None:
             batch.fill(self, self.geometry(q), q)
         return self._project(batch.rows, q["inducing"])[1]
 
-    def pull_back(self, terms: Terms, batch: RowBlock) -> dict[str, Any]:
-        """Gradient per block, and under "hyper" the sums from which `free_gradients` makes those of the free blocks."""
+    def pull_back(self, terms: LinearTerms, batch: Chunk) -> dict[str, Any]:
+        """Gradient per block, and under "hyper" the sums that `completed` makes those of kernel and inputs of."""
         if batch.rows is None:
             assert self._place is not None
             batch.fill(self, self._place[2], {})
@@ -235,8 +251,8 @@ class SparseGPModel(LinearLatents, Model):
             out["hyper"] = self.hyper_sums(terms, batch)
         return out
 
-    def hyper_sums(self, terms: GPTerms, batch: RowBlock, gram: bool = True) -> tuple[Any, ...]:
-        """Additive parts of the free blocks' gradients.
+    def hyper_sums(self, terms: GPTerms, batch: Chunk, gram: bool = True) -> tuple[Any, ...]:
+        """Additive parts of the gradients in kernel parameters and inputs.
 
         theta, Z, Σ alpha_a h (K, M), Σ gamma_ab h hᵀ (K, K, M, M) and Σ (delta - tr gamma) h hᵀ.
         """
@@ -275,11 +291,16 @@ class SparseGPModel(LinearLatents, Model):
             spread[np.arange(k), np.arange(k)] = block.cov - np.eye(m)
         return mean, spread
 
-    def free_gradients(self, q: dict[str, Any], gradient: dict[str, Any]) -> dict[str, Array]:
-        """Gradient of the bound in kernel parameters and inducing inputs at fixed q(v)."""
+    def completed(self, gradient: dict[str, Any], q: dict[str, Any]) -> dict[str, Any]:
+        """The sums with the gradient of the bound in kernel parameters and inducing inputs at fixed q(v)."""
         if "hyper" not in gradient:
-            return {}
-        theta, inputs, g, gram, left = gradient["hyper"]
+            return gradient
+        rest = {name: part for name, part in gradient.items() if name != "hyper"}
+        return {**rest, **{name: (part,) for name, part in self.slopes(q, gradient["hyper"]).items()}}
+
+    def slopes(self, q: dict[str, Any], sums: tuple[Any, ...]) -> dict[str, Array]:
+        """Gradient of the bound in kernel parameters and inducing inputs, from `hyper_sums` over all rows."""
+        theta, inputs, g, gram, left = sums
         mean, spread = self._moments(q["inducing"])
         P = mean.T @ g + 2.0 * np.einsum("abij,abjk->ik", spread, gram, optimize=True)
         if left.size:
@@ -290,20 +311,11 @@ class SparseGPModel(LinearLatents, Model):
             out["inputs"] = (inputs + moved) * self.scale
         return out
 
-    def point_steps(self, q: dict[str, Any], gradient: dict[str, Any]) -> dict[str, tuple[Array, float]]:
-        """Newton for the likelihood's scales, where the evidence does not find them."""
-        if "likelihood" not in q or self.by == "evidence" or "likelihood" not in gradient:
-            return {}
-        step = q["likelihood"].newton(gradient["likelihood"])
-        return {"likelihood": (step, 0.5 * float(np.abs(step @ gradient["likelihood"][0])))}
-
-    def improved(self, problem: Any, state: Any, tick: Any, tol: float) -> tuple[Any, bool]:
+    def search(self, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
         """Hyperparameters by L-BFGS on the bound at its best q."""
         from sksvi.models.gp.collapsed import improved
 
-        if self.by != "evidence":
-            return state, False
-        return improved(self, problem, state, tick, tol)
+        return improved(self, fit, tol) if self.by == "evidence" else (fit.q, False)
 
     def kernel_and_points(self, q: dict[str, Any]) -> tuple[Any, Array]:
         """The kernel and the inducing points as users see them."""

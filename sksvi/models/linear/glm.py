@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from sksvi.algorithms.rules import ClosedForm, Newton, Rule
 from sksvi.families import DiagonalGaussian, Gaussian, Point
 from sksvi.families.gaussian.arrow import ArrowGaussian, ArrowMatrix
-from sksvi.models.base import Data, Model, Terms
+from sksvi.models.base import LinearTerms, Table
 from sksvi.models.linear.latents import LinearLatents, as_matrices, like
 from sksvi.models.linear.rows import DenseRows, SparseRows, design, project, row_slices, stays_sparse
 
@@ -22,14 +23,14 @@ START_SPREAD = 16.0
 
 
 @dataclass
-class RowBlock:
+class Chunk:
     """Some rows of the data with their design."""
 
-    data: Data
+    data: Table
     rows: DenseRows | SparseRows
 
 
-class LinearModel(LinearLatents, Model):
+class LinearModel(LinearLatents):
     """GLM with Gaussian weights, plates for several latents, the intercept as last coordinate.
 
     Parameters
@@ -96,9 +97,19 @@ class LinearModel(LinearLatents, Model):
         """The likelihood with its learned parameters as q has them."""
         return self.likelihood.replace(q["likelihood"].value) if "likelihood" in q else self.likelihood
 
-    def init(self, data: Data, first: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Weights at zero, the intercept where it alone fits best, points at their start; `first` has more blocks."""
-        q: dict[str, Any] = dict(first or {})
+    @property
+    def hyper(self) -> dict[str, Rule]:
+        """The likelihood's scales by Newton, the prior precision by MacKay's fixed point."""
+        rules: dict[str, Rule] = {}
+        if isinstance(self.prior_precision, str):
+            rules["prior_precision"] = ClosedForm(self._precision_step)
+        if self.likelihood.learned:
+            rules["likelihood"] = Newton()
+        return rules
+
+    def begin(self, data: Table, rng: Any) -> dict[str, Any]:
+        """Weights at zero, the intercept where it alone fits best, points at their start."""
+        q = self.first_hyper()
         if isinstance(self.prior_precision, str):
             q["prior_precision"] = Point(np.zeros(self.n_fixed if self.prior_precision == "ard" else 1))
         if self.likelihood.learned:
@@ -110,7 +121,11 @@ class LinearModel(LinearLatents, Model):
         q["weights"] = self._start(data, mean, prior)
         return q
 
-    def _start(self, data: Data, mean: Array, prior: Array) -> Any:
+    def first_hyper(self) -> dict[str, Any]:
+        """Blocks that stand beside the weights and the GLM's own hyperparameters."""
+        return {}
+
+    def _start(self, data: Table, mean: Array, prior: Array) -> Any:
         """Prior precision plus the curvature of the data at the start, from at most a few thousand rows."""
         rows = slice(0, None, max(1, len(data) // max(START_ROWS, 4 * mean.shape[-1])))
         part = data.take(rows)
@@ -140,18 +155,22 @@ class LinearModel(LinearLatents, Model):
         return start if excess <= 1 else type(start)(mean, start.precision * excess)
 
     # ---- data
-    def blocks(self, rows: Array | slice, data: Data) -> list[Any]:
-        """Rows in blocks of fixed size."""
+    def chunks(self, rows: Array | slice, data: Table) -> list[Any]:
+        """Rows in chunks of fixed size."""
         return row_slices(rows, data, self.width, stays_sparse(data.X, self.full), self.full)
 
-    def batch(self, data: Data, rows: Array | slice) -> RowBlock:
+    def batch(self, data: Table, rows: Array | slice, start: Any = None) -> Chunk:
         """The design of these rows."""
         part = data.take(rows)
-        return RowBlock(part, design(part.X, self.fit_intercept, stays_sparse(data.X, self.full)))
+        return Chunk(part, design(part.X, self.fit_intercept, stays_sparse(data.X, self.full)))
 
     # ---- gradients
-    def terms(self, q: dict[str, Any], batch: RowBlock, expect: Any, rng: Any, variance: Array | None = None) -> Terms:
-        """alpha, gamma and E log p per datum; `variance` of the latents where it is known already."""
+    def terms(self, view: dict[str, Any], batch: Chunk, expect: Any, rng: Any) -> LinearTerms:
+        """alpha, gamma and E log p per datum."""
+        return self.terms_at(view, batch, expect, rng, None)
+
+    def terms_at(self, q: dict[str, Any], batch: Chunk, expect: Any, rng: Any, variance: Array | None) -> LinearTerms:
+        """The same; `variance` of the latents where it is known already."""
         likelihood = self.current_likelihood(q)
         weights = q["weights"]
         if variance is None:
@@ -166,16 +185,16 @@ class LinearModel(LinearLatents, Model):
 
     def expected(
         self, q: dict[str, Any], likelihood: Any, y: Array, m: Array, v: Array, expect: Any, rng: Any
-    ) -> Terms:
+    ) -> LinearTerms:
         """E log p(y|f) and its derivatives for f ~ N(m, v)."""
         points = {"likelihood": expect.parameters(likelihood, y, m, v, rng)} if "likelihood" in q else {}
-        return Terms(*expect(likelihood, y, m, v, rng), m, points)
+        return LinearTerms(*expect(likelihood, y, m, v, rng), m, points)
 
-    def latent_variance(self, q: dict[str, Any], batch: RowBlock) -> Array:
+    def latent_variance(self, q: dict[str, Any], batch: Chunk) -> Array:
         """Variance of the latents, (n,) or (n, K)."""
         return self._project(batch.rows, q["weights"])[1]
 
-    def pull_back(self, terms: Terms, batch: RowBlock) -> dict[str, Any]:
+    def pull_back(self, terms: LinearTerms, batch: Chunk) -> dict[str, Any]:
         """Gradient per block: linear in the terms."""
         out: dict[str, Any] = {"weights": self._pull(batch.rows, terms.alpha, terms.gamma)}
         for name, (g, hessian) in terms.points.items():
@@ -183,20 +202,6 @@ class LinearModel(LinearLatents, Model):
         for name, values in terms.scalars.items():
             out[name] = (values.sum(keepdims=True),)
         return out
-
-    def point_steps(self, q: dict[str, Any], gradient: dict[str, Any]) -> dict[str, tuple[Array, float]]:
-        """Newton for the likelihood's scales, MacKay's fixed point for the prior precision."""
-        steps = {}
-        if "likelihood" in q:
-            step = q["likelihood"].newton(gradient["likelihood"])
-            steps["likelihood"] = (step, 0.5 * float(np.abs(step @ gradient["likelihood"][0])))
-        if "prior_precision" in q:
-            steps["prior_precision"] = self._precision_step(q)
-        return steps
-
-    def prior_steps(self, q: dict[str, Any]) -> dict[str, Array]:
-        """Step of the log prior precision."""
-        return {"prior_precision": self._precision_step(q)[0]} if "prior_precision" in q else {}
 
     def _precision_step(self, q: dict[str, Any]) -> tuple[Array, float]:
         """log of (number of well-determined weights) / Σ m², whose fixed point is δ = D / (tr S + ‖m‖²).
@@ -232,7 +237,7 @@ def informed_block(mean: Array, prior: Array, curvature: Any) -> Any:
     return type(data)(mean, DiagonalGaussian(mean, prior).precision_like(data) + data.precision)
 
 
-def best_constant(likelihood: Any, data: Data) -> float:
+def best_constant(likelihood: Any, data: Table) -> float:
     """The constant latent that fits best, to a tenth of the likelihood's width: Newton, steps at most 10 widths."""
     weight = 1.0 if data.weight is None else data.weight
     offset = 0.0 if data.offset is None else data.offset

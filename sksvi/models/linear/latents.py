@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from sksvi import _parallel
 from sksvi.families import ClassGaussian
-from sksvi.models.base import Terms
+from sksvi.models.base import Blocks, Linear, LinearTerms
 from sksvi.models.linear.rows import DenseRows, SparseRows, project, project_mean, pull_back, pull_back_classes
 
 Array = np.ndarray
 
 
-class LinearLatents:
+class LinearLatents(Linear):
     """The block's shape, the moments of A w, and gradients pulled back through the rows A.
 
     A subclass has ``likelihood``, ``full`` (the covariance of q) and ``width`` (weights of one latent, P).
@@ -47,14 +48,14 @@ class LinearLatents:
         k = self.likelihood.n_latents
         return (k * width,) if k == 1 or self.joint else (k, width)
 
-    def site_shapes(self, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def message_shapes(self, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Shapes of the linear and the quadratic part of n messages."""
         k = self.likelihood.n_latents
         linear = (n,) if k == 1 else (n, k)
         return linear, (*linear, k) if self.joint else linear
 
     @property
-    def rule_error(self) -> float:
+    def slack(self) -> float:
         """Relative error of the bound's deterministic rule: quasi-Monte Carlo over several latents has one."""
         return 0.0 if self.likelihood.n_latents == 1 else 1e-6
 
@@ -80,12 +81,50 @@ class LinearLatents:
         """Gradient in the mean and the covariance of the weights."""
         return pull_back_classes(rows, alpha, gamma) if self.joint else pull_back(rows, alpha, gamma, self.full)
 
-    def pull_back_mean(self, terms: Terms, batch: Any) -> Array:
+    def pull_back_mean(self, terms: LinearTerms, batch: Any) -> Array:
         """The gradient in the mean alone: no Gram product."""
         if terms.alpha.ndim == 1:
             return batch.rows.pull(terms.alpha).astype(float, copy=False)
         stacked = np.stack([batch.rows.pull(alpha).astype(float, copy=False) for alpha in terms.alpha.T])
         return stacked.ravel() if self.joint else stacked
+
+    def best_mean(self, q: Blocks, prior: Any, data: Any, expect: Any, scale: float, threads: int, steps: int) -> Any:
+        """The main block with the mean that is best at its covariance, by L-BFGS in coordinates where q is standard."""
+        from scipy.optimize import minimize
+
+        block = q[self.main]
+        block.prepare()
+        chunks = self.chunks(slice(0, len(data)), data)
+        variances = list(
+            _parallel.in_order(lambda rows: self.latent_variance(q, self.batch(data, rows)), chunks, threads)
+        )
+
+        def negative(flat: Array) -> tuple[float, Array]:
+            mean = block.mean + block.coloured(flat.reshape(block.mean.shape))
+            here = {**q, self.main: type(block)(mean, block.precision, block.root)}
+
+            def one(item: tuple[Any, Array]) -> tuple[Array, float]:
+                batch = self.batch(data, item[0])
+                terms = self.terms_at(here, batch, expect, None, item[1])
+                return self.pull_back_mean(terms, batch), float(terms.value.sum())
+
+            g, value = _parallel.tree_sum(_parallel.in_order(one, list(zip(chunks, variances, strict=True)), threads))
+            delta = mean - prior.mean
+            slope = g * scale - prior.dot(delta)
+            return 0.5 * float(np.sum(delta * prior.dot(delta))) - value * scale, -block.uncoloured(slope).ravel()
+
+        options = {"gtol": 1e-5, "maxiter": steps}
+        best = minimize(negative, np.zeros(block.mean.size), jac=True, method="L-BFGS-B", options=options)
+        mean = block.mean + block.coloured(best.x.reshape(block.mean.shape))
+        return type(block)(mean, block.precision, block.root)
+
+    def latent_variance(self, q: Blocks, batch: Any) -> Array:
+        """(Co)variance of the latents of a chunk."""
+        raise AttributeError(f"{type(self).__name__} has no latent_variance")
+
+    def terms_at(self, q: Blocks, batch: Any, expect: Any, rng: Any, variance: Array | None) -> LinearTerms:
+        """`terms` where the latents' variance is known already."""
+        raise AttributeError(f"{type(self).__name__} has no terms_at")
 
     def exposed(self, weights: Any) -> Any:
         """The weights as users see them: classes as plates."""

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from scipy.linalg import get_blas_funcs
 
 from sksvi._parallel import block_rows, blocks
-from sksvi.models.base import Data
+from sksvi.models.base import Table
 
 Array = np.ndarray
 
@@ -178,7 +178,7 @@ def design(X: Any, intercept: bool, sparse: bool) -> Any:
     return SparseRows(X, intercept) if sparse else DenseRows(X, intercept)
 
 
-def row_slices(rows: Array | slice, data: Data, width: int, sparse: bool, full: bool) -> list[Array | slice]:
+def row_slices(rows: Array | slice, data: Table, width: int, sparse: bool, full: bool) -> list[Array | slice]:
     """A segment's rows in blocks of fixed size."""
     size = 8192 if sparse else block_rows(width, full)
     if isinstance(data.X, Design):

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from sksvi.algorithms.rules import ClosedForm, Rule
 from sksvi.families import Marginal, Point, Rayleigh
-from sksvi.models.base import Data, Terms
+from sksvi.models.base import LinearTerms
 from sksvi.models.linear.glm import LinearModel
 from sksvi.models.mixed import noise_bounds
 
@@ -98,19 +99,27 @@ class MixedModel(LinearModel):
             prior["noise"] = Rayleigh(self.noise_prior_scale)
         return prior
 
-    def init(self, data: Data) -> dict[str, Any]:
-        """As the GLM; groups and noise at moderate scales."""
+    @property
+    def hyper(self) -> dict[str, Rule]:
+        """As the GLM; the groups' standard deviations in closed form, with their half-Student-t."""
+        rules = super().hyper
+        if self.groups is not None:
+            rules["group_std"] = ClosedForm(self._group_step, self.log_group_density)
+        return rules
+
+    def first_hyper(self) -> dict[str, Any]:
+        """Groups and noise at moderate scales."""
         first: dict[str, Any] = {}
         if self.groups is not None:
             first["group_std"] = Point(np.full(self.groups.n_scales, np.log(GROUP_START * self.unit)))
         if self.noise_prior_scale is not None:
             first["noise"] = Rayleigh(min(self.noise_prior_scale, NOISE_START * self.unit**2))
-        return super().init(data, first)
+        return first
 
     # ---- gradients
     def expected(
         self, q: dict[str, Any], likelihood: Any, y: Array, m: Array, v: Array, expect: Any, rng: Any
-    ) -> Terms:
+    ) -> LinearTerms:
         """The datum's term of the bound and its derivatives, noise integrated out or in a q of its own."""
         if self.noise_prior_scale is None:
             return super().expected(q, likelihood, y, m, v, expect, rng)
@@ -119,32 +128,16 @@ class MixedModel(LinearModel):
         points = {}
         if "likelihood" in q:
             points["likelihood"] = noise_bounds.parameters(likelihood, y, m, v, scale, expect, rng, bound=self.bound)
-        return Terms(value, alpha, gamma, m, points, {"noise": slope})
+        return LinearTerms(value, alpha, gamma, m, points, {"noise": slope})
 
-    def log_hyperprior(self, q: dict[str, Any]) -> float:
+    def log_group_density(self, q: dict[str, Any]) -> float:
         """Half-Student-t of the groups' standard deviations, in their logarithm."""
-        if self.groups is None:
-            return 0.0
         log_std = q["group_std"].value
         return float(np.sum(log_std - 2.0 * np.log1p(self._squared(log_std) / 3.0)))
 
     def _squared(self, log_std: Array) -> Array:
         """(s / prior scale)²."""
         return np.exp(2.0 * log_std) / (GROUP_PRIOR_SCALE * self.unit) ** 2
-
-    def point_steps(self, q: dict[str, Any], gradient: dict[str, Any]) -> dict[str, tuple[Array, float]]:
-        """As the GLM; the groups' standard deviations by `_group_step`."""
-        steps = super().point_steps(q, gradient)
-        if self.groups is not None:
-            steps["group_std"] = self._group_step(q)
-        return steps
-
-    def prior_steps(self, q: dict[str, Any]) -> dict[str, Array]:
-        """Steps that need no data."""
-        steps = super().prior_steps(q)
-        if self.groups is not None:
-            steps["group_std"] = self._group_step(q)[0]
-        return steps
 
     def group_slope(self, q: dict[str, Any]) -> tuple[Array, Array]:
         """Slope of the bound in each log s, and a curvature that is safe.

@@ -11,14 +11,13 @@ the product of normals with those two scales.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from sksvi.families import NotPositiveDefinite, Point
-from sksvi.inference.state import joined, message
 from sksvi.integrals.quadrature import hermite
 
 Array = np.ndarray
@@ -66,31 +65,6 @@ class LogScales:
         return pd.DataFrame(columns, index=names)
 
 
-def settled_bound(problem: Any, state: Any) -> Callable[[Array], float]:
-    """h to the bound at its best q(w): a few passes over the data from where the fit ended."""
-    from sksvi.algorithms import MCSSVI
-    from sksvi.inference import engine
-
-    model = problem.model
-    blocks = {name: block.precise() if hasattr(block, "precise") else block for name, block in state.q.items()}
-    said = message(blocks[model.block], model.prior(state.q)[model.block])
-    points = frozenset(name for name, block in blocks.items() if block.kind == "point")
-    still = replace(problem, algorithm=MCSSVI(), expect=problem.exact, batch_size=None, frozen=points)
-    tol = SETTLED / (abs(state.bound) + 1)
-
-    def bound(h: Array) -> float:
-        q = {**blocks, "group_std": Point(h)}
-        try:
-            q[model.block] = joined(model.prior(q)[model.block], said)
-        except NotPositiveDefinite:  # messages of a fit that has not settled: from where it ended
-            q[model.block] = blocks[model.block]
-        settled = engine.settle(still, replace(state, q=q, memory={}), SETTLING_PASSES, tol).previous
-        assert settled is not None
-        return settled.bound
-
-    return bound
-
-
 def split_scales(settled: Callable[[Array], float], mode: Array, axes: Array) -> Array:
     """Scales (2, P) of a normal density below and above the mode along each axis, from its height at `REACH`."""
     peak = settled(mode)
@@ -108,25 +82,24 @@ def log_scales(model: Any, q: dict[str, Any], settled: Callable[[Array], float] 
     q : dict
         The fitted blocks.
     settled : callable, optional
-        h to the bound at its best q(w), where the messages are not exact: see `settled_bound`.
+        h to the bound at its best q(w), where the messages are not exact: see `inference.search.profile`.
 
     Returns
     -------
     LogScales
     """
-    name, mode = model.block, q["group_std"].value
-    block = q[name].precise() if hasattr(q[name], "precise") else q[name]
-    said = message(block, model.prior(q)[name])
+    name, mode = model.main, q["group_std"].value
+    said = q[name].over(model.prior(q)[name])
 
     def log_density(h: Array) -> float:
         here = {**q, "group_std": Point(h)}
         prior = model.prior(here)[name]
         try:
-            post = joined(prior, said)
-            inner = float(post.mean @ post.times(post.mean))
+            post = prior.times(said)
+            inner = float(post.mean @ post.dot(post.mean))
         except NotPositiveDefinite:  # messages of a fit that has not settled, under a prior too flat for them
             return -np.inf
-        return 0.5 * (post.log_det_cov() + prior.log_det_precision() + inner) + model.log_hyperprior(here)
+        return 0.5 * (post.log_det_cov() + prior.log_det_precision() + inner) + model.log_group_density(here)
 
     size = len(mode)
     peak, curvature = log_density(mode), np.empty((size, size))

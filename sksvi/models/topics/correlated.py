@@ -17,11 +17,14 @@ import numpy as np
 
 from sksvi import _parallel
 from sksvi.families import Dirichlet, Population, Simplex
-from sksvi.models.base import Data, Model, Segment, default_sweep
+from sksvi.models.base import Local, Segment, Table, default_sweep
+from sksvi.schedules import RobbinsMonro
 
 Array = np.ndarray
 
 BOUNDS = {"optimal": 0, "simple": 1, "mean-field": 2}
+#: Rates of stochastic steps when none is given (chosen on topic_split(seed=1) of the NIPS papers).
+STEP_RATE = RobbinsMonro(delay=3.0, kappa=0.5)
 #: Local steps by rule: module and function; a fit compiles its own only.
 LOCAL_STEPS = {
     "natural": ("newton", "newton_documents"),
@@ -68,9 +71,8 @@ class View:
     location: Array
     precision: Array
     log_det: float
-    log_gamma: Array | None = None
-    concentration: Array | None = None
     bounded: View | None = None
+    draws: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -108,7 +110,7 @@ def paired_nodes(sets: int, size: int, width: int, rng: Any) -> Array:
     return np.concatenate([half, -half], axis=1)
 
 
-class CorrelatedTopics(Model):
+class CorrelatedTopics(Local):
     """Model of counts by topics whose log odds are Gaussian.
 
     Parameters
@@ -128,10 +130,9 @@ class CorrelatedTopics(Model):
         First expected counts of the topics.
     """
 
-    block = "topics"
-    linear = False
     #: The bound may fall by this share of it: covariances of documents settle round by round.
-    rule_error = 1e-6
+    slack = 1e-6
+    step_rate = STEP_RATE
     remedy = "Raise topic_word_prior or covariance_prior."
 
     def __init__(
@@ -176,13 +177,13 @@ class CorrelatedTopics(Model):
         population = Population.of(self.pseudo_documents, np.zeros(width), np.eye(width))
         return {"topics": self._topics(self.word_prior), "population": population}
 
-    def init(self, data: Data) -> dict[str, Any]:
+    def begin(self, data: Table, rng: Any) -> dict[str, Any]:
         """The topics at their start, log odds around 0."""
         width = self.n_topics - 1
         first = Population.of(float(len(data)), np.zeros(width), FIRST_SPREAD**2 * np.eye(width))
         return {"topics": self._topics(self.word_prior + self.start), "population": first}
 
-    def local_start(self, data: Data) -> Array:
+    def local_begin(self, data: Table) -> Array:
         """Documents at equal proportions, AdaGrad's sums empty."""
         return self._fresh(len(data))
 
@@ -196,44 +197,41 @@ class CorrelatedTopics(Model):
             state[:, 2 * width : 2 * width + square] = root.ravel() if self.full else root.diagonal()
         return state
 
-    def noisy(self, sampled: bool) -> bool:
-        """Sampled topics are."""
-        return self.topics == "sampled"
+    @property
+    def globals(self) -> str:  # type: ignore[override]
+        """Documents see a draw of sampled topics, whose gradient knows of it; else expectations."""
+        return "corrected" if self.topics == "sampled" else "expected"
 
     # ---- rows
-    def sweep(self, data: Data, batch_size: int | None, seed: int, pass_number: int) -> Iterator[Segment]:
+    def sweep(self, data: Table, batch_size: int | None, seed: int, number: int) -> Iterator[Segment]:
         """One pass; the first ones form topics."""
-        self.forming = pass_number < FORMING_PASSES
-        yield from default_sweep(data, batch_size, seed, pass_number)
+        self.forming = number < FORMING_PASSES
+        yield from default_sweep(data, batch_size, seed, number)
         self.forming = False
 
-    def blocks(self, rows: Array | slice, data: Data) -> list[Any]:
-        """Equal shares of the documents; a block's statistics are as large as the topics, so there are few."""
+    def chunks(self, rows: Array | slice, data: Table) -> list[Any]:
+        """Equal shares of the documents; a chunk's statistics are as large as the topics, so there are few."""
         index = np.arange(len(data))[rows] if isinstance(rows, slice) else rows
         with_all_words = self.n_words * len(data) // max(data.X.nnz, 1)
         size = max(-(-len(index) // BLOCKS), min(with_all_words // 2, len(index)))
         size = max(BLOCK_DOCUMENTS, min(size, BLOCK_NUMBERS // self.n_topics**2))
         return [index[part] for part in _parallel.blocks(len(index), size)]
 
-    def batch(self, data: Data, rows: Array) -> Documents:
-        """CSR parts of the rows."""
+    def batch(self, data: Table, rows: Array, start: Array | None = None) -> Documents:
+        """CSR parts of the rows, and where their log odds start."""
         part = data.X[rows]
-        fresh = self._fresh(len(rows))
+        start = self._fresh(len(rows)) if start is None else start
         counts = np.ascontiguousarray(part.data, np.float64)
-        return Documents(part.indptr, part.indices, counts, np.asarray(rows) % len(self.nodes), fresh)
+        return Documents(part.indptr, part.indices, counts, np.asarray(rows) % len(self.nodes), start)
 
-    def view(self, q: dict[str, Any], sampled: bool, rng: Any) -> View:  # type: ignore[override]
+    def view(self, q: dict[str, Any], rng: Any) -> View:
         """Topics as documents see them: E log β, log β, or the logarithm of a draw."""
-        log_gamma = q["topics"].log_gammas(rng) if self.topics == "sampled" else None
-        return self._view(q, log_gamma)
-
-    def _view(self, q: dict[str, Any], log_gamma: Array | None) -> View:
         block = q["topics"]
-        if log_gamma is not None:
-            view = self._seen(log_gamma - _log_sum(log_gamma), q["population"])
-            return replace(view, log_gamma=log_gamma, concentration=block.concentration)
+        if rng is not None:
+            draw = block.drawn(rng)
+            return replace(self._seen(draw.source - _log_sum(draw.source), q["population"]), draws={"topics": draw})
         view = self._seen(block.moments, q["population"])
-        if self.forming and block.kind == "dirichlet":
+        if self.forming and self.topics in ("dirichlet", "sampled"):
             return replace(self._seen(np.log(block.mean), q["population"]), bounded=view)
         return view
 
@@ -247,7 +245,7 @@ class CorrelatedTopics(Model):
         precision = np.ascontiguousarray(population.precision)
         return View(topics, offset, population.location, precision, population.log_det())
 
-    def terms(self, view: View, batch: Documents, expect: Any, rng: Any, variance: Any = None) -> TopicTerms:
+    def terms(self, view: View, batch: Documents, expect: Any, rng: Any) -> TopicTerms:
         """Local posteriors of the documents, continued from where they started, and what they say."""
         nodes, first = self.nodes, batch.first_node
         if not expect.exact:
@@ -296,14 +294,13 @@ class CorrelatedTopics(Model):
 
     def documents(self, q: dict[str, Any], X: Any, threads: int, roots: bool = False) -> TopicTerms:
         """Posteriors of documents at given globals, from equal proportions to tolerance, on nodes common to all."""
-        view = self._view(q, None)
+        view = self.view(q, None)
         nodes = paired_nodes(1, EXACT_NODES, self.n_topics - 1, np.random.default_rng(NODE_SEED))
-        data = Data(X, np.zeros(X.shape[0]))
+        data = Table(X, np.zeros(X.shape[0]))
 
         def one(part: slice) -> TopicTerms:
             rows = np.arange(part.start, part.stop)
-            batch = self.batch(data, rows)
-            batch.start = np.zeros((len(rows), 2 * (self.n_topics - 1)))
+            batch = self.batch(data, rows, np.zeros((len(rows), 2 * (self.n_topics - 1))))
             return self.settled(view, batch, nodes, np.zeros(len(rows), int), "natural", SETTLE, False, True, roots)
 
         found = list(_parallel.in_order(one, _parallel.blocks(X.shape[0], POSTERIOR_BLOCK), threads))
@@ -313,18 +310,13 @@ class CorrelatedTopics(Model):
         }
         return TopicTerms(*joined, np.empty((0, 0)), np.empty((0, 0)), **rest)
 
-    def widened(self, block: Any, added: Array) -> Any:
-        """The topics' block with new words at their prior."""
-        values = block.natural(None)[0]
-        return self._topics(np.concatenate([values, added], axis=1))
-
-    def corrected(self, gradient: dict[str, Any], view: View) -> dict[str, Any]:  # type: ignore[override]
-        """Counts that a draw of the topics gave, corrected for how the draw moves (equations.md 8)."""
-        if view.log_gamma is None:
-            return gradient
-        from sksvi.families.implicit import corrected_counts
-
-        return {**gradient, "topics": (corrected_counts(view.concentration, view.log_gamma, gradient["topics"][0]),)}
+    def grown(self, q: dict[str, Any], data: Table) -> dict[str, Any]:
+        """The topics with new words at their prior."""
+        new = self.n_words - q["topics"].mean.shape[1]
+        if not new:
+            return q
+        values = np.concatenate([q["topics"].natural(None)[0], self.word_prior[:, -new:]], axis=1)
+        return {**q, "topics": self._topics(values)}
 
     def pull_back(self, terms: TopicTerms, batch: Documents) -> dict[str, Any]:
         """Expected counts (K, V) and sums of moments."""

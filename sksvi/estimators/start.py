@@ -1,0 +1,19 @@
+"""Ways into a fit: what is fixed by the data at hand, and what an earlier call has fixed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Start(NamedTuple):
+    """How data come to an estimator.
+
+    fresh: classes, levels, likelihood and the like are fixed by these data. portion: the data are a part of a stream.
+    """
+
+    fresh: bool
+    portion: bool
+
+
+#: `fit`, a warm start, the first `partial_fit`, and the others.
+FIT, MORE, FIRST_PORTION, PORTION = Start(True, False), Start(False, False), Start(True, True), Start(False, True)
