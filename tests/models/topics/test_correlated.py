@@ -15,6 +15,7 @@ from sksvi.datasets import make_ctm
 from sksvi.families.implicit import corrected_counts, log_slope
 from sksvi.models.base import Data
 from sksvi.models.topics import anchors, correlated
+from sksvi.models.topics.loops import records
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -45,7 +46,7 @@ class Document:
         self.work = loops.workspace(self.parts())
 
     def parts(self):
-        return self.B, self.counts, self.nodes
+        return records.Document(np.arange(len(self.counts)), self.B, self.counts, self.nodes)
 
     def look(self, mean=None):
         mean = self.mean if mean is None else mean
@@ -94,7 +95,7 @@ def test_hessian(loops, bound, global_random_seed):
     found = document.curvature(True, True)[0]
     if bound == "mean-field":
         found, held = document.curvature(True, True)[0], document.curvature(True, False)[0]
-        theta = document.work[0]
+        theta = document.work.theta
         spread = np.diag(theta.mean(0)) - theta.T @ theta / len(theta)
         np.testing.assert_allclose(held, document.words * spread[:3, :3], rtol=1e-10, atol=1e-12)
     for k, step in enumerate(1e-5 * np.eye(3)):
@@ -352,7 +353,7 @@ def test_bounds_of_forming_passes_are_bounds(global_random_seed):
     fitted = CorrelatedTopicModel(3, max_iter=3, random_state=0).fit(X)
     model, rows, found = fitted._model(30), np.arange(40), []
     batch = model.batch(Data(X, np.zeros(40)), rows)
-    for model.forming, effort in ((True, (2, 6, 0.01)), (False, (0, 0, 0.0))):
+    for model.forming, effort in ((True, correlated.VISIT), (False, records.Effort(0, 0, 0.0))):
         view = model._view(fitted._globals, None)
         found.append(model.settled(view, batch, model.nodes, batch.first_node, "natural", effort, False, False))
         batch.start = found[0].local
