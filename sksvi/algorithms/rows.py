@@ -47,6 +47,9 @@ class Algorithm(BaseEstimator):
     ``batch_only`` : cannot work with mini-batches.
     ``mean_solver`` : solves for the mean at a fixed covariance in every pass (FP).
     ``natural`` : every step is a natural one, whose length says what there is to gain.
+    ``local`` : steps of the variables that a model has for each row, such as a document's log odds: "natural", "hybrid"
+    (AdaGrad on means), "standard" (AdaGrad on means and Cholesky factors) or "messages".
+    ``adagrad`` : what the user set of AdaGrad's steps, or None.
     """
 
     remembers = False
@@ -54,6 +57,8 @@ class Algorithm(BaseEstimator):
     batch_only = False
     mean_solver = False
     natural = True
+    local = "natural"
+    adagrad: AdaGrad | None = None
 
     def rate(self, t: int, deterministic: bool, messages: bool = False) -> float:
         """Rate of the natural step t; of the messages in pass t for an algorithm that remembers them."""
@@ -121,6 +126,7 @@ class CVI(Algorithm):
 
     remembers = True
     samples_globals = False
+    local = "messages"
 
     def __init__(self, schedule: Any = None) -> None:
         self.schedule = schedule
@@ -156,6 +162,8 @@ class HybridMCSSVI(_Gradient):
         Of the means; None: ``AdaGrad()``.
     """
 
+    local = "hybrid"
+
     def start(self, q: Any, n: float) -> tuple[Any, Any]:
         """Natural coordinates; AdaGrad's sums for a Gaussian block."""
         return (q, AdaGradMemory.start(q, n)) if q.kind == "gaussian" else super().start(q, n)
@@ -180,6 +188,8 @@ class SDSVI(_Gradient):
     adagrad : AdaGrad, default=None
         None: ``AdaGrad()``.
     """
+
+    local = "standard"
 
     def start(self, q: Any, n: float) -> tuple[Any, Any]:
         """Mean and Cholesky factor, or other unconstrained coordinates, and AdaGrad's sums."""

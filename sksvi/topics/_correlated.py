@@ -34,8 +34,6 @@ WORD_PRIOR, POINT_PRIOR = 0.2, 0.1
 PSEUDO_DOCUMENTS = 10.0
 #: Prior counts that a seed word gains in its topic when no number is given.
 SEED_COUNT = 50.0
-#: What `algorithm` means for a document's q(η).
-LOCAL_RULES = {algorithms.HybridMCSSVI: "hybrid", algorithms.SDSVI: "standard", algorithms.CVI: "messages"}
 
 
 class CorrelatedTopicModel(TopicModel):
@@ -70,6 +68,8 @@ class CorrelatedTopicModel(TopicModel):
         with the mean-field bound words answer in closed form and the softmax term has a site that natural steps move
         (of rate 1, halved while the document's bound falls); with other bounds the whole term has one. Sites are kept
         from visit to visit, K - 1 squared numbers a document where the covariance is full.
+        ``HybridMCSSVI(adagrad=...)`` and ``SDSVI(adagrad=...)`` set the steps within documents too: a mean's at a third
+        of the rate, in log odds, and SDSVI's of a Cholesky factor at a thirtieth.
     expectation : {"auto", "quadrature", "monte-carlo"} or Expectation, default="auto"
         How expectations over η are taken. "auto" and "quadrature": a few fixed nodes in opposite pairs, different ones
         from document to document; "monte-carlo": fresh draws in every step.
@@ -284,7 +284,8 @@ class CorrelatedTopicModel(TopicModel):
             word_prior=self._word_prior(),
             pseudo_documents=PSEUDO_DOCUMENTS if self.covariance_prior is None else self.covariance_prior,
             full=self.covariance == "full",
-            rule=LOCAL_RULES.get(type(algorithm), "natural"),
+            rule=algorithm.local,
+            adagrad=algorithm.adagrad,
         )
 
     def _bound(self, algorithm: Any) -> str:

@@ -11,11 +11,13 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp, softmax
 
 from sksvi import CorrelatedTopicModel
+from sksvi.algorithms import CVI, MCSSVI, SDSVI, FixedPoint, HybridMCSSVI
 from sksvi.datasets import make_ctm
 from sksvi.families.implicit import corrected_counts, log_slope
 from sksvi.models.base import Data
 from sksvi.models.topics import anchors, correlated
 from sksvi.models.topics.loops import records
+from sksvi.schedules import AdaGrad
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -172,6 +174,47 @@ def test_factors(global_random_seed):
     np.testing.assert_allclose(root.T @ root @ matrix, np.eye(6), atol=1e-10)
     np.testing.assert_array_equal(root, np.tril(root))
     assert not loops.cholesky(matrix - 1e3 * np.eye(6), factor)
+
+
+# ---- what an algorithm says about documents
+def fit_with(algorithm, **options):
+    X = make_ctm(40, 30, n_components=3, n_words=40, random_state=0).data
+    return CorrelatedTopicModel(3, algorithm=algorithm, max_iter=2, tol=0.0, random_state=0, **options).fit(X)
+
+
+@pytest.mark.parametrize("covariance", ["full", "diag"])
+@pytest.mark.parametrize("kind", [HybridMCSSVI, SDSVI])
+@pytest.mark.parametrize("adagrad", [AdaGrad(rate=1e-6), AdaGrad(epsilon=1e30)])
+def test_documents_stay_without_a_rate(kind, covariance, adagrad):
+    """AdaGrad's rate and epsilon are those of the documents' steps."""
+    fitted = fit_with(kind(adagrad=adagrad), covariance=covariance)
+    start = fitted._model(30).local_start(Data(np.zeros((40, 30)), np.zeros(40)))
+    kept = slice(0, 2) if kind is HybridMCSSVI else np.r_[0:2, 4 : (8 if covariance == "full" else 6)]
+    np.testing.assert_allclose(fitted.state_.local[:, kept], start[:, kept], atol=1e-4)
+    assert np.abs(fit_with(kind(), covariance=covariance).state_.local[:, :2]).mean() > 0.1
+
+
+@pytest.mark.parametrize("kind", [HybridMCSSVI, SDSVI])
+def test_rates_of_documents(kind):
+    """By default 1 and 0.1; twice the rate is twice as much, and bits of a default do not depend on how it is said."""
+    assert correlated.VISIT.rates == (1.0, 0.1, 1e-12)
+    model = CorrelatedTopicModel(3, algorithm=kind(adagrad=AdaGrad(6.0, 1e-3)))
+    model.n_features_in_ = 30
+    assert model._model(30).rates == (2.0, 0.2, 1e-3)
+    found = [fit_with(kind(adagrad=adagrad)) for adagrad in (None, AdaGrad())]
+    np.testing.assert_array_equal(found[0].state_.local, found[1].state_.local)
+    np.testing.assert_array_equal(found[0].components_, found[1].components_)
+
+
+@pytest.mark.parametrize("kind", [CVI, FixedPoint, HybridMCSSVI, MCSSVI, SDSVI])
+def test_derived_algorithms_keep_their_local_steps(kind):
+    class Derived(kind):
+        pass
+
+    rules = {CVI: "messages", HybridMCSSVI: "hybrid", SDSVI: "standard"}
+    model = CorrelatedTopicModel(3, algorithm=Derived())
+    model.n_features_in_ = 30
+    assert model._model(30).rule == rules.get(kind, "natural")
 
 
 # ---- the whole bound

@@ -7,27 +7,29 @@ import numpy as np
 from sksvi.models.topics.loops.algebra import compiled, load_square, store_square
 from sksvi.models.topics.loops.bound import look, node_slopes, opened, pull_of, workspace
 from sksvi.models.topics.loops.newton import settle_root
-from sksvi.models.topics.loops.records import Corpus, Curvature, Effort, Population
+from sksvi.models.topics.loops.records import Corpus, Curvature, Effort, Population, Rates
 
 Array = np.ndarray
 
-#: AdaGrad's rate of means and of C, and the most that C changes as a share of its diagonal.
-ADAGRAD_RATE, ROOT_RATE, ROOT_SHARE = 1.0, 0.1, 0.5
+#: The most that C changes in a step, as a share of its diagonal.
+ROOT_SHARE = 0.5
 
 
 @compiled
-def mean_step(slope: Array, prior: Population, mean: Array, sums: Array) -> None:
+def mean_step(slope: Array, prior: Population, rates: Rates, mean: Array, sums: Array) -> None:
     """AdaGrad on the mean."""
     pull = np.empty(len(mean))
     pull_of(mean, prior, pull)
     for k in range(len(mean)):
         ahead = slope[k] - pull[k]
         sums[k] += ahead**2
-        mean[k] += ADAGRAD_RATE * ahead / np.sqrt(sums[k] + 1e-12)
+        mean[k] += rates.mean * ahead / np.sqrt(sums[k] + rates.epsilon)
 
 
 @compiled
-def root_step(slopes: Array, nodes: Array, prior: Population, full: bool, root: Array, sums: Array) -> None:
+def root_step(
+    slopes: Array, nodes: Array, prior: Population, full: bool, rates: Rates, root: Array, sums: Array
+) -> None:
     """AdaGrad on C by reparameterised gradients; `slopes` (S, P) at the nodes."""
     in_root = np.dot(nodes.T, slopes) / len(nodes) - np.dot(root, prior.precision)
     for j in range(len(root)):
@@ -35,7 +37,7 @@ def root_step(slopes: Array, nodes: Array, prior: Population, full: bool, root: 
         for k in range(j + 1):
             if full or j == k:
                 sums[j, k] += in_root[j, k] ** 2
-                step = ROOT_RATE * in_root[j, k] / np.sqrt(sums[j, k] + 1e-12)
+                step = rates.root * in_root[j, k] / np.sqrt(sums[j, k] + rates.epsilon)
                 limit = ROOT_SHARE * min(root[j, j], root[k, k])
                 root[j, k] += min(max(step, -limit), limit)
 
@@ -62,7 +64,7 @@ def hybrid_documents(
         for _ in range(effort.rounds):
             for _ in range(effort.steps):
                 _, slope = look(bound, document, mean, root, work)
-                mean_step(slope, prior, mean, state[i, p : 2 * p])
+                mean_step(slope, prior, effort.rates, mean, state[i, p : 2 * p])
             repairs += settle_root(bound, document, prior, full, mean, root, work, curved)
         store_square(root, False, state[i, 2 * p :])
     return repairs
@@ -92,8 +94,8 @@ def standard_documents(
         for _ in range(effort.steps):
             _, slope = look(bound, document, mean, root, work)
             node_slopes(bound, document, work, slopes)
-            root_step(slopes, document.nodes, prior, full, root, sums)
-            mean_step(slope, prior, mean, state[i, p : 2 * p])
+            root_step(slopes, document.nodes, prior, full, effort.rates, root, sums)
+            mean_step(slope, prior, effort.rates, mean, state[i, p : 2 * p])
         store_square(root, full, state[i, 2 * p : 2 * p + size])
         store_square(sums, full, state[i, 2 * p + size :])
     return 0

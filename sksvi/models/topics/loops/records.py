@@ -6,7 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sksvi.schedules import AdaGrad
+
 Array = np.ndarray
+
+#: AdaGrad's rate over that of a document's mean (log odds) and that of its C, which are 1 and 0.1 at the default of 3.
+MEAN_PART, ROOT_PART = 3.0, 30.0
 
 
 class Population(NamedTuple):
@@ -77,15 +82,30 @@ class Curvature(NamedTuple):
     factor: Array
 
 
-class Effort(NamedTuple):
-    """How long a visit of a document is.
+class Rates(NamedTuple):
+    """AdaGrad's rates within documents: of the ``mean``, of the Cholesky factor C (``root``), and its ``epsilon``."""
 
-    ``rounds`` of mean and covariance, ``steps`` of the mean in each, gain ``tol`` (nats) that ends a round, and all.
+    mean: float
+    root: float
+    epsilon: float
+
+    @staticmethod
+    def of(adagrad: AdaGrad) -> Rates:
+        """The share that documents have in the rate of an algorithm."""
+        return Rates(float(adagrad.rate) / MEAN_PART, float(adagrad.rate) / ROOT_PART, float(adagrad.epsilon))
+
+
+class Effort(NamedTuple):
+    """How long a visit of a document is, and its steps.
+
+    ``rounds`` of mean and covariance, ``steps`` of the mean in each, gain ``tol`` (nats) that ends a round, and all;
+    ``rates`` of steps by AdaGrad.
     """
 
     rounds: int
     steps: int
     tol: float
+    rates: Rates = Rates.of(AdaGrad())
 
 
 class Sums(NamedTuple):
