@@ -132,16 +132,6 @@ class Expectation(BaseEstimator):
             lambda f, rows: (function(f, rows),), m, v, likelihood.width, lambda: likelihood.bends[:, None]
         )[0]
 
-    def log_integrate(self, function: Any, likelihood: Likelihood, m: Array, v: Array) -> Array:
-        """log E exp(function(f, rows)), shape (n,), for functions on the scale of the likelihood's width.
-
-        For a likelihood that is narrow against q(f), such as large counts, use `tilted.log_predictive`.
-        """
-        _, m, v = _prepared(m, m, v)
-        centre = function(m[None], slice(0, len(m)))[0]
-        moved = self.integrate(lambda f, rows: np.exp(function(f, rows) - centre[rows]), likelihood, m, v)
-        return centre + np.log(moved)
-
     def _several(self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: Any) -> Terms:
         raise TypeError(f"{type(self).__name__} needs a method _several")
 

@@ -32,7 +32,6 @@ WORD_PRIOR, POINT_PRIOR = 0.2, 0.1
 PSEUDO_DOCUMENTS = 10.0
 #: Prior counts that a seed word gains in its topic when no number is given.
 SEED_COUNT = 50.0
-#: What `algorithm` means for a document's q(η).
 
 
 class CorrelatedTopicModel(TopicModel):
@@ -67,6 +66,8 @@ class CorrelatedTopicModel(TopicModel):
         with the mean-field bound words answer in closed form and the softmax term has a site that natural steps move
         (of rate 1, halved while the document's bound falls); with other bounds the whole term has one. Sites are kept
         from visit to visit, K - 1 squared numbers a document where the covariance is full.
+        ``HybridMCSSVI(adagrad=...)`` and ``SDSVI(adagrad=...)`` set the steps within documents too: a mean's at a third
+        of the rate, in log odds, and SDSVI's of a Cholesky factor at a thirtieth.
     expectation : {"auto", "quadrature", "monte-carlo"} or Expectation, default="auto"
         How expectations over η are taken. "auto" and "quadrature": a few fixed nodes in opposite pairs, different ones
         from document to document; "monte-carlo": fresh draws in every step.
@@ -282,6 +283,7 @@ class CorrelatedTopicModel(TopicModel):
             pseudo_documents=PSEUDO_DOCUMENTS if self.covariance_prior is None else self.covariance_prior,
             full=self.covariance == "full",
             rule=algorithm.row.local,
+            adagrad=algorithm.adagrad,
         )
 
     def _bound(self, algorithm: Any) -> str:

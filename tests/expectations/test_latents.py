@@ -308,12 +308,6 @@ def test_log_predictive_without_variance_is_log_prob():
         np.testing.assert_allclose(found, likelihood.log_prob(np.ones(3), m), rtol=1e-8, atol=1e-12)
 
 
-def test_log_integrate():
-    m, v = np.array([0.0, 1.0]), np.array([0.5, 4.0])
-    found = Quadrature().log_integrate(lambda f, rows: Bernoulli().log_prob(np.ones(2)[rows], f), Bernoulli(), m, v)
-    np.testing.assert_allclose(found, log_predictive(Bernoulli(), np.ones(2), m, v), rtol=1e-6)
-
-
 def test_messages():
     with pytest.raises(ValueError, match="'gauss-hermite', 'monte-carlo'"):
         resolve("exact")

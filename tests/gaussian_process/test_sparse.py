@@ -13,12 +13,12 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 
 from sksvi import _parallel, algorithms, expectations, likelihoods, persistence
+from sksvi.algorithms.ascent import ascend
 from sksvi.algorithms.steps import natural_step
 from sksvi.families import Free, Gaussian, NotPositiveDefinite
 from sksvi.gaussian_process import SparseGPClassifier, SparseGPRegressor
 from sksvi.gaussian_process._start import merged
 from sksvi.inference import engine
-from sksvi.algorithms.ascent import ascend
 from sksvi.inference.state import divergence
 from sksvi.models.base import Data, Segment
 from sksvi.models.gp.bounds import BOUNDS

@@ -103,19 +103,6 @@ def latent_moments(starts, other, mean, cov, free, other_mean, other_cov, other_
 
 
 @njit(cache=True, nogil=True, fastmath=SUMS)
-def latent_means(starts, other, mean, other_mean, m):
-    """E f alone."""
-    for p in range(mean.shape[0]):
-        own_mean = mean[p]
-        for e in range(starts[p] - starts[0], starts[p + 1] - starts[0]):
-            its_mean = other_mean[other[e]]
-            total = 0.0
-            for k in range(mean.shape[1]):
-                total += own_mean[k] * its_mean[k]
-            m[e] = total
-
-
-@njit(cache=True, nogil=True, fastmath=SUMS)
 def accumulate(starts, other, alpha, gamma, m, mean, other_mean, other_cov, place, full, g, h):
     """Gradient of Σ E log p(y|f) in the mean, (P, W), and in the covariance, packed (P, R).
 

@@ -18,7 +18,9 @@ import numpy as np
 from sksvi import _parallel
 from sksvi.families import Dirichlet, Population, Simplex
 from sksvi.models.base import Local, Segment, Table, default_sweep
-from sksvi.schedules import RobbinsMonro
+from sksvi.models.topics.loops import records
+from sksvi.models.topics.loops.records import Effort, Rates
+from sksvi.schedules import AdaGrad, RobbinsMonro
 
 Array = np.ndarray
 
@@ -41,13 +43,13 @@ NODE_SEED = 20261121
 #: Documents of a row block at least, numbers of its covariances at most, and blocks of a segment where these allow.
 BLOCK_DOCUMENTS, BLOCK_NUMBERS, BLOCKS = 16, 2**24, 32
 #: Rounds (mean, then covariance), Newton steps and gain (nats) that ends them, for documents that are visited again.
-VISIT = (2, 6, 0.01)
+VISIT = Effort(2, 6, 0.01)
 #: The same in fits of all documents at once, whose bounds are compared: Newton steps, and other rules.
-BATCH_VISIT, BATCH_STEPS = (1, 6, 1e-3), (3, 20, 1e-4)
+BATCH_VISIT, BATCH_STEPS = Effort(1, 6, 1e-3), Effort(3, 20, 1e-4)
 #: The same for the documents of a chunk.
-CHUNK_VISIT = (2, 20, 1e-2)
+CHUNK_VISIT = Effort(2, 20, 1e-2)
 #: The same for a document's posterior as such.
-SETTLE = (3, 50, 1e-5)
+SETTLE = Effort(3, 50, 1e-5)
 #: Documents of a block whose posteriors are asked for.
 POSTERIOR_BLOCK = 64
 #: AdaGrad's steps of a visit.
@@ -126,6 +128,9 @@ class CorrelatedTopics(Local):
         Whether the covariance of q(η_d) is full.
     rule : {"natural", "hybrid", "standard", "messages"}
         Steps of q(η_d) in a fit.
+    adagrad : AdaGrad, default=None
+        Of the rules "hybrid" and "standard": a third of its rate is that of documents' means, a thirtieth that of their
+        Cholesky factors. None: ``AdaGrad()``.
     start : ndarray of shape (K, V)
         First expected counts of the topics.
     """
@@ -146,13 +151,14 @@ class CorrelatedTopics(Local):
         pseudo_documents: float,
         full: bool,
         rule: str = "natural",
+        adagrad: AdaGrad | None = None,
         start: Array | None = None,
     ) -> None:
         self.n_topics, self.n_words, self.bound, self.topics = n_topics, n_words, bound, topics
         self.word_prior, self.pseudo_documents, self.full, self.rule = word_prior, pseudo_documents, full, rule
         self.start = start
         self.nodes = paired_nodes(NODE_SETS, NODES, n_topics - 1, np.random.default_rng(NODE_SEED))
-        self.visit = VISIT
+        self.visit, self.rates = VISIT, Rates.of(AdaGrad() if adagrad is None else adagrad)
         self.forming = False
 
     @property
@@ -251,9 +257,10 @@ class CorrelatedTopics(Local):
         if not expect.exact:
             nodes = rng.standard_normal((len(batch), expect.n, self.n_topics - 1))
             first = np.arange(len(batch))
-        rounds, steps, tol = self.visit
-        steps = steps if self.rule in ("natural", "messages") else GRADIENT_STEPS
-        return self.settled(view, batch, nodes, first, self.rule, (rounds, steps, tol), True, False)
+        effort = self.visit._replace(rates=self.rates)
+        if self.rule in ("hybrid", "standard"):
+            effort = effort._replace(steps=GRADIENT_STEPS)
+        return self.settled(view, batch, nodes, first, self.rule, effort, True, False)
 
     def settled(
         self,
@@ -262,7 +269,7 @@ class CorrelatedTopics(Local):
         nodes: Array,
         first: Array,
         rule: str,
-        effort: tuple[int, int, float],
+        effort: Effort,
         sums: bool,
         posterior: bool,
         roots: bool = False,
@@ -275,22 +282,21 @@ class CorrelatedTopics(Local):
         n, K = len(batch), self.n_topics
         counts = np.zeros((self.n_words, K) if sums else (0, 0))
         moments = np.zeros((K, K) if sums else (0, 0))
-        value, local = np.zeros(n), np.array(batch.start, float)
         shape = (n, K) if posterior else (0, 0)
-        proportions, squares = np.zeros(shape), np.zeros(shape)
-        factors = np.zeros((n, K - 1, K - 1))
-        corpus, prior = (batch.indptr, batch.indices, batch.data), (view.location, view.precision, view.log_det)
-        how = BOUNDS[self.bound], self.full
-        repairs = local_step(corpus, view.topics, prior, nodes, first, *how, effort, local, factors)
-        found = value, proportions, squares, counts, moments
-        sum_documents(corpus, view.topics, view.offset, prior, nodes, first, *how, local, factors, *found)
+        found = records.Sums(np.zeros(n), np.zeros(shape), np.zeros(shape), counts, moments)
+        local, factors = np.array(batch.start, float), np.zeros((n, K - 1, K - 1))
+        corpus = records.Corpus(batch.indptr, batch.indices, batch.data, nodes, first)
+        prior = records.Population(view.location, view.precision, view.log_det)
+        bound = BOUNDS[self.bound]
+        repairs = local_step(corpus, view.topics, prior, bound, self.full, effort, local, factors)
+        sum_documents(corpus, view.topics, view.offset, prior, bound, self.full, local, factors, found)
         if view.bounded is not None:
             seen, nothing = view.bounded, np.empty((0, 0))
-            found = value, nothing, nothing, nothing, nothing
-            sum_documents(corpus, seen.topics, seen.offset, prior, nodes, first, *how, local, factors, *found)
+            again = records.Sums(found.values, nothing, nothing, nothing, nothing)
+            sum_documents(corpus, seen.topics, seen.offset, prior, bound, self.full, local, factors, again)
         factors = factors if roots else np.empty((0, 0, 0))
-        deviations = np.sqrt(np.maximum(squares - np.square(proportions), 0.0))
-        return TopicTerms(value, local, counts, moments, int(repairs), proportions, deviations, factors)
+        deviations = np.sqrt(np.maximum(found.squares - np.square(found.proportions), 0.0))
+        return TopicTerms(found.values, local, counts, moments, int(repairs), found.proportions, deviations, factors)
 
     def documents(self, q: dict[str, Any], X: Any, threads: int, roots: bool = False) -> TopicTerms:
         """Posteriors of documents at given globals, from equal proportions to tolerance, on nodes common to all."""

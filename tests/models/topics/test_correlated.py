@@ -11,10 +11,13 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp, softmax
 
 from sksvi import CorrelatedTopicModel
+from sksvi.algorithms import CVI, MCSSVI, SDSVI, FixedPoint, HybridMCSSVI
 from sksvi.datasets import make_ctm
 from sksvi.families.implicit import corrected_counts, log_slope
 from sksvi.models.base import Data
 from sksvi.models.topics import anchors, correlated
+from sksvi.models.topics.loops import records
+from sksvi.schedules import AdaGrad
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -45,7 +48,7 @@ class Document:
         self.work = loops.workspace(self.parts())
 
     def parts(self):
-        return self.B, self.counts, self.nodes
+        return records.Document(np.arange(len(self.counts)), self.B, self.counts, self.nodes)
 
     def look(self, mean=None):
         mean = self.mean if mean is None else mean
@@ -94,7 +97,7 @@ def test_hessian(loops, bound, global_random_seed):
     found = document.curvature(True, True)[0]
     if bound == "mean-field":
         found, held = document.curvature(True, True)[0], document.curvature(True, False)[0]
-        theta = document.work[0]
+        theta = document.work.theta
         spread = np.diag(theta.mean(0)) - theta.T @ theta / len(theta)
         np.testing.assert_allclose(held, document.words * spread[:3, :3], rtol=1e-10, atol=1e-12)
     for k, step in enumerate(1e-5 * np.eye(3)):
@@ -171,6 +174,47 @@ def test_factors(global_random_seed):
     np.testing.assert_allclose(root.T @ root @ matrix, np.eye(6), atol=1e-10)
     np.testing.assert_array_equal(root, np.tril(root))
     assert not loops.cholesky(matrix - 1e3 * np.eye(6), factor)
+
+
+# ---- what an algorithm says about documents
+def fit_with(algorithm, **options):
+    X = make_ctm(40, 30, n_components=3, n_words=40, random_state=0).data
+    return CorrelatedTopicModel(3, algorithm=algorithm, max_iter=2, tol=0.0, random_state=0, **options).fit(X)
+
+
+@pytest.mark.parametrize("covariance", ["full", "diag"])
+@pytest.mark.parametrize("kind", [HybridMCSSVI, SDSVI])
+@pytest.mark.parametrize("adagrad", [AdaGrad(rate=1e-6), AdaGrad(epsilon=1e30)])
+def test_documents_stay_without_a_rate(kind, covariance, adagrad):
+    """AdaGrad's rate and epsilon are those of the documents' steps."""
+    fitted = fit_with(kind(adagrad=adagrad), covariance=covariance)
+    start = fitted._model(30).local_start(Data(np.zeros((40, 30)), np.zeros(40)))
+    kept = slice(0, 2) if kind is HybridMCSSVI else np.r_[0:2, 4 : (8 if covariance == "full" else 6)]
+    np.testing.assert_allclose(fitted.state_.local[:, kept], start[:, kept], atol=1e-4)
+    assert np.abs(fit_with(kind(), covariance=covariance).state_.local[:, :2]).mean() > 0.1
+
+
+@pytest.mark.parametrize("kind", [HybridMCSSVI, SDSVI])
+def test_rates_of_documents(kind):
+    """By default 1 and 0.1; twice the rate is twice as much, and bits of a default do not depend on how it is said."""
+    assert correlated.VISIT.rates == (1.0, 0.1, 1e-12)
+    model = CorrelatedTopicModel(3, algorithm=kind(adagrad=AdaGrad(6.0, 1e-3)))
+    model.n_features_in_ = 30
+    assert model._model(30).rates == (2.0, 0.2, 1e-3)
+    found = [fit_with(kind(adagrad=adagrad)) for adagrad in (None, AdaGrad())]
+    np.testing.assert_array_equal(found[0].state_.local, found[1].state_.local)
+    np.testing.assert_array_equal(found[0].components_, found[1].components_)
+
+
+@pytest.mark.parametrize("kind", [CVI, FixedPoint, HybridMCSSVI, MCSSVI, SDSVI])
+def test_derived_algorithms_keep_their_local_steps(kind):
+    class Derived(kind):
+        pass
+
+    rules = {CVI: "messages", HybridMCSSVI: "hybrid", SDSVI: "standard"}
+    model = CorrelatedTopicModel(3, algorithm=Derived())
+    model.n_features_in_ = 30
+    assert model._model(30).rule == rules.get(kind, "natural")
 
 
 # ---- the whole bound
@@ -352,7 +396,7 @@ def test_bounds_of_forming_passes_are_bounds(global_random_seed):
     fitted = CorrelatedTopicModel(3, max_iter=3, random_state=0).fit(X)
     model, rows, found = fitted._model(30), np.arange(40), []
     batch = model.batch(Data(X, np.zeros(40)), rows)
-    for model.forming, effort in ((True, (2, 6, 0.01)), (False, (0, 0, 0.0))):
+    for model.forming, effort in ((True, correlated.VISIT), (False, records.Effort(0, 0, 0.0))):
         view = model._view(fitted._globals, None)
         found.append(model.settled(view, batch, model.nodes, batch.first_node, "natural", effort, False, False))
         batch.start = found[0].local

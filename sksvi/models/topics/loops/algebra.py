@@ -1,4 +1,4 @@
-"""Compiled algebra of small symmetric matrices for the local Gaussians of topic models (`topic_newton_loops`, ...)."""
+"""Compiled algebra of small symmetric matrices for the local Gaussians of topic models."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """Compiled terms of a document in the correlated topic model's bounds, and their derivatives (equations.md 6).
 
-A `document` is (B, counts, nodes): its W distinct words' rows of what the topics say about them, (W, K): exp(E log β)
-up to a factor per word, which cancels in responsibilities, for the simple bound E log β itself; their counts; S nodes.
-A `prior` is (μ, Σ⁻¹, log |Σ|). q(η) = N(m, CᵀC) over K - 1 coordinates, the last topic's is 0; expectations are means
-over η_s = m + Cᵀε_s. `work` are the arrays of `workspace`.
+q(η) = N(m, CᵀC) over K - 1 coordinates, the last topic's is 0; expectations are means over η_s = m + Cᵀε_s. The
+`prior` is N(μ, Σ); records are in `records`.
 """
 
 from __future__ import annotations
@@ -11,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from sksvi.models.topics.loops.algebra import compiled
+from sksvi.models.topics.loops.records import Corpus, Document, Population, Work
 
 Array = np.ndarray
 
@@ -20,24 +19,24 @@ SMALLEST, SMALLEST_PRODUCT = 1e-70, 1e-200
 
 
 @compiled
-def opened(corpus: tuple, i: int, topics: Array, nodes: Array) -> tuple:
-    """Document i of a block: its words and what the bound needs of it."""
-    indptr, indices, data = corpus
-    words = indices[indptr[i] : indptr[i + 1]]
+def opened(corpus: Corpus, i: int, topics: Array) -> Document:
+    """Document i of a block, its rows of the topics (V, K) side by side."""
+    begin, end = corpus.indptr[i], corpus.indptr[i + 1]
+    words = corpus.words[begin:end]
     B = np.empty((len(words), topics.shape[1]))
     for w in range(len(words)):
         row = topics[words[w]]
         for k in range(len(row)):
             B[w, k] = row[k]
-    return words, (B, data[indptr[i] : indptr[i + 1]], nodes)
+    return Document(words, B, corpus.counts[begin:end], corpus.nodes[corpus.node_set[i]])
 
 
 @compiled
-def workspace(document: tuple) -> tuple:
-    """θ (S, K), ratios (W, S), expected counts (S, K); the same at the mean alone (mean field); and a table (W, K)."""
-    (W, K), S = document[0].shape, len(document[2])
+def workspace(document: Document) -> Work:
+    """Arrays for `look`."""
+    (W, K), S = document.topics.shape, len(document.nodes)
     theta, ratio, counted = np.empty((S, K)), np.empty((W, S)), np.empty((S, K))
-    return theta, ratio, counted, np.empty((1, K)), np.empty((W, 1)), np.empty((1, K)), np.empty((W, K))
+    return Work(theta, ratio, counted, np.empty((1, K)), np.empty((W, 1)), np.empty((1, K)), np.empty((W, K)))
 
 
 @compiled
@@ -143,24 +142,24 @@ def spread(theta: Array, words: float, each: bool, out: Array) -> None:
 
 
 @compiled
-def look(bound: int, document: tuple, mean: Array, root: Array, work: tuple) -> tuple:
+def look(bound: int, document: Document, mean: Array, root: Array, work: Work) -> tuple[float, Array]:
     """E log p(words | η) and its gradient in the mean (P,); leaves theta, ratio and counted in `work`."""
-    B, counts, nodes = document
-    theta, ratio, counted, single, single_ratio, single_counted, _ = work
+    B, counts, theta, counted = document.topics, document.counts, work.theta, work.counted
     S, K = theta.shape
     slope, words = np.zeros(K - 1), counts.sum()
-    log_mass = softmax(mean, root, nodes, theta)
+    log_mass = softmax(mean, root, document.nodes, theta)
     value = 0.0
     if bound == OPTIMAL:
-        value = mixture(B, counts, theta, ratio, counted)
+        value = mixture(B, counts, theta, work.ratio, counted)
         for s in range(S):
             for k in range(K - 1):
                 slope[k] += (counted[s, k] - words * theta[s, k]) / S
     elif bound == MEAN_FIELD:
-        flat = softmax(mean, root, np.zeros((1, K - 1)), single)
-        value = mixture(B, counts, single, single_ratio, single_counted) + words * (flat - log_mass)
+        alone = work.theta_at_mean
+        flat = softmax(mean, root, np.zeros((1, K - 1)), alone)
+        value = mixture(B, counts, alone, work.ratio_at_mean, work.counted_at_mean) + words * (flat - log_mass)
         for k in range(K - 1):
-            slope[k] = single_counted[0, k]
+            slope[k] = work.counted_at_mean[0, k]
             for s in range(S):
                 slope[k] -= words * theta[s, k] / S
     else:
@@ -176,11 +175,11 @@ def look(bound: int, document: tuple, mean: Array, root: Array, work: tuple) -> 
 @compiled
 def curvature(
     bound: int,
-    document: tuple,
+    document: Document,
     each: bool,
     newton: bool,
     diagonal: bool,
-    work: tuple,
+    work: Work,
     out: Array,
     safe: Array,
 ) -> None:
@@ -189,8 +188,7 @@ def curvature(
     With `each` it is exact, else at mean responsibilities. For the covariance responsibilities of the mean-field bound
     are held; `newton` lets them follow the mean. With `diagonal` only the diagonal is right.
     """
-    B, counts, _ = document
-    theta, ratio, counted, single, single_ratio, single_counted, table = work
+    B, counts, theta = document.topics, document.counts, work.theta
     spread(theta, counts.sum(), each or bound != OPTIMAL, safe)
     if bound == SIMPLE:
         simple_curvature(theta, np.dot(counts, B), out)
@@ -200,14 +198,14 @@ def curvature(
             out[j, k] = safe[j, k]
     if bound == MEAN_FIELD:
         if newton:
-            pairs(B, counts, single, single_ratio, each, table, out)
-            take_counted(single_counted, out)
+            pairs(B, counts, work.theta_at_mean, work.ratio_at_mean, each, work.table, out)
+            take_counted(work.counted_at_mean, out)
         return
     if diagonal:
-        add_squares(B, counts, theta, ratio, out)
+        add_squares(B, counts, theta, work.ratio, out)
     else:
-        pairs(B, counts, theta, ratio, each, table, out)
-    take_counted(counted, out)
+        pairs(B, counts, theta, work.ratio, each, work.table, out)
+    take_counted(work.counted, out)
 
 
 @compiled
@@ -233,14 +231,13 @@ def simple_curvature(theta: Array, logs: Array, out: Array) -> None:
 
 
 @compiled
-def node_slopes(bound: int, document: tuple, work: tuple, out: Array) -> None:
+def node_slopes(bound: int, document: Document, work: Work, out: Array) -> None:
     """out (S, P): gradient of the term in η at each node, after `look`; what moves with C alone for the mean field."""
-    B, counts, _ = document
-    theta, counted = work[0], work[2]
+    theta, counted = work.theta, work.counted
     S, K = theta.shape
-    words, logs = counts.sum(), np.zeros(K)
+    words, logs = document.counts.sum(), np.zeros(K)
     if bound == SIMPLE:
-        logs = np.dot(counts, B)
+        logs = np.dot(document.counts, document.topics)
     for s in range(S):
         centre = np.dot(theta[s], logs)
         for k in range(K - 1):
@@ -253,9 +250,9 @@ def node_slopes(bound: int, document: tuple, work: tuple, out: Array) -> None:
 
 
 @compiled
-def pull_of(mean: Array, prior: tuple, out: Array) -> float:
+def pull_of(mean: Array, prior: Population, out: Array) -> float:
     """out = Σ⁻¹ (m - μ); returns half of (m - μ)ᵀ Σ⁻¹ (m - μ)."""
-    centre, precision, _ = prior
+    centre, precision = prior.location, prior.precision
     value = 0.0
     for j in range(len(mean)):
         out[j] = 0.0
@@ -266,10 +263,10 @@ def pull_of(mean: Array, prior: tuple, out: Array) -> float:
 
 
 @compiled
-def local_value(value: float, mean: Array, root: Array, full: bool, prior: tuple) -> float:
+def local_value(value: float, mean: Array, root: Array, full: bool, prior: Population) -> float:
     """The document's term of the bound: E log p(words | η) - KL(q(η) ‖ N(μ, Σ))."""
-    p, precision = len(mean), prior[1]
-    value -= pull_of(mean, prior, np.empty(p)) + 0.5 * (prior[2] - p)
+    p, precision = len(mean), prior.precision
+    value -= pull_of(mean, prior, np.empty(p)) + 0.5 * (prior.log_det - p)
     if full:
         value -= 0.5 * np.sum(np.dot(root, precision) * root)
     for k in range(p):

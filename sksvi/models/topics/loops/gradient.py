@@ -7,79 +7,77 @@ import numpy as np
 from sksvi.models.topics.loops.algebra import compiled, load_square, store_square
 from sksvi.models.topics.loops.bound import look, node_slopes, opened, pull_of, workspace
 from sksvi.models.topics.loops.newton import settle_root
+from sksvi.models.topics.loops.records import Corpus, Curvature, Effort, Population, Rates
 
 Array = np.ndarray
 
-#: AdaGrad's rate of means and of C, and the most that C changes as a share of its diagonal.
-ADAGRAD_RATE, ROOT_RATE, ROOT_SHARE = 1.0, 0.1, 0.5
+#: The most that C changes in a step, as a share of its diagonal.
+ROOT_SHARE = 0.5
 
 
 @compiled
-def mean_step(slope: Array, prior: tuple, mean: Array, sums: Array) -> None:
+def mean_step(slope: Array, prior: Population, rates: Rates, mean: Array, sums: Array) -> None:
     """AdaGrad on the mean."""
     pull = np.empty(len(mean))
     pull_of(mean, prior, pull)
     for k in range(len(mean)):
         ahead = slope[k] - pull[k]
         sums[k] += ahead**2
-        mean[k] += ADAGRAD_RATE * ahead / np.sqrt(sums[k] + 1e-12)
+        mean[k] += rates.mean * ahead / np.sqrt(sums[k] + rates.epsilon)
 
 
 @compiled
-def root_step(slopes: Array, nodes: Array, prior: tuple, full: bool, root: Array, sums: Array) -> None:
+def root_step(
+    slopes: Array, nodes: Array, prior: Population, full: bool, rates: Rates, root: Array, sums: Array
+) -> None:
     """AdaGrad on C by reparameterised gradients; `slopes` (S, P) at the nodes."""
-    in_root = np.dot(nodes.T, slopes) / len(nodes) - np.dot(root, prior[1])
+    in_root = np.dot(nodes.T, slopes) / len(nodes) - np.dot(root, prior.precision)
     for j in range(len(root)):
         in_root[j, j] += 1.0 / root[j, j]
         for k in range(j + 1):
             if full or j == k:
                 sums[j, k] += in_root[j, k] ** 2
-                step = ROOT_RATE * in_root[j, k] / np.sqrt(sums[j, k] + 1e-12)
+                step = rates.root * in_root[j, k] / np.sqrt(sums[j, k] + rates.epsilon)
                 limit = ROOT_SHARE * min(root[j, j], root[k, k])
                 root[j, k] += min(max(step, -limit), limit)
 
 
 @compiled
 def hybrid_documents(
-    corpus: tuple,
+    corpus: Corpus,
     topics: Array,
-    prior: tuple,
-    nodes: Array,
-    first_node: Array,
+    prior: Population,
     bound: int,
     full: bool,
-    effort: tuple,
+    effort: Effort,
     state: Array,
     roots: Array,
 ) -> int:
     """As `newton_documents`, the mean by AdaGrad, whose sums `state` (n, 3P) holds between mean and diagonal."""
-    rounds, steps, _ = effort
     p = topics.shape[1] - 1
-    buffers = (np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)))
+    curved = Curvature(np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)))
     repairs = 0
     for i in range(len(state)):
-        _, document = opened(corpus, i, topics, nodes[first_node[i]])
+        document = opened(corpus, i, topics)
         work, mean, root = workspace(document), state[i, :p], roots[i]
         load_square(state[i, 2 * p :], False, root)
-        for _ in range(rounds):
-            for _ in range(steps):
-                slope = look(bound, document, mean, root, work)[1]
-                mean_step(slope, prior, mean, state[i, p : 2 * p])
-            repairs += settle_root(bound, document, prior, full, mean, root, work, buffers)
+        for _ in range(effort.rounds):
+            for _ in range(effort.steps):
+                _, slope = look(bound, document, mean, root, work)
+                mean_step(slope, prior, effort.rates, mean, state[i, p : 2 * p])
+            repairs += settle_root(bound, document, prior, full, mean, root, work, curved)
         store_square(root, False, state[i, 2 * p :])
     return repairs
 
 
 @compiled
 def standard_documents(
-    corpus: tuple,
+    corpus: Corpus,
     topics: Array,
-    prior: tuple,
-    nodes: Array,
-    first_node: Array,
+    prior: Population,
     bound: int,
     full: bool,
-    effort: tuple,
+    effort: Effort,
     state: Array,
     roots: Array,
 ) -> int:
@@ -88,16 +86,16 @@ def standard_documents(
     size = p * p if full else p
     sums = np.zeros((p, p))
     for i in range(len(state)):
-        _, document = opened(corpus, i, topics, nodes[first_node[i]])
+        document = opened(corpus, i, topics)
         work, mean, root = workspace(document), state[i, :p], roots[i]
-        slopes = np.empty((len(document[2]), p))
+        slopes = np.empty((len(document.nodes), p))
         load_square(state[i, 2 * p : 2 * p + size], full, root)
         load_square(state[i, 2 * p + size :], full, sums)
-        for _ in range(effort[1]):
-            slope = look(bound, document, mean, root, work)[1]
+        for _ in range(effort.steps):
+            _, slope = look(bound, document, mean, root, work)
             node_slopes(bound, document, work, slopes)
-            root_step(slopes, document[2], prior, full, root, sums)
-            mean_step(slope, prior, mean, state[i, p : 2 * p])
+            root_step(slopes, document.nodes, prior, full, effort.rates, root, sums)
+            mean_step(slope, prior, effort.rates, mean, state[i, p : 2 * p])
         store_square(root, full, state[i, 2 * p : 2 * p + size])
         store_square(sums, full, state[i, 2 * p + size :])
     return 0

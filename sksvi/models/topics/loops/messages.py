@@ -7,17 +7,18 @@ import numpy as np
 from sksvi.models.topics.loops.algebra import compiled, inverse_root, load_square, project, store_square
 from sksvi.models.topics.loops.bound import MEAN_FIELD, curvature, local_value, look, opened, workspace
 from sksvi.models.topics.loops.newton import HALVINGS
+from sksvi.models.topics.loops.records import Corpus, Curvature, Document, Effort, Population, Work
 
 Array = np.ndarray
 
 
 @compiled
 def message_target(
-    bound: int, slope: Array, negative: Array, full: bool, mean: Array, work: tuple, held: Array, target: Array
+    bound: int, slope: Array, negative: Array, full: bool, mean: Array, work: Work, held: Array, target: Array
 ) -> None:
     """What the words say about η given their topics (`held`), and the natural parameter of what is left (`target`)."""
     for k in range(len(mean)):
-        held[k] = work[5][0, k] if bound == MEAN_FIELD else 0.0
+        held[k] = work.counted_at_mean[0, k] if bound == MEAN_FIELD else 0.0
         target[k] = slope[k] - held[k]
         for j in range(len(mean)):
             if full or j == k:
@@ -25,11 +26,11 @@ def message_target(
 
 
 @compiled
-def message_mean(prior: tuple, full: bool, linear: Array, mean: Array, root: Array, out: Array) -> None:
+def message_mean(prior: Population, full: bool, linear: Array, mean: Array, root: Array, out: Array) -> None:
     """Mean of the product of N(μ, Σ) and messages; a diagonal q hears the other coordinates through their means."""
-    centre, precision, _ = prior
+    precision = prior.precision
     p = len(mean)
-    pull = np.dot(precision, centre) + linear
+    pull = np.dot(precision, prior.location) + linear
     if not full:
         pull -= np.dot(precision, mean)
         for k in range(p):
@@ -40,32 +41,31 @@ def message_mean(prior: tuple, full: bool, linear: Array, mean: Array, root: Arr
 @compiled
 def message_steps(
     bound: int,
-    document: tuple,
-    prior: tuple,
+    document: Document,
+    prior: Population,
     full: bool,
-    steps: int,
-    tol: float,
+    effort: Effort,
     mean: Array,
     root: Array,
     site: Array,
     site_precision: Array,
-    work: tuple,
-    buffers: tuple,
+    work: Work,
+    curved: Curvature,
 ) -> int:
     """Message passing: the site of the softmax term (other bounds: of the whole term) by natural steps of rate 1.
 
     Words of the mean-field bound answer in closed form. A step that lowers the bound is halved. Returns repairs.
     """
-    negative, safe, factor = buffers
+    negative, factor = curved.negative, curved.factor
     p, repairs, rate = len(mean), 0, 1.0
     held, target = np.zeros(p), np.zeros(p)
-    inverse_root(prior[1], site_precision, full, factor, root)
+    inverse_root(prior.precision, site_precision, full, factor, root)
     value, slope = look(bound, document, mean, root, work)
     best = local_value(value, mean, root, full, prior)
     new, new_root, new_site, new_precision = mean.copy(), root.copy(), site.copy(), site_precision.copy()
-    yes = len(document[2]) > 0
-    for _ in range(steps if p else 0):
-        curvature(bound, document, yes, not yes, not full, work, negative, safe)
+    yes = len(document.nodes) > 0
+    for _ in range(effort.steps if p else 0):
+        curvature(bound, document, yes, not yes, not full, work, negative, curved.safe)
         repairs += project(negative, full, factor)
         message_target(bound, slope, negative, full, mean, work, held, target)
         gain = -1.0
@@ -74,7 +74,7 @@ def message_steps(
                 new_site[k] = (1.0 - rate) * site[k] + rate * target[k]
                 for j in range(p):
                     new_precision[k, j] = (1.0 - rate) * site_precision[k, j] + rate * negative[k, j]
-            inverse_root(prior[1], new_precision, full, factor, new_root)
+            inverse_root(prior.precision, new_precision, full, factor, new_root)
             message_mean(prior, full, held + new_site, mean, new_root, new)
             value, slope = look(bound, document, new, new_root, work)
             gain = local_value(value, new, new_root, full, prior) - best
@@ -85,7 +85,7 @@ def message_steps(
             break
         best += gain
         mean[:], root[:], site[:], site_precision[:] = new, new_root, new_site, new_precision
-        if gain < tol:
+        if gain < effort.tol:
             break
         rate = min(1.0, 2.0 * rate)
     return repairs
@@ -93,28 +93,24 @@ def message_steps(
 
 @compiled
 def message_documents(
-    corpus: tuple,
+    corpus: Corpus,
     topics: Array,
-    prior: tuple,
-    nodes: Array,
-    first_node: Array,
+    prior: Population,
     bound: int,
     full: bool,
-    effort: tuple,
+    effort: Effort,
     state: Array,
     roots: Array,
 ) -> int:
     """q(η) of every document by messages; `state` holds mean, site, and the site's precision (or its diagonal)."""
     p = topics.shape[1] - 1
-    buffers = (np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)))
+    curved = Curvature(np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)))
     precision = np.zeros((p, p))
     repairs = 0
     for i in range(len(state)):
-        _, document = opened(corpus, i, topics, nodes[first_node[i]])
+        document = opened(corpus, i, topics)
         work, mean, site = workspace(document), state[i, :p], state[i, p : 2 * p]
         load_square(state[i, 2 * p :], full, precision)
-        repairs += message_steps(
-            bound, document, prior, full, effort[1], effort[2], mean, roots[i], site, precision, work, buffers
-        )
+        repairs += message_steps(bound, document, prior, full, effort, mean, roots[i], site, precision, work, curved)
         store_square(precision, full, state[i, 2 * p :])
     return repairs

@@ -17,6 +17,7 @@ from sksvi.models.topics.loops.algebra import (
     store_square,
 )
 from sksvi.models.topics.loops.bound import curvature, look, opened, pull_of, workspace
+from sksvi.models.topics.loops.records import Corpus, Curvature, Document, Effort, Population, Work
 
 Array = np.ndarray
 
@@ -29,17 +30,15 @@ HELD = 3
 @compiled
 def settle_mean(
     bound: int,
-    document: tuple,
-    prior: tuple,
-    steps: int,
-    tol: float,
+    document: Document,
+    prior: Population,
+    effort: Effort,
     mean: Array,
     root: Array,
-    work: tuple,
-    buffers: tuple,
+    work: Work,
+    curved: Curvature,
 ) -> float:
     """Newton steps of the mean at a fixed covariance; one that lowers the bound is halved. Returns the gain, nats."""
-    negative, safe, summed, factor = buffers
     p = len(mean)
     if p == 0:
         return 0.0
@@ -47,7 +46,7 @@ def settle_mean(
     new, step, pull = mean.copy(), np.zeros(p), np.zeros(p)
     first = best = -np.inf
     rate, halvings, age = 1.0, 0, HELD
-    for t in range(steps + HALVINGS):
+    for t in range(effort.steps + HALVINGS):
         value, slope = look(bound, document, new, root, work)
         value -= pull_of(new, prior, pull)
         if t > 0 and not value >= best - 1e-12 * abs(best):
@@ -63,17 +62,17 @@ def settle_mean(
             first = value
         for k in range(p):
             mean[k] = new[k]
-        if t >= steps or (t > 0 and gain < tol):
+        if t >= effort.steps or (t > 0 and gain < effort.tol):
             break
         if age == HELD:
-            curvature(bound, document, not yes, yes, not yes, work, negative, safe)
-            newton_factor(prior[1], negative, safe, summed, factor)
+            curvature(bound, document, not yes, yes, not yes, work, curved.negative, curved.safe)
+            newton_factor(prior.precision, curved.negative, curved.safe, curved.summed, curved.factor)
             age = 0
         age += 1
         longest = 0.0
         for k in range(p):
             step[k] = slope[k] - pull[k]
-        solve(factor, step)
+        solve(curved.factor, step)
         for k in range(p):
             longest = max(longest, abs(step[k]))
         rate = min(1.0, REACH / max(longest, 1e-300))
@@ -84,47 +83,50 @@ def settle_mean(
 
 @compiled
 def settle_root(
-    bound: int, document: tuple, prior: tuple, full: bool, mean: Array, root: Array, work: tuple, buffers: tuple
+    bound: int,
+    document: Document,
+    prior: Population,
+    full: bool,
+    mean: Array,
+    root: Array,
+    work: Work,
+    curved: Curvature,
 ) -> int:
     """Covariance from its fixed point S⁻¹ = Σ⁻¹ + Π₊(-E[Hessian]); returns repairs."""
-    negative, safe, _, factor = buffers
     look(bound, document, mean, root, work)
-    yes = len(document[2]) > 0
-    curvature(bound, document, yes, not yes, not full, work, negative, safe)
-    repairs = project(negative, full, factor)
-    inverse_root(prior[1], negative, full, factor, root)
+    yes = len(document.nodes) > 0
+    curvature(bound, document, yes, not yes, not full, work, curved.negative, curved.safe)
+    repairs = project(curved.negative, full, curved.factor)
+    inverse_root(prior.precision, curved.negative, full, curved.factor, root)
     return repairs
 
 
 @compiled
 def newton_documents(
-    corpus: tuple,
+    corpus: Corpus,
     topics: Array,
-    prior: tuple,
-    nodes: Array,
-    first_node: Array,
+    prior: Population,
     bound: int,
     full: bool,
-    effort: tuple,
+    effort: Effort,
     state: Array,
     roots: Array,
 ) -> int:
     """q(η) of every document of a block by rounds of mean and covariance: `state` (n, 2P) moves, `roots` are filled.
 
-    `effort`: rounds, steps of the mean in a round, gain (nats) that ends a round, and all of them. Returns repairs.
+    Returns repairs.
     """
-    rounds, steps, tol = effort
     p = topics.shape[1] - 1
-    buffers = (np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)))
+    curved = Curvature(np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)))
     repairs = 0
     for i in range(len(state)):
-        _, document = opened(corpus, i, topics, nodes[first_node[i]])
+        document = opened(corpus, i, topics)
         work, mean, root = workspace(document), state[i, :p], roots[i]
         load_square(state[i, p:], False, root)
-        for t in range(rounds):
-            gain = settle_mean(bound, document, prior, steps, tol, mean, root, work, buffers)
-            if t > 0 and gain < tol:
+        for t in range(effort.rounds):
+            gain = settle_mean(bound, document, prior, effort, mean, root, work, curved)
+            if t > 0 and gain < effort.tol:
                 break
-            repairs += settle_root(bound, document, prior, full, mean, root, work, buffers)
+            repairs += settle_root(bound, document, prior, full, mean, root, work, curved)
         store_square(root, False, state[i, p:])
     return repairs

@@ -6,22 +6,22 @@ import numpy as np
 
 from sksvi.models.topics.loops.algebra import compiled
 from sksvi.models.topics.loops.bound import MEAN_FIELD, SIMPLE, local_value, look, opened, workspace
+from sksvi.models.topics.loops.records import Corpus, Document, Population, Sums, Work
 
 Array = np.ndarray
 
 
 @compiled
-def add_words(bound: int, words: Array, document: tuple, work: tuple, out: Array) -> None:
+def add_words(bound: int, document: Document, work: Work, out: Array) -> None:
     """out (V, K) += c E r for the document's words."""
-    B, counts, _ = document
-    theta, ratio, _, single, single_ratio, _, weights = work
+    counts, theta, weights = document.counts, work.theta, work.table
     S, K = theta.shape
     if bound == MEAN_FIELD:
-        np.dot(single_ratio, single, weights)
+        np.dot(work.ratio_at_mean, work.theta_at_mean, weights)
     elif bound != SIMPLE:
-        np.dot(ratio, theta, weights)
-    for w in range(len(words)):
-        row = out[words[w]]
+        np.dot(work.ratio, theta, weights)
+    for w in range(len(counts)):
+        row = out[document.words[w]]
         if bound == SIMPLE:
             for s in range(S):
                 for k in range(K):
@@ -29,7 +29,7 @@ def add_words(bound: int, words: Array, document: tuple, work: tuple, out: Array
         else:
             share = 1.0 if bound == MEAN_FIELD else 1.0 / S
             for k in range(K):
-                row[k] += share * weights[w, k] * B[w, k]
+                row[k] += share * weights[w, k] * document.topics[w, k]
 
 
 @compiled
@@ -53,42 +53,32 @@ def add_moments(mean: Array, root: Array, full: bool, out: Array) -> None:
 
 @compiled
 def sum_documents(
-    corpus: tuple,
+    corpus: Corpus,
     topics: Array,
     offset: Array,
-    prior: tuple,
-    nodes: Array,
-    first_node: Array,
+    prior: Population,
     bound: int,
     full: bool,
     state: Array,
     roots: Array,
-    values: Array,
-    proportions: Array,
-    squares: Array,
-    word_sums: Array,
-    moment_sums: Array,
+    sums: Sums,
 ) -> None:
-    """What the documents of a block say at their means (first columns of `state`) and `roots` (n, P, P).
-
-    `values` (n,) are their terms of the bound; `proportions`, `squares` (n, K: E θ, E θ²), `word_sums` (V, K) and
-    `moment_sums` (K, K) are filled where they have rows.
-    """
+    """What the documents of a block say at their means (first columns of `state`) and `roots` (n, P, P)."""
     K = topics.shape[1]
-    for i in range(len(values)):
-        words, document = opened(corpus, i, topics, nodes[first_node[i]])
+    for i in range(len(sums.values)):
+        document = opened(corpus, i, topics)
         work, mean, root = workspace(document), state[i, : K - 1], roots[i]
-        theta, counts = work[0], document[1]
-        value = look(bound, document, mean, root, work)[0]
-        for w in range(len(words)):
-            value += counts[w] * offset[words[w]]
-        values[i] = local_value(value, mean, root, full, prior)
-        if len(proportions):
+        theta = work.theta
+        value, _ = look(bound, document, mean, root, work)
+        for w in range(len(document.words)):
+            value += document.counts[w] * offset[document.words[w]]
+        sums.values[i] = local_value(value, mean, root, full, prior)
+        if len(sums.proportions):
             for s in range(len(theta)):
                 for k in range(K):
-                    proportions[i, k] += theta[s, k] / len(theta)
-                    squares[i, k] += theta[s, k] ** 2 / len(theta)
-        if len(word_sums):
-            add_words(bound, words, document, work, word_sums)
-        if len(moment_sums):
-            add_moments(mean, root, full, moment_sums)
+                    sums.proportions[i, k] += theta[s, k] / len(theta)
+                    sums.squares[i, k] += theta[s, k] ** 2 / len(theta)
+        if len(sums.words):
+            add_words(bound, document, work, sums.words)
+        if len(sums.moments):
+            add_moments(mean, root, full, sums.moments)
