@@ -62,11 +62,13 @@ class Rule:
     """How one block moves.
 
     ``natural_coordinates`` : it steps in the coordinates of natural steps.
+    ``lagged`` : q lags behind the block, and has to catch up at the end of a fit.
     ``streams`` : it learns from every portion of a stream, because it remembers what earlier ones said.
     """
 
     natural_coordinates = True
     streams = False
+    lagged = False
 
     def start(self, block: Any, weight: float) -> tuple[Any, Any]:
         """The block in the coordinates that this rule steps in, and an empty memory."""
@@ -79,10 +81,6 @@ class Rule:
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
         """The block `name` of q after one step; `gradient` is that of the population, in the block's moments."""
         raise AttributeError(f"{type(self).__name__} has no step")
-
-    def remembering(self, block: Any, gradient: Any) -> Any:
-        """The block with what the data of `gradient` say kept for data to come."""
-        return block
 
     def log_density(self, q: Blocks) -> float:
         """Log density of a hyperparameter in its own coordinates, nats up to a constant: a part of the bound."""
@@ -115,6 +113,15 @@ class Fixed(Rule):
 
 
 FIXED = Fixed()
+
+
+class Searched(Fixed):
+    """A block that the model's own search moves, once q has settled."""
+
+    lagged = True
+
+
+SEARCHED = Searched()
 
 
 # ---- blocks with a prior
@@ -230,10 +237,6 @@ class Newton(Rule):
         gain = 0.5 * float(np.abs(step @ gradient[0]))
         return Moved(q[name].moved(step, pace.rate * pace.damping), memory, gain)
 
-    def remembering(self, block: Any, gradient: Any) -> Any:
-        """The point with the data's curvature."""
-        return block.absorbed(gradient[1])
-
 
 class ClosedForm(Fixed):
     """A point that only the prior of other blocks reads.
@@ -260,6 +263,8 @@ class ClosedForm(Fixed):
 
 class Adam(Rule):
     """A point that has a gradient and no curvature: kernel parameters, inducing inputs."""
+
+    lagged = True
 
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
         """See `steps.adam_step`; its rate is its own."""

@@ -14,6 +14,7 @@ from sksvi.algorithms import MCSSVI
 from sksvi.decomposition._ids import id_columns, positions
 from sksvi.estimators.checks import check_row_values
 from sksvi.families import GaussianPlates
+from sksvi.families.gaussian.views import FoldedUsers
 from sksvi.inference import plan
 from sksvi.inference.memory.said import Said
 from sksvi.inference.passes import by_side
@@ -30,22 +31,6 @@ FOLD_STEPS, FOLD_TOL = 100, 1e-6
 UCB_REACH = 1.645
 #: Pairs that are ranked at a time.
 RANKED = 2**18
-
-
-class FoldedUsers(GaussianPlates):
-    """Posterior of the factors of users that a fit has not seen, or has seen less of.
-
-    Parameters
-    ----------
-    ids : ndarray of shape (n,)
-    mean, values, log_det, full
-        As in `GaussianPlates`.
-    bias_mean, bias_std : ndarray of shape (n,) or None
-    """
-
-    def __init__(self, ids: Array, block: GaussianPlates, bias_mean: Any, bias_std: Any) -> None:
-        super().__init__(block.mean, block.values, None, block.full)
-        self.ids, self.bias_mean, self.bias_std = ids, bias_mean, bias_std
 
 
 class RecommendationMethods:
@@ -111,7 +96,7 @@ class RecommendationMethods:
             return Columns(view, entries.of(part), None, None).latents(plates[0][part])
 
         with _parallel.single_threaded_blas():
-            parts = list(_parallel.in_order(one, model.column_blocks(entries), _parallel.n_threads(self.n_jobs)))
+            parts = list(_parallel.in_order(one, model.column_chunks(entries), _parallel.n_threads(self.n_jobs)))
         m[order], v[order] = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
         return m, v
 

@@ -18,7 +18,7 @@ from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.classification import ClassificationMethods
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import FIT, MORE, Start
-from sksvi.families.gaussian.dual import ChosenRows
+from sksvi.families.gaussian.views import ChosenRows
 from sksvi.gaussian_process._start import distinct
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START

@@ -52,7 +52,8 @@ def problem(
     exact = expect if expect.exact else Auto()
     bare = Problem(model, data, algorithm, expect, exact, batch_size=batch_size, threads=threads, **options)
     ready = decided(bare)
-    if model.step_rate is not None and algorithm.schedule is None and not ready.deterministic:
+    own = algorithm.schedule is None and not algorithm.row.sampler
+    if model.step_rate is not None and own and not ready.deterministic:
         ready.algorithm = clone(algorithm).set_params(schedule=model.step_rate)
     return ready
 

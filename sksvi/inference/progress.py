@@ -19,13 +19,18 @@ class Evaluation:
     memory: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass
 class Progress:
-    """Nothing yet."""
+    """Nothing yet. ``damping``: what taking steps back left of the rate."""
+
+    damping: float = 1.0
 
     def shown(self, q: Blocks) -> Blocks:
         """The blocks as users see them in the middle of a fit."""
         return q
+
+    def emptied(self) -> Progress:
+        """Without what belongs to coordinates that q has left."""
+        return START
 
     def mapped(self, grow: Callable[[Blocks], Blocks]) -> Progress:
         """Its blocks of q grown as q itself was."""
@@ -39,7 +44,7 @@ START = Progress()
 class Judging(Progress):
     """Of a pass whose steps are judged one by one.
 
-    here: the last q whose bound is known. damping: what halving left of the rate. small_changes: passes in a row that
+    here: the last q whose bound is known. small_changes: passes in a row that
     changed the bound by less than `tol`.
     """
 
@@ -52,12 +57,17 @@ class Judging(Progress):
 class Averaging(Progress):
     """Of a noisy pass: the weighted mean of all q so far, and the exact bounds of earlier checks."""
 
+    damping: float = 1.0
     average: Blocks = field(default_factory=dict)
     checks: list[float] = field(default_factory=list)
 
     def shown(self, q: Blocks) -> Blocks:
         """The average, once there is one."""
         return self.average or q
+
+    def emptied(self) -> Averaging:
+        """The exact bounds stay."""
+        return replace(self, average={})
 
     def mapped(self, grow: Callable[[Blocks], Blocks]) -> Averaging:
         """The average, grown."""

@@ -13,7 +13,6 @@ from sksvi.inference.engine import impossible
 from sksvi.inference.memory.locals import NO_LOCALS, Locals, NoLocals
 from sksvi.inference.memory.of_plates import PlateMemory
 from sksvi.inference.problem import Problem
-from sksvi.inference.progress import START
 from sksvi.inference.state import State
 from sksvi.models.base import Local, Sided
 
@@ -37,7 +36,7 @@ def restarted(problem: Problem, state: State) -> State:
         q[name], memory[name] = problem.rule(name, q).start(block, weight)
         if isinstance(problem.model, Sided):
             memory[name] = PlateMemory.empty(len(q[name]), memory[name])
-    return replace(state, q=q, memory=memory, progress=START)
+    return replace(state, q=q, memory=memory, progress=state.progress.emptied())
 
 
 # ---- going on
@@ -53,7 +52,9 @@ def adopted(problem: Problem, state: State) -> State:
     """The algorithm may be another one than before, with other coordinates and other memory."""
     for name in state.q.keys() - problem.model.hyper.keys():
         rule, block = problem.rule(name, state.q), state.q[name]
-        if rule.natural_coordinates != block.natural_coordinates or not rule.knows(own_memory(state, name)):
+        # Plates are held in coordinates of their own, whoever moves them.
+        strange = not isinstance(problem.model, Sided) and rule.natural_coordinates != block.natural_coordinates
+        if strange or not rule.knows(own_memory(state, name)):
             return restarted(problem, state)
     return state
 

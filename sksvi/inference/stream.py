@@ -12,9 +12,8 @@ from sksvi.inference import hyper
 from sksvi.inference.memory.locals import NO_LOCALS
 from sksvi.inference.memory.said import NOTHING_SAID, Said
 from sksvi.inference.passes import by_side
-from sksvi.inference.passes.judged import with_best_mean
 from sksvi.inference.passes.noisy import Noisy, noisy_step
-from sksvi.inference.plan import pass_of, remembers
+from sksvi.inference.plan import changed, pass_of, remembers
 from sksvi.inference.problem import Problem, prior_of
 from sksvi.inference.progress import START
 from sksvi.inference.search import improved
@@ -32,7 +31,7 @@ def absorb(problem: Problem, state: State, tol: float) -> State:
     if isinstance(problem.model, Sided):
         state, info = by_side.absorb(replace(problem, stream=True), state, tol)
     elif remembers(problem):
-        state, info = absorb_messages(replace(problem, batch_size=None, total=None), state, tol)
+        state, info = absorb_messages(changed(problem, batch_size=None, total=None), state, tol)
     else:
         state, info = absorb_steps(problem, state)
     state = replace(state, passes=state.passes + 1, rows=state.rows + problem.data.total_weight, finished=True)
@@ -86,8 +85,6 @@ def absorb_steps(problem: Problem, state: State) -> tuple[State, StepInfo]:
         if weight > 0:
             segment = Segment(np.arange(part.start, part.stop), problem.data.total_weight / weight)
             state, bound, rate = noisy_step(replace(problem, batch_size=None), state, segment)
-            if problem.algorithm.row.solves_mean:
-                state = replace(state, q=with_best_mean(problem, state))
             bounds.append(bound)
     portion = float(np.mean(bounds))
     seen = len(state.bounds)

@@ -1,7 +1,7 @@
 """What the data say: one package per family of models.
 
-``MODELS`` names every model of the library, key to ``"module:Class"``. The contract's tests (`sksvi.testing.check_model`)
-run over it; a model without an entry fails them.
+``MODELS`` names every model of the library, key to ``"module:Class"``. The tests of the contract run
+`sksvi.testing.check_model` over it; a model without an entry fails them.
 """
 
 MODELS = {

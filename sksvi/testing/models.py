@@ -186,7 +186,11 @@ def _check_sides(problem: Problem, q: Blocks, rng: Any, tolerance: float) -> Non
 
         everything = slice(0, len(q[side]))
         value, parts = look(everything, q[side])
-        _check_gradient(side, parts, q, lambda b, s=side: float(look(everything, b[s])[0].sum()), rng, tolerance)
+
+        def total(blocks: Blocks, side: str = side, look: Any = look, everything: Any = everything) -> float:
+            return float(look(everything, blocks[side])[0].sum())
+
+        _check_gradient(side, parts, q, total, rng, tolerance)
         halves = np.array_split(rng.permutation(len(q[side])), 2)
         for plates in halves:
             own, part = look(plates, q[side][plates])

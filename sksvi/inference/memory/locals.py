@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,11 +9,10 @@ import numpy as np
 Array = np.ndarray
 
 
-@dataclass
 class NoLocals:
     """For models that keep nothing per row."""
 
-    repairs: int = 0
+    repairs = 0
 
     def of(self, rows: Any) -> None:
         """No start."""
@@ -38,8 +36,7 @@ class Locals(NoLocals):
     """One row of numbers per row of the data, (n, ...); `repairs` counts covariances that had to be projected."""
 
     def __init__(self, values: Array, repairs: int = 0) -> None:
-        super().__init__(repairs)
-        self.values = values
+        self.values, self.repairs = values, repairs
 
     def __len__(self) -> int:
         return len(self.values)

@@ -8,7 +8,6 @@ from typing import Any
 from sksvi.models.base import Blocks
 
 
-@dataclass
 class NothingSaid:
     """No data but those at hand."""
 

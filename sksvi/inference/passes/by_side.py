@@ -217,6 +217,7 @@ def absorb_columns(problem: Problem, state: State, tol: float) -> tuple[State, S
         )
         run, problem = BySide(said), replace(problem, past=abs(past))
         state = replace(state, q=rejoined(problem, state.q, said))
+    repairs = state.repairs
     kept = {side: state.memory[side].seen for side in sided(problem).sides}
     inner, info, done = (
         replace(state, bounds=[], progress=replace(siding(state), checks=[], small_changes=0)),
@@ -242,7 +243,7 @@ def absorb_columns(problem: Problem, state: State, tol: float) -> tuple[State, S
         inner, q=q, memory=memory, messages=now, bounds=state.bounds, passes=state.passes, bound=total,
         converged=done, progress=Siding(checks=siding(state).checks),
     )  # fmt: skip
-    return state, info._replace(bound=total)
+    return state, StepInfo(total, True, 1.0, inner.repairs - repairs)
 
 
 def updated(problem: Problem, q: Blocks, prior: Blocks, said: Said | None) -> Said:

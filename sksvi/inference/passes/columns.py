@@ -88,7 +88,7 @@ class Stepper:
         if self.problem.algorithm.row.natural and np.all(rate == 1.0):
             whole = Pace(1.0, 1.0, self.weight)
             try:  # a step of rate 1 does not look at the covariance that it replaces
-                step = self.rule.step(side, {side: own.loosened()}, prior, gradient, None, whole)
+                step = self.rule.step(side, {side: own.bare()}, prior, gradient, None, whole)
             except NotPositiveDefinite:
                 step = self.rule.step(side, {side: own.stepping()}, prior, gradient, None, whole)
             return columns.refined(own, own.held(step.block), prior)

@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from sksvi.algorithms.rows import MCSSVI
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.engine import bound, evaluate, impossible, step, whole
+from sksvi.inference.memory.of_rows import DIRECT
 from sksvi.inference.problem import Problem, divergence_between, prior_of
 from sksvi.inference.progress import Evaluation, Judging
 from sksvi.inference.state import NonFinite, State, StepInfo, check_finite
@@ -32,6 +34,8 @@ ROUGH_ROWS = 8192
 ROUGH_PASSES, ROUGH_TOL = 8, 1e-2
 #: Most closed-form steps of hyperparameters between two looks at the data.
 PRIOR_STEPS = 10
+#: Most natural steps, and their relative tolerance, that let q catch up with hyperparameters at the end of a fit.
+RESETTLING_PASSES, RESETTLING_TOL = 10, 1e-5
 #: Most steps of L-BFGS for a mean: in FP (Sheth and Khardon's supplement), and in other algorithms.
 FP_STEPS, MEAN_STEPS = 500, 30
 
@@ -48,7 +52,7 @@ class Judged:
     def begin(self, problem: Problem, state: State) -> State:
         """Many rows start on a part of them."""
         if not isinstance(state.progress, Judging):
-            state = replace(state, progress=Judging())
+            state = replace(state, progress=Judging(damping=state.progress.damping))
         return rough_start(problem, state) if problem.algorithm.row.natural and state.steps == 0 else state
 
     def once(self, problem: Problem, state: State, tol: float) -> tuple[State, StepInfo | None]:
@@ -80,8 +84,10 @@ class Judged:
 
     def end(self, problem: Problem, state: State) -> State:
         """The last q that was evaluated, with its bound."""
+        if judging(state).here is None:
+            state = judged(problem, resettled(problem, state))
         progress = judging(state)
-        here = progress.here if progress.here is not None else judging(judged(problem, state)).here
+        here = progress.here
         assert here is not None
         q = hyper.remembering(problem, state.q, here.gradient)
         progress = replace(progress, here=None, small_changes=0)
@@ -195,3 +201,23 @@ def settle(
             break
         state.bounds.append(info.bound)
     return state
+
+
+def resettled(problem: Problem, state: State) -> State:
+    """Where hyperparameters have moved last, q catches up with them: a few judged natural steps on all rows."""
+    model = problem.model
+    moving = {name for name, rule in model.hyper.items() if rule.lagged} - problem.frozen
+    if not moving or not isinstance(model, Linear) or not problem.rule(model.main, state.q).natural_coordinates:
+        return state
+    still = replace(
+        problem,
+        expect=problem.exact,
+        batch_size=None,
+        messages=DIRECT,
+        algorithm=MCSSVI(),
+        frozen=problem.frozen | moving,
+    )
+    inner = settle(still, state, RESETTLING_PASSES, RESETTLING_TOL)
+    here = judging(inner).here
+    assert here is not None
+    return replace(state, q=here.q, repairs=inner.repairs)

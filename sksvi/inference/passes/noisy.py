@@ -9,22 +9,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from sksvi.algorithms.rows import MCSSVI
-from sksvi.algorithms.rules import Adam
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.engine import bound, evaluate, exact_bound, impossible, step, whole
 from sksvi.inference.memory.of_rows import DIRECT
 from sksvi.inference.memory.said import NOTHING_SAID
-from sksvi.inference.passes.judged import judging, settle
+from sksvi.inference.passes.judged import resettled, with_best_mean
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Averaging
 from sksvi.inference.state import State, StepInfo, check_finite
 from sksvi.inference.stopping import check_due, settled
-from sksvi.models.base import Blocks, Linear, Segment
-
-#: Most natural steps, and their relative tolerance, that let q catch up with hyperparameters at the end of a fit.
-RESETTLING_PASSES, RESETTLING_TOL = 10, 1e-5
+from sksvi.models.base import Blocks, Segment
 
 
 def averaging(state: State) -> Averaging:
@@ -38,7 +33,11 @@ class Noisy:
 
     def begin(self, problem: Problem, state: State) -> State:
         """Nothing averaged yet, nothing checked."""
-        return state if isinstance(state.progress, Averaging) else replace(state, progress=Averaging())
+        return (
+            state
+            if isinstance(state.progress, Averaging)
+            else replace(state, progress=Averaging(state.progress.damping))
+        )
 
     def once(self, problem: Problem, state: State, tol: float) -> tuple[State, StepInfo | None]:
         """One pass; the exact bound of the average where a check is due."""
@@ -80,9 +79,11 @@ def noisy_step(problem: Problem, state: State, segment: Segment) -> tuple[State,
     seen, rate = bound(problem, state, value), problem.messages.reported(problem, state)
     check_finite(seen, gradient, state)
     try:
-        q, memory, _ = step(problem, state, segment, gradient)
+        q, memory, _ = step(problem, state, segment, gradient, state.progress.damping)
     except NotPositiveDefinite as error:
         raise impossible(problem, state, error) from error
+    if problem.algorithm.row.solves_mean:
+        q = with_best_mean(problem, replace(state, q=q))
     state = replace(state, q=q, memory=memory, steps=state.steps + 1)
     return replace(state, progress=replace(averaging(state), average=averaged(problem, state))), seen, rate
 
@@ -94,23 +95,3 @@ def averaged(problem: Problem, state: State) -> Blocks:
         return state.q
     weight = 4.0 / (state.steps + 3.0)
     return {name: average[name].blended(block, weight) for name, block in state.q.items()}
-
-
-def resettled(problem: Problem, state: State) -> State:
-    """After noisy steps of points without curvature q lags behind them: a few judged natural steps on all rows."""
-    model = problem.model
-    moving = {name for name, rule in model.hyper.items() if isinstance(rule, Adam)} - problem.frozen
-    if not moving or not isinstance(model, Linear) or not problem.rule(model.main, state.q).natural_coordinates:
-        return state
-    still = replace(
-        problem,
-        expect=problem.exact,
-        batch_size=None,
-        messages=DIRECT,
-        algorithm=MCSSVI(),
-        frozen=problem.frozen | moving,
-    )
-    inner = settle(still, state, RESETTLING_PASSES, RESETTLING_TOL)
-    here = judging(inner).here
-    assert here is not None
-    return replace(state, q=here.q, repairs=inner.repairs)

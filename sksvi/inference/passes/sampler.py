@@ -10,7 +10,7 @@ from sksvi.inference.memory.locals import Locals
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Sampling
 from sksvi.inference.state import State, StepInfo, check_finite
-from sksvi.models.base import Sampled
+from sksvi.models.base import Sampleable
 
 
 def sampling(state: State) -> Sampling:
@@ -33,7 +33,7 @@ class Sampler:
 
     def begin(self, problem: Problem, state: State) -> State:
         """A chain from the means of q, and from where each row's local variables were."""
-        assert isinstance(problem.model, Sampled)
+        assert isinstance(problem.model, Sampleable)
         self.chain = problem.model.chain(problem.data, problem.threads)
         self.first = state.passes
         values = state.locals.values if isinstance(state.locals, Locals) else None
@@ -41,7 +41,7 @@ class Sampler:
 
     def once(self, problem: Problem, state: State, tol: float) -> tuple[State, StepInfo | None]:
         """One sweep over all rows."""
-        assert isinstance(problem.model, Sampled)
+        assert isinstance(problem.model, Sampleable)
         progress = sampling(state)
         draw, value = self.chain.sweep(progress.draw, _parallel.stream(state.seed, state.passes, 1))
         check_finite(value, {}, state)

@@ -174,5 +174,5 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
     model.searched = search.q["kernel"]
     if search.first is None:
         return fit.q, False
-    q = {**search.q, "inducing": search.q["inducing"].like(fit.q["inducing"])}
+    q = {**search.q, "inducing": fit.q["inducing"].holding(search.q["inducing"])}
     return q, search.value - search.first > tol * (abs(search.value) + 1)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from sksvi.algorithms.ascent import WINDOW, ascend
-from sksvi.algorithms.rules import FIXED, Rule
+from sksvi.algorithms.rules import SEARCHED, Rule
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.families import Free
 from sksvi.families.gaussian.dual import SiteGaussian
@@ -43,6 +43,7 @@ class FullGP(Linear):
 
     main = "latents"
     batchable = False
+    averages = False
 
     def __init__(self, likelihood: Any, kernel: Any, X: Array, learned: bool = True) -> None:
         self.likelihood = likelihood
@@ -72,7 +73,7 @@ class FullGP(Linear):
     @property
     def hyper(self) -> dict[str, Rule]:
         """Kernel parameters: `search` finds them."""
-        return {"kernel": FIXED}
+        return {"kernel": SEARCHED}
 
     def begin(self, data: Table, rng: Any) -> dict[str, Any]:
         """The prior: no messages yet."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.algorithms.rules import FIXED, Adam, Newton, Rule
+from sksvi.algorithms.rules import FIXED, SEARCHED, Adam, Newton, Rule
 from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
 from sksvi.models.base import Fit, LinearTerms, Table
 from sksvi.models.gp.bounds import BOUNDS, LOG_2PI
@@ -157,7 +157,7 @@ class SparseGPModel(LinearLatents):
     def hyper(self) -> dict[str, Rule]:
         """Kernel and inducing inputs along their gradient, the likelihood by Newton; the evidence finds all of them."""
         found = self.by == "evidence"
-        rules: dict[str, Rule] = {name: FIXED if found else Adam() for name in ("kernel", "inputs")}
+        rules: dict[str, Rule] = {name: SEARCHED if found else Adam() for name in ("kernel", "inputs")}
         if self.likelihood.learned:
             rules["likelihood"] = FIXED if found else Newton()
         return rules
