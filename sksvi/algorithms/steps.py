@@ -123,7 +123,7 @@ def hybrid_step(
     q: Any, prior: Any, gradient: Any, rate: float, memory: AdaGradMemory, adagrad: AdaGrad, n: float
 ) -> tuple[Any, AdaGradMemory]:
     """AdaGrad on the Gaussian mean, the natural step on its covariance."""
-    in_mean = prior.times(prior.mean - q.mean) + gradient[0]
+    in_mean = prior.dot(prior.mean - q.mean) + gradient[0]
     step, total = memory.mean_step(in_mean, adagrad, n)
     moved = natural_step(q, prior, gradient, rate)
     return type(q)(q.mean + step, moved.precision, moved.root), replace(memory, mean=total)

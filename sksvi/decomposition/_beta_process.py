@@ -315,7 +315,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
             order = order[: max(1, int(np.sum(use.mean * max(self.n_samples_seen_, 1.0) >= 1.0)))]
         self._order, self._choices = order, self._fitted_choices()
         features = q["features"]
-        kept = type(features)(features.mean[order], features._parts()[1][order])
+        kept = features[order]
         self.posterior_ = Posterior({**q, "probabilities": use[order], "features": kept})
         self.components_ = (kept.mean * self.scale_).astype(self._dtype)
         self.feature_probability_ = use.mean[order]

@@ -13,8 +13,8 @@ from sksvi import _parallel, expectations
 from sksvi.decomposition._ids import id_columns, positions
 from sksvi.estimators.checks import check_row_values
 from sksvi.families import GaussianPlates
+from sksvi.families.gaussian.views import FoldedUsers
 from sksvi.inference.engine import Problem
-from sksvi.inference.memory.messages import Messages
 from sksvi.inference.passes import by_side
 from sksvi.inference.state import State
 from sksvi.models.factorization.columns import SIDES, Columns, View
@@ -29,22 +29,6 @@ FOLD_STEPS, FOLD_TOL = 100, 1e-6
 UCB_REACH = 1.645
 #: Pairs that are ranked at a time.
 RANKED = 2**18
-
-
-class FoldedUsers(GaussianPlates):
-    """Posterior of the factors of users that a fit has not seen, or has seen less of.
-
-    Parameters
-    ----------
-    ids : ndarray of shape (n,)
-    mean, values, log_det, full
-        As in `GaussianPlates`.
-    bias_mean, bias_std : ndarray of shape (n,) or None
-    """
-
-    def __init__(self, ids: Array, block: GaussianPlates, bias_mean: Any, bias_std: Any) -> None:
-        super().__init__(block.mean, block.values, None, block.full)
-        self.ids, self.bias_mean, self.bias_std = ids, bias_mean, bias_std
 
 
 class RecommendationMethods:
@@ -157,7 +141,7 @@ class RecommendationMethods:
             "items": self._rows("items", pd.Series(items, dtype=object)),
         }
         prior = model.prior(q)["users"]
-        said = {"users": Messages.between(q["users"], prior)}
+        said = {"users": q["users"].over(prior)}
         data = Ratings(codes, others, y, weight, len(ids), len(items))
         algorithm, expect = self._algorithm_for_columns(), expectations.resolve("auto")
         problem = Problem(model, data, algorithm, expect, expect, None, _parallel.n_threads(self.n_jobs), so_far=said)

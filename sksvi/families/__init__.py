@@ -1,33 +1,30 @@
 """Exponential families of the posterior blocks."""
 
-from sksvi.families.beta import Beta
-from sksvi.families.dirichlet import Dirichlet, Simplex
-from sksvi.families.free import Free
+from sksvi.families.base import Draw, Family, Message, NotPositiveDefinite
+from sksvi.families.dirichlet import Beta, Dirichlet
 from sksvi.families.gamma import Gamma
-from sksvi.families.gaussian.dense import (
-    DiagonalGaussian,
-    Gaussian,
-    NotPositiveDefinite,
-    ProjectedGaussian,
-    StandardGaussian,
-)
-from sksvi.families.gaussian.marginal import Marginal
+from sksvi.families.gaussian.dense import DiagonalGaussian, Gaussian, gaussian
 from sksvi.families.gaussian.plates import GaussianPlates
-from sksvi.families.gaussian.views import ClassGaussian
-from sksvi.families.point import Point
+from sksvi.families.gaussian.standard import StandardGaussian
+from sksvi.families.gaussian.views import ClassGaussian, Marginal, ProjectedGaussian
+from sksvi.families.point import Free, Point
 from sksvi.families.population import Population
 from sksvi.families.rayleigh import Rayleigh
+from sksvi.families.simplex import Simplex
 
 __all__ = [
     "Beta",
     "ClassGaussian",
     "DiagonalGaussian",
     "Dirichlet",
+    "Draw",
+    "Family",
     "Free",
     "Gamma",
     "Gaussian",
     "GaussianPlates",
     "Marginal",
+    "Message",
     "NotPositiveDefinite",
     "Point",
     "Population",
@@ -35,4 +32,5 @@ __all__ = [
     "Rayleigh",
     "Simplex",
     "StandardGaussian",
+    "gaussian",
 ]

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
-from sksvi.families.gaussian.dense import NotPositiveDefinite
+from sksvi.families.base import Draw, NotPositiveDefinite
+from sksvi.families.dirichlet import log_gammas
+from sksvi.families.flat import Flat
+from sksvi.families.implicit import LARGE_SHAPE, log_slope
 
 Array = np.ndarray
 
 
-class Gamma:
+class Gamma(Flat):
     """Independent q(x_k) = Gamma(shape_k, rate_k), x_k > 0; natural (shape, -rate), moments E log x and E x.
 
     Parameters
     ----------
-    shape, rate : array-like of shape (K,)
+    shape, rate : array-like of shape (K,), or (P, K) for plates
 
     Raises
     ------
@@ -33,9 +36,7 @@ class Gamma:
     [2.] [1.] 0.67
     """
 
-    kind = "gamma"
-    one_number = False
-    full = False
+    held_in = {"shape": 0, "rate": 0}
 
     def __init__(self, shape: Any, rate: Any) -> None:
         self.shape, self.rate = np.asarray(shape, float), np.asarray(rate, float)
@@ -43,9 +44,6 @@ class Gamma:
             if not np.all((values > 0) & (values < np.inf)):
                 worst = int(np.argmin(np.where(np.isfinite(values), values, -np.inf)))
                 raise NotPositiveDefinite(f"the {name} of a Gamma distribution is {values.flat[worst]}", worst)
-
-    def prepare(self) -> None:
-        """Nothing to factor."""
 
     @property
     def mean(self) -> Array:
@@ -58,74 +56,85 @@ class Gamma:
         return self.shape / np.square(self.rate)
 
     @property
-    def std(self) -> Array:
-        """Standard deviations, (K,)."""
-        return np.sqrt(self.variance)
-
-    @property
-    def cov(self) -> Array:
-        """Covariance matrix, (K, K)."""
-        return np.diag(self.variance)
-
-    @property
     def mean_log(self) -> Array:
         """E log x, (K,)."""
         return digamma(self.shape) - np.log(self.rate)
+
+    # ---- the family
+    @property
+    def theta(self) -> Array:
+        """(shape, -rate), (K, 2)."""
+        return np.stack([self.shape, -self.rate], -1)
+
+    def of_theta(self, theta: Array) -> Self:
+        """The distribution with these natural parameters."""
+        return type(self)(theta[..., 0], -theta[..., 1])
 
     @property
     def moments(self) -> Array:
         """E log x and E x, (K, 2)."""
         return np.stack([self.mean_log, self.mean], -1)
 
+    @property
+    def log_normaliser(self) -> Array:
+        """log Γ(a) - a log b, (K,)."""
+        return gammaln(self.shape) - self.shape * np.log(self.rate)
+
     def kl(self, prior: Gamma) -> float:
         """KL(q ‖ prior), nats, summed over coordinates (equations.md 0)."""
+        return float(np.sum(self.divergence(prior)))
+
+    def divergence(self, prior: Gamma) -> Array:
+        """The same by coordinate, free of the cancellation between large log normalisers."""
         gain = (self.shape - prior.shape) * digamma(self.shape) - gammaln(self.shape) + gammaln(prior.shape)
         gain += prior.shape * np.log(self.rate / prior.rate) + self.shape * (prior.rate / self.rate - 1.0)
-        return float(np.sum(gain))
+        return gain
 
-    def natural(self, about: Any) -> tuple[Array]:
-        """(shape, -rate), (K, 2)."""
-        return (np.stack([self.shape, -self.rate], -1),)
+    def fisher(self, v: Array) -> Array:
+        """[[ψ'(a), 1/b], [1/b, a/b²]] v."""
+        in_shape = polygamma(1, self.shape) * v[..., 0] + v[..., 1] / self.rate
+        in_rate = v[..., 0] / self.rate + self.shape / np.square(self.rate) * v[..., 1]
+        return np.stack([in_shape, in_rate], -1)
 
-    def replace(self, natural: Any) -> Gamma:
-        """The distribution with these natural parameters."""
-        (both,) = natural
-        return Gamma(both[..., 0], -both[..., 1])
-
-    @staticmethod
-    def natural_gradient(gradient: tuple[Array]) -> tuple[Array]:
-        """The gradient in the moments, the natural gradient already."""
-        return gradient
+    @property
+    def stretch(self) -> Array:
+        """∂(a, -b)/∂(log a, log b)."""
+        return self.theta
 
     @property
     def standard_values(self) -> Array:
-        """Unconstrained standard coordinates: log shape and log rate, (K, 2)."""
+        """log shape and log rate, (K, 2)."""
         return np.log(np.stack([self.shape, self.rate], -1))
 
-    def at(self, values: Array) -> Gamma:
-        """The distribution at unconstrained coordinates."""
+    def at(self, values: Array) -> Self:
+        """The distribution at log shape and log rate."""
         both = np.exp(values)
-        return Gamma(both[..., 0], both[..., 1])
+        return type(self)(both[..., 0], both[..., 1])
 
-    def standard_gradient(self, prior: Gamma, gradient: tuple[Array]) -> Array:
-        """Gradient of the bound, KL included, in log shape and log rate: Fisher information times natural gradient."""
-        (mine,), (its,) = self.natural(self), prior.natural(prior)
-        slope = its + gradient[0] - mine
-        in_shape = polygamma(1, self.shape) * slope[..., 0] + slope[..., 1] / self.rate
-        in_rate = -(slope[..., 0] / self.rate + self.shape / np.square(self.rate) * slope[..., 1])
-        return np.stack([self.shape * in_shape, self.rate * in_rate], -1)
-
+    # ---- draws
     def sample(self, n: int = 1, random_state: Any = None) -> Array:
         """Draw (n, K)."""
         from sklearn.utils import check_random_state
 
         return check_random_state(random_state).gamma(self.shape, 1.0 / self.rate, (n, *self.shape.shape))
 
-    def blended(self, other: Gamma, weight: float) -> Gamma:
-        """(1 - weight) of these natural parameters plus weight of the other's."""
-        keep = 1 - weight
-        return Gamma(keep * self.shape + weight * other.shape, keep * self.rate + weight * other.rate)
+    def drawn(self, rng: Any) -> Draw:
+        """A draw from log g, g ~ Gamma(shape, 1), which is its source."""
+        logs = log_gammas(self.shape, rng)
+        return Draw(np.exp(logs) / self.rate, logs)
 
-    def __getitem__(self, plate: Any) -> Gamma:
-        """Some coordinates."""
-        return Gamma(self.shape[plate], self.rate[plate])
+    def corrected(self, draw: Draw, gradient: tuple[Array]) -> tuple[Array]:
+        """V of equations.md 8 on a gradient in (E log x, E x), (K, 2): F⁻¹ (p s, s/b), s the slope in log x."""
+        slope = gradient[0][..., 0] + draw.value * gradient[0][..., 1]
+        p, informed = log_slope(self.shape, draw.source), polygamma(1, self.shape)
+        share = slope / _excess(self.shape, informed)
+        return (np.stack([share * (self.shape * p - 1.0), share * self.rate * (informed - p)], -1),)
+
+    def in_statistics(self, draw: Draw, slope: Array) -> Array:
+        """df/dx as slopes in log x and x."""
+        return np.stack([draw.value * slope, np.zeros_like(draw.value)], -1)
+
+
+def _excess(shape: Array, informed: Array) -> Array:
+    """a ψ'(a) - 1, by its series where the difference has lost its digits."""
+    return np.where(shape > LARGE_SHAPE, 0.5 / shape + 1.0 / (6.0 * np.square(shape)), shape * informed - 1.0)

@@ -57,6 +57,8 @@ def corrected_counts(concentration: Array, log_gamma: Array, counts: Array) -> A
     -------
     corrected : ndarray of shape (..., V)
     """
+    if concentration.shape[-1] == 1:  # β = 1 whatever λ is: there is nothing to correct, and F is 0
+        return counts
     draws = np.exp(log_gamma - log_gamma.max(-1, keepdims=True))
     beta = draws / draws.sum(-1, keepdims=True)
     pulled = log_slope(concentration, log_gamma) * (counts - beta * counts.sum(-1, keepdims=True))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Self
 
 import numpy as np
+
+from sksvi.families.base import Spreadless
 
 Array = np.ndarray
 
@@ -12,13 +14,13 @@ Array = np.ndarray
 TRUST_RADIUS = 2.0
 
 
-class Point:
-    """A learned hyperparameter in unconstrained coordinates, with the information that earlier chunks left.
+class Point(Spreadless):
+    """A learned array without spread, in unconstrained coordinates, with the information that earlier chunks left.
 
     Parameters
     ----------
-    value : ndarray of shape (P,)
-        Unconstrained coordinates (a log scale, cut points as first value and log increments).
+    value : ndarray of any shape; (P,) where steps are Newton's
+        Unconstrained coordinates (a log scale, cut points as first value and log increments, inducing inputs).
     centre, information : ndarray of shape (P,) and (P, P), optional
         What was learned before: earlier data count as -1/2 (value - centre)ᵀ information (value - centre).
 
@@ -30,65 +32,72 @@ class Point:
     array([1.5])
     """
 
-    kind = "point"
-    full = False
+    column = "hyper"
+    held_in = {"value": 1}
+    # Files that have only a value are of points that remember nothing.
+    centre: Array | None = None
+    information: Array | None = None
 
     def __init__(self, value: Array, centre: Array | None = None, information: Array | None = None) -> None:
         self.value = np.asarray(value, float)
-        size = len(self.value)
         self.centre = self.value if centre is None else centre
-        self.information = np.zeros((size, size)) if information is None else information
-
-    def prepare(self) -> None:
-        """Nothing to factor."""
+        self.information = information
 
     @property
     def mean(self) -> Array:
-        """The point."""
+        """The value."""
         return self.value
 
-    @property
-    def std(self) -> Array:
-        """Zero: a point has no spread."""
-        return np.zeros_like(self.value)
+    def _made(self, value: Array) -> Self:
+        return type(self)(value, self.centre, self.information)
 
-    @property
-    def cov(self) -> Array:
-        """Zero."""
-        return np.zeros((len(self.value), len(self.value)))
-
-    def sample(self, n: int = 1, random_state: Any = None) -> Array:
-        """The point, n times: (n, P)."""
-        return np.repeat(self.value[None], n, axis=0)
+    def _strayed(self) -> Array:
+        """How far the value is from where earlier data had it."""
+        return np.zeros_like(self.value) if self.centre is None else self.value - self.centre
 
     def penalty(self) -> float:
         """What earlier data lose by the move from the centre, nats."""
-        delta = self.value - self.centre
+        if self.information is None:
+            return 0.0
+        delta = self._strayed()
         return 0.5 * float(delta @ self.information @ delta)
 
-    def blended(self, other: Point, weight: float) -> Point:
+    def blended(self, other: Point, weight: float) -> Self:
         """(1 - weight) of this value plus weight of the other's."""
-        return Point((1 - weight) * self.value + weight * other.value, other.centre, other.information)
+        value = (1 - weight) * self.value + weight * other.value
+        return type(self)(value, other.centre, other.information)
 
-    def forgotten(self) -> Point:
+    def forgotten(self) -> Self:
         """The same point without memory of earlier data."""
-        return Point(self.value)
+        return type(self)(self.value)
 
-    def moved(self, step: Array, rate: float) -> Point:
+    def moved(self, step: Array, rate: float) -> Self:
         """The point after `rate` times a step, cut to the trust radius."""
         longest = float(np.max(np.abs(step), initial=0.0))
         step = step * min(1.0, TRUST_RADIUS / longest) if longest > 0 else step
-        return Point(self.value + rate * step, self.centre, self.information)
+        return self._made(self.value + rate * step)
 
     def newton(self, gradient: tuple[Array, Array]) -> Array:
         """Newton step for gradient (P,) and Hessian (P, P) of the new data plus the old information."""
-        g, hessian = gradient
-        g = g - self.information @ (self.value - self.centre)
-        return ascent(g, hessian - self.information)
+        g, hessian = (np.asarray(part, float) for part in gradient)
+        if self.information is None:
+            return ascent(g, hessian)
+        return ascent(g - self.information @ self._strayed(), hessian - self.information)
 
-    def absorbed(self, hessian: Array) -> Point:
+    def absorbed(self, hessian: Array) -> Self:
         """The point with this data's curvature added to the information."""
-        return Point(self.value, self.value, self.information + _convex(-hessian))
+        added = np.asarray(_convex(-hessian), float)
+        return type(self)(self.value, self.value, added if self.information is None else self.information + added)
+
+
+class Free(Point):
+    """A point that a rule moves along its gradient alone; see :class:`Point`."""
+
+    # goes with the engine's rules: then Free = Point
+    @property
+    def kind(self) -> str:
+        """Deprecated."""
+        return "free"
 
 
 def _convex(information: Array) -> Array:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Self
 
 import numpy as np
 
-from sksvi.families.gaussian.dense import NotPositiveDefinite, _inverse_factor
+from sksvi.families.base import NotPositiveDefinite, Spreadless
+from sksvi.families.flat import Flat
+from sksvi.families.gaussian.structures import inverse_factor
 
 Array = np.ndarray
 
 
-class Population:
+class Population(Spreadless, Flat):
     """μ and Σ of N(μ, Σ) as the mode that sums of moments have: natural parameter Σ_d E(1, η_d)(1, η_d)ᵀ.
 
     The natural parameter ((P+1) x (P+1)) is [[n, s], [sᵀ, M]] with n members, s = Σ E η, M = Σ E ηηᵀ; then μ = s/n and
@@ -36,16 +38,15 @@ class Population:
     (array([ 1., -1.]), array([1., 1.]))
     """
 
-    kind = "population"
-    one_number = False
     full = True
+    held_in = {"sums": 2}
 
     def __init__(self, sums: Array) -> None:
         self.sums = np.asarray(sums, float)
         self._root: Array | None = None
 
     @classmethod
-    def of(cls, n: float, location: Array, scale: Array) -> Population:
+    def of(cls, n: float, location: Array, scale: Array) -> Self:
         """n members of this mean and covariance."""
         ahead = np.append(1.0, location)
         sums = n * np.outer(ahead, ahead)
@@ -75,7 +76,7 @@ class Population:
     def root(self) -> Array:
         """C lower triangular with CᵀC = Σ⁻¹."""
         if self._root is None:
-            self._root = _inverse_factor(self.scale) if len(self.location) else np.zeros((0, 0))
+            self._root = inverse_factor(self.scale) if len(self.location) else np.zeros((0, 0))
         return self._root
 
     @property
@@ -92,17 +93,19 @@ class Population:
         """μ, (P,)."""
         return self.location
 
+    # ---- the family
     @property
-    def std(self) -> Array:
-        """Zero: μ and Σ are points."""
-        return np.zeros_like(self.location)
+    def theta(self) -> Array:
+        """The sums of moments."""
+        return self.sums
 
-    variance = std
-
-    @property
-    def cov(self) -> Array:
-        """Zero."""
-        return np.zeros_like(self.scale)
+    def of_theta(self, theta: Array) -> Self:
+        """The block with these sums."""
+        new = type(self)(0.5 * (theta + theta.T))
+        if not new.size > 0:
+            raise NotPositiveDefinite(f"a population has {new.size:g} members")
+        new.prepare()
+        return new
 
     @property
     def moments(self) -> Array:
@@ -120,23 +123,6 @@ class Population:
             return 0.0
         return float(np.sum(prior.sums * (prior.moments - self.moments)))
 
-    def natural(self, about: Any) -> tuple[Array]:
-        """The sums of moments."""
-        return (self.sums,)
-
-    def replace(self, natural: list[Array]) -> Population:
-        """The block with these sums."""
-        new = Population(0.5 * (natural[0] + natural[0].T))
-        if not new.size > 0:
-            raise NotPositiveDefinite(f"a population has {new.size:g} members")
-        new.prepare()
-        return new
-
-    @staticmethod
-    def natural_gradient(gradient: tuple[Array]) -> tuple[Array]:
-        """The gradient in the moments is the natural gradient already: sums of moments of the members."""
-        return gradient
-
     @property
     def standard_values(self) -> Array:
         """Unconstrained standard coordinates: μ, then the Cholesky factor of Σ by rows, its diagonal as logarithms."""
@@ -153,10 +139,10 @@ class Population:
         factor[diagonal, diagonal] = np.exp(factor[diagonal, diagonal])
         return factor
 
-    def at(self, values: Array) -> Population:
+    def at(self, values: Array) -> Self:
         """As many members at unconstrained coordinates."""
         factor = self._factor(values)
-        return Population.of(self.size, values[: len(factor)], factor @ factor.T)
+        return type(self).of(self.size, values[: len(factor)], factor @ factor.T)
 
     def standard_gradient(self, prior: Population, gradient: tuple[Array]) -> Array:
         """Gradient of the bound in unconstrained coordinates, the prior's log density included."""
@@ -171,11 +157,3 @@ class Population:
         in_factor[diagonal, diagonal] *= factor[diagonal, diagonal]
         in_location = precision @ (sums[0, 1:] - n * location)
         return np.concatenate([in_location, in_factor[np.tril_indices(len(factor))]])
-
-    def sample(self, n: int = 1, random_state: Any = None) -> Array:
-        """The mean, n times: (n, P)."""
-        return np.repeat(self.location[None], n, axis=0)
-
-    def blended(self, other: Population, weight: float) -> Population:
-        """(1 - weight) of these sums plus weight of the other's."""
-        return Population((1 - weight) * self.sums + weight * other.sums)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from sksvi.families.gaussian.dense import NotPositiveDefinite
+from sksvi.families.base import Draw, NotPositiveDefinite
+from sksvi.families.flat import Flat
 
 Array = np.ndarray
 
@@ -14,7 +15,7 @@ Array = np.ndarray
 MEAN, SPREAD = float(np.sqrt(np.pi / 2)), 2.0 - np.pi / 2
 
 
-class Rayleigh:
+class Rayleigh(Flat):
     """q(x) = (x / scale²) exp(-x² / (2 scale²)), x > 0; natural parameter -1/(2 scale²), moment E x² = 2 scale².
 
     Its standard deviation is 0.52 of its mean at every scale.
@@ -37,18 +38,15 @@ class Rayleigh:
     [2.507] [1.31] 0.993
     """
 
-    kind = "rayleigh"
-    #: A block of one number in a model that is not conjugate: its steps are cut or follow secants.
-    one_number = True
-    full = False
-
     def __init__(self, scale: float) -> None:
         if not 0 < scale < np.inf:
             raise NotPositiveDefinite(f"the scale of a Rayleigh distribution is {scale}")
         self.scale = float(scale)
 
-    def prepare(self) -> None:
-        """Nothing to factor."""
+    @property
+    def instead(self) -> str:
+        """A block of one number in a model that is not conjugate: its steps are cut or follow secants."""
+        return "one-number"
 
     @property
     def mean(self) -> Array:
@@ -60,63 +58,72 @@ class Rayleigh:
         """Var x, (1,)."""
         return np.array([SPREAD * self.scale**2])
 
+    # ---- the family
     @property
-    def std(self) -> Array:
-        """Standard deviation of x, (1,)."""
-        return np.sqrt(self.variance)
+    def theta(self) -> Array:
+        """-1/(2 scale²), (1,)."""
+        return np.array([-0.5 / self.scale**2])
 
-    @property
-    def cov(self) -> Array:
-        """Var x as a matrix."""
-        return self.variance[:, None]
+    def of_theta(self, theta: Array) -> Self:
+        """The distribution with this natural parameter."""
+        value = float(theta[0])
+        if not value < 0:
+            raise NotPositiveDefinite(f"the natural parameter {value:g} of a Rayleigh distribution is not negative")
+        return type(self)(np.sqrt(-0.5 / value))
 
     @property
     def moments(self) -> Array:
-        """E x², what the natural parameter multiplies, (1,)."""
+        """E x², (1,)."""
         return np.array([2.0 * self.scale**2])
+
+    @property
+    def log_normaliser(self) -> Array:
+        """log scale², a number."""
+        return np.asarray(2.0 * np.log(self.scale))
 
     def kl(self, prior: Rayleigh) -> float:
         """KL(q ‖ prior), nats (equations.md 0)."""
         ratio = self.scale / prior.scale
         return float(ratio**2 - 1.0 - 2.0 * np.log(ratio))  # the square may be too small for a logarithm
 
-    def natural(self, about: Any) -> tuple[Array]:
-        """-1/(2 scale²)."""
-        return (np.array([-0.5 / self.scale**2]),)
+    def fisher(self, v: Array) -> Array:
+        """(E x²)² v."""
+        return np.square(self.moments) * v
 
-    def replace(self, natural: list[Array]) -> Rayleigh:
-        """The distribution with this natural parameter."""
-        theta = float(natural[0][0])
-        if not theta < 0:
-            raise NotPositiveDefinite(f"the natural parameter {theta:g} of a Rayleigh distribution is not negative")
-        return Rayleigh(np.sqrt(-0.5 / theta))
-
-    @staticmethod
-    def natural_gradient(gradient: tuple[Array]) -> tuple[Array]:
-        """The gradient in E x² is the natural gradient already."""
-        return gradient
+    @property
+    def stretch(self) -> Array:
+        """∂θ/∂log scale."""
+        return -2.0 * self.theta
 
     @property
     def standard_values(self) -> Array:
-        """Unconstrained standard coordinates: log scale, (1,)."""
+        """log scale, (1,)."""
         return np.array([np.log(self.scale)])
 
-    def at(self, values: Array) -> Rayleigh:
-        """The distribution at unconstrained coordinates."""
-        return Rayleigh(np.exp(values[0]))
+    def at(self, values: Array) -> Self:
+        """The distribution at log scale."""
+        return type(self)(np.exp(values[0]))
 
     def standard_gradient(self, prior: Rayleigh, gradient: tuple[Array]) -> Array:
         """Gradient of the bound, KL included, in the log scale: d/d log s = 4 s² d/d(2 s²) for the data's part."""
         square = self.scale**2
         return 2.0 - 2.0 * square / prior.scale**2 + 4.0 * square * gradient[0]
 
+    # ---- draws
     def sample(self, n: int = 1, random_state: Any = None) -> Array:
         """Draw (n, 1)."""
         from sklearn.utils import check_random_state
 
         return check_random_state(random_state).rayleigh(self.scale, (n, 1))
 
-    def blended(self, other: Rayleigh, weight: float) -> Rayleigh:
-        """(1 - weight) of this natural parameter plus weight of the other's."""
-        (a,), (b,) = self.natural(self), other.natural(other)
-        return self.replace([(1 - weight) * a + weight * b])
+    def drawn(self, rng: Any) -> Draw:
+        """A draw: the scale times a standard one."""
+        return Draw(np.asarray(rng.rayleigh(self.scale, (1,))))
+
+    def corrected(self, draw: Draw, gradient: tuple[Array]) -> tuple[Array]:
+        """x² / E x² times the gradient: a draw moves with its scale."""
+        return (np.square(draw.value) / self.moments * gradient[0],)
+
+    def in_statistics(self, draw: Draw, slope: Array) -> Array:
+        """df/dx as df/dx²."""
+        return slope / (2.0 * draw.value)

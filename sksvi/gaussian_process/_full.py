@@ -17,7 +17,7 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.classification import ClassificationMethods
 from sksvi.estimators.posterior import Posterior
-from sksvi.families.gaussian.dual import ChosenRows
+from sksvi.families.gaussian.views import ChosenRows
 from sksvi.gaussian_process._start import distinct
 from sksvi.inference.state import Problem, State
 from sksvi.likelihoods import Likelihood

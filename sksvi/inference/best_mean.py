@@ -50,8 +50,8 @@ def solved_mean(problem: Problem, state: State) -> Any:
 
         g, value = _parallel.tree_sum(_parallel.in_order(one, list(zip(rows, variances, strict=True)), problem.threads))
         delta = mean - prior.mean
-        slope = g * problem.scale - prior.times(delta)
-        return 0.5 * float(np.sum(delta * prior.times(delta))) - value * problem.scale, -block.uncoloured(slope).ravel()
+        slope = g * problem.scale - prior.dot(delta)
+        return 0.5 * float(np.sum(delta * prior.dot(delta))) - value * problem.scale, -block.uncoloured(slope).ravel()
 
     steps = FP_STEPS if problem.algorithm.mean_solver else MEAN_STEPS
     options = {"gtol": 1e-5, "maxiter": steps}

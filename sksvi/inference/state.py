@@ -133,11 +133,8 @@ def prior_of(problem: Problem, state: State) -> dict[str, Any]:
 
 
 def joined(prior: Any, absorbed: Any) -> Any:
-    """Product of a prior and a message: a Gaussian one is held as (linear as mean, precision), others as numbers."""
-    if prior.kind != "gaussian":
-        return prior.replace([a + b for a, b in zip(prior.natural(prior), absorbed, strict=True)])
-    blank = type(absorbed)(np.zeros_like(prior.mean), prior.precision_like(absorbed) + absorbed.precision)
-    return type(absorbed)(blank.solve(prior.times(prior.mean) + absorbed.mean), blank.precision, blank.root)
+    """Product of a prior and a message."""
+    return prior.times(absorbed)
 
 
 def divergence(problem: Problem, state: State, q: dict[str, Any]) -> float:
@@ -153,15 +150,13 @@ def divergence_between(new: dict[str, Any], old: dict[str, Any]) -> float:
 
 
 def messages(problem: Problem, blocks: dict[str, Any]) -> dict[str, Any]:
-    """What the data said about each block: natural parameters of q less those of the prior (linear as mean)."""
+    """What the data said about each block: natural parameters of q less those of the prior."""
     return {name: message(blocks[name], prior) for name, prior in problem.model.prior(blocks).items()}
 
 
 def message(q: Any, prior: Any) -> Any:
     """What the data said about one block."""
-    if q.kind != "gaussian":
-        return tuple(a - b for a, b in zip(q.natural(q), prior.natural(q), strict=True))
-    return type(q)(q.times(q.mean) - prior.times(prior.mean), q.precision - prior.precision_like(q))
+    return q.over(prior)
 
 
 def settled_prior(problem: Problem, q: dict[str, Any], said: Any, n_steps: int) -> dict[str, Any]:

@@ -73,9 +73,9 @@ def test_natural_step_is_the_weighted_mean_of_natural_parameters(full, global_ra
     new = natural_step(q, target.prior, (g, curvature), rate)
     precision = (1 - rate) * q.precision + rate * (target.prior.precision_like(q) - 2 * curvature)
     bend = curvature @ q.mean if full else curvature * q.mean
-    linear = (1 - rate) * q.times(q.mean) + rate * (target.prior.times(target.prior.mean) + g - 2 * bend)
+    linear = (1 - rate) * q.dot(q.mean) + rate * (target.prior.dot(target.prior.mean) + g - 2 * bend)
     np.testing.assert_allclose(new.precision, precision, rtol=1e-12)
-    np.testing.assert_allclose(new.times(new.mean), linear, rtol=1e-10)
+    np.testing.assert_allclose(new.dot(new.mean), linear, rtol=1e-10)
 
 
 @KINDS
@@ -146,7 +146,7 @@ def test_hybrid_step_moves_the_covariance_as_the_natural_step(full, global_rando
     new, moved = hybrid_step(q, target.prior, target.gradient(q), 0.4, memory, AdaGrad(), 10.0)
     wanted = natural_step(q, target.prior, target.gradient(q), 0.4)
     np.testing.assert_array_equal(new.precision, wanted.precision)
-    in_mean = target.prior.times(target.prior.mean - q.mean) + target.gradient(q)[0]
+    in_mean = target.prior.dot(target.prior.mean - q.mean) + target.gradient(q)[0]
     assert (new.mean - q.mean) @ in_mean > 0
     assert np.all(moved.mean >= memory.mean)
 

@@ -11,8 +11,8 @@ import pytest
 from sksvi import _parallel
 from sksvi.algorithms.steps import natural_step, shortened
 from sksvi.families import DiagonalGaussian, Gaussian, NotPositiveDefinite
-from sksvi.families.gaussian.arrow import ArrowGaussian, ArrowMatrix
 from sksvi.families.gaussian import arrow
+from sksvi.families.gaussian.arrow import ArrowGaussian, ArrowMatrix
 from sksvi.testing import check_family
 
 #: (levels, coordinates of a level, other coordinates, start)
@@ -134,9 +134,9 @@ def test_moments_against_dense(layout, border_form, global_random_seed):
         np.testing.assert_allclose(found, part, rtol=1e-8, atol=1e-10)
     x = np.random.default_rng(global_random_seed).standard_normal((3, len(q.mean)))
     for vectors in (x, x[0]):
-        np.testing.assert_allclose(q.times(vectors), dense.times(vectors), rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(q.dot(vectors), dense.dot(vectors), rtol=1e-9, atol=1e-10)
         np.testing.assert_allclose(q.solve(vectors), dense.solve(vectors), rtol=1e-8, atol=1e-10)
-        np.testing.assert_allclose(q.solve(q.times(vectors)), vectors, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(q.solve(q.dot(vectors)), vectors, rtol=1e-8, atol=1e-10)
         np.testing.assert_allclose(q.coloured(q.uncoloured(vectors)), q.solve(vectors), rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(q.spread(vectors), dense.spread(vectors), rtol=1e-8)
     assert pattern.alike(q.within)
@@ -207,7 +207,7 @@ def test_natural_step_is_the_gradient_of_the_bound(layout, global_random_seed):
         return block.cov + np.outer(block.mean, block.mean)
 
     new, step = natural_step(q, prior, (g, curvature), 1.0), 1e-5
-    linear = new.times(new.mean) - q.times(q.mean)
+    linear = new.dot(new.mean) - q.dot(q.mean)
     quadratic = -0.5 * (new.precision - q.precision).dense()
     high, low = moved(step), moved(-step)
     found = linear @ (high.mean - low.mean) + np.sum(quadratic * (second(high) - second(low)))

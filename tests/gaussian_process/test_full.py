@@ -16,7 +16,8 @@ from sksvi import BayesianGLMClassifier
 from sksvi.algorithms import CVI, SDSVI
 from sksvi.algorithms.steps import natural_step
 from sksvi.families import Gaussian, NotPositiveDefinite
-from sksvi.families.gaussian.dual import ChosenRows, SiteGaussian
+from sksvi.families.gaussian.dual import SiteGaussian
+from sksvi.families.gaussian.views import ChosenRows
 from sksvi.gaussian_process import GPClassifier, SparseGPClassifier
 from sksvi.gaussian_process._full import distinct
 from sksvi.likelihoods import Bernoulli, Softmax, StudentT

@@ -20,10 +20,12 @@ import scipy.sparse as sp
 from scipy.linalg import lapack
 
 from sksvi._parallel import single_threaded_blas
+from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.arrow_matrix import ArrowMatrix, by_level, join, split
-from sksvi.families.gaussian.dense import PIVOT_ROUNDINGS, NotPositiveDefinite, _Normal, _Precise
+from sksvi.families.gaussian.dense import PreciseGaussian
+from sksvi.families.gaussian.structures import PIVOT_ROUNDINGS, Structure
 
-__all__ = ["ArrowGaussian", "ArrowMatrix", "ArrowRoot", "arrow_root"]
+__all__ = ["ARROW", "ArrowGaussian", "ArrowMatrix", "ArrowRoot", "arrow_root"]
 
 Array = np.ndarray
 
@@ -159,7 +161,85 @@ def _tail(schur: Array, scale: Array, others: Array) -> Array:
     return np.ascontiguousarray(tail)
 
 
-class ArrowGaussian(_Precise):
+class Arrow(Structure):
+    """Block-diagonal with a dense border; S is known on the pattern without ever being formed."""
+
+    def dot(self, P: ArrowMatrix, x: Array) -> Array:
+        """P x."""
+        return P.dot(x)
+
+    def diagonal(self, P: ArrowMatrix) -> Array:
+        """Diagonal of P."""
+        return P.diagonal()
+
+    def dense(self, P: ArrowMatrix, size: int) -> Array:
+        """P with its zeros."""
+        return P.dense()
+
+    def of_diagonal(self, vector: Array, like: Any) -> ArrowMatrix:
+        """diag(vector) in the layout of `like`."""
+        return ArrowMatrix.of_diagonal(np.broadcast_to(vector, like.mean.shape), like.precision)
+
+    def of_dense(self, matrix: Array, like: Any) -> ArrowMatrix:
+        """The entries on the pattern of `like`."""
+        n_levels, r, _ = like.precision.diag.shape
+        return ArrowMatrix.of_dense(matrix, n_levels, r, like.precision.start)
+
+    def outer(self, u: Array, v: Array, like: Any) -> ArrowMatrix:
+        """½ (u vᵀ + v uᵀ) on the pattern of `like`."""
+        return ArrowMatrix.of_outer(u, v, like.precision)
+
+    def inner(self, P: ArrowMatrix, S: ArrowMatrix) -> float:
+        """tr(P S)."""
+        return P.inner(S)
+
+    def expected_quadratic(self, P: ArrowMatrix, delta: Array, q: Any) -> float:
+        """δᵀ P δ + tr(P S)."""
+        if q.structure is self:
+            trace = P.inner(q.within)
+        elif q.full:
+            n_levels, r, _ = P.diag.shape
+            trace = P.inner(ArrowMatrix.of_dense(q.cov, n_levels, r, P.start))
+        else:
+            trace = float(P.diagonal() @ q.variance)
+        return float(trace + delta @ P.dot(delta))
+
+    def root(self, P: ArrowMatrix) -> ArrowRoot:
+        """C of P."""
+        with single_threaded_blas():
+            return arrow_root(P)
+
+    def prepare(self, C: ArrowRoot) -> None:
+        """Form the entries of S that rows ask for."""
+        _ = C.within
+
+    def coloured(self, C: ArrowRoot, z: Array) -> Array:
+        """Cᵀ z."""
+        return C.coloured(z)
+
+    def uncoloured(self, C: ArrowRoot, g: Array) -> Array:
+        """C g."""
+        return C.uncoloured(g)
+
+    def log_det(self, C: ArrowRoot) -> float:
+        """log |S|."""
+        return 2.0 * C.log_det
+
+    def cov(self, C: ArrowRoot) -> Array:
+        """S: formed only when asked for."""
+        root = C.uncoloured(np.eye(C.within.shape[0]))
+        return root @ root.T
+
+    def within(self, C: ArrowRoot) -> ArrowMatrix:
+        """S on the pattern of P."""
+        return C.within
+
+
+ARROW = Arrow()
+ArrowMatrix.structure = ARROW
+
+
+class ArrowGaussian(PreciseGaussian):
     """N(m, P⁻¹) with an arrow-shaped precision: joint over the effects of thousands of levels.
 
     Parameters
@@ -183,89 +263,9 @@ class ArrowGaussian(_Precise):
     array([0.5 , 0.5 , 0.5 , 0.25])
     """
 
-    full = True
-    precision: ArrowMatrix  # type: ignore[assignment]
-    _root: ArrowRoot | None = None  # type: ignore[assignment]
+    structure = ARROW
     #: Files and pickles leave the factor out: it is several times the precision, and comes back with the same bits.
     _not_saved = ("_root",)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in self._not_saved}
-
-    @property
-    def root(self) -> ArrowRoot:  # type: ignore[override]
-        """C, S = CᵀC."""
-        if self._root is None:
-            with single_threaded_blas():
-                self._root = arrow_root(self.precision)
-        return self._root
-
-    @property
-    def within(self) -> ArrowMatrix:
-        """S on the pattern of the precision."""
-        return self.root.within
-
-    def prepare(self) -> None:
-        """Factor, and form the entries of S that rows ask for, before threads do."""
-        _ = self.within
-
-    @property
-    def variance(self) -> Array:
-        """Diagonal of S."""
-        return self.within.diagonal()
-
-    @property
-    def cov(self) -> Array:
-        """S, (P, P): formed only when asked for."""
-        root = self.uncoloured(np.eye(len(self.mean)))
-        return root @ root.T
-
-    def coloured(self, z: Array) -> Array:
-        """Cᵀz."""
-        return self.root.coloured(z)
-
-    def uncoloured(self, g: Array) -> Array:
-        """C g."""
-        return self.root.uncoloured(g)
-
-    def log_det_cov(self) -> float:
-        """log |S|, nats."""
-        return 2.0 * self.root.log_det
-
-    def log_det_precision(self) -> float:
-        """log |P|, nats."""
-        return -self.log_det_cov()
-
-    def spread(self, rows: Array) -> Array:
-        """x S xᵀ for each row of (n, P)."""
-        return np.square(self.uncoloured(rows)).sum(-1)
-
-    def times(self, x: Array) -> Array:
-        """P x."""
-        return self.precision.dot(x)
-
-    def solve(self, x: Array) -> Array:
-        """S x."""
-        return self.coloured(self.uncoloured(x))
-
-    def matrix_of(self, vector: Array) -> ArrowMatrix:
-        """A diagonal matrix in the form that this block's precision has."""
-        return ArrowMatrix.of_diagonal(np.broadcast_to(vector, self.mean.shape), self.precision)
-
-    def precision_like(self, other: _Normal) -> Any:
-        """The precision in the form that `other` is held in."""
-        if isinstance(other, ArrowGaussian):
-            return self.precision
-        return self.precision.dense() if other.full else self.precision.diagonal()  # type: ignore[attr-defined]
-
-    def expected_quadratic(self, q: _Normal) -> float:
-        """E_q (w - m)ᵀ P (w - m)."""
-        delta = q.mean - self.mean
-        if isinstance(q, ArrowGaussian):
-            trace = self.precision.inner(q.within)
-        elif q.full:  # type: ignore[attr-defined]
-            n_levels, r, _ = self.precision.diag.shape
-            trace = self.precision.inner(ArrowMatrix.of_dense(q.cov, n_levels, r, self.precision.start))
-        else:
-            trace = float(self.precision.diagonal() @ q.variance)
-        return float(trace + delta @ self.times(delta))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -50,6 +50,9 @@ class ArrowMatrix(NDArrayOperatorsMixin):
            [ 2.,  6., 10.]])
     """
 
+    #: Set by the module of the structure, which needs this class.
+    structure: ClassVar[Any] = None
+
     def __init__(self, diag: Array, border: Array, corner: Array, start: int) -> None:
         self.diag, self.border, self.corner, self.start = diag, border, corner, start
 
@@ -78,6 +81,15 @@ class ArrowMatrix(NDArrayOperatorsMixin):
         levels, index = np.arange(n_levels), a.reshape(n_levels, r)
         diag = matrix[index[levels][:, :, None], index[levels][:, None, :]]
         return cls(diag, matrix[np.ix_(b, a)], matrix[np.ix_(b, b)], start)
+
+    @classmethod
+    def of_outer(cls, u: Array, v: Array, like: ArrowMatrix) -> ArrowMatrix:
+        """The entries of ½ (u vᵀ + v uᵀ) on the pattern of `like`."""
+        n_levels, r, _ = like.diag.shape
+        (a, b), (c, d) = split(u, like.start, n_levels * r), split(v, like.start, n_levels * r)
+        diag, corner = a.reshape(n_levels, r, 1) * c.reshape(n_levels, 1, r), np.outer(b, d)
+        border = 0.5 * (np.outer(b, c) + np.outer(d, a))
+        return cls(0.5 * (diag + diag.transpose(0, 2, 1)), border, 0.5 * (corner + corner.T), like.start)
 
     @property
     def parts(self) -> tuple[Array, Array, Array]:

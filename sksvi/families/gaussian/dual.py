@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from sksvi.families.gaussian.dense import NotPositiveDefinite
+from sksvi.families.base import Draw, Family, Message, NotPositiveDefinite
+from sksvi.families.gaussian.structures import DENSE, Structure
 
 Array = np.ndarray
 
@@ -22,7 +23,7 @@ Array = np.ndarray
 LEAST_SHARE = 1e-3
 
 
-class SiteGaussian:
+class SiteGaussian(Family):
     """N(m, S) with S⁻¹ = K⁻¹ + diag(W) and m = K a, held as (K, a, W).
 
     In coordinates centred at c, the natural parameters of the messages are (λ1 - W c, W), λ1 = a + W m: about its own
@@ -51,10 +52,9 @@ class SiteGaussian:
     array([0.5  , 0.875])
     """
 
-    kind = "gaussian"
-    one_number = False
+    column = "gaussian"
+    structure: Structure = DENSE
     full = True
-    through_rows = False
 
     def __init__(self, prior_cov: Array, dual: Array | None = None, weights: Array | None = None) -> None:
         n = len(prior_cov)
@@ -163,12 +163,20 @@ class SiteGaussian:
         solved, _ = lapack.dpotrs(self._factor, noisy.T, lower=1)
         return self.mean + prior - (self._root_weights * solved.T) @ self.prior_cov
 
+    def drawn(self, rng: Any) -> Draw:
+        """A draw; what it was made from, standard normal numbers, is its source."""
+        shape = len(self.dual)
+        prior = self._prior_root @ rng.standard_normal(shape)
+        noisy = self._root_weights * prior + rng.standard_normal(shape)
+        solved, _ = lapack.dpotrs(self._factor, noisy, lower=1)
+        return Draw(self.mean + prior - self.prior_cov @ (self._root_weights * solved))
+
     # ---- algebra of a step
-    def natural(self, about: SiteGaussian) -> tuple[Array, Array]:
+    def natural(self, about: Any = None) -> tuple[Array, Array]:
         """Natural parameters of the messages in coordinates centred at the mean of `about`."""
         return self.dual + self.weights * (self.mean - about.mean), self.weights
 
-    def replace(self, natural: list[Array]) -> SiteGaussian:
+    def replace(self, natural: Any) -> SiteGaussian:
         """The block with these messages, centred at this one's mean."""
         linear, weights = natural
         new = SiteGaussian(self.prior_cov, self.dual, weights)
@@ -205,12 +213,26 @@ class SiteGaussian:
         distance = (self.dual - prior.dual) @ delta + prior.weights @ np.square(delta)
         return 0.5 * float(spread + distance + self.log_det() - prior.log_det())
 
+    # ---- messages
+    def over(self, prior: SiteGaussian) -> Message:
+        """What the data said, about zero: λ1 = a + W m and W of this block less those of its prior."""
+        linear = self.dual + self.weights * self.mean
+        if prior.weights.any() or prior.dual.any():
+            linear = linear - (prior.dual + prior.weights * prior.mean)
+        return Message((linear, self.weights - prior.weights))
+
+    def times(self, message: Message) -> SiteGaussian:
+        """This prior times messages about its latents."""
+        linear, weights = message.added()
+        if self.weights.any() or self.dual.any():
+            linear, weights = linear + self.dual + self.weights * self.mean, weights + self.weights
+        new = SiteGaussian(self.prior_cov, linear, weights)
+        return new.moved_by(new.against(linear) - linear)
+
     # ---- the prior's own parameters
     def under(self, prior_cov: Array) -> SiteGaussian:
         """The same messages under another prior."""
-        linear = self.dual + self.weights * self.mean
-        new = SiteGaussian(prior_cov, linear, self.weights)
-        return new.moved_by(new.against(linear) - linear)
+        return SiteGaussian(prior_cov).times(self.over(SiteGaussian(self.prior_cov)))
 
     def log_evidence(self) -> float:
         """log ∫ N(x | 0, K) exp(λ1ᵀx - ½ xᵀWx) dx, nats: what the messages say of the prior."""
@@ -224,51 +246,3 @@ class SiteGaussian:
         inverse *= self._root_weights
         inverse *= self._root_weights[:, None]
         return 0.5 * (np.outer(self.dual, self.dual) - inverse)
-
-
-class ChosenRows:
-    """Some coordinates of a Gaussian block, in any order, also several times: rows as users gave them.
-
-    Parameters
-    ----------
-    block : Gaussian block
-    rows : ndarray of int, shape (n,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sksvi.families.gaussian.dual import ChosenRows, SiteGaussian
-    >>> ChosenRows(SiteGaussian(np.diag([1.0, 4.0])), np.array([1, 0, 1])).std
-    array([2., 1., 2.])
-    """
-
-    kind = "gaussian"
-    one_number = False
-    full = True
-
-    def __init__(self, block: Any, rows: Array) -> None:
-        self.block, self.rows = block, rows
-
-    @property
-    def mean(self) -> Array:
-        """(n,)."""
-        return self.block.mean[self.rows]
-
-    @property
-    def variance(self) -> Array:
-        """(n,)."""
-        return self.block.variance[self.rows]
-
-    @property
-    def std(self) -> Array:
-        """(n,)."""
-        return np.sqrt(self.variance)
-
-    @property
-    def cov(self) -> Array:
-        """(n, n)."""
-        return self.block.cov[np.ix_(self.rows, self.rows)]
-
-    def sample(self, n: int = 1, random_state: Any = None) -> Array:
-        """Draw (n, number of rows)."""
-        return self.block.sample(n, random_state)[:, self.rows]

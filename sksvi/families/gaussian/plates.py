@@ -6,12 +6,15 @@ that plate steps: so the covariance is what is kept, its lower triangle row by r
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from sksvi.families.gaussian.dense import DiagonalGaussian, Gaussian
+from sksvi.families.base import Draw, Family, Message
+from sksvi.families.gaussian.dense import gaussian
+from sksvi.families.gaussian.structures import DENSE, DIAGONAL, Structure
 
 Array = np.ndarray
 
@@ -48,7 +51,19 @@ def unpacked(values: Array, size: int, full: bool) -> Array:
     return out
 
 
-class GaussianPlates:
+@dataclass
+class PackedMessage(Message):
+    """What the data said of each plate: natural parameters (P, F) and packed (P, R)."""
+
+    full: bool = True
+
+    def added(self) -> tuple[Array, Array]:
+        """The second part unpacked."""
+        linear, precision = self.parts
+        return linear, unpacked(precision, linear.shape[1], self.full)
+
+
+class GaussianPlates(Family):
     """N(mean_p, cov_p) for plates p = 1..P.
 
     Parameters
@@ -70,8 +85,9 @@ class GaussianPlates:
             [0.5, 2. ]]])
     """
 
-    kind = "gaussian"
-    one_number = False
+    column = "gaussian"
+    held_in = {"mean": 1, "values": 1}
+    mean: Array
 
     def __init__(self, mean: Array, values: Array, log_det: Array | None, full: bool) -> None:
         self.mean, self.values, self._log_det, self.full = mean, values, log_det, full
@@ -85,6 +101,11 @@ class GaussianPlates:
             logs = [np.linalg.slogdet(unpacked(p, size, True))[1] if self.full else np.log(p).sum(-1) for p in parts]
             self._log_det = np.concatenate([np.zeros(0), *logs])
         return self._log_det
+
+    @property
+    def structure(self) -> Structure:
+        """Of a plate's precision."""
+        return DENSE if self.full else DIAGONAL
 
     @classmethod
     def of(cls, block: Any) -> GaussianPlates:
@@ -165,17 +186,29 @@ class GaussianPlates:
             part = slice(start, start + TURNED)
             self.values[part] = packed(whole @ unpacked(self.values[part], size, True) @ whole.T, True)
 
-    def precise(self) -> Gaussian | DiagonalGaussian:
-        """Held as means and precisions, for a step."""
-        if not self.full:
-            return DiagonalGaussian(self.mean, 1.0 / self.values)
-        return Gaussian(self.mean, np.linalg.inv(self.cov))
+    def precise(self) -> Any:
+        """Held as means and precisions."""
+        return gaussian(self.mean, np.linalg.inv(self.cov) if self.full else 1.0 / self.values)
 
-    def forgotten(self) -> Gaussian | DiagonalGaussian:
+    def stepping(self) -> Any:
+        """As a step wants them: means and precisions."""
+        return self.precise()
+
+    @classmethod
+    def held(cls, block: Any) -> GaussianPlates:
+        """Packed again after a step."""
+        return cls.of(block)
+
+    def bare(self) -> Any:
         """The means alone, for a step of rate 1: it does not look at the precision that it replaces."""
         size = self.mean.shape[1]
         shape = (len(self), size, size) if self.full else (len(self), size)
-        return (Gaussian if self.full else DiagonalGaussian)(self.mean, np.broadcast_to(0.0, shape))
+        return gaussian(self.mean, np.broadcast_to(0.0, shape))
+
+    def over(self, prior: Any) -> PackedMessage:
+        """What the data said of each plate."""
+        linear, precision = self.precise().over(prior).parts
+        return PackedMessage((linear, packed(precision, self.full)), self.full)
 
     def kl_by_plate(self, prior: Any) -> Array:
         """KL(q_p ‖ prior_p), (P,), nats; the prior's precision is one for all plates or one per plate."""
@@ -185,7 +218,7 @@ class GaussianPlates:
         weights = packed(precision, self.full) * pairs(size, self.full)[2]
         trace = self.values @ weights if weights.ndim == 1 else np.sum(self.values * weights, axis=-1)
         delta = self.mean - prior.mean
-        return 0.5 * (trace + np.sum(delta * prior.times(delta), axis=-1) - size - log_det - self.log_det)
+        return 0.5 * (trace + np.sum(delta * prior.dot(delta), axis=-1) - size - log_det - self.log_det)
 
     def kl(self, prior: Any) -> float:
         """Σ KL(q_p ‖ prior_p), nats."""
@@ -200,9 +233,15 @@ class GaussianPlates:
         """Itself: a step goes to the coordinates that it needs."""
         return self
 
-    def matrix_of(self, vector: Array) -> Array:
-        """diag(vector) in the form that a step's precision has."""
-        return vector[..., None] * np.eye(self.mean.shape[1]) if self.full else vector
+    def drawn(self, rng: Any) -> Draw:
+        """A draw m + L z; z is its source."""
+        z = rng.standard_normal(self.mean.shape)
+        moved = np.einsum("pij,pj->pi", np.linalg.cholesky(self.cov), z) if self.full else z * self.std
+        return Draw(self.mean + moved, z)
+
+    def of_slopes(self, draw: Draw, slope: Array) -> Any:
+        """As of the plates held as means and precisions."""
+        return self.precise().of_slopes(draw, slope)
 
     def sample(self, n: int = 1, random_state: Any = None) -> Array:
         """Draw (n, P, F)."""

@@ -1,4 +1,4 @@
-"""A Gaussian over the weights of all classes at once, seen class by class."""
+"""What users see of a Gaussian block: some coordinates, class by class, in all weights. Views take no steps."""
 
 from __future__ import annotations
 
@@ -6,12 +6,69 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.families.gaussian.dense import Gaussian, _inverse_factor
+from sksvi.families.base import Family
+from sksvi.families.gaussian.dense import Gaussian
+from sksvi.families.gaussian.normal import Normal
+from sksvi.families.gaussian.plates import GaussianPlates
+from sksvi.families.gaussian.structures import inverse_factor
 
 Array = np.ndarray
 
 
-class ClassGaussian:
+class Marginal(Normal):
+    """The marginal distribution of some coordinates of a joint Gaussian, which stays within reach as `joint`.
+
+    Parameters
+    ----------
+    joint : Gaussian block
+    index : ndarray of int, shape (P,)
+        Coordinates of the joint block.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.families import Gaussian, Marginal
+    >>> joint = Gaussian(np.arange(3.0), np.diag([1.0, 4.0, 16.0]))
+    >>> Marginal(joint, np.array([0, 2])).std
+    array([1.  , 0.25])
+    """
+
+    def __init__(self, joint: Any, index: Array) -> None:
+        self.joint, self.index = joint, index
+
+    def prepare(self) -> None:
+        """Factor the joint block."""
+        self.joint.prepare()
+
+    @property
+    def mean(self) -> Array:  # type: ignore[override]
+        """(P,)."""
+        return self.joint.mean[self.index]
+
+    @property
+    def variance(self) -> Array:
+        """Marginal variances, (P,)."""
+        return self.joint.variance[self.index]
+
+    @property
+    def cov(self) -> Array:
+        """S of these coordinates, (P, P): rows of the joint one, formed when asked for."""
+        unit = np.zeros((len(self.index), self.joint.mean.shape[-1]))
+        unit[np.arange(len(self.index)), self.index] = 1.0
+        half = self.joint.uncoloured(unit)
+        return half @ half.T
+
+    @property
+    def root(self) -> Array:
+        """C lower triangular, S = CᵀC."""
+        return inverse_factor(np.linalg.inv(self.cov))
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+        """Draw (n, P)."""
+        return self.joint.sample(n, random_state)[:, self.index]
+
+
+class ClassGaussian(Normal):
     """N(m, S) over K x P weights with the K classes as plates: what a softmax fit leaves behind.
 
     Parameters
@@ -29,11 +86,6 @@ class ClassGaussian:
     ((2, 2), (2, 2, 2), (4, 4))
     """
 
-    kind = "gaussian"
-    one_number = False
-    full = True
-    through_rows = False
-
     def __init__(self, joint: Gaussian, n_classes: int) -> None:
         self.joint, self.n_classes = joint, n_classes
 
@@ -41,8 +93,13 @@ class ClassGaussian:
         """Factor the joint block."""
         self.joint.prepare()
 
+    def __getitem__(self, plate: int) -> Marginal:
+        """The weights of one class."""
+        width = self.mean.shape[1]
+        return Marginal(self.joint, np.arange(plate * width, (plate + 1) * width))
+
     @property
-    def mean(self) -> Array:
+    def mean(self) -> Array:  # type: ignore[override]
         """(K, P)."""
         return self.joint.mean.reshape(self.n_classes, -1)
 
@@ -71,7 +128,7 @@ class ClassGaussian:
     @property
     def root(self) -> Array:
         """C of each class's own weights, S = CᵀC, (K, P, P)."""
-        return np.stack([_inverse_factor(np.linalg.inv(block)) for block in self.cov])
+        return np.stack([inverse_factor(np.linalg.inv(block)) for block in self.cov])
 
     def latents(self, rows: Any) -> tuple[Array, Array]:
         """Mean (n, K) and covariance (n, K, K) of the K latents of a row block (`models.projection`)."""
@@ -89,3 +146,178 @@ class ClassGaussian:
         index = np.arange(k)
         out[index, :, index] += off
         return Gaussian(mean.ravel(), out.reshape(mean.size, mean.size))
+
+
+class ProjectedGaussian(Normal):
+    """Posterior of more weights than rows: the prior off a subspace, a small Gaussian on it.
+
+    With N < D rows only r <= N directions of w are informed: w = scale (B z + (I - BBᵀ) u), B (D, r) with orthonormal
+    columns, z the informed coordinates with posterior `inner`, u ~ N(0, off_std² I) the prior of the rest.
+    An intercept is the last coordinate of `inner` and follows the D weights.
+
+    Parameters
+    ----------
+    scale : ndarray of shape (D,)
+    basis : ndarray of shape (D, r)
+    inner : Gaussian
+        Block of r + extra coordinates; its plates are the plates of this block.
+    off_std : float, default=1.0
+    """
+
+    def __init__(self, scale: Array, basis: Array, inner: Any, off_std: float = 1.0) -> None:
+        self.scale, self.basis, self.inner, self.off_std = scale, basis, inner, off_std
+
+    @property
+    def _rank(self) -> int:
+        return self.basis.shape[1]
+
+    def _lift(self, z: Array) -> Array:
+        """Inner coordinates (..., r + extra) to weights (..., D + extra)."""
+        return np.concatenate([self.scale * (z[..., : self._rank] @ self.basis.T), z[..., self._rank :]], axis=-1)
+
+    def prepare(self) -> None:
+        """Factor the inner block."""
+        self.inner.prepare()
+
+    def __getitem__(self, plate: int) -> ProjectedGaussian:
+        """One plate."""
+        return ProjectedGaussian(self.scale, self.basis, self.inner[plate], self.off_std)
+
+    @property
+    def root(self) -> Array:
+        """C of the covariance of all weights: formed only when asked for."""
+        return self.dense().root
+
+    def inner_rows(self, rows: Array) -> Array:
+        """Rows (n, D + extra) in inner coordinates."""
+        d = len(self.scale)
+        return np.concatenate([(rows[:, :d] * self.scale) @ self.basis, rows[:, d:]], axis=1)
+
+    @property
+    def mean(self) -> Array:  # type: ignore[override]
+        """(..., D + extra)."""
+        return self._lift(self.inner.mean)
+
+    @property
+    def variance(self) -> Array:
+        """Diagonal of S; a rounding below zero off the subspace counts as zero."""
+        off = np.maximum(1.0 - np.square(self.basis).sum(1), 0.0) * np.square(self.off_std * self.scale)
+        lifted = np.square(self._lift(self.inner.root)).sum(-2)
+        lifted[..., : len(off)] += off
+        return lifted
+
+    @property
+    def cov(self) -> Array:
+        """S, (D + extra, D + extra): formed only when asked for."""
+        lifted = self._lift(self.inner.root)
+        cov = np.swapaxes(lifted, -1, -2) @ lifted
+        d = len(self.scale)
+        cov[..., :d, :d] += self.off_std**2 * self.scale[:, None] * (np.eye(d) - self.basis @ self.basis.T) * self.scale
+        return cov
+
+    def spread(self, rows: Array) -> Array:
+        """x S xᵀ for each row of (n, D + extra)."""
+        d = len(self.scale)
+        inner = self.inner_rows(rows)
+        prior = np.square(rows[:, :d] * self.scale).sum(1)
+        off = np.maximum(prior - np.square(inner[:, : self._rank]).sum(1), 0.0)
+        return self.off_std**2 * off + self.inner.spread(inner)
+
+    def spread_of(self, rows: Any) -> Array:
+        """diag(A S Aᵀ): rows are whitened through the subspace, never through a D x D root."""
+        return self.spread(rows.dense())
+
+    def latents(self, rows: Any) -> tuple[Array, Array]:
+        """Mean (n, K) and covariance (n, K, K) of the latents of a row block, `inner` over all classes."""
+        A = rows.dense()
+        prior = np.square(A[:, : len(self.scale)] * self.scale).sum(1)
+        inner = self.inner_rows(A)
+        off = prior - np.square(inner[:, : self._rank]).sum(1)
+        m, v = self.inner.latents(rows.replaced(inner))
+        return m, v + (self.off_std**2 * np.maximum(off, 0.0))[:, None, None] * np.eye(m.shape[1])
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+        """Draw (n, D + extra)."""
+        from sklearn.utils import check_random_state
+
+        rng = check_random_state(random_state)
+        z = rng.standard_normal((n, *self.inner.mean.shape[:-1], len(self.scale)))
+        draws = self._lift(self.inner.sample(n, rng))
+        draws[..., : len(self.scale)] += self.off_std * self.scale * (z - (z @ self.basis) @ self.basis.T)
+        return draws
+
+    def dense(self) -> Gaussian:
+        """The same posterior with a D x D precision (to go on with more data)."""
+        d, r = self.basis.shape
+        width = self.inner.mean.shape[-1]
+        extra = width - r
+        lift = np.zeros((d + extra, width))
+        lift[:d, :r] = self.basis / self.scale[:, None]
+        lift[d:, r:] = np.eye(extra)
+        off = np.zeros((d + extra, d + extra))
+        off[:d, :d] = (np.eye(d) - self.basis @ self.basis.T) / np.outer(self.scale, self.scale) / self.off_std**2
+        return self.inner.lifted(lift, off, self.mean)
+
+
+class ChosenRows(Family):
+    """Some coordinates of a Gaussian block, in any order, also several times: rows as users gave them.
+
+    Parameters
+    ----------
+    block : Gaussian block
+    rows : ndarray of int, shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.families.gaussian.dual import SiteGaussian
+    >>> from sksvi.families.gaussian.views import ChosenRows
+    >>> ChosenRows(SiteGaussian(np.diag([1.0, 4.0])), np.array([1, 0, 1])).std
+    array([2., 1., 2.])
+    """
+
+    column = "gaussian"
+    full = True
+
+    def __init__(self, block: Any, rows: Array) -> None:
+        self.block, self.rows = block, rows
+
+    @property
+    def mean(self) -> Array:
+        """(n,)."""
+        return self.block.mean[self.rows]
+
+    @property
+    def variance(self) -> Array:
+        """(n,)."""
+        return self.block.variance[self.rows]
+
+    @property
+    def std(self) -> Array:
+        """(n,)."""
+        return np.sqrt(self.variance)
+
+    @property
+    def cov(self) -> Array:
+        """(n, n)."""
+        return self.block.cov[np.ix_(self.rows, self.rows)]
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+        """Draw (n, number of rows)."""
+        return self.block.sample(n, random_state)[:, self.rows]
+
+
+class FoldedUsers(GaussianPlates):
+    """Posterior of the factors of users that a fit has not seen, or has seen less of.
+
+    Parameters
+    ----------
+    ids : ndarray of shape (n,)
+    mean, values, log_det, full
+        As in `GaussianPlates`.
+    bias_mean, bias_std : ndarray of shape (n,) or None
+    """
+
+    def __init__(self, ids: Array, block: GaussianPlates, bias_mean: Any, bias_std: Any) -> None:
+        super().__init__(block.mean, block.values, None, block.full)
+        self.ids, self.bias_mean, self.bias_std = ids, bias_mean, bias_std

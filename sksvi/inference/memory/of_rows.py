@@ -37,7 +37,7 @@ class Sites:
     def empty(cls, q: Any, prior: Any, linear: tuple[int, ...], quadratic: tuple[int, ...]) -> Sites:
         """No messages yet; the shapes of a row's message begin with the number of rows."""
         n = linear[0]
-        first = q.times(q.mean) - prior.times(prior.mean), q.precision - prior.precision_like(q)
+        first = q.over(prior).parts
         zero = 0.0 * first[0], 0.0 * first[1]
         return cls(np.zeros(linear), np.zeros(quadratic), np.full(n, 1.0 / n), zero, first)
 
@@ -66,7 +66,7 @@ class Sites:
         """q after the sites have moved."""
         left = float(self.start.sum())
         if q.full:
-            linear = prior.times(prior.mean) + self.total[0] + left * self.first[0]
+            linear = prior.dot(prior.mean) + self.total[0] + left * self.first[0]
             precision = prior.precision_like(q) - 2 * self.total[1] + left * self.first[1]
             new = type(q)(np.zeros_like(linear), precision)
             return type(q)(new.solve(linear), precision, new.root)

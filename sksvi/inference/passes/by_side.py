@@ -19,7 +19,7 @@ from sksvi.families import GaussianPlates
 from sksvi.families.gaussian.dense import NotPositiveDefinite
 from sksvi.inference.engine import check_finite, data_value, exact_bound
 from sksvi.inference.memory import of_plates
-from sksvi.inference.memory.messages import all_messages, chunk_divergence, prior_rows, rejoined, updated_messages
+from sksvi.inference.memory.messages import all_messages, chunk_divergence, rejoined, updated_messages
 from sksvi.inference.state import Evaluation, Problem, State, StepInfo, divergence, remembered_points
 from sksvi.inference.stopping import check_due, settled
 
@@ -154,8 +154,8 @@ class Stepper:
 
     def _prior(self, plates: Any) -> Any:
         """Prior of some plates, what earlier chunks said about them included."""
-        prior = prior_rows(self.prior, plates)
-        return prior if self.messages is None else self.messages.of(plates).joined(prior, self.old.full)
+        prior = self.prior.of_plates(plates, self.old)
+        return prior if self.messages is None else prior.times(self.messages.of(plates))
 
     def _scale(self, plates: Any, entries: Any) -> Array:
         """Weight of a column in the population over that of the entries it is seen through."""
@@ -194,7 +194,7 @@ class Stepper:
         algorithm, rate = self.problem.algorithm, self._rate(self.clock[plates])
         if algorithm.natural and np.all(rate == 1.0):
             try:
-                new = GaussianPlates.of(algorithm.step(own.forgotten(), prior, gradient, 1.0, 1.0, None, self.n)[0])
+                new = GaussianPlates.of(algorithm.step(own.bare(), prior, gradient, 1.0, 1.0, None, self.n)[0])
             except NotPositiveDefinite:
                 new = GaussianPlates.of(algorithm.step(own.precise(), prior, gradient, 1.0, 1.0, None, self.n)[0])
             return new if own.full or not columns.consistent else columns.best_means(own, new, prior)
@@ -225,9 +225,7 @@ class Stepper:
             if not len(left):
                 break
             repairs += len(left)
-            some = type(prior)(prior.mean[left] if prior.mean.ndim == 2 else prior.mean, prior.precision)
-            if prior.precision.ndim > 1 + own.full:
-                some.precision = prior.precision[left]
+            some = prior.of_plates(left, own)
             part = gradient[0][left], gradient[1][left]
             step = self.problem.algorithm.step(own[left].precise(), some, part, 1.0, 0.5**halving, None, self.n)[0]
             trial = GaussianPlates.of(step)

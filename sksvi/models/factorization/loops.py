@@ -2,7 +2,7 @@
 
 A column is a user or an item; its entries are rows e = starts[p] .. starts[p+1], `other[e]` the plate on the other
 side. Vectors x (P, W) hold a column's coordinates, constants included; second moments E x xᵀ are packed (P, R), as
-`families.gaussian_plates` has it.
+`families.gaussian.plates` has it.
 """
 
 from __future__ import annotations

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.families import DiagonalGaussian, Gaussian, Point
-from sksvi.families.gaussian.arrow import ArrowGaussian, ArrowMatrix
+from sksvi.families import DiagonalGaussian, Point, gaussian
 from sksvi.models.base import Data, Model, Terms
 from sksvi.models.linear.latents import LinearLatents, as_matrices, like
 from sksvi.models.linear.rows import DenseRows, SparseRows, design, project, row_slices, stays_sparse
@@ -217,19 +216,15 @@ class LinearModel(LinearLatents, Model):
 
     def predict_latent(self, weights: Any, X: Any, offset: Array | None = None) -> tuple[Array, Array]:
         """Mean and variance of f for the rows of X: (n,) or (n, K), (co)variance (n, K, K) for joint weights."""
-        sparse = stays_sparse(X, weights.full) and not (self.joint and weights.through_rows)
-        rows = design(X, self.fit_intercept, sparse)
+        rows = design(X, self.fit_intercept, stays_sparse(X, weights.full))
         m, v = weights.latents(rows) if self.joint else project(rows, weights)
         return (m, v) if offset is None else (m + offset.reshape(-1, *[1] * (m.ndim - 1)), v)
 
 
 def informed_block(mean: Array, prior: Array, curvature: Any) -> Any:
     """The Gaussian whose precision is a diagonal prior's less the curvature, in the curvature's own structure."""
-    if isinstance(curvature, ArrowMatrix):
-        data: Any = ArrowGaussian(mean, -curvature)
-    else:
-        data = (DiagonalGaussian if curvature.ndim == mean.ndim else Gaussian)(mean, -curvature)
-    return type(data)(mean, DiagonalGaussian(mean, prior).precision_like(data) + data.precision)
+    data = gaussian(mean, -curvature)
+    return gaussian(mean, DiagonalGaussian(mean, prior).precision_like(data) + data.precision)
 
 
 def best_constant(likelihood: Any, data: Data) -> float:

@@ -34,6 +34,24 @@ class _Rows:
         """diag(A S Aᵀ) for any symmetric S."""
         raise AttributeError(f"{type(self).__name__} has no form")
 
+    def dense(self) -> Array:
+        """A as an array."""
+        raise AttributeError(f"{type(self).__name__} has no dense")
+
+    def spread(self, q: Any) -> Array:
+        """diag(A S Aᵀ) for S of a Gaussian block, which knows best what to ask the rows for."""
+        return q.spread_of(self)
+
+    def full_spread(self, q: Any) -> Array:
+        """The same for a block with a root C and a covariance of all coordinates."""
+        return self.form(q.cov)
+
+    def replaced(self, A: Array) -> DenseRows:
+        """A block with these rows in the place of A."""
+        new = object.__new__(DenseRows)
+        new.A = A
+        return new
+
     def classes(self, mean: Array, cov: Array) -> tuple[Array, Array]:
         """Mean (n, K) and covariance (n, K, K) of the latents A w_k, for cov (K, K, P, P) between classes."""
         k = len(mean)
@@ -68,20 +86,20 @@ class DenseRows(_Rows):
         if intercept:
             self.A[:, d] = 1.0
 
-    def replaced(self, A: Array) -> DenseRows:
-        """A block with these rows in the place of A."""
-        new = object.__new__(DenseRows)
-        new.A = A
-        return new
+    def dense(self) -> Array:
+        """A."""
+        return self.A
 
     def dot(self, w: Array) -> Array:
         """A w."""
         return self.A @ w.astype(self.A.dtype, copy=False)
 
-    def spread(self, q: Any) -> Array:
-        """diag(A S Aᵀ): one triangular product for a full block."""
-        if not q.full or q.through_rows:
-            return q.spread(self.A)
+    def diagonal_spread(self, variance: Array) -> Array:
+        """diag(A S Aᵀ) for a diagonal S."""
+        return np.square(self.A) @ variance
+
+    def full_spread(self, q: Any) -> Array:
+        """diag(A S Aᵀ): one triangular product."""
         (trmm,) = get_blas_funcs(("trmm",), (self.A,))
         root = q.root.astype(self.A.dtype, copy=False)
         Z = trmm(1.0, root.T, self.A.copy().T, lower=0, trans_a=1, overwrite_b=1).T
@@ -130,13 +148,13 @@ class SparseRows(_Rows):
         out = self.X @ w[:d]
         return out + w[d] if self.intercept else out
 
-    def spread(self, q: Any) -> Array:
-        """diag(A S Aᵀ), pairs of non-zeros only."""
-        if not q.full:
-            return SparseRows(self._squared, self.intercept).dot(q.variance)
-        if q.through_rows:
-            return DenseRows(self.X, self.intercept).spread(q)
-        return self.form(q.cov)
+    def dense(self) -> Array:
+        """A as an array."""
+        return DenseRows(self.X, self.intercept).A
+
+    def diagonal_spread(self, variance: Array) -> Array:
+        """diag(A S Aᵀ) for a diagonal S."""
+        return SparseRows(self._squared, self.intercept).dot(variance)
 
     def form(self, S: Array) -> Array:
         """diag(A S Aᵀ) for any symmetric S, pairs of non-zeros only."""

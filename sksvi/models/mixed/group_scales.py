@@ -123,7 +123,7 @@ def log_scales(model: Any, q: dict[str, Any], settled: Callable[[Array], float] 
         prior = model.prior(here)[name]
         try:
             post = joined(prior, said)
-            inner = float(post.mean @ post.times(post.mean))
+            inner = float(post.mean @ post.dot(post.mean))
         except NotPositiveDefinite:  # messages of a fit that has not settled, under a prior too flat for them
             return -np.inf
         return 0.5 * (post.log_det_cov() + prior.log_det_precision() + inner) + model.log_hyperprior(here)

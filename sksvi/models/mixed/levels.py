@@ -2,7 +2,7 @@
 
 Coordinates: D fixed columns, then the levels of each factor (level by level, r coordinates each), the intercept last. A
 row touches one level of a factor, so the Gram matrix costs (D + number of factors)² per row and is an arrow
-(`families.arrow`) with the levels of one factor, the largest, as its diagonal part.
+(`families.gaussian.arrow`) with the levels of one factor, the largest, as its diagonal part.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sksvi.families.gaussian.arrow import ArrowGaussian, ArrowMatrix
+from sksvi.families.gaussian.arrow import ArrowMatrix
 from sksvi.models.linear.rows import DenseRows, Design, _Rows, stays_sparse
 
 Array = np.ndarray
@@ -179,7 +179,7 @@ class GroupedRows(_Rows):
 
     def _parts(self, S: Any) -> ArrowMatrix:
         """A symmetric matrix in the layout of this design."""
-        if not isinstance(S, ArrowMatrix):
+        if isinstance(S, np.ndarray):
             return ArrowMatrix.of_dense(S, self.n_levels, self._effects, self.start)
         found = (S.start, *S.diag.shape[:2], S.shape[0])
         if found != (self.start, self.n_levels, self._effects, self.width):
@@ -209,15 +209,8 @@ class GroupedRows(_Rows):
         out = self.dense_part.dot(w[self.columns]) + self.others @ w
         return out + np.einsum("ik,ik->i", self.slope, self._levelwise(w)[self.level])
 
-    def spread(self, q: Any) -> Array:
-        """diag(A S Aᵀ): the entries of S that meet in a row."""
-        if not q.full:
-            return self._squared_dot(q.variance)
-        if isinstance(q, ArrowGaussian):
-            return self.form(q.within)
-        return q.spread(self.dense()) if q.through_rows else self.form(q.cov)
-
-    def _squared_dot(self, variance: Array) -> Array:
+    def diagonal_spread(self, variance: Array) -> Array:
+        """diag(A S Aᵀ) for a diagonal S."""
         out = np.square(self.dense_part.A) @ variance[self.columns] + self.others.power(2) @ variance
         return out + np.einsum("ik,ik->i", np.square(self.slope), self._levelwise(variance)[self.level])
 

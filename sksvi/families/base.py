@@ -1,0 +1,277 @@
+"""What every block of a posterior answers: its moments, its messages, its draws and how they move.
+
+A family is q of one block. θ are its natural parameters, η = E t(x) its moments; leading axes are plates. What the data
+said about a block is a :class:`Message`: natural parameters of q less those of its prior, so that prior times message
+is q again, and that under another prior the same message makes another q.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+Array = np.ndarray
+
+
+class NotPositiveDefinite(ValueError):
+    """Parameters outside the domain of their family, such as a precision matrix without a usable Cholesky factor.
+
+    Parameters
+    ----------
+    message : str
+    coordinate : int, default=-1
+        Where the factorisation broke down; -1: unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.families import Gaussian, NotPositiveDefinite
+    >>> try:
+    ...     Gaussian(np.zeros(2), np.diag([1.0, -1.0])).root
+    ... except NotPositiveDefinite as error:
+    ...     print(error)
+    the precision matrix is not positive definite at coordinate 1
+    """
+
+    def __init__(self, message: str, coordinate: int = -1) -> None:
+        super().__init__(message)
+        self.coordinate = coordinate
+
+
+@dataclass
+class Message:
+    """Natural parameters to add to a prior's.
+
+    Parameters
+    ----------
+    parts : tuple
+        One entry per natural parameter. Of a Gaussian: what is added to P m, and to P in the block's structure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.families import Dirichlet
+    >>> prior, q = Dirichlet(np.ones(2)), Dirichlet(np.array([4.0, 2.0]))
+    >>> said = q.over(prior)
+    >>> said.parts[0], prior.times(said).concentration
+    (array([3., 1.]), array([4., 2.]))
+    """
+
+    parts: tuple[Any, ...]
+
+    def added(self) -> tuple[Any, ...]:
+        """The parts as a prior adds them to its own."""
+        return self.parts
+
+    def of(self, plates: Any) -> Self:
+        """Some plates."""
+        return replace(self, parts=tuple(part[plates] for part in self.parts))
+
+    def lengthened(self, n: int) -> Self:
+        """With n more plates, of which nothing was said."""
+        parts = (np.concatenate([part, np.zeros((n, *part.shape[1:]))]) for part in self.parts)
+        return replace(self, parts=tuple(parts))
+
+    def put(self, plates: Any, other: Message) -> None:
+        """Write what was said of some plates."""
+        for mine, its in zip(self.parts, other.parts, strict=True):
+            mine[plates] = its
+
+    def copy(self) -> Self:
+        """Arrays of its own, to be written to."""
+        return replace(self, parts=tuple(part.copy() for part in self.parts))
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A draw of a block.
+
+    Parameters
+    ----------
+    value : ndarray
+        Like one of ``sample``.
+    source : ndarray, optional
+        What the value was made from and what must be known to move it with the block's parameters: log g of Gamma
+        variables, standard normal numbers.
+    """
+
+    value: Array
+    source: Any = None
+
+
+class Family:
+    """A block of q. A subclass has at least ``mean``, ``std``, ``sample`` and, where steps are natural, the algebra."""
+
+    #: Which column of an algorithm's row moves the block: "gaussian", "other" or "hyper".
+    column: ClassVar[str] = "other"
+    #: Whether matrices belong to the block; many shapes follow from it.
+    full: bool = False
+    #: Names of the arrays that hold the block and how many axes of each are no plates; all else is found from them.
+    held_in: ClassVar[dict[str, int]] = {}
+
+    @property
+    def instead(self) -> str | None:
+        """Name of the rule that takes the place of a natural step where that is wrong; None: it is right."""
+        return None
+
+    @property
+    def kind(self) -> str:
+        """Deprecated."""
+        # goes with the engine's rules
+        names = {"gaussian": "gaussian", "hyper": "point"}
+        return "logistic" if self.instead == "flat" else names.get(self.column, type(self).__name__.lower())
+
+    @property
+    def one_number(self) -> bool:
+        """Deprecated."""
+        # goes with the engine's rules
+        return self.instead == "one-number"
+
+    # ---- what users see
+    if TYPE_CHECKING:  # an attribute of some families
+
+        @property
+        def mean(self) -> Array:
+            """E x."""
+
+    @property
+    def std(self) -> Array:
+        """Standard deviations."""
+        raise AttributeError(f"{type(self).__name__} has no std")
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+        """Draw (n, ...)."""
+        raise AttributeError(f"{type(self).__name__} has no draws")
+
+    # ---- steps
+    def prepare(self) -> None:
+        """Factor now, before threads ask for it: here nothing."""
+
+    def kl(self, prior: Any) -> float:
+        """KL(q ‖ prior), nats, summed over plates."""
+        raise AttributeError(f"{type(self).__name__} has no divergence")
+
+    def penalty(self) -> float:
+        """What earlier data lose by where the block is, nats, where that is no divergence from a prior."""
+        return 0.0
+
+    def forgotten(self) -> Any:
+        """What is kept of the block when a fit starts anew."""
+        return self
+
+    def blended(self, other: Any, weight: float) -> Any:
+        """(1 - weight) of what holds this block plus weight of the other's: an average over a fit's path."""
+        mine, its = ([getattr(block, name) for name in self.held_in] for block in (self, other))
+        return self._made(*((1 - weight) * a + weight * b for a, b in zip(mine, its, strict=True)))
+
+    def _made(self, *parts: Any) -> Any:
+        """A block of this kind from the arrays of `held_in`."""
+        return type(self)(*parts)
+
+    # ---- messages
+    def over(self, prior: Any) -> Message:
+        """What the data said: natural parameters of this block less those of its prior."""
+        raise AttributeError(f"{type(self).__name__} has no messages")
+
+    def times(self, message: Message) -> Any:
+        """This prior times a message, in the structure of the message."""
+        raise AttributeError(f"{type(self).__name__} has no messages")
+
+    # ---- plates
+    @property
+    def plate_axes(self) -> int:
+        """Leading axes that are plates."""
+        name, own = next(iter(self.held_in.items()))
+        return int(np.ndim(getattr(self, name))) - own
+
+    def __getitem__(self, plates: Any) -> Any:
+        """Some plates."""
+        return self._made(*(getattr(self, name)[plates] for name in self.held_in))
+
+    def of_plates(self, plates: Any, q: Family) -> Any:
+        """This prior for some plates of q: what all plates share stays as it is."""
+        parts = ((getattr(self, name), own) for name, own in self.held_in.items())
+        return self._made(*(a[plates] if np.ndim(a) - own == q.plate_axes else a for a, own in parts))
+
+    def kl_by_plate(self, prior: Any) -> Array:
+        """KL of each plate of the first axis, nats."""
+        count = len(getattr(self, next(iter(self.held_in))))
+        return np.array([self[k].kl(prior.of_plates(k, self)) for k in range(count)])
+
+    def copy(self) -> Self:
+        """Arrays of its own, to be written to."""
+        new = copy.copy(self)
+        for name in self.held_in:
+            setattr(new, name, np.array(getattr(self, name)))
+        new._changed()
+        return new
+
+    def put(self, plates: Any, other: Any) -> None:
+        """Write some plates."""
+        for name in self.held_in:
+            getattr(self, name)[plates] = getattr(other, name)
+        self._changed()
+
+    def _changed(self) -> None:
+        """Forget what was found from arrays that have changed."""
+
+    def stepping(self) -> Any:
+        """The block as a step wants it."""
+        return self
+
+    @classmethod
+    def held(cls, block: Any) -> Any:
+        """The way back: plates as they are kept after a step."""
+        return block
+
+    # ---- draws
+    def drawn(self, rng: Any) -> Draw:
+        """A draw, with what `corrected` and `of_slopes` want to know of it."""
+        return Draw(self.mean)
+
+    def corrected(self, draw: Draw, gradient: Any) -> Any:
+        """V gradient with V = F(θ)⁻¹ ∂t(x)/∂θ of this draw, E V = I (equations.md 8); here V = I."""
+        return gradient
+
+    def of_slopes(self, draw: Draw, slope: Array) -> Any:
+        """An unbiased gradient of E f(x) as ``pull_back`` gives it, from the slope of f at a draw.
+
+        Parameters
+        ----------
+        draw : Draw
+            Of this block.
+        slope : ndarray
+            df/dx at its value, of the same shape.
+
+        Returns
+        -------
+        gradient : tuple of arrays
+            In the moments η; of Gaussians in mean and covariance.
+        """
+        raise AttributeError(f"{type(self).__name__} has no gradient from slopes")
+
+
+class Spreadless(Family):
+    """A block without spread, known as its mean."""
+
+    @property
+    def std(self) -> Array:
+        """Zero: a point has no spread."""
+        return np.zeros_like(self.mean)
+
+    @property
+    def variance(self) -> Array:
+        """Zero."""
+        return np.zeros_like(self.mean)
+
+    @property
+    def cov(self) -> Array:
+        """Zero."""
+        return np.zeros((*self.mean.shape, *self.mean.shape[-1:]))
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+        """The point, n times."""
+        return np.repeat(self.mean[None], n, axis=0)

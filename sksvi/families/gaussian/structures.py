@@ -1,0 +1,333 @@
+"""How a Gaussian's precision is held, and what a Gaussian asks of that.
+
+A structure is a set of verbs on matrices P of one shape and on their roots C, S = P⁻¹ = CᵀC. `DENSE` and `DIAGONAL`
+work on plain arrays; other structures bring a matrix class that adds and scales like an array and names its structure
+(``matrix.structure``), so that nobody need ask what a matrix is. Every structure registers one Gaussian class
+(``structure.block``), which :func:`sksvi.families.gaussian.dense.gaussian` picks.
+
+The one policy on positive definiteness lives here: a precision that has no Cholesky factor, or whose factor says that
+a coordinate is a linear combination of the others to working precision, raises :class:`NotPositiveDefinite`; whoever
+took the step shortens it (``steps.shortened``) and counts the event.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lapack
+
+from sksvi.families.base import NotPositiveDefinite
+
+Array = np.ndarray
+
+#: A pivot below this many roundings of its diagonal entry carries no correct digit.
+PIVOT_ROUNDINGS = 4.0
+
+
+def inverse_factor(precision: Array) -> Array:
+    """C = L⁻¹ (lower triangular) of precision = L Lᵀ, so that S = CᵀC; stacks allowed."""
+    if precision.ndim > 2:
+        return np.stack([inverse_factor(p) for p in precision])
+    if not np.all(np.isfinite(np.diagonal(precision))):
+        raise NotPositiveDefinite("the precision matrix is not finite")
+    factor, info = lapack.dpotrf(precision, lower=1, clean=1)
+    if info:
+        raise NotPositiveDefinite(f"the precision matrix is not positive definite at coordinate {info - 1}", info - 1)
+    pivots = np.square(np.diagonal(factor)) / np.diagonal(precision)
+    worst = int(np.argmin(pivots))
+    if not pivots[worst] > PIVOT_ROUNDINGS * np.finfo(float).eps:
+        raise NotPositiveDefinite(
+            f"coordinate {worst} is a linear combination of the others to working precision", worst
+        )
+    root, info = lapack.dtrtri(factor, lower=1, overwrite_c=1)
+    if info:
+        raise NotPositiveDefinite(f"the Cholesky factor is singular at coordinate {info - 1}", info - 1)
+    return np.ascontiguousarray(root)
+
+
+class Structure:
+    """The verbs. P: a matrix, C: a root, x, z, g: vectors (..., n), `like`: a Gaussian block of the structure."""
+
+    #: Whether coordinates are correlated; axes of a matrix that are no plates.
+    full: bool = True
+    rank: int = 2
+    #: The Gaussian class over this structure.
+    block: Any = None
+
+    # ---- matrices
+    def dot(self, P: Any, x: Array) -> Array:
+        """P x."""
+        raise AttributeError(f"{type(self).__name__} has no dot")
+
+    def diagonal(self, P: Any) -> Array:
+        """Diagonal of P, (..., n)."""
+        raise AttributeError(f"{type(self).__name__} has no diagonal")
+
+    def dense(self, P: Any, size: int) -> Array:
+        """P as an array (..., n, n)."""
+        raise AttributeError(f"{type(self).__name__} has no dense")
+
+    def of_diagonal(self, vector: Array, like: Any) -> Any:
+        """diag(vector)."""
+        raise AttributeError(f"{type(self).__name__} has no of_diagonal")
+
+    def of_dense(self, matrix: Array, like: Any) -> Any:
+        """The entries of a symmetric matrix that this structure holds."""
+        raise AttributeError(f"{type(self).__name__} has no of_dense")
+
+    def outer(self, u: Array, v: Array, like: Any) -> Any:
+        """½ (u vᵀ + v uᵀ), the entries that this structure holds."""
+        raise AttributeError(f"{type(self).__name__} has no outer")
+
+    def inner(self, P: Any, S: Any) -> float:
+        """tr(P S) for two matrices of this structure, where P is zero off the pattern."""
+        raise AttributeError(f"{type(self).__name__} has no inner")
+
+    def converted(self, P: Any, held: Structure, like: Any) -> Any:
+        """P, held in another structure, in this one."""
+        if held is self:
+            return P
+        if not held.full:
+            return self.of_diagonal(P, like)
+        return self.of_dense(held.dense(P, like.mean.shape[-1]), like)
+
+    def expected_quadratic(self, P: Any, delta: Array, q: Any) -> float:
+        """δᵀ P δ + tr(P S) with S of q, a block in any structure, summed over plates."""
+        if q.structure is self:
+            trace = self.inner(P, q.within)
+        elif q.full:
+            trace = self.inner(P, self.of_dense(q.cov, self.block(q.mean, P)))
+        else:
+            trace = float(np.sum(self.diagonal(P) * q.variance))
+        return float(trace + np.sum(delta * self.dot(P, delta)))
+
+    def log_det_precision(self, block: Any) -> float:
+        """log |P| of a block held as mean and precision, summed over plates."""
+        return -block.log_det_cov()
+
+    # ---- roots
+    def root(self, P: Any) -> Any:
+        """C of P."""
+        raise AttributeError(f"{type(self).__name__} has no root")
+
+    def prepare(self, C: Any) -> None:
+        """Find what threads will ask of a root."""
+
+    def solve(self, C: Any, x: Array) -> Array:
+        """S x."""
+        return self.coloured(C, self.uncoloured(C, x))
+
+    def coloured(self, C: Any, z: Array) -> Array:
+        """Cᵀ z."""
+        raise AttributeError(f"{type(self).__name__} has no coloured")
+
+    def uncoloured(self, C: Any, g: Array) -> Array:
+        """C g."""
+        raise AttributeError(f"{type(self).__name__} has no uncoloured")
+
+    def log_det(self, C: Any) -> float:
+        """log |S| summed over plates."""
+        raise AttributeError(f"{type(self).__name__} has no log_det")
+
+    def variance(self, C: Any) -> Array:
+        """Diagonal of S, (..., n)."""
+        return self.diagonal(self.within(C))
+
+    def cov(self, C: Any) -> Array:
+        """S, (..., n, n)."""
+        raise AttributeError(f"{type(self).__name__} has no cov")
+
+    def within(self, C: Any) -> Any:
+        """S on the pattern of P."""
+        raise AttributeError(f"{type(self).__name__} has no within")
+
+    def spread(self, C: Any, rows: Array) -> Array:
+        """x S xᵀ for each row x of (m, n)."""
+        return np.square(self.uncoloured(C, rows)).sum(-1)
+
+    def spread_of(self, q: Any, rows: Any) -> Array:
+        """diag(A S Aᵀ) for a row block with verbs of its own."""
+        return rows.form(q.within)
+
+
+class Dense(Structure):
+    """Any symmetric matrix, C lower triangular."""
+
+    def dot(self, P: Array, x: Array) -> Array:
+        """P x."""
+        return np.einsum("...ij,...j->...i", P, x)
+
+    def diagonal(self, P: Array) -> Array:
+        """Diagonal of P."""
+        return np.diagonal(P, axis1=-2, axis2=-1)
+
+    def dense(self, P: Array, size: int) -> Array:
+        """P itself."""
+        return P
+
+    def of_diagonal(self, vector: Array, like: Any) -> Array:
+        """diag(vector)."""
+        return vector[..., None] * np.eye(like.mean.shape[-1])
+
+    def of_dense(self, matrix: Array, like: Any) -> Array:
+        """The matrix itself."""
+        return matrix
+
+    def outer(self, u: Array, v: Array, like: Any) -> Array:
+        """½ (u vᵀ + v uᵀ)."""
+        product = u[..., :, None] * v[..., None, :]
+        return 0.5 * (product + np.swapaxes(product, -1, -2))
+
+    def inner(self, P: Array, S: Array) -> float:
+        """tr(P S)."""
+        return float(np.sum(P * S))
+
+    def expected_quadratic(self, P: Array, delta: Array, q: Any) -> float:
+        """δᵀ P δ + tr(P S)."""
+        if q.structure is self:
+            trace = np.einsum("...ij,...jk,...ik->", q.root, P, q.root, optimize=True)
+        else:
+            trace = self.inner(P, q.cov) if q.full else np.sum(self.diagonal(P) * q.variance)
+        return float(trace + np.sum(delta * self.dot(P, delta)))
+
+    def root(self, P: Array) -> Array:
+        """C = L⁻¹, P = L Lᵀ."""
+        return inverse_factor(P)
+
+    def solve(self, C: Array, x: Array) -> Array:
+        """S x."""
+        return np.einsum("...ji,...j->...i", C, np.einsum("...ij,...j->...i", C, x))
+
+    def coloured(self, C: Array, z: Array) -> Array:
+        """Cᵀ z."""
+        return np.einsum("...j,...jk->...k", z, C)
+
+    def uncoloured(self, C: Array, g: Array) -> Array:
+        """C g."""
+        return np.einsum("...jk,...k->...j", C, g)
+
+    def log_det(self, C: Array) -> float:
+        """log |S|."""
+        return 2.0 * float(np.log(np.diagonal(C, axis1=-2, axis2=-1)).sum())
+
+    def variance(self, C: Array) -> Array:
+        """Diagonal of S."""
+        return np.square(C).sum(-2)
+
+    def cov(self, C: Array) -> Array:
+        """S = CᵀC."""
+        return np.swapaxes(C, -1, -2) @ C
+
+    def within(self, C: Array) -> Array:
+        """S."""
+        return self.cov(C)
+
+    def spread(self, C: Array, rows: Array) -> Array:
+        """x S xᵀ for each row."""
+        return np.square(rows @ np.swapaxes(C, -1, -2)).sum(-1)
+
+    def spread_of(self, q: Any, rows: Any) -> Array:
+        """diag(A S Aᵀ) from C or from S, as is cheaper for the rows."""
+        return rows.full_spread(q)
+
+
+class Diagonal(Structure):
+    """A diagonal, held as a vector; C are standard deviations."""
+
+    full = False
+    rank = 1
+
+    def dot(self, P: Array, x: Array) -> Array:
+        """P x."""
+        return P * x
+
+    def diagonal(self, P: Array) -> Array:
+        """P itself."""
+        return P
+
+    def dense(self, P: Array, size: int) -> Array:
+        """The matrix."""
+        return P[..., None] * np.eye(size)
+
+    def of_diagonal(self, vector: Array, like: Any) -> Array:
+        """The vector itself."""
+        return vector
+
+    def of_dense(self, matrix: Array, like: Any) -> Array:
+        """The diagonal."""
+        return np.diagonal(matrix, axis1=-2, axis2=-1)
+
+    def outer(self, u: Array, v: Array, like: Any) -> Array:
+        """u v, entry by entry."""
+        return u * v
+
+    def inner(self, P: Array, S: Array) -> float:
+        """Σ P S."""
+        return float(np.sum(P * S))
+
+    def converted(self, P: Any, held: Structure, like: Any) -> Array:
+        """The diagonal of a matrix held in another structure."""
+        return P if held is self else held.diagonal(P)
+
+    def expected_quadratic(self, P: Array, delta: Array, q: Any) -> float:
+        """δᵀ P δ + tr(P S)."""
+        return float(np.sum(P * (np.square(delta) + q.variance)))
+
+    def log_det_precision(self, block: Any) -> float:
+        """log |P|: without a factor, and of as many plates as there are means."""
+        return float(np.log(np.broadcast_to(block.precision, block.mean.shape)).sum())
+
+    def root(self, P: Array) -> Array:
+        """Standard deviations."""
+        if not np.all(P > 0):
+            worst = int(np.argmin(P))
+            raise NotPositiveDefinite(f"the precision of coordinate {worst} is not positive", worst)
+        return 1.0 / np.sqrt(P)
+
+    def solve(self, C: Array, x: Array) -> Array:
+        """S x."""
+        return x * np.square(C)
+
+    def coloured(self, C: Array, z: Array) -> Array:
+        """Cᵀ z."""
+        return z * C
+
+    def uncoloured(self, C: Array, g: Array) -> Array:
+        """C g."""
+        return g * C
+
+    def log_det(self, C: Array) -> float:
+        """log |S|."""
+        return 2.0 * float(np.log(C).sum())
+
+    def variance(self, C: Array) -> Array:
+        """S."""
+        return np.square(C)
+
+    def cov(self, C: Array) -> Array:
+        """S as a matrix."""
+        return self.dense(np.square(C), C.shape[-1])
+
+    def within(self, C: Array) -> Array:
+        """S."""
+        return np.square(C)
+
+    def spread(self, C: Array, rows: Array) -> Array:
+        """x S xᵀ for each row."""
+        return np.square(rows) @ np.square(C)
+
+    def spread_of(self, q: Any, rows: Any) -> Array:
+        """diag(A S Aᵀ) from the squares of the rows."""
+        return rows.diagonal_spread(q.variance)
+
+
+DENSE, DIAGONAL = Dense(), Diagonal()
+
+
+def structure_of(matrix: Any, n_axes: int) -> Structure:
+    """The structure of a matrix that belongs to vectors of `n_axes` axes."""
+    own = getattr(matrix, "structure", None)
+    if own is not None:
+        return own
+    return DIAGONAL if matrix.ndim == n_axes else DENSE
