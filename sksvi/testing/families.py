@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from sksvi.families import StandardGaussian
+from sksvi.families.base import Family, Spreadless
 from sksvi.testing._close import _assert_close
 
 Array = Any
@@ -14,15 +16,16 @@ Array = Any
 def check_family(q: Any, prior: Any = None, *, seed: int = 0) -> None:
     """Raise AssertionError if a posterior block contradicts itself.
 
-    Moments are compared with each other and with draws (four standard errors). A Gaussian block's divergence is
-    compared with the closed form, and its natural and standard gradients with finite differences of a bound that is
-    linear in mean and covariance; a point's Newton step and memory with the quadratic that they stand for.
+    Moments are compared with each other and with draws (four standard errors). A divergence is compared with the closed
+    form or its own parts, natural and standard gradients with finite differences of a bound that is linear in the
+    moments, gradients from slopes at draws with the derivatives of means and of second moments; prior times message
+    must be q again; a point's Newton step and memory are compared with the quadratic that they stand for.
 
     Parameters
     ----------
-    q : Gaussian, DiagonalGaussian, StandardGaussian, ProjectedGaussian, ClassGaussian, Rayleigh or Point
-        Any block that answers as one of these does.
-    prior : Gaussian or DiagonalGaussian, for another family its own class, optional
+    q : Family
+        See :class:`sksvi.families.Family`.
+    prior : Gaussian or DiagonalGaussian for Gaussian blocks, for another family its own class, optional
         Of the same coordinates; without it only moments and draws are checked.
     seed : int, default=0
         For draws and directions.
@@ -36,25 +39,129 @@ def check_family(q: Any, prior: Any = None, *, seed: int = 0) -> None:
     """
     rng = np.random.default_rng(seed)
     _check_moments(q)
-    if q.kind == "point":
-        _check_point(q, rng)
+    _check_plates(q, prior, rng)
+    _check_drawn(q, rng)
+    if q.column == "hyper":
+        if q.information is not None:
+            _check_point(q, rng)
         return
-    if q.kind != "gaussian":
+    _check_messages(q, prior)
+    if q.column != "gaussian":
         _check_flat(q, prior, rng)
         return
     _check_draws(q, rng)
     if prior is not None:
         assert abs(prior.kl(prior)) <= 1e-9 * (1 + prior.mean.size), f"KL(p || p) of {prior} is {prior.kl(prior):g}."
         _assert_close(q.kl(prior), _dense_kl(q, prior), "KL(q || p)", q, 1e-8)
-        _check_natural_gradient(q, prior, rng)
-        _check_standard_gradient(q, prior, rng)
+        if isinstance(getattr(_precise(q), "precision", None), np.ndarray):
+            _check_natural_gradient(q, prior, rng)
+            _check_standard_gradient(q, prior, rng)
 
 
 def _check_moments(q: Any) -> None:
     variance = np.diagonal(q.cov, axis1=-2, axis2=-1)
     _assert_close(q.std, np.sqrt(variance), "std against cov", q, 1e-9)
-    if q.kind != "point":
-        _assert_close(q.variance, variance, "variance against cov", q, 1e-9)
+    _assert_close(q.variance, variance, "variance against cov", q, 1e-9)
+
+
+def _check_plates(q: Any, prior: Any, rng: np.random.Generator) -> None:
+    """Plates are taken and written like those of an array, and have a share of the divergence each."""
+    if not q.held_in or q.plate_axes < 1:
+        return
+    n = len(q.std)
+    chosen, others = np.arange(n)[: max(n // 2, 1)], np.arange(n)[::-1][: max(n // 2, 1)]
+    np.testing.assert_array_equal(q[chosen].std, q.std[chosen])
+    kept, new = np.array(q.std), q.copy()
+    new.put(chosen, q[others])
+    kept[chosen] = q.std[others]
+    np.testing.assert_array_equal(new.std, kept)
+    if prior is not None:
+        _assert_close(q.kl_by_plate(prior).sum(), q.kl(prior), "divergence by plate", q, 1e-9)
+
+
+def _check_messages(q: Any, prior: Any) -> None:
+    """Prior times what the data said is q; under another prior the message stays what it is."""
+    if prior is None or type(q).over is Family.over:
+        return
+    said = q.over(prior)
+    back = prior.times(said)
+    _assert_close(back.mean, q.mean, "mean of prior times message", q, 1e-8)
+    _assert_close(back.std, q.std, "std of prior times message", q, 1e-8)
+    if q.column != "gaussian":
+        _assert_close(back.theta, q.theta, "prior times message", q, 1e-12)
+    again = back.over(prior)
+    for mine, its in zip(again.added(), said.added(), strict=True):
+        mine, its = (part.dense() if hasattr(part, "dense") else part for part in (mine, its))
+        _assert_close(mine, its, "message of prior times message", q, 1e-8)
+
+
+def _scalars_close(found: Any, wanted: float, what: str, q: Any) -> None:
+    """A mean of draws within four standard errors."""
+    found = np.asarray(found)
+    error = 4 * found.std() / np.sqrt(len(found)) + 1e-6 * (1 + abs(wanted))
+    assert abs(found.mean() - wanted) <= error, (
+        f"{what} of {type(q).__name__}: {found.mean():g} on average, not {wanted:g}."
+    )
+
+
+def _check_drawn(q: Any, rng: np.random.Generator, n: int = 1000) -> None:
+    """Single draws have the mean and the variance; V is 1 on average; slopes at draws give derivatives of E f."""
+    if type(q).drawn is Family.drawn and type(q).of_slopes is Family.of_slopes and not isinstance(q, Spreadless):
+        return
+    draws = [q.drawn(rng) for _ in range(n)]
+    weights = rng.uniform(0.5, 1.5, q.mean.shape)
+    _scalars_close([np.sum(weights * d.value) for d in draws], float(np.sum(weights * q.mean)), "draws", q)
+    squares = float(np.sum(weights * q.variance))
+    _scalars_close([np.sum(weights * (d.value - q.mean) ** 2) for d in draws], squares, "spread of draws", q)
+    if hasattr(q, "theta"):
+        gradient, direction = (rng.uniform(0.5, 1.5, q.theta.shape) for _ in range(2))
+        found = [np.sum(direction * q.corrected(d, (gradient,))[0]) for d in draws]
+        _scalars_close(found, float(np.sum(direction * gradient)), "V", q)
+    if type(q).of_slopes is Family.of_slopes or (hasattr(q, "theta") and _without_slopes(q)):
+        return
+    for what, slope, wanted in _test_functions(q, weights, rng):
+        _scalars_close([slope(d) for d in draws], wanted, f"gradient of {what} from slopes", q)
+
+
+def _without_slopes(q: Any) -> bool:
+    from sksvi.families.flat import Flat
+
+    return type(q).in_statistics is Flat.in_statistics
+
+
+def _test_functions(q: Any, weights: Array, rng: np.random.Generator) -> list[tuple[str, Any, float]]:
+    """Σ w x and Σ w x²: derivatives of E f along a direction, from slopes at one draw and exactly."""
+    if hasattr(q, "theta"):
+        step = 1e-5
+        high, low = q.at(q.standard_values + step), q.at(q.standard_values - step)
+        rise = (high.moments - low.moments) / (2 * step)
+        first, second = (np.sum(weights * f(high)) - np.sum(weights * f(low)) for f in (_mean, _square))
+
+        def along(gradient: Any) -> float:
+            return float(np.sum(gradient[0] * rise))
+
+        exact = float(first) / (2 * step), float(second) / (2 * step)
+    else:
+        dm, ds = _directions_of(q, rng)
+        bend = np.diagonal(ds, axis1=-2, axis2=-1) if q.full else ds
+
+        def along(gradient: Any) -> float:
+            curvature = gradient[1].dense() if hasattr(gradient[1], "dense") else gradient[1]
+            return float(np.sum(gradient[0] * dm) + np.sum(curvature * ds))
+
+        exact = float(np.sum(weights * dm)), float(np.sum(weights * (2 * q.mean * dm + bend)))
+    return [
+        ("E x", lambda draw: along(q.of_slopes(draw, weights)), exact[0]),
+        ("E x²", lambda draw: along(q.of_slopes(draw, 2 * weights * draw.value)), exact[1]),
+    ]
+
+
+def _mean(q: Any) -> Array:
+    return q.mean
+
+
+def _square(q: Any) -> Array:
+    return q.variance + np.square(q.mean)
 
 
 def _check_draws(q: Any, rng: np.random.Generator, n: int = 20000) -> None:
@@ -76,10 +183,10 @@ def _check_draws(q: Any, rng: np.random.Generator, n: int = 20000) -> None:
 
 
 def _precise(q: Any) -> Any:
-    """The block held as mean and precision."""
-    if hasattr(q, "precision"):
-        return q
-    return q.precise() if hasattr(q, "precise") else q.dense()
+    """The block held as mean and precision; None: there is no such form."""
+    if hasattr(q, "precise"):
+        return q.precise()
+    return q.dense() if hasattr(q, "dense") else None
 
 
 def _dense_kl(q: Any, prior: Any) -> float:
@@ -122,7 +229,8 @@ def _directions_of(q: Any, rng: np.random.Generator) -> tuple[Array, Array]:
     if not q.full:
         return dm, q.variance * rng.uniform(-1, 1, q.mean.shape)
     tilt = rng.standard_normal((*q.mean.shape, q.mean.shape[-1]))
-    return dm, np.swapaxes(q.root, -1, -2) @ (tilt + np.swapaxes(tilt, -1, -2)) @ q.root / 4
+    root = q.root if isinstance(q.root, np.ndarray) else np.swapaxes(np.linalg.cholesky(q.cov), -1, -2)
+    return dm, np.swapaxes(root, -1, -2) @ (tilt + np.swapaxes(tilt, -1, -2)) @ root / 4
 
 
 def _check_natural_gradient(q: Any, prior: Any, rng: np.random.Generator) -> None:
@@ -135,7 +243,7 @@ def _check_natural_gradient(q: Any, prior: Any, rng: np.random.Generator) -> Non
     dm, ds = _directions_of(q, rng)
     cross = q.mean[..., :, None] * dm[..., None, :] if q.full else q.mean * dm
     cross = cross + np.swapaxes(cross, -1, -2) if q.full else 2 * cross
-    linear, quadratic = new.times(new.mean) - q.times(q.mean), -0.5 * (new.precision - q.precision)
+    linear, quadratic = new.dot(new.mean) - q.dot(q.mean), -0.5 * (new.precision - q.precision)
     found = np.sum(linear * dm) + np.sum(quadratic * (ds + cross))
     high, low = (_linear_bound(_moved(q, dm, ds, share), prior, gradient) for share in (1e-4, -1e-4))
     _assert_close(found, (high - low) / 2e-4, "natural gradient", q, 1e-5)
@@ -143,7 +251,7 @@ def _check_natural_gradient(q: Any, prior: Any, rng: np.random.Generator) -> Non
 
 def _check_standard_gradient(q: Any, prior: Any, rng: np.random.Generator) -> None:
     """The gradient in mean and C, S = CᵀC, by finite differences."""
-    q = (q if hasattr(q, "standard") else _precise(q)).standard()
+    q = (q if isinstance(q, StandardGaussian) else _precise(q)).standard()
     gradient = _random_gradient(q, rng)
     in_mean, in_root = q.standard_gradient(prior, gradient)
     dm, tilt = rng.standard_normal(q.mean.shape), rng.uniform(-1, 1, q.root.shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,17 +11,28 @@ import pytest
 from sksvi import families
 from sksvi.algorithms.steps import adam_step, natural_step
 from sksvi.families import (
+    Beta,
     ClassGaussian,
     DiagonalGaussian,
+    Dirichlet,
     Free,
+    Gamma,
     Gaussian,
+    GaussianPlates,
     Marginal,
     NotPositiveDefinite,
     Point,
+    Population,
     ProjectedGaussian,
     Rayleigh,
+    Simplex,
     StandardGaussian,
+    gaussian,
 )
+from sksvi.families.base import Family
+from sksvi.families.gaussian.arrow import ArrowGaussian, ArrowMatrix
+from sksvi.families.gaussian.dual import SiteGaussian
+from sksvi.families.gaussian.views import ChosenRows, FoldedUsers
 from sksvi.testing import check_family
 
 SHAPES = [(1,), (4,), (3, 2), (2, 3, 2)]
@@ -60,12 +72,107 @@ BLOCKS = {
 }
 
 
+def uniform(shape, seed):
+    return np.random.default_rng(seed).uniform(0.4, 5.0, shape)
+
+
+def population(seed, n):
+    factor = np.random.default_rng(seed).standard_normal((3, 5))
+    return Population.of(n, np.arange(3.0), factor @ factor.T)
+
+
+def packed(seed, is_full):
+    block = (full if is_full else diagonal)((4, 3), seed)
+    return GaussianPlates.of(block)
+
+
+def arrow_matrix(seed):
+    """Five levels of two coordinates, two others."""
+    rng = np.random.default_rng(seed)
+    diag = precision_matrix((5, 2), rng) + 2.0 * np.eye(2)
+    return ArrowMatrix(diag, 0.1 * rng.standard_normal((2, 10)), precision_matrix((2,), rng) + 2.0 * np.eye(2), 1)
+
+
+def kernel(seed):
+    x = np.sort(uniform(5, seed))
+    return np.exp(-0.5 * np.square(x[:, None] - x))
+
+
+def sites(seed):
+    return SiteGaussian(kernel(seed), np.random.default_rng(seed).standard_normal(5), uniform(5, seed + 1))
+
+
+#: Every other family with a prior for it.
+OTHERS = {
+    "Beta": lambda seed: (Beta(uniform(4, seed), uniform(4, seed + 1)), Beta(np.ones(4), uniform(4, seed + 2))),
+    "Gamma": lambda seed: (Gamma(uniform(4, seed), uniform(4, seed + 1)), Gamma(np.ones(4), uniform(4, seed + 2))),
+    "Gamma, plates": lambda seed: (
+        Gamma(uniform((3, 2), seed), uniform((3, 2), seed + 1)),
+        Gamma(np.ones(2), np.ones(2)),
+    ),
+    "Dirichlet": lambda seed: (Dirichlet(uniform((3, 4), seed)), Dirichlet(np.full((3, 4), 0.7))),
+    "Dirichlet, one prior": lambda seed: (Dirichlet(uniform((3, 4), seed)), Dirichlet(np.full(4, 0.7))),
+    "Simplex": lambda seed: (Simplex(uniform((3, 4), seed)), Simplex(np.full((3, 4), 0.7))),
+    "Simplex, by gradient": lambda seed: (Simplex(uniform(4, seed), True), Simplex(np.full(4, 0.7), True)),
+    "Population": lambda seed: (population(seed, 7.0), population(seed + 1, 2.0)),
+    "Rayleigh": lambda seed: (Rayleigh(2.0), Rayleigh(5.0)),
+    "Free": lambda seed: (Free(uniform((2, 3), seed)), None),
+    "GaussianPlates": lambda seed: (packed(seed, True), diagonal((4, 3), seed + 1)),
+    "GaussianPlates, diagonal": lambda seed: (packed(seed, False), diagonal((4, 3), seed + 1)),
+    "ArrowGaussian": lambda seed: (ArrowGaussian(uniform(12, seed), arrow_matrix(seed)), diagonal((12,), seed + 1)),
+    "SiteGaussian": lambda seed: (sites(seed), SiteGaussian(kernel(seed))),
+    "ChosenRows": lambda seed: (ChosenRows(sites(seed), np.array([3, 0, 3])), None),
+    "FoldedUsers": lambda seed: (FoldedUsers(np.arange(4), packed(seed, True), None, None), None),
+}
+
+
+def classes_of(base):
+    return {base} | {cls for child in base.__subclasses__() for cls in classes_of(child)}
+
+
 def test_registry_is_complete():
-    classes = {name for name in families.__all__ if not issubclass(getattr(families, name), Exception)}
-    # Below, and in the tests of the models that have them.
-    others = {"Beta", "Dirichlet", "Free", "Gamma", "GaussianPlates", "Population", "Rayleigh", "Simplex"}
-    assert classes == {name.partition(",")[0] for name in BLOCKS} | others
-    assert all(inspect.isclass(getattr(families, name)) for name in families.__all__)
+    """Every family of the package, public or not, is checked here; bases have no constructor of their own."""
+    bases = {"Family", "Flat", "Spreadless", "Normal", "PreciseGaussian"}
+    found = {cls.__name__ for cls in classes_of(Family) if cls.__module__.startswith("sksvi.")}
+    assert found - bases == {name.partition(",")[0] for name in (*BLOCKS, *OTHERS)}
+    public = {name for name in families.__all__ if inspect.isclass(getattr(families, name))}
+    assert public - found == {"Draw", "Message", "NotPositiveDefinite"}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_check_other_families(name, global_random_seed):
+    check_family(*OTHERS[name](global_random_seed), seed=global_random_seed)
+
+
+@pytest.mark.parametrize("make", [full, diagonal], ids=["dense", "diagonal"])
+def test_the_structure_of_the_precision_picks_the_class(make):
+    q = make((2, 3), 0)
+    assert type(gaussian(q.mean, q.precision)) is type(q)
+    assert type(gaussian(np.zeros(12), arrow_matrix(0))) is ArrowGaussian
+
+
+MISTAKES = {
+    "corrected": lambda right, q, *args: tuple(-part for part in right(q, *args)),
+    "of_slopes": lambda right, q, *args: tuple(-part for part in right(q, *args)),
+    "over": lambda right, q, prior: replace(said := right(q, prior), parts=tuple(1.1 * part for part in said.parts)),
+    "times": lambda right, prior, said: right(prior, replace(said, parts=tuple(1.1 * part for part in said.parts))),
+    "drawn": lambda right, q, rng: replace(draw := right(q, rng), value=1.2 * draw.value),
+    "put": lambda right, q, plates, other: right(q, plates + 1, other),
+}
+
+
+@pytest.mark.parametrize("wrong", MISTAKES)
+@pytest.mark.parametrize("name", ["Gamma", "Dirichlet", "GaussianPlates"])
+def test_check_family_finds_a_mistake_in_draws_and_messages(name, wrong, monkeypatch):
+    q, prior = OTHERS[name](0)
+    owner = type(prior if wrong == "times" else q)
+    right = getattr(owner, wrong)
+    monkeypatch.setattr(owner, wrong, lambda self, *args: MISTAKES[wrong](right, self, *args))
+    if (name, wrong) == ("GaussianPlates", "corrected"):
+        check_family(q, prior)  # whose V is 1
+        return
+    with pytest.raises(AssertionError):
+        check_family(q, prior)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -133,7 +240,7 @@ def test_coordinates_round_trip(make, shape, global_random_seed):
         np.testing.assert_allclose(other.precision, q.precision, rtol=1e-8, atol=1e-10)
         np.testing.assert_allclose(other.cov, q.cov, rtol=1e-8, atol=1e-10)
     x = np.random.default_rng(global_random_seed).standard_normal(shape)
-    np.testing.assert_allclose(q.solve(q.times(x)), x, rtol=1e-8)
+    np.testing.assert_allclose(q.solve(q.dot(x)), x, rtol=1e-8)
     np.testing.assert_allclose(q.coloured(q.uncoloured(x)), q.solve(x), rtol=1e-8, atol=1e-12)
     assert q.log_det_precision() == pytest.approx(-q.log_det_cov())
 
