@@ -162,7 +162,7 @@ def test_every_family_is_saved_and_checked():
     """Free and Rayleigh are no Gaussians: they have tests of their own in the same file."""
     text = "".join(TESTS.values())
     for cls in classes_of(families):
-        if issubclass(cls, Exception):
+        if issubclass(cls, Exception) or cls.__name__ in ("Draw", "Family"):
             continue
         assert class_key(REGISTRY, cls) is not None, cls
         assert re.search(rf"\b{cls.__name__}\(", text) or f'"{cls.__name__}' in text, cls
