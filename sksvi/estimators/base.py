@@ -24,11 +24,10 @@ from sksvi import _parallel, algorithms, expectations
 from sksvi.callbacks import CallbackSupport, FitMonitor
 from sksvi.estimators.start import FIRST_PORTION, FIT, MORE, PORTION, Start
 from sksvi.families import NotPositiveDefinite
-from sksvi.inference import engine, plan, stream
+from sksvi.inference import plan, stream
 from sksvi.inference.memory.said import NOTHING_SAID
 from sksvi.inference.problem import Problem
-from sksvi.inference.search import search
-from sksvi.inference.start import begun, continued, first_state
+from sksvi.inference.start import continued, first_state
 from sksvi.inference.state import State
 
 Array = np.ndarray
@@ -161,9 +160,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             return bool(monitor.pass_end(state.history[-1], lambda: snapshot(state)))
 
         with self._columns_named():
-            return engine.fit(
-                problem, begun(problem, state), plan.pass_of(problem, passes), search, passes, self.tol, pass_end
-            )
+            return plan.run(problem, state, passes, self.tol, pass_end)
 
     @contextmanager
     def _columns_named(self) -> Iterator[None]:

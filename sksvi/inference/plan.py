@@ -6,6 +6,7 @@ remedy. After that nothing asks: the pass, the globals and the messages are obje
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from sklearn.base import clone
 
 from sksvi.algorithms.rows import VARIATIONAL, Algorithm
 from sksvi.expectations import Auto, Expectation
+from sksvi.inference import engine
 from sksvi.inference.engine import Pass
 from sksvi.inference.globals import GLOBALS, Expected
 from sksvi.inference.memory.of_rows import DIRECT, Direct, OfRows
@@ -21,6 +23,9 @@ from sksvi.inference.passes.judged import Judged
 from sksvi.inference.passes.noisy import Noisy
 from sksvi.inference.passes.sampler import Sampler
 from sksvi.inference.problem import Problem
+from sksvi.inference.search import search
+from sksvi.inference.start import begun
+from sksvi.inference.state import State
 from sksvi.models.base import Data, Linear, Model, Sampleable, Sided
 
 
@@ -91,6 +96,16 @@ def pass_of(ready: Problem, passes: int = 0) -> Pass:
     if isinstance(ready.model, Sided):
         return BySide()
     return Judged() if ready.deterministic else Noisy()
+
+
+def run(
+    ready: Problem, state: State, max_iter: int, tol: float, pass_end: Callable[[State], bool] = lambda state: False
+) -> State:
+    """A fit from `state`, `start.first_state` or one to go on from, to where it settles or to pass `max_iter`.
+
+    ``pass_end`` sees the state after every pass, and True ends the fit.
+    """
+    return engine.fit(ready, begun(ready, state), pass_of(ready, max_iter), search, max_iter, tol, pass_end)
 
 
 # ---- refusals
