@@ -18,7 +18,6 @@ from sksvi.algorithms import CVI
 from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
 from sksvi.inference.search import Stop, ascend
 from sksvi.inference.state import divergence
-from sksvi.likelihoods import Gaussian as GaussianNoise
 from sksvi.models.gp.exact import log_evidence
 from sksvi.models.linear.rows import pull_back
 
@@ -39,7 +38,7 @@ class Search:
         self.model, self.names, self.tick = copy(model), names, tick
         self.model.bound = model.teacher
         self.problem, self.state = replace(problem, model=self.model, algorithm=CVI()), state
-        self.closed = isinstance(model.likelihood, GaussianNoise)
+        self.closed = model.likelihood.noise_variance is not None
         self.q = dict(state.q)
         if not hasattr(self.q["inducing"], "precision"):
             self.q["inducing"] = self.q["inducing"].precise()
@@ -94,8 +93,9 @@ class Search:
 
     def _exact(self, q: dict[str, Any]) -> tuple[float, dict[str, Array]]:
         likelihood = self.model.current_likelihood(q)
-        value, theta, noise = log_evidence(self.model.current_kernel(q), self.problem.data, likelihood.noise)
-        return value, {"kernel": theta, "likelihood": np.array([noise * (likelihood.noise - likelihood.least)])}
+        variance = likelihood.noise_variance
+        value, theta, noise = log_evidence(self.model.current_kernel(q), self.problem.data, variance)
+        return value, {"kernel": theta, "likelihood": np.array([noise * (variance - likelihood.least)])}
 
     def _over_rows(self, one: Any) -> Any:
         return _parallel.tree_sum(_parallel.in_order(one, self.rows, self.problem.threads))
@@ -103,7 +103,7 @@ class Search:
     def _collapsed(self, q: dict[str, Any]) -> tuple[Any, Array]:
         """The best q(v) for Gaussian noise, and Σ gamma h hᵀ."""
         model, data = self.model, self.problem.data
-        geometry, noise = model.geometry(q), model.current_likelihood(q).noise
+        geometry, noise = model.geometry(q), model.current_likelihood(q).noise_variance
 
         def one(rows: Any) -> tuple[Array, Array]:
             batch = model.batch(data, rows)
