@@ -36,9 +36,7 @@ def _count(name: str, value: Any) -> int:
 
 def _simulable(likelihood: Any, n_classes: int) -> Any:
     """The likelihood with a number for every scale."""
-    if isinstance(likelihood, str) and likelihood == "softmax":
-        return likelihoods.Softmax(n_classes=n_classes)
-    model = likelihoods.resolve(likelihood)
+    model = likelihoods.resolve(likelihood, n_classes)
     if isinstance(likelihood, str):
         model = model.set_params(**SIMULATED.get(likelihood, {}))
     unknown = [
@@ -55,7 +53,7 @@ def _simulable(likelihood: Any, n_classes: int) -> Any:
 def _scalar(likelihood: Any) -> Any:
     """The likelihood of one number given one latent, with a number for every scale."""
     model = _simulable(likelihood, 2)
-    if model.n_latents != 1 or isinstance(model, likelihoods.Binomial):
+    if model.n_latents != 1 or model.paired:
         raise ValueError(f"likelihood must have one latent and one number per row; found {type(model).__name__}")
     return model
 
@@ -135,11 +133,7 @@ def make_glm(
     f = X @ weights[:, :n_features].T + weights[:, n_features:].sum(axis=1)
     if latents == 1:
         weights, f = weights[0], f[:, 0]
-    if isinstance(model, likelihoods.Binomial):
-        successes = rng.binomial(_count("n_trials", n_trials), likelihoods.Bernoulli(link="logit").mean(f))
-        y = np.column_stack([successes, n_trials - successes])
-    else:
-        y = model.sample(f, rng)
+    y = model.sample_trials(f, _count("n_trials", n_trials), rng) if model.paired else model.sample(f, rng)
     return (X, y, weights) if coef else (X, y)
 
 

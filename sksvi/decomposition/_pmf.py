@@ -309,7 +309,7 @@ class GeneralizedPMF(
 
     def _scale(self, y: Array, weight: Array | None) -> None:
         """The constant part of f and its natural scale, from y alone; what is left of both is learned."""
-        from sksvi.likelihoods.base import weighted_median
+        from sksvi.likelihoods.weighted import weighted_median
 
         likelihood, flat = self.likelihood_, self.likelihood_.ordered
         centre = np.zeros(len(y)) if flat else likelihood.centre(y)

@@ -34,16 +34,15 @@ class RegressionMethods(RegressorMixin):
 
     # ---- targets
     def _fix_levels(self, base: Any, y: Array) -> None:
-        """The sorted values of y are the levels; cut points that are given say how many there must be."""
+        """The sorted values of y are the levels; a likelihood whose levels are known says how many there must be."""
         self.levels_ = np.unique(y)
         if len(self.levels_) < 2:
             raise ValueError(
                 f"an ordinal y needs at least two levels; it contains only {self.levels_[0]:g} (n_samples={len(y)})."
             )
-        if not isinstance(base.cut_points, str) and len(base.cut_points) != len(self.levels_) - 1:
+        if base.levels is not None and len(base.levels) != len(self.levels_):
             raise ValueError(
-                f"{len(base.cut_points)} cut_points separate {len(base.cut_points) + 1} levels; "
-                f"y has {len(self.levels_)}: {self.levels_}."
+                f"likelihood={base!r} has {len(base.levels)} levels; y has {len(self.levels_)}: {self.levels_}."
             )
 
     def _codes(self, y: Array) -> Array:

@@ -134,7 +134,7 @@ class SparseGP(BaseSVI):
         )
 
     def _model(self, data: Table, by: str) -> SparseGPModel:
-        if self.bound != "simple" and not isinstance(self.likelihood_, likelihoods.Gaussian):
+        if self.bound != "simple" and self.likelihood_.noise_variance is None:
             raise ValueError(
                 f"bound={self.bound!r} is for likelihood='gaussian'; found {self.likelihood!r}: set bound='simple'."
             )

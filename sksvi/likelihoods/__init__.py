@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from sklearn.base import clone
 
-from sksvi.likelihoods.base import Likelihood, Support
+from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.continuous import Gaussian, StudentT
 from sksvi.likelihoods.discrete import Bernoulli, Binomial, NegativeBinomial, Poisson
 from sksvi.likelihoods.ordinal import Ordinal
 from sksvi.likelihoods.softmax import Softmax
+from sksvi.likelihoods.support import Support
 
 __all__ = [
     "Bernoulli",

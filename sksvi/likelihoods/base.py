@@ -4,46 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from sksvi.likelihoods.links import Array
-
-
-@dataclass(frozen=True)
-class Support:
-    """The values y may take, as data, so that one generic line validates every target.
-
-    Parameters
-    ----------
-    low, high : float
-        Bounds, both allowed.
-    integer : bool
-        Whether y must be a whole number.
-    text : str
-        The condition in words, for the error message.
-    """
-
-    low: float
-    high: float
-    integer: bool
-    text: str
-
-    def first_outside(self, y: Array) -> int | None:
-        """Row of the first value outside the support, or None."""
-        values = np.asarray(y, dtype=float)
-        finite = np.isfinite(values)
-        good = finite & (values >= self.low) & (values <= self.high)
-        if self.integer:
-            good = good & (np.where(finite, values, 0.5) % 1 == 0)
-        bad = np.logical_not(good)
-        if bad.ndim > 1:
-            bad = bad.any(axis=tuple(range(1, bad.ndim)))
-        return int(np.argmax(bad)) if bad.any() else None
+from sksvi.likelihoods.links import Array, as_float, log_normal_variance, safe_exp
+from sksvi.likelihoods.mixtures import ScaleMixture
+from sksvi.likelihoods.support import Support
 
 
 class Likelihood(BaseEstimator):
@@ -51,17 +20,33 @@ class Likelihood(BaseEstimator):
 
     A subclass gives `derivatives`, `mean`, `conditional_variance`, `cdf`, `ppf` and `sample`; all else has a default.
     Scale-like parameters are ``"auto"`` (learned; `start` finds a first value) or a number (fixed).
+    What more is known of a distribution is declared, never asked by class: a declaration adds a closed form or spares
+    nodes; without it the same numbers come by quadrature. `check_likelihood` tests each.
 
     Attributes
     ----------
     n_latents : int
-        Latent values per datum.
+        Latent values per datum; with several `mean` is that of the indicator of each level, on the last axis.
     support : Support
         Values y may take.
     width : float
         A third of the distance of the nearest complex singularity of log p(y | f) in f; sets the quadrature's step.
     discrete : bool
         Whether y is counted rather than measured.
+    levels : ndarray of shape (L,) or None
+        The values of y where they are finitely many.
+    symmetric : bool
+        There are two levels, and P(y = 1 | f) = P(y = 0 | -f).
+    additive : bool
+        y is f plus noise whose distribution does not depend on f.
+    noise_variance : float or None
+        Variance of that noise where it is Gaussian.
+    scale_mixture : ScaleMixture or None
+        How the variance of that noise is distributed where it is Gaussian given its variance.
+    variance_function : tuple of float or None
+        (a, b) where E[y | f] = exp(f) = mu and Var[y | f] = a mu + b mu^2.
+    poles_only : bool
+        p(y | f) is smooth up to the poles that `width` is measured to, so that a coarser grid serves.
     learned : tuple of str
         Names of the parameters that `start` replaced by numbers and that a fit goes on to learn.
     """
@@ -70,7 +55,10 @@ class Likelihood(BaseEstimator):
     support: Support = Support(-np.inf, np.inf, False, "finite y")
     discrete: bool = False
     log_concave: bool = True
-    closed_posterior: bool = False  # a Gaussian q(f) is exact
+    symmetric: bool = False
+    additive: bool = False
+    #: False, the finer grid, is safe: for exp(-exp(f)), and for high powers of a logistic function.
+    poles_only: bool = False
     closed_form_only: bool = False  # log p falls exponentially in f, beyond any fixed range of nodes
     #: y is a label (0/1, or a class code); y has one of several ordered levels; y is (successes, failures).
     classifies: bool = False
@@ -83,6 +71,37 @@ class Likelihood(BaseEstimator):
     @property
     def width(self) -> float:
         return 1.0
+
+    @property
+    def levels(self) -> np.ndarray | None:
+        """Values of y in increasing order, shape (L,), where they are finitely many; default: those of `support`."""
+        support = self.support
+        finite = support.integer and np.isfinite(support.low) and np.isfinite(support.high)
+        return np.arange(support.low, support.high + 1.0) if finite else None
+
+    @property
+    def noise_variance(self) -> float | None:
+        """Variance s where y | f ~ N(f, s); a learned one has the one unconstrained value log(s - least)."""
+        return None
+
+    @property
+    def closed_posterior(self) -> bool:
+        """Whether a Gaussian q(f) is exact."""
+        return self.noise_variance is not None
+
+    @property
+    def scale_mixture(self) -> ScaleMixture | None:
+        """The distribution of s where y | f ~ N(f, s); it replaces log-concavity in the bounds with noise."""
+        return None
+
+    @property
+    def variance_function(self) -> tuple[float, float] | None:
+        """(a, b) where E[y | f] = exp(f) = mu and Var[y | f] = a mu + b mu^2: closed moments of y; else None."""
+        return None
+
+    def overdispersible(self, y: Array) -> bool:
+        """Whether data y can show more variance than p(y | f): counts and rates without a dispersion of their own."""
+        return False
 
     def check_target(self, y: Array) -> None:
         """Raise ValueError naming the first value of y, shape (n,), outside the support, and its row."""
@@ -128,6 +147,20 @@ class Likelihood(BaseEstimator):
         """One draw of y for each f."""
         raise TypeError(f"{type(self).__name__} needs a method sample")
 
+    def probabilities(self, f: Array) -> Array:
+        """P(y = level | f) of each of the `levels`, on a new first axis."""
+        if self.levels is None:
+            raise ValueError(f"{type(self).__name__} has no classes, so no probabilities of them.")
+        f = as_float(f)
+        if self.symmetric:
+            return np.stack([self.mean(-f), self.mean(f)])
+        axes = np.ndim(f) - (self.n_latents > 1)
+        return np.exp(self.log_prob(self.levels.reshape(-1, *[1] * axes), f))
+
+    def sample_trials(self, f: Array, n_trials: int, rng: np.random.Generator) -> Array:
+        """Successes and failures of `n_trials` trials for each f, (..., 2); `paired` likelihoods only."""
+        raise TypeError(f"{type(self).__name__} needs a method sample_trials")
+
     def expected(self, y: Array, m: Array, v: Array) -> tuple[Array, Array, Array] | None:
         """Closed form of E log p(y | f) under f ~ N(m, v) and its derivatives in m and v; None where there is none."""
         return None
@@ -136,16 +169,36 @@ class Likelihood(BaseEstimator):
         """Closed form of the expectations of `d_parameters`, shapes (P, n) and (P, P, n); None where there is none."""
         return None
 
+    def expected_given_rate(self, y: Array, mean: Array, log_rate: Array) -> tuple[Array, Array, Array] | None:
+        """E log p(y | f) for any distribution of f where it needs E f and log E exp(f) alone, else None.
+
+        With its derivative in a shift of f, and in a variance of f of which `log_rate` grows by half.
+        """
+        return None
+
     def expected_mean(self, m: Array, v: Array) -> Array | None:
         """Closed form of E[y] under f ~ N(m, v), or None."""
-        return None
+        if self.additive:
+            return self.mean(m)
+        return None if self.variance_function is None else safe_exp(m + 0.5 * as_float(v))
 
     def expected_variance(self, m: Array, v: Array) -> Array | None:
         """Closed form of Var[y] under f ~ N(m, v), or None."""
-        return None
+        if self.additive:
+            return as_float(v) + self.conditional_variance(m)
+        if self.variance_function is None:
+            return None
+        m, v = as_float(m), as_float(v)
+        linear, square = self.variance_function
+        variance = linear * safe_exp(m + 0.5 * v) + log_normal_variance(m, v)
+        return variance + safe_exp(2.0 * (m + v) + float(np.log(square))) if square else variance
 
     def log_predictive(self, y: Array, m: Array, v: Array) -> Array | None:
         """Closed form of log E p(y | f) under f ~ N(m, v), or None."""
+        return None
+
+    def log_predictive_derivatives(self, y: Array, m: Array, v: Array) -> tuple[Array, Array, Array] | None:
+        """Closed form of log E p(y | f) and of its first and second derivative in m, or None."""
         return None
 
     def centre(self, y: Array) -> Array:
@@ -168,7 +221,7 @@ class Likelihood(BaseEstimator):
     @property
     def noise(self) -> float | None:
         """The scale that users call noise: variance, dispersion or scale; None where there is none."""
-        return None
+        return self.noise_variance
 
     def null_mean(self, y: Array, weight: Array | None) -> Array:
         """The mean that ignores every feature, for each datum."""
@@ -245,29 +298,3 @@ class Likelihood(BaseEstimator):
         if not isinstance(value, Real) or not 0 < float(value) < np.inf:
             raise ValueError(f'{type(self).__name__} needs {name}="auto" or a positive number; found {value!r}.')
         return float(value)
-
-
-#: Standard deviation of y, per standard deviation (or size) of all y, below which a learned noise does not go.
-LEAST_NOISE = 1e-4
-
-
-def weighted_moments(y: Array, weight: Array | None) -> tuple[float, float]:
-    """Weighted mean and variance of y, shape (n,)."""
-    y = np.asarray(y, dtype=float)
-    weight = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=float)
-    total = weight.sum()
-    if not total > 0:
-        raise ValueError("weights must sum to a positive number to start a likelihood's parameters.")
-    mean = float(weight @ y / total)
-    return mean, float(weight @ (y - mean) ** 2 / total)
-
-
-def weighted_median(y: Array, weight: Array | None) -> float:
-    """Median of y, shape (n,), in which a weight of k counts as k values."""
-    if weight is None:
-        return float(np.median(y))
-    order = np.argsort(y, kind="stable")
-    values, reached = np.asarray(y, dtype=float)[order], np.cumsum(np.asarray(weight, dtype=float)[order])
-    half = 0.5 * reached[-1]
-    low, high = np.searchsorted(reached, half, side="left"), np.searchsorted(reached, half, side="right")
-    return float(0.5 * (values[low] + values[min(high, len(values) - 1)]))

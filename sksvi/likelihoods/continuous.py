@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 from scipy.special import digamma, gammaln, ndtr, ndtri, polygamma, stdtr, stdtrit
 
-from sksvi.likelihoods.base import LEAST_NOISE, Likelihood, Support, weighted_median, weighted_moments
+from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.links import LOG_SQRT_2PI, Array, as_float
+from sksvi.likelihoods.mixtures import InverseGammaVariance
+from sksvi.likelihoods.support import Support
+from sksvi.likelihoods.weighted import LEAST_NOISE, weighted_median, weighted_moments
 
 REAL = Support(-np.inf, np.inf, False, "finite real y")
 _MAD_TO_SD = 1.4826
@@ -30,10 +33,10 @@ class Gaussian(Likelihood):
     """
 
     support = REAL
-    closed_posterior = True
+    additive = True
 
     @property
-    def noise(self) -> float:
+    def noise_variance(self) -> float:
         return self._number("variance")
 
     def __init__(self, *, variance: float | str = "auto"):
@@ -69,12 +72,6 @@ class Gaussian(Likelihood):
         value, slope, curve = self.derivatives(y, m)
         curve = 0.5 * curve
         return value + curve * v, slope, curve
-
-    def expected_mean(self, m: Array, v: Array) -> Array:
-        return as_float(m)
-
-    def expected_variance(self, m: Array, v: Array) -> Array:
-        return as_float(v) + self._number("variance")
 
     def log_predictive(self, y: Array, m: Array, v: Array) -> Array:
         total = as_float(v) + self._number("variance")
@@ -133,10 +130,15 @@ class StudentT(Likelihood):
 
     support = REAL
     log_concave = False
+    additive = True
 
     @property
     def noise(self) -> float:
         return self._number("scale")
+
+    @property
+    def scale_mixture(self) -> InverseGammaVariance:
+        return InverseGammaVariance(self._number("scale"), self._number("df"), self.least, self.learned)
 
     def __init__(self, *, scale: float | str = "auto", df: float | str = "auto"):
         self.scale = scale
@@ -183,12 +185,6 @@ class StudentT(Likelihood):
     def cdf_width(self, y: Array) -> Array:
         # with many degrees of freedom the density is narrower than its singularities are far
         return np.full(np.shape(y), min(self.width, self._number("scale")))
-
-    def expected_mean(self, m: Array, v: Array) -> Array:
-        return as_float(m)
-
-    def expected_variance(self, m: Array, v: Array) -> Array:
-        return v + self.conditional_variance(m)
 
     def start(self, y: Array, weight: Array | None = None) -> Likelihood:
         automatic = self._automatic()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betainc, betaincc, betaln, digamma, gammaln, nbdtrik, ndtr, pdtr, pdtrik, polygamma, xlogy
 
-from sksvi.likelihoods.base import Likelihood, Support, weighted_moments
+from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.links import (
     Array,
     as_float,
@@ -21,6 +21,8 @@ from sksvi.likelihoods.links import (
     sigmoid,
     softplus,
 )
+from sksvi.likelihoods.support import Support
+from sksvi.likelihoods.weighted import weighted_moments
 
 COUNT = Support(0.0, np.inf, False, "y >= 0")
 
@@ -43,6 +45,8 @@ class Bernoulli(Likelihood):
     support = Support(0.0, 1.0, True, "y in {0, 1}")
     discrete = True
     classifies = True
+    symmetric = True
+    poles_only = True
 
     def __init__(self, *, link: str = "logit"):
         self.link = link
@@ -93,6 +97,13 @@ class Bernoulli(Likelihood):
             return None
         return log_normal_cdf_terms((2.0 * as_float(y) - 1.0) * m / np.sqrt(1.0 + as_float(v)))[0]
 
+    def log_predictive_derivatives(self, y: Array, m: Array, v: Array) -> tuple[Array, Array, Array] | None:
+        if self._is_logit():
+            return None
+        scale = 1.0 / np.sqrt(1.0 + v)
+        value, slope, curve = self.derivatives(y, scale * m)
+        return value, scale * slope, scale**2 * curve
+
     def unit_deviance(self, y: Array, mu: Array) -> Array:
         y, mu = as_float(y), as_float(mu)
         return -2.0 * (xlogy(y, mu) + xlogy(1.0 - y, 1.0 - mu))
@@ -114,6 +125,14 @@ class Binomial(Likelihood):
     support = Support(0.0, np.inf, False, "successes and failures >= 0")
     discrete = True
     paired = True
+    symmetric = True
+
+    @property
+    def levels(self) -> np.ndarray:
+        return np.array([0.0, 1.0])
+
+    def overdispersible(self, y: Array) -> bool:
+        return bool(np.any(np.sum(y, axis=-1) > 1.0))
 
     def null_mean(self, y: Array, weight: Array | None) -> Array:
         successes, failures = np.average(y, axis=0, weights=weight)
@@ -153,6 +172,10 @@ class Binomial(Likelihood):
     def sample(self, f: Array, rng: np.random.Generator) -> Array:
         return (rng.random(np.shape(f)) < self.mean(f)).astype(float)
 
+    def sample_trials(self, f: Array, n_trials: int, rng: np.random.Generator) -> Array:
+        successes = rng.binomial(n_trials, self.mean(f))
+        return np.stack([successes, n_trials - successes], axis=-1)
+
     def centre(self, y: Array) -> Array:
         return np.zeros(np.shape(y)[:-1])
 
@@ -188,6 +211,17 @@ class Poisson(Likelihood):
     @property
     def closed_form_only(self) -> bool:  # type: ignore[override]
         return self._is_exp()
+
+    @property
+    def poles_only(self) -> bool:  # type: ignore[override]
+        return not self._is_exp()
+
+    @property
+    def variance_function(self) -> tuple[float, float] | None:
+        return (1.0, 0.0) if self._is_exp() else None
+
+    def overdispersible(self, y: Array) -> bool:
+        return True
 
     def _is_exp(self) -> bool:
         if self.rate not in ("exp", "softplus"):
@@ -240,20 +274,15 @@ class Poisson(Likelihood):
         return 1.0 / np.sqrt(np.maximum(y, 1.0)) if self._is_exp() else np.ones(y.shape)
 
     def expected(self, y: Array, m: Array, v: Array) -> tuple[Array, Array, Array] | None:
+        m = as_float(m)
+        return self.expected_given_rate(y, m, m + 0.5 * as_float(v))
+
+    def expected_given_rate(self, y: Array, mean: Array, log_rate: Array) -> tuple[Array, Array, Array] | None:
         if not self._is_exp():
             return None
-        m, v = as_float(m), as_float(v)
-        y = np.asarray(y, dtype=m.dtype)
-        rate = safe_exp(m + 0.5 * v)
-        return y * m - rate - gammaln(y + 1.0), y - rate, -0.5 * rate
-
-    def expected_mean(self, m: Array, v: Array) -> Array | None:
-        return safe_exp(m + 0.5 * as_float(v)) if self._is_exp() else None
-
-    def expected_variance(self, m: Array, v: Array) -> Array | None:
-        if not self._is_exp():
-            return None
-        return self.expected_mean(m, v) + _log_normal_variance(as_float(m), as_float(v))
+        y = np.asarray(y, dtype=mean.dtype)
+        rate = safe_exp(log_rate)
+        return y * mean - rate - gammaln(y + 1.0), y - rate, -0.5 * rate
 
     def unit_deviance(self, y: Array, mu: Array) -> Array:
         y, mu = as_float(y), as_float(mu)
@@ -281,6 +310,10 @@ class NegativeBinomial(Likelihood):
     @property
     def noise(self) -> float:
         return self._number("dispersion")
+
+    @property
+    def variance_function(self) -> tuple[float, float]:
+        return 1.0, self._number("dispersion")
 
     def __init__(self, *, dispersion: float | str = "auto"):
         self.dispersion = dispersion
@@ -347,14 +380,6 @@ class NegativeBinomial(Likelihood):
         y = np.maximum(np.asarray(y, dtype=float), 1.0)
         return np.minimum(np.sqrt(1.0 / y + self._number("dispersion")), 1.0)
 
-    def expected_mean(self, m: Array, v: Array) -> Array:
-        return safe_exp(m + 0.5 * as_float(v))
-
-    def expected_variance(self, m: Array, v: Array) -> Array:
-        m, v = as_float(m), as_float(v)
-        excess = safe_exp(2.0 * (m + v) + float(np.log(self._number("dispersion"))))
-        return safe_exp(m + 0.5 * v) + _log_normal_variance(m, v) + excess
-
     def unit_deviance(self, y: Array, mu: Array) -> Array:
         y, mu, dispersion = as_float(y), as_float(mu), self._number("dispersion")
         tail = (y + 1.0 / dispersion) * (np.log1p(dispersion * y) - np.log1p(dispersion * mu))
@@ -392,12 +417,6 @@ class NegativeBinomial(Likelihood):
 def _two_point_cdf(y: Array, probability_of_zero: Array) -> Array:
     y = np.asarray(y, dtype=float)
     return np.where(y < 0, 0.0, np.where(y < 1, probability_of_zero, 1.0))
-
-
-def _log_normal_variance(m: Array, v: Array) -> Array:
-    """Var exp(f) under f ~ N(m, v), saturating like `safe_exp`."""
-    relative = np.where(v < 40.0, np.expm1(np.minimum(v, 40.0)), 1.0)
-    return safe_exp(np.minimum(2.0 * m + np.where(v < 40.0, v, 2.0 * v), 600.0)) * relative
 
 
 def _poisson_draw(mean: np.ndarray, rng: np.random.Generator) -> np.ndarray:

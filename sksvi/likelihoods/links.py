@@ -26,6 +26,12 @@ def safe_exp(f: Array) -> Array:
     return np.exp(np.minimum(f, 85.0 if f.dtype == np.float32 else 700.0))
 
 
+def log_normal_variance(m: Array, v: Array) -> Array:
+    """Var exp(f) under f ~ N(m, v), saturating like `safe_exp`."""
+    relative = np.where(v < 40.0, np.expm1(np.minimum(v, 40.0)), 1.0)
+    return safe_exp(np.minimum(2.0 * m + np.where(v < 40.0, v, 2.0 * v), 600.0)) * relative
+
+
 def tiny(f: Array) -> float:
     """Smallest number that is safe to divide by in the type of f."""
     return 1e-37 if np.asarray(f).dtype == np.float32 else 1e-300

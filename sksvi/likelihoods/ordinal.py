@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.likelihoods.base import Likelihood, Support
+from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.links import Array, as_float, log_sigmoid_slopes, sigmoid
+from sksvi.likelihoods.support import Support
 
 
 class Ordinal(Likelihood):
@@ -36,6 +37,7 @@ class Ordinal(Likelihood):
 
     discrete = True
     ordered = True
+    poles_only = True
 
     def __init__(self, *, cut_points: Any = "auto", slope: float = 1.0):
         self.cut_points = cut_points
@@ -129,12 +131,6 @@ class Ordinal(Likelihood):
 
     def sample(self, f: Array, rng: np.random.Generator) -> Array:
         return self.ppf(rng.random(np.shape(f)), f)
-
-    def probabilities(self, f: Array) -> Array:
-        """P(y = k | f), levels on a new first axis."""
-        f = as_float(f)
-        codes = np.arange(len(self._cuts()) + 1).reshape(-1, *([1] * np.ndim(f)))
-        return np.exp(self.log_prob(codes, f))
 
     def start(self, y: Array, weight: Array | None = None) -> Likelihood:
         if not self._automatic():

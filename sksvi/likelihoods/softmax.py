@@ -6,8 +6,9 @@ import numpy as np
 
 from sksvi.integrals.joint_softmax import joint_softmax
 from sksvi.integrals.race import race
-from sksvi.likelihoods.base import Likelihood, Support
+from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.links import Array, as_float
+from sksvi.likelihoods.support import Support
 
 
 class Softmax(Likelihood):

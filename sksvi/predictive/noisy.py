@@ -10,8 +10,6 @@ from scipy.special import ndtr, ndtri
 from sksvi.integrals import rayleigh
 from sksvi.integrals.quadrature import expect
 from sksvi.likelihoods.base import Likelihood
-from sksvi.likelihoods.continuous import Gaussian, StudentT
-from sksvi.likelihoods.discrete import NegativeBinomial, Poisson
 from sksvi.likelihoods.links import LOG_SQRT_2PI, safe_exp
 from sksvi.predictive.plain import Predictive
 
@@ -74,14 +72,8 @@ class NoisyPredictive(Predictive):
 
         return rayleigh.over_noise(scores, 1.0 / (np.square(width) + self._v), self.sigma)
 
-    def _log_moment(self, power: float) -> Array | None:
-        """log E rate^power where the rate of a count is exp(f), in closed form."""
-        likelihood = self.likelihood
-        exponential = isinstance(likelihood, NegativeBinomial) or (
-            isinstance(likelihood, Poisson) and likelihood.closed_form_only
-        )
-        if not exponential:
-            return None
+    def _log_moment(self, power: float) -> Array:
+        """log E exp(power f)."""
         noise, _ = rayleigh.log_exponential_moment(0.5 * power**2 * self.sigma)
         return power * self._m + 0.5 * power**2 * self._v + noise
 
@@ -90,10 +82,9 @@ class NoisyPredictive(Predictive):
 
     def mean(self) -> Array:
         """E y, shape (n,); binomial: the proportion."""
-        closed = self._log_moment(1.0)
-        if closed is not None:
-            return self._typed(safe_exp(closed))
-        if isinstance(self.likelihood, Gaussian | StudentT):
+        if self.likelihood.variance_function is not None:
+            return self._typed(safe_exp(self._log_moment(1.0)))
+        if self.likelihood.additive:
             return self.likelihood.expected_mean(self.latent_mean, self.latent_variance)
         likelihood, m = self.likelihood, self._m
         means = self._mixed(lambda rows, v: [Predictive(likelihood, m[rows], v).mean()], likelihood.width)
@@ -102,15 +93,16 @@ class NoisyPredictive(Predictive):
     def variance(self) -> Array:
         """Var y, shape (n,): what f leaves open, the noise and the uncertainty of f."""
         likelihood, m = self.likelihood, self._m
-        if isinstance(likelihood, Gaussian | StudentT):
+        if likelihood.additive:
             return likelihood.expected_variance(self.latent_mean, self.latent_variance)
-        first, second = self._log_moment(1.0), self._log_moment(2.0)
-        if first is not None:
+        if likelihood.variance_function is not None:
+            linear, square = likelihood.variance_function
+            first, second = self._log_moment(1.0), self._log_moment(2.0)
             relative = np.expm1(np.minimum(second - 2.0 * first, 600.0))
             # exp(2 first) may overflow where its product with a tiny relative variance does not
-            total = safe_exp(first) + safe_exp(2.0 * first + np.log(relative))
-            if isinstance(likelihood, NegativeBinomial):
-                total = total + safe_exp(second + np.log(likelihood.noise))
+            total = linear * safe_exp(first) + safe_exp(2.0 * first + np.log(relative))
+            if square:
+                total = total + safe_exp(second + np.log(square))
             return self._typed(total)
         centre = np.asarray(self.mean(), dtype=np.float64)
 
@@ -143,7 +135,7 @@ class NoisyPredictive(Predictive):
         return self._typed(total)
 
     def probabilities(self) -> Array:
-        """P(y = k), shape (n, n_classes), rows sum to 1; Bernoulli and binomial (one trial), ordinal."""
+        """P(y = k), shape (n, L), rows sum to 1, for each of the likelihood's `levels`; binomial: of one trial."""
         likelihood, m = self.likelihood, self._m
 
         def classes(rows: Array, v: Array) -> list[Array]:
@@ -151,22 +143,6 @@ class NoisyPredictive(Predictive):
 
         p = self._mixed(classes, likelihood.width)[0].T
         return self._typed(p / p.sum(axis=1, keepdims=True))
-
-    def quantile(self, q: Array) -> Array:
-        """Quantiles of y, shape (n, len(q)); for discrete y the smallest value whose distribution function reaches q.
-
-        Parameters
-        ----------
-        q : float or array of shape (k,)
-            Probabilities strictly between 0 and 1.
-        """
-        if not isinstance(self.likelihood, Gaussian):
-            return super().quantile(q)
-        # a mixture of Gaussians is not one: the way of the other continuous likelihoods
-        q = np.atleast_1d(np.asarray(q, dtype=float))
-        if q.ndim != 1 or not np.all((q > 0) & (q < 1)):
-            raise ValueError(f"quantiles need probabilities strictly between 0 and 1; found q={q.tolist()}.")
-        return self._typed(np.stack([self._continuous_quantile(level) for level in q], axis=1))
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Draws of y, shape (n_rows, n)."""
@@ -180,17 +156,16 @@ class NoisyPredictive(Predictive):
         """P(Y <= y) for some rows."""
         return self._cdf_and_density(y, rows, False)[0]
 
-    def _cdf_and_density(self, y: Array, rows: Array, with_density: bool) -> list[Array]:
-        likelihood = self.likelihood
-        at = np.maximum(y, 0.0) if likelihood.discrete else np.asarray(y, dtype=float)
+    def _cdf_and_density(self, y: Array, rows: Array, with_density: bool = True) -> list[Array]:
+        likelihood, noise = self.likelihood, self.likelihood.noise_variance
+        at = np.maximum(y, likelihood.support.low)
         m, v = self._m[rows], self._v[rows]
-        gaussian = isinstance(likelihood, Gaussian)
-        width = np.full(len(m), np.sqrt(likelihood.noise)) if gaussian else likelihood.cdf_width(at)
+        width = likelihood.cdf_width(at) if noise is None else np.full(len(m), np.sqrt(noise))
 
         def of_rows(own: Array, r: float) -> list[Array]:
             value = at[own]
-            if gaussian:
-                sd = np.sqrt(v[own] + self.sigma * r + likelihood.noise)
+            if noise is not None:
+                sd = np.sqrt(v[own] + self.sigma * r + noise)
                 z = (value - m[own]) / sd
                 return [ndtr(z), np.exp(-0.5 * z * z - LOG_SQRT_2PI) / sd]
 
@@ -203,8 +178,10 @@ class NoisyPredictive(Predictive):
         return rayleigh.over_noise(of_rows, 1.0 / (np.square(width) + v), self.sigma)
 
     def _continuous_quantile(self, level: float) -> Array:
-        """Quantile of a continuous y: a bracket that grows until it holds the level, Newton inside it."""
-        unit = np.sqrt(np.asarray(self.latent_variance, dtype=float)) + self.likelihood.noise
+        """Quantile of a continuous y; of an additive one by a bracket that grows until it holds the level."""
+        if not self.likelihood.additive:
+            return super()._continuous_quantile(level)
+        unit = np.sqrt(np.asarray(self.latent_variance, dtype=float)) + (self.likelihood.noise or 0.0)
         rows = np.arange(len(unit))
         ends = {}
         for sign in (-1.0, 1.0):
@@ -229,3 +206,8 @@ class NoisyPredictive(Predictive):
             if not len(active):
                 break
         return y
+
+    def _latent_reach(self, share: float) -> Array:
+        """Distance from its mean beyond which f lies with probability `share`, or less."""
+        most = self.sigma * np.sqrt(-2.0 * np.log(0.5 * share))  # P(w2 > most) = share / 2
+        return -ndtri(0.25 * share) * np.sqrt(self._v + most)

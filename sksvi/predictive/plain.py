@@ -11,11 +11,7 @@ from scipy.special import ndtr, ndtri
 from sksvi.expectations import Quadrature
 from sksvi.integrals.quadrature import expect, standard_deviation
 from sksvi.likelihoods.base import Likelihood
-from sksvi.likelihoods.continuous import Gaussian
-from sksvi.likelihoods.discrete import Bernoulli, Binomial
 from sksvi.likelihoods.links import as_float
-from sksvi.likelihoods.ordinal import Ordinal
-from sksvi.likelihoods.softmax import Softmax
 from sksvi.predictive import density
 
 Array = Any
@@ -92,17 +88,15 @@ class Predictive:
         return density.log_predictive(self.likelihood, y, self.latent_mean, self.latent_variance)
 
     def probabilities(self) -> Array:
-        """P(y = k), shape (n, n_classes), rows sum to 1; Bernoulli and binomial (one trial), ordinal, softmax."""
+        """P(y = k), shape (n, L), rows sum to 1, for each of the likelihood's `levels`; binomial: of one trial."""
         likelihood, m, v = self.likelihood, self.latent_mean, self.latent_variance
-        if isinstance(likelihood, Softmax):
-            return likelihood.expected_mean(m, v)
-        if isinstance(likelihood, Ordinal):
-            p = self._expect(likelihood.probabilities).T
-        elif isinstance(likelihood, Bernoulli | Binomial):
+        if likelihood.n_latents > 1:
+            return self.mean()
+        if likelihood.symmetric:
             # each side on its own keeps the relative accuracy of the smaller one
             p = np.stack([Predictive(likelihood, sign * m, v).mean() for sign in (-1.0, 1.0)], axis=1)
         else:
-            raise ValueError(f"{type(likelihood).__name__} has no classes, so no probabilities of them.")
+            p = self._expect(likelihood.probabilities).T
         return p / p.sum(axis=1, keepdims=True)
 
     def quantile(self, q: Array) -> Array:
@@ -117,13 +111,11 @@ class Predictive:
         if q.ndim != 1 or not np.all((q > 0) & (q < 1)):
             raise ValueError(f"quantiles need probabilities strictly between 0 and 1; found q={q.tolist()}.")
         likelihood, m = self.likelihood, self.latent_mean
-        if isinstance(likelihood, Softmax):
-            raise ValueError("classes of a softmax have no order, so no quantiles.")
-        if isinstance(likelihood, Gaussian):
-            columns = [m + self.std() * ndtri(level) for level in q]
-        elif isinstance(likelihood, Bernoulli | Binomial | Ordinal):
+        if likelihood.n_latents > 1:
+            raise ValueError(f"classes of {type(likelihood).__name__} have no order, so no quantiles.")
+        if likelihood.levels is not None:
             below = np.cumsum(self.probabilities(), axis=1)[:, :-1]
-            columns = [(below < level).sum(axis=1).astype(m.dtype) for level in q]
+            columns = [likelihood.levels[(below < level).sum(axis=1)] for level in q]
         elif likelihood.discrete:
             columns = [self._count_quantile(level) for level in q]
         else:
@@ -152,9 +144,10 @@ class Predictive:
         likelihood = self.likelihood
         m = self.latent_mean[rows].astype(np.float64)
         v = self.latent_variance[rows].astype(np.float64)
-        if isinstance(likelihood, Gaussian):
-            return ndtr((y - m) / np.sqrt(v + likelihood.noise))
-        at = np.maximum(y, 0.0) if likelihood.discrete else y
+        noise = likelihood.noise_variance
+        if noise is not None:
+            return ndtr((y - m) / np.sqrt(v + noise))
+        at = np.maximum(y, likelihood.support.low)
         return expect(
             lambda f, part: (likelihood.cdf(y[part], f),),
             m,
@@ -162,6 +155,17 @@ class Predictive:
             likelihood.cdf_width(at),
             lambda: likelihood.cdf_centre(at),
         )[0]
+
+    def _cdf_and_density(self, y: Array, rows: Array) -> list[Array]:
+        """P(Y <= y) and p(y) for some rows, y in the support."""
+        likelihood = self.likelihood
+        return expect(
+            lambda f, part: (likelihood.cdf(y[part], f), np.exp(likelihood.log_prob(y[part], f))),
+            self.latent_mean[rows].astype(np.float64),
+            self.latent_variance[rows].astype(np.float64),
+            likelihood.cdf_width(y),
+            lambda: likelihood.cdf_centre(y),
+        )
 
     def _count_quantile(self, level: float) -> Array:
         """Smallest count whose distribution function reaches `level`: a bracket about a log-normal guess, closed."""
@@ -215,24 +219,19 @@ class Predictive:
 
     def _continuous_quantile(self, level: float) -> Array:
         """Quantile of a continuous y whose distribution moves one way with f: union-bound bracket, Newton inside it."""
-        likelihood = self.likelihood
-        m, v = self.latent_mean.astype(np.float64), self.latent_variance.astype(np.float64)
+        likelihood, m = self.likelihood, self.latent_mean.astype(np.float64)
+        if likelihood.noise_variance is not None:
+            return self.latent_mean + self.std() * ndtri(level)
         half = 0.5 * level, 0.5 * (1.0 - level)
         # P(f outside) <= half and P(y outside | f inside) <= half bound the quantile from either side
-        reach = [-ndtri(0.5 * share) * np.sqrt(v) for share in half]
+        reach = [self._latent_reach(share) for share in half]
         low = np.minimum(likelihood.ppf(half[0], m - reach[0]), likelihood.ppf(half[0], m + reach[0]))
         high = np.maximum(likelihood.ppf(1.0 - half[1], m - reach[1]), likelihood.ppf(1.0 - half[1], m + reach[1]))
         y = np.clip(likelihood.ppf(level, m), low, high)
         active, width = np.arange(len(m)), high - low
         for _ in range(200):
             at = y[active]
-            cdf, density = expect(
-                lambda f, part, at=at: (likelihood.cdf(at[part], f), np.exp(likelihood.log_prob(at[part], f))),
-                m[active],
-                v[active],
-                likelihood.cdf_width(at),
-                lambda at=at: likelihood.cdf_centre(at),
-            )
+            cdf, density = self._cdf_and_density(at, active)
             high[active] = np.where(cdf >= level, at, high[active])
             low[active] = np.where(cdf < level, at, low[active])
             newton = at - (cdf - level) / np.maximum(density, 1e-300)
@@ -246,6 +245,10 @@ class Predictive:
             if not len(active):
                 break
         return y
+
+    def _latent_reach(self, share: float) -> Array:
+        """Distance from its mean beyond which f lies with probability `share`, or less."""
+        return -ndtri(0.5 * share) * np.sqrt(self.latent_variance.astype(np.float64))
 
 
 def _tail(coverage: float) -> float:

@@ -21,7 +21,8 @@ def check_likelihood(likelihood: Likelihood, y: Array, *, seed: int = 0) -> None
     """Raise AssertionError if a likelihood contradicts itself.
 
     Derivatives are compared with finite differences, moments with samples (four standard errors), `cdf` with `ppf`,
-    the log density with its own total mass, closed forms with quadrature, and all must stay finite for |f| up to 1e4.
+    the log density with its own total mass, closed forms with quadrature, what the likelihood declares of itself
+    (`levels`, `symmetric`, `additive`, ...) with its density, and all must stay finite for |f| up to 1e4.
 
     Parameters
     ----------
@@ -48,6 +49,11 @@ def check_likelihood(likelihood: Likelihood, y: Array, *, seed: int = 0) -> None
         _check_parameters(likelihood, y, rng)
         _check_derivatives(likelihood, y, rng)
         _check_stable(likelihood, y)
+        _check_levels(likelihood, y, rng)
+        if likelihood.n_latents == 1:
+            _check_noise(likelihood, y, rng)
+            _check_rate(likelihood, y, rng)
+            _check_marginal(likelihood, y, rng)
         _check_closed_forms(likelihood, y, rng)
         _check_samples(likelihood, rng)
         if likelihood.n_latents == 1:
@@ -134,6 +140,70 @@ def _check_closed_forms(likelihood: Likelihood, y: Array, rng: np.random.Generat
     if mean is not None:
         wide = Quadrature().integrate(lambda f, rows: likelihood.mean(f), likelihood, m, v)
         _assert_close(mean, wide, "expected_mean", likelihood)
+
+
+def _check_levels(likelihood: Likelihood, y: Array, rng: np.random.Generator) -> None:
+    if likelihood.levels is None:
+        return
+    f = _latents(likelihood, len(y), rng)
+    if likelihood.symmetric:
+        _assert_close(likelihood.mean(-f), 1.0 - likelihood.mean(f), "symmetric: mean(-f)", likelihood, 1e-8)
+    p = likelihood.probabilities(f)
+    assert len(p) == len(likelihood.levels), f"{likelihood} gives {len(p)} probabilities to its levels."
+    if not likelihood.paired:
+        last = np.exp(likelihood.log_prob(likelihood.levels[-1], f))
+        _assert_close(p[-1], last, "probabilities(f) of the last level", likelihood)
+    _assert_close(p.sum(axis=0), 1.0, "the sum of probabilities(f)", likelihood, 1e-8)
+
+
+def _check_noise(likelihood: Likelihood, y: Array, rng: np.random.Generator) -> None:
+    f = _latents(likelihood, len(y), rng)
+    value = likelihood.log_prob(y, f)
+    if likelihood.additive:
+        _assert_close(likelihood.log_prob(y + 1.5, f + 1.5), value, "additive: log_prob, both shifted,", likelihood)
+    noise, mixture = likelihood.noise_variance, likelihood.scale_mixture
+    if noise is not None:
+        wanted = -0.5 * (np.log(2.0 * np.pi * noise) + np.square(y - f) / noise)
+        _assert_close(value, wanted, "noise_variance: log_prob", likelihood)
+    if mixture is not None:
+        low, high = mixture.reach(np.square(y - f))
+        x = low + (high - low) * np.linspace(0.0, 1.0, 4001)[:, None]
+        log_variance = np.log(mixture.unit) + x
+        terms = mixture.log_density(x) - 0.5 * (np.log(2 * np.pi) + log_variance + (y - f) ** 2 * np.exp(-log_variance))
+        total = np.log(np.exp(terms).sum(axis=0) * (high - low) / 4000.0) - mixture.log_constant
+        _assert_close(total, value, "scale_mixture: its density of y", likelihood)
+
+
+def _check_rate(likelihood: Likelihood, y: Array, rng: np.random.Generator) -> None:
+    f, v = _latents(likelihood, len(y), rng), rng.uniform(0.02, 0.5, size=len(y))
+    if likelihood.variance_function is not None:
+        linear, square = likelihood.variance_function
+        rate = np.exp(f)
+        _assert_close(likelihood.mean(f), rate, "variance_function: mean", likelihood)
+        wanted = linear * rate + square * rate**2
+        _assert_close(likelihood.conditional_variance(f), wanted, "variance_function: conditional_variance", likelihood)
+    given = likelihood.expected_given_rate(y, f, f + 0.5 * v)
+    if given is not None:
+        for found, wanted in zip(given, Auto()(likelihood, y, f, v), strict=True):
+            _assert_close(found, wanted, "expected_given_rate", likelihood)
+
+
+def _check_marginal(likelihood: Likelihood, y: Array, rng: np.random.Generator) -> None:
+    m, v = _latents(likelihood, len(y), rng), rng.uniform(0.02, 0.5, size=len(y))
+    nodes = np.linspace(-9.0, 9.0, 4001)[:, None]
+    log_weights = -0.5 * np.square(nodes) - np.log(np.exp(-0.5 * np.square(nodes)).sum())
+    dense = np.logaddexp.reduce(likelihood.log_prob(y, m + np.sqrt(v) * nodes) + log_weights)
+    closed = likelihood.log_predictive(y, m, v)
+    if closed is not None:
+        _assert_close(closed, dense, "log_predictive", likelihood)
+    terms = likelihood.log_predictive_derivatives(y, m, v)
+    if terms is not None:
+        _assert_close(terms[0], dense, "log_predictive_derivatives, value", likelihood)
+        high, low = (likelihood.log_predictive_derivatives(y, m + sign * _STEP, v) for sign in (1.0, -1.0))
+        assert high is not None and low is not None
+        for k in (0, 1):
+            slope = (high[k] - low[k]) / (2 * _STEP)
+            _assert_close(slope, terms[k + 1], f"log_predictive_derivatives, {k + 1}", likelihood)
 
 
 def _check_samples(likelihood: Likelihood, rng: np.random.Generator, n: int = 20000) -> None:

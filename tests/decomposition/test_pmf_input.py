@@ -69,7 +69,7 @@ def test_bad_features_are_refused(table, error, text):
         ("logit", [1.0, 0.0, 2.0], "found 2 in row 2"),
         ("ordinal", [1.0, 1.0, 1.0], "at least two levels"),
         (likelihoods.Binomial(), [1.0, 0.0, 1.0], "choose a scalar one"),
-        (likelihoods.Ordinal(cut_points=(0.0,)), [0.0, 1.0, 2.0], "separate 2 levels; y has 3"),
+        (likelihoods.Ordinal(cut_points=(0.0,)), [0.0, 1.0, 2.0], "has 2 levels; y has 3"),
     ],
 )
 def test_values_outside_the_support_are_refused(likelihood, y, text):

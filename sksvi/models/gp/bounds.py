@@ -48,7 +48,7 @@ def left_over(s: Array, d: Any) -> Array:
 
 def v1(likelihood: Any, y: Array, mu: Array, s: Array, d: Array, expect: Any, rng: Any) -> BoundTerms:
     """log N(y; mu, c) - s/2c with c = d + noise: its optimum is FITC."""
-    c, r = d + likelihood.noise, y - mu
+    c, r = d + likelihood.noise_variance, y - mu
     square = np.square(r) + s
     value = -0.5 * (LOG_2PI + np.log(c) + square / c)
     first = 0.5 * (square / c - 1.0) / c
@@ -58,7 +58,7 @@ def v1(likelihood: Any, y: Array, mu: Array, s: Array, d: Array, expect: Any, rn
 
 def v2(likelihood: Any, y: Array, mu: Array, s: Array, d: Array, expect: Any, rng: Any) -> BoundTerms:
     """log N(y; mu, s + d + noise)."""
-    c, r = s + d + likelihood.noise, y - mu
+    c, r = s + d + likelihood.noise_variance, y - mu
     square = np.square(r)
     value = -0.5 * (LOG_2PI + np.log(c) + square / c)
     first = 0.5 * (square / c - 1.0) / c
@@ -70,7 +70,7 @@ def _noise_points(likelihood: Any, first: Array, second: Array) -> dict[str, tup
     """Derivatives in the noise variance as derivatives in its unconstrained coordinate, variance = least + exp(u)."""
     if not likelihood.learned:
         return {}
-    above = likelihood.noise - likelihood.least
+    above = likelihood.noise_variance - likelihood.least
     slope = above * first
     return {"likelihood": (slope[:, None], (slope + above**2 * second)[:, None, None])}
 

@@ -15,7 +15,6 @@ import numpy as np
 from sksvi import _parallel
 from sksvi.algorithms.ascent import Stop, ascend
 from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
-from sksvi.likelihoods import Gaussian as GaussianNoise
 from sksvi.models.base import Fit
 from sksvi.models.gp.exact import log_evidence
 from sksvi.models.linear.rows import pull_back
@@ -36,7 +35,7 @@ class Search:
     def __init__(self, model: Any, fit: Fit, names: list[str]) -> None:
         self.model, self.names, self.fit = copy(model), names, fit
         self.model.bound = model.teacher
-        self.closed = isinstance(model.likelihood, GaussianNoise)
+        self.closed = model.likelihood.noise_variance is not None
         self.q = {**fit.q, "inducing": fit.q["inducing"].precise()}
         self.rows = model.chunks(slice(0, len(fit.data)), fit.data)
         self.first: float | None = None
@@ -89,8 +88,9 @@ class Search:
 
     def _exact(self, q: dict[str, Any]) -> tuple[float, dict[str, Array]]:
         likelihood = self.model.current_likelihood(q)
-        value, theta, noise = log_evidence(self.model.current_kernel(q), self.fit.data, likelihood.noise)
-        return value, {"kernel": theta, "likelihood": np.array([noise * (likelihood.noise - likelihood.least)])}
+        variance = likelihood.noise_variance
+        value, theta, noise = log_evidence(self.model.current_kernel(q), self.fit.data, variance)
+        return value, {"kernel": theta, "likelihood": np.array([noise * (variance - likelihood.least)])}
 
     def _over_rows(self, one: Any) -> Any:
         return _parallel.tree_sum(_parallel.in_order(one, self.rows, self.fit.threads))
@@ -98,7 +98,7 @@ class Search:
     def _collapsed(self, q: dict[str, Any]) -> tuple[Any, Array]:
         """The best q(v) for Gaussian noise, and Σ gamma h hᵀ."""
         model, data = self.model, self.fit.data
-        geometry, noise = model.geometry(q), model.current_likelihood(q).noise
+        geometry, noise = model.geometry(q), model.current_likelihood(q).noise_variance
 
         def one(rows: Any) -> tuple[Array, Array]:
             batch = model.batch(data, rows)

@@ -47,7 +47,7 @@ class Chunk:
         """Compute rows and their left-over variance, or take them from the last look at the same data."""
         if model.bound == "optimal":
             kept = geometry.kept.get("optimal")
-            noise = model.current_likelihood(q).noise
+            noise = model.current_likelihood(q).noise_variance
             if kept is None or kept[0] != noise or kept[1] is not self.data.X:
                 kept = noise, self.data.X, whitened_rows(geometry, self.data, noise)
                 geometry.kept["optimal"] = kept

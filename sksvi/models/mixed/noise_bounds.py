@@ -11,13 +11,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln
 
 from sksvi.expectations import Expectation, GaussHermite, MonteCarlo
 from sksvi.integrals import quadrature, rayleigh
-from sksvi.likelihoods import Bernoulli, Gaussian, Poisson, StudentT
 from sksvi.likelihoods.base import Likelihood
-from sksvi.likelihoods.links import safe_exp
 from sksvi.models.mixed import noise_marginal
 
 Array = np.ndarray
@@ -84,8 +81,9 @@ def simple(
             curve += 0.5 * terms[2]
             noise += 0.125 * (w2 / sigma**2) * terms[2]
         return value / expect.n, slope / expect.n, curve / expect.n, noise / expect.n
-    if isinstance(likelihood, Poisson) and likelihood.closed_form_only and not isinstance(expect, GaussHermite):
-        return _simple_exponential(y, m, v, sigma)
+    closed = None if isinstance(expect, GaussHermite) else _simple_given_rate(likelihood, y, m, v, sigma)
+    if closed is not None:
+        return closed
 
     def scores(rows: Any, r: float) -> list[Array]:
         value, dm, dv = expect(likelihood, y[rows], m[rows], v[rows] + sigma * r)
@@ -160,7 +158,7 @@ def _prepared(y: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
 # ---- the integral over w2
 def _changes_of_mean(likelihood: Likelihood, v: Array) -> Array:
     """One over the scale in w2 on which E log p(y | f) changes."""
-    if isinstance(likelihood, Gaussian):
+    if likelihood.noise_variance is not None:
         return np.zeros_like(v)  # linear in w2
     return 1.0 / (likelihood.width**2 + v)
 
@@ -170,25 +168,29 @@ def _changes(likelihood: Likelihood, y: Array, m: Array, v: Array) -> tuple[Arra
 
     It does where p(y | f) is far higher elsewhere than where u may be: then f passes from u to there as w2 grows.
     """
-    if isinstance(likelihood, Gaussian):
-        return np.full_like(m, 1.0 / likelihood.noise), np.zeros(len(m), dtype=bool)
-    if isinstance(likelihood, StudentT):
-        return np.full_like(m, 1.0 / min(likelihood.width, likelihood.noise) ** 2), np.ones(len(m), dtype=bool)
+    noise = likelihood.noise_variance
+    if noise is not None:
+        return np.full_like(m, 1.0 / noise), np.zeros(len(m), dtype=bool)
+    if not likelihood.log_concave:
+        return 1.0 / np.square(likelihood.cdf_width(y)), np.ones(len(m), dtype=bool)
     sd = np.sqrt(v)
     # a rate exp(f) weighs u most about m + v
     f = np.stack([m - 2.5 * sd, m, m + (2.5 + likelihood.closed_form_only * sd) * sd])
     value, slope, curve = likelihood.derivatives(y, f)
     sharp = np.maximum(np.abs(curve), np.abs(slope) / likelihood.width).max(axis=0)
     best = likelihood.log_prob(y, np.atleast_2d(likelihood.centre(y))).max(axis=0)
-    factor = 0.4 if noise_marginal.poles_only(likelihood) else 1.0
+    factor = 0.4 if likelihood.poles_only else 1.0
     return factor * np.maximum(1.0 / likelihood.width**2, sharp), best - value.min(axis=0) > _ABRUPT
 
 
-def _simple_exponential(y: Array, m: Array, v: Array, sigma: float) -> Terms:
-    """Closed form for the rate exp(f), through E exp(w2 / 2)."""
+def _simple_given_rate(likelihood: Likelihood, y: Array, m: Array, v: Array, sigma: float) -> Terms | None:
+    """Closed form where the rate exp(f) is all that is nonlinear, through E exp(w2 / 2); else None."""
     log_moment, slope = rayleigh.log_exponential_moment(0.5 * sigma)
-    rate = safe_exp(m + 0.5 * v + log_moment)
-    return y * m - rate - gammaln(y + 1.0), y - rate, -0.5 * rate, rate * (-0.125 * slope / sigma)
+    closed = likelihood.expected_given_rate(y, m, m + 0.5 * v + log_moment)
+    if closed is None:
+        return None
+    value, alpha, gamma = closed
+    return value, alpha, gamma, gamma * (0.25 * slope / sigma)
 
 
 # ---- the integral of log E p(y | f) over u
@@ -196,14 +198,13 @@ def _log_phi(
     likelihood: Likelihood, y: Array, m: Array, v: Array, w2: float, expect: Expectation, of_parameters: bool = False
 ) -> list[Array]:
     """E over u of log phi, r1, r2 and r1^2 at one w2, (n,); or of the derivatives in the parameters."""
-    if isinstance(likelihood, Gaussian):
-        return _gaussian(likelihood, y, m, v, w2, of_parameters)
+    if likelihood.noise_variance is not None:
+        return _gaussian(likelihood, likelihood.noise_variance, y, m, v, w2, of_parameters)
 
     def scores(u: Array, at: Any) -> list[Array]:
-        if isinstance(likelihood, Bernoulli) and likelihood.link == "probit":
-            scale = 1.0 / np.sqrt(1.0 + w2)
-            value, slope, curve = likelihood.derivatives(y[at], scale * u)
-            parts = [value, scale * slope, scale**2 * curve]
+        closed = None if of_parameters else likelihood.log_predictive_derivatives(y[at], u, w2)
+        if closed is not None:
+            parts = list(closed)
         elif isinstance(expect, GaussHermite):
             nodes, weights = quadrature.hermite(expect.n)
             parts = _weighted(likelihood, y[at], u, np.sqrt(w2) * nodes, weights, of_parameters)
@@ -216,13 +217,15 @@ def _log_phi(
     return rayleigh.over_mean(scores, likelihood, y, m, v, w2)
 
 
-def _gaussian(likelihood: Gaussian, y: Array, m: Array, v: Array, w2: float, of_parameters: bool) -> list[Array]:
-    total = likelihood.noise + w2
+def _gaussian(
+    likelihood: Likelihood, noise: float, y: Array, m: Array, v: Array, w2: float, of_parameters: bool
+) -> list[Array]:
+    total = noise + w2
     square = (y - m) ** 2 + v
     if not of_parameters:
         value = -0.5 * (np.log(total) + _LOG_2PI + square / total)
         return [value, (y - m) / total, np.full_like(m, -1.0 / total), square / total**2]
-    part = likelihood.noise - likelihood.least  # d variance / d unconstrained, and its own derivative
+    part = noise - likelihood.least  # d variance / d unconstrained, and its own derivative
     slope = part * (0.5 * square / total - 0.5) / total
     return [slope[None], (slope + part**2 * (0.5 - square / total) / total**2)[None, None]]
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import digamma, gammaln, polygamma
 
 from sksvi.integrals.rayleigh import write
-from sksvi.likelihoods import Bernoulli, Ordinal, Poisson, StudentT
 from sksvi.likelihoods.base import Likelihood
+from sksvi.likelihoods.mixtures import ScaleMixture
 
 Array = Any
 
@@ -43,8 +42,13 @@ def log_marginal(likelihood: Likelihood, y: Array, u: Array, w2: float, paramete
     -------
     list of ndarray of shape (J, n), for parameters (P, J, n) and (P, P, J, n)
     """
-    if isinstance(likelihood, StudentT):
-        return _student(likelihood, y, u, w2, parameters)
+    if likelihood.scale_mixture is not None:
+        return _mixture(likelihood.scale_mixture, y, u, w2, parameters)
+    if not likelihood.log_concave:
+        raise ValueError(
+            f"bound='optimal' needs a likelihood that is log-concave in f or has a scale_mixture, and "
+            f"{type(likelihood).__name__} is neither: choose bound='simple' or 'mean-field'."
+        )
     out: list[Array] = []
     root, count = np.sqrt(w2), len(u)
     # one grid of f serves all u of a row that lie within a few sd of f given u
@@ -126,15 +130,10 @@ def louis(g: Array, h: Array, p: Array) -> tuple[Array, Array]:
     return first, second
 
 
-def _student(likelihood: StudentT, y: Array, u: Array, w2: float, parameters: bool) -> list[Array]:
-    """Student-t as a mixture of Gaussians over its variance: log phi has closed form given that variance b exp(x)."""
-    scale, df = likelihood._number("scale"), likelihood._number("df")
-    a, b = 0.5 * df, 0.5 * df * scale**2
-    far = np.maximum(np.square(y - u).max(axis=0), w2)
-    below, above = _fall(a, -1.0), _fall(a, 1.0)
-    low = -np.log(a) - below
-    high = np.maximum(-np.log(a), np.log(far) - np.log(b) - np.log(2 * a + 1)) + above
-    size = np.ceil((high - low) / min(0.45, 0.9 / np.sqrt(a + 0.5)))
+def _mixture(mixture: ScaleMixture, y: Array, u: Array, w2: float, parameters: bool) -> list[Array]:
+    """A mixture of Gaussians over their variance: log phi has closed form given that variance, unit exp(x)."""
+    low, high = mixture.reach(np.maximum(np.square(y - u).max(axis=0), w2))
+    size = np.ceil((high - low) / mixture.step)
     codes = np.searchsorted(_SIZES, size)
     out: list[Array] = []
     for code in np.unique(codes):
@@ -142,10 +141,10 @@ def _student(likelihood: StudentT, y: Array, u: Array, w2: float, parameters: bo
         for at in _blocks(np.flatnonzero(codes == code), count * len(u)):
             step = (high[at] - low) / count
             x = low + step * np.arange(count + 1)[:, None]
-            total = w2 + b * np.exp(x)
+            total = w2 + mixture.unit * np.exp(x)
             square = np.square(y[at] - u[:, at])
             inverse = 1.0 / total
-            base = -a * x - np.exp(-x) - 0.5 * np.log(total)
+            base = mixture.log_density(x) - 0.5 * np.log(total)
             p = (-0.5 * inverse)[:, None] * square
             p += base[:, None]
             top = p.max(axis=0)
@@ -154,36 +153,12 @@ def _student(likelihood: StudentT, y: Array, u: Array, w2: float, parameters: bo
             mass = p.sum(axis=0)
             if parameters:
                 p /= mass
-                write(out, louis(*_student_scores(likelihood, x[:, None], a), p), at, u.shape[1])
+                write(out, louis(*mixture.d_parameters(x[:, None]), p), at, u.shape[1])
                 continue
-            value = top + np.log(mass * step) - gammaln(a) - _HALF_LOG_2PI
+            value = top + np.log(mass * step) - mixture.log_constant - _HALF_LOG_2PI
             mean, second = _moments(p, inverse, inverse * inverse, mass)
             write(out, [value, (y[at] - u[:, at]) * mean, square * (second - mean * mean) - mean], at, u.shape[1])
     return out
-
-
-def _fall(a: float, sign: float) -> float:
-    """How far from its mode the log density of a log inverse gamma variable falls by 24 nats, above or below."""
-    x = 24.0 / a if sign > 0 else np.log1p(24.0 / a)
-    x += np.sqrt(48.0 / a)
-    for _ in range(60):
-        x -= (a * (np.expm1(-sign * x) + sign * x) - 24.0) / (a * sign * (1.0 - np.exp(-sign * x)))
-    return float(x)
-
-
-def _student_scores(likelihood: StudentT, x: Array, a: float) -> tuple[Array, Array]:
-    """Derivatives of the log density of the variance b exp(x) in the learned parameters, given that variance."""
-    part = 1.0 - likelihood.least / likelihood._number("scale")
-    in_log_b, in_a = a - np.exp(-x), -x - digamma(a)
-    first = {"scale": 2.0 * part * in_log_b, "df": a * in_a + in_log_b}
-    second = {
-        ("scale", "scale"): 2.0 * part * (1.0 - part) * in_log_b - 4.0 * part**2 * np.exp(-x),
-        ("df", "df"): a * in_a + 2.0 * a - np.exp(-x) - a**2 * polygamma(1, a),
-        ("scale", "df"): 2.0 * part * in_log_b,
-        ("df", "scale"): 2.0 * part * in_log_b,
-    }
-    names = likelihood.learned
-    return np.stack([first[i] for i in names]), np.stack([np.stack([second[i, j] for j in names]) for i in names])
 
 
 def _grid(likelihood: Likelihood, y: Array, u: Array, root: float) -> tuple[Array, Array, Array, Array]:
@@ -213,15 +188,9 @@ def _grid(likelihood: Likelihood, y: Array, u: Array, root: float) -> tuple[Arra
     bend = np.minimum(likelihood.d2(y, between).min(axis=0), 0.0)
     sharp = np.minimum(1.0 / np.sqrt(1.0 / root**2 - bend), np.minimum(rho[:n], rho[n:]))
     size = np.ceil(
-        (high - low) / np.minimum(_IN_SD * sharp, (0.75 if poles_only(likelihood) else 0.5) * likelihood.width)
+        (high - low) / np.minimum(_IN_SD * sharp, (0.75 if likelihood.poles_only else 0.5) * likelihood.width)
     )
     return low, high, size, np.maximum(rho[:n], rho[n:]) < 0.5 * root
-
-
-def poles_only(likelihood: Likelihood) -> bool:
-    """Whether p(y | f) is smooth up to its poles, unlike exp(-exp(f)) and high powers of a logistic function."""
-    exponential = isinstance(likelihood, Poisson) and likelihood.closed_form_only
-    return isinstance(likelihood, Bernoulli | Ordinal | Poisson) and not exponential
 
 
 def _modes(likelihood: Likelihood, y: Array, u: Array, w2: float) -> tuple[Array, Array]:

@@ -1,0 +1,41 @@
+"""The values that y may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sksvi.likelihoods.links import Array
+
+
+@dataclass(frozen=True)
+class Support:
+    """The values y may take, as data, so that one generic line validates every target.
+
+    Parameters
+    ----------
+    low, high : float
+        Bounds, both allowed.
+    integer : bool
+        Whether y must be a whole number.
+    text : str
+        The condition in words, for the error message.
+    """
+
+    low: float
+    high: float
+    integer: bool
+    text: str
+
+    def first_outside(self, y: Array) -> int | None:
+        """Row of the first value outside the support, or None."""
+        values = np.asarray(y, dtype=float)
+        finite = np.isfinite(values)
+        good = finite & (values >= self.low) & (values <= self.high)
+        if self.integer:
+            good = good & (np.where(finite, values, 0.5) % 1 == 0)
+        bad = np.logical_not(good)
+        if bad.ndim > 1:
+            bad = bad.any(axis=tuple(range(1, bad.ndim)))
+        return int(np.argmax(bad)) if bad.any() else None
