@@ -6,7 +6,8 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from sksvi import algorithms, expectations
-from sksvi.inference import engine
+from sksvi.inference import plan
+from sksvi.inference.start import first_state
 from sksvi.likelihoods import (
     Bernoulli,
     Binomial,
@@ -17,7 +18,7 @@ from sksvi.likelihoods import (
     Softmax,
     StudentT,
 )
-from sksvi.models.base import Data
+from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
 
 #: A likelihood with every parameter a number, to simulate from.
@@ -75,7 +76,7 @@ def data_for(name, n=60, d=3, seed=0, weight=False, offset=False):
     rng = np.random.default_rng([seed, 3])
     shift = 0.5 * rng.standard_normal(n) if offset and TRUTH[name].n_latents == 1 else None
     y = simulate(name, X, seed, 0.0 if shift is None else shift)
-    return Data(X, y, rng.uniform(0.2, 2.0, n) if weight else None, shift)
+    return Table(X, y, rng.uniform(0.2, 2.0, n) if weight else None, shift)
 
 
 def model_for(name, data, full=True, learned=False, prior_precision=1.5, intercept=True, **options):
@@ -94,14 +95,12 @@ def model_for(name, data, full=True, learned=False, prior_precision=1.5, interce
 
 def problem_for(model, data, algorithm="mc-ssvi", expectation="auto", **options):
     """What the engine needs."""
-    expect = expectations.resolve(expectation)
-    exact = expect if expect.exact else expectations.resolve("auto")
-    return engine.Problem(model, data, algorithms.resolve(algorithm), expect, exact, **options)
+    return plan.problem(model, data, algorithms.resolve(algorithm), expectations.resolve(expectation), **options)
 
 
 def fitted(problem, seed=0, max_iter=300, tol=1e-9):
     """The state after a fit that nobody watches."""
-    return engine.run(problem, engine.first_state(problem, seed), max_iter, tol, lambda state: False)
+    return plan.run(problem, first_state(problem, seed), max_iter, tol)
 
 
 def rows_of(model, data):

@@ -16,7 +16,7 @@ from sksvi.families import DiagonalGaussian
 from sksvi.inference import engine
 from sksvi.inference.memory.of_rows import Sites
 from sksvi.likelihoods import Gaussian
-from sksvi.models.base import Data, Segment
+from sksvi.models.base import Segment, Table
 from sksvi.schedules import Constant
 from sksvi.testing import check_model
 from tests.cases import (
@@ -170,7 +170,7 @@ def test_float32_stays_near(form, global_random_seed):
 @pytest.mark.parametrize("name", ["logit", "poisson", "probit", "student-t"])
 @pytest.mark.parametrize("size", [1, 2])
 def test_bound_is_below_the_log_evidence_and_close(name, size, global_random_seed):
-    data = Data(design(40, size, global_random_seed), np.zeros(40))
+    data = Table(design(40, size, global_random_seed), np.zeros(40))
     data = replace(data, y=simulate(name, data.X, global_random_seed))
     model = model_for(name, data, intercept=False)
     likelihood, precision = TRUTH[name], np.full(size, 1.5)
@@ -266,10 +266,10 @@ def test_gradient_against_the_bound_on_a_grid(name, full, global_random_seed):
     data = data_for(name, n=25, d=2, seed=global_random_seed, weight=True, offset=True)
     model = model_for(name, data, full, name in LEARNED)
     problem = problem_for(model, data)
-    q = model.init(data)
+    q = model.begin(data, None)
     rng = np.random.default_rng(global_random_seed)
     q["weights"] = type(q["weights"])(q["weights"].sample(1, global_random_seed)[0], q["weights"].precision)
-    gradient, _ = engine.evaluate(problem, engine.State(q, 0), engine.whole(problem))
+    gradient, _ = engine.evaluate(problem, State(q, 0), engine.whole(problem))
     g, curvature = gradient["weights"]
     mean, cov = flat_moments(q["weights"])
     A = rows_of(model, data)
@@ -306,13 +306,13 @@ def test_cvi_and_mc_ssvi_have_the_same_iterates(name, expectation, full, global_
     model = model_for(name, data, full, intercept=False)
     rate = 0.3
     problem = problem_for(model, data, MCSSVI(schedule=Constant(rate)), expectation)
-    first = model.init(data)["weights"]
+    first = model.begin(data, None)["weights"]
     shapes = model.site_shapes(len(data))
     prior = model.prior({})["weights"]
     start = {"weights": type(first)(np.zeros(3), prior.precision_like(first))}
     rows = Segment(np.arange(len(data)), 1.0)
-    summed = engine.State(start, seed=5)
-    remembered = engine.State(start, seed=5, sites=Sites.empty(start["weights"], prior, *shapes))
+    summed = State(start, seed=5)
+    remembered = State(start, seed=5, sites=Sites.empty(start["weights"], prior, *shapes))
     for step in range(5):
         gradient, _ = engine.evaluate(problem, summed, rows)
         summed = replace(summed, q=engine.step(problem, summed, gradient, rate)[0], steps=step + 1)
@@ -394,8 +394,8 @@ def test_rescaled_problem_is_the_same_problem(full, global_random_seed):
 def test_divergence_of_plates_adds_up():
     data = data_for("softmax")
     model = model_for("softmax", data)
-    q = model.init(data)
+    q = model.begin(data, None)
     problem = problem_for(model, data)
     wanted = kl_to_diagonal(*flat_moments(q["weights"]), model.prior(q)["weights"].precision)
-    assert engine.divergence(problem, engine.State(q, 0), q) == pytest.approx(wanted, rel=1e-10)
+    assert divergence(problem, State(q, 0), q) == pytest.approx(wanted, rel=1e-10)
     assert isinstance(model.prior(q)["weights"], DiagonalGaussian)

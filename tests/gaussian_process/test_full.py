@@ -22,7 +22,7 @@ from sksvi.gaussian_process import GPClassifier, SparseGPClassifier
 from sksvi.gaussian_process._full import distinct
 from sksvi.likelihoods import Bernoulli, Softmax, StudentT
 from sksvi.likelihoods import Gaussian as GaussianNoise
-from sksvi.models.base import Data
+from sksvi.models.base import Table
 from sksvi.models.gp.full import FullGP
 from sksvi.schedules import Constant
 from tests.cases import expected_log_prob, fitted, problem_for
@@ -151,7 +151,7 @@ def test_gaussian_likelihood_is_gp_regression(algorithm, extras, global_random_s
     y = np.sin(X[:, 0]) + 0.5 * rng.standard_normal(60)
     weight, offset = (rng.uniform(0.5, 2.0, 60), rng.standard_normal(60)) if extras else (None, None)
     model = FullGP(GaussianNoise(variance=0.3), KERNEL, X, learned=False)
-    state = fitted(problem_for(model, Data(X, y, weight, offset), algorithm), max_iter=1)
+    state = fitted(problem_for(model, Table(X, y, weight, offset), algorithm), max_iter=1)
     noise = 0.3 / (np.ones(60) if weight is None else weight)
     residual = y if offset is None else y - offset
     regression = GaussianProcessRegressor(KERNEL, alpha=noise, optimizer=None).fit(X, residual)
@@ -240,7 +240,7 @@ def test_a_likelihood_that_is_not_log_concave_is_fitted_too(algorithm, global_ra
     X, _ = labels(global_random_seed)
     y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(global_random_seed).standard_t(2.0, 60)
     model = FullGP(StudentT(scale=0.1, df=3.0), ConstantKernel(1.0) * RBF(1.5), X, learned=False)
-    state = fitted(problem_for(model, Data(X, y), algorithm), tol=1e-5)
+    state = fitted(problem_for(model, Table(X, y), algorithm), tol=1e-5)
     assert np.all(np.diff(state.bounds) >= -1e-9) and state.converged
     assert np.mean(np.abs(state.q["latents"].mean - np.sin(X[:, 0]))) < 0.1
 
@@ -249,7 +249,7 @@ def test_a_likelihood_that_is_not_log_concave_is_fitted_too(algorithm, global_ra
 def test_gradient_of_the_settled_bound(global_random_seed):
     X, y = labels(global_random_seed, n=40, d=3)
     kernel = ConstantKernel(2.0) * RBF([1.0, 2.0, 0.7]) + ConstantKernel(0.5) * DotProduct(0.3) + Matern(1.0, nu=1.5)
-    data = Data(X, y, np.random.default_rng(global_random_seed).uniform(0.5, 2.0, 40))
+    data = Table(X, y, np.random.default_rng(global_random_seed).uniform(0.5, 2.0, 40))
 
     def settled(theta):
         model = FullGP(Bernoulli(), kernel.clone_with_theta(theta), X, learned=False)
@@ -326,7 +326,7 @@ def test_weights_are_repeats_to_the_same_bits(global_random_seed):
 def test_distinct_rows_remember_where_they_came_from(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     X, y = rng.integers(0, 3, (50, 2)).astype(float), rng.integers(0, 2, 50).astype(float)
-    data, where = distinct(Data(X, y))
+    data, where = distinct(Table(X, y))
     np.testing.assert_array_equal(data.X[where], X)
     np.testing.assert_array_equal(data.y[where], y)
     np.testing.assert_array_equal(np.bincount(where), data.weight)

@@ -20,7 +20,7 @@ from sksvi.gaussian_process import SparseGPClassifier, SparseGPRegressor
 from sksvi.gaussian_process._start import merged
 from sksvi.inference import engine
 from sksvi.inference.state import divergence
-from sksvi.models.base import Data, Segment
+from sksvi.models.base import Segment, Table
 from sksvi.models.gp.bounds import BOUNDS
 from sksvi.models.gp.collapsed import Search, learned
 from sksvi.models.gp.exact import log_evidence
@@ -53,7 +53,7 @@ def data_for(name, seed, n=40, weight=True):
         "poisson": lambda: rng.poisson(np.exp(f)).astype(float),
         "logit": lambda: (f + rng.logistic(size=n) > 0).astype(float),
     }[name]()
-    return Data(X, y, rng.integers(1, 4, n).astype(float) if weight else None, offset if weight else None)
+    return Table(X, y, rng.integers(1, 4, n).astype(float) if weight else None, offset if weight else None)
 
 
 def problem_for(data, name="gaussian", fixed=False, algorithm="cvi", **options):
@@ -62,7 +62,7 @@ def problem_for(data, name="gaussian", fixed=False, algorithm="cvi", **options):
     options = {"kernel": KERNEL, "n_inducing": 9, "scale": data.X.std(axis=0), **options}
     model = SparseGPModel(base.start(data.y, data.weight), **options)
     auto = expectations.resolve("auto")
-    return engine.Problem(model, data, algorithms.resolve(algorithm), auto, auto)
+    return plan.problem(model, data, algorithms.resolve(algorithm), auto, auto)
 
 
 def random_block(m, seed, full=True):
@@ -74,7 +74,7 @@ def random_block(m, seed, full=True):
 
 def bound_at(problem, q):
     """Bound of all data at q."""
-    return engine.exact_bound(problem, engine.State(q, 0))
+    return engine.exact_bound(problem, State(q, 0))
 
 
 def numerical(function, x, step=1e-4):
@@ -132,7 +132,7 @@ def test_collapsed_values_are_the_closed_forms(global_random_seed, weight):
     data = data_for("gaussian", global_random_seed, weight=weight)
     for bound in ("simple", "v1", "optimal"):
         problem = problem_for(data, fixed=True, bound=bound)
-        state = engine.run(problem, engine.first_state(problem, 0), 20, 1e-13, lambda state: False)
+        state = plan.run(problem, first_state(problem, 0), 20, 1e-13, lambda state: False)
         kernel, Z = problem.model.kernel_and_points(state.q)
         # What `run` learned is beside the point: the values hold wherever it stopped.
         value, left = dense_evidence(data, None if bound == "optimal" else Z, kernel, diagonal=bound == "v1")
@@ -144,7 +144,7 @@ def test_one_natural_step_is_the_collapsed_solution(global_random_seed):
     data = data_for("gaussian", global_random_seed)
     for bound in ("simple", "v1", "optimal"):
         problem = problem_for(data, fixed=True, bound=bound, learn_kernel=False, learn_inputs=False)
-        state = engine.first_state(problem, 0)
+        state = first_state(problem, 0)
         state = replace(state, q={**state.q, "inducing": random_block(9, global_random_seed)})
         gradient, _ = engine.evaluate(problem, state, engine.whole(problem))
         prior = problem.model.prior(state.q)["inducing"]
@@ -176,7 +176,7 @@ def test_order_of_the_bounds_at_equal_q(global_random_seed):
         values = {}
         for bound in ("simple", "v1", "v2", "optimal"):
             problem = problem_for(data, fixed=True, bound=bound)
-            q = {**problem.model.init(data), "inducing": random_block(9, seed)}
+            q = {**problem.model.begin(data, None), "inducing": random_block(9, seed)}
             values[bound] = bound_at(problem, q)
         evidence = dense_evidence(data)[0]
         assert values["v2"] >= values["v1"] >= values["simple"]
@@ -187,7 +187,7 @@ def test_bound_against_dense_quadrature(global_random_seed):
     """The simple bound of a likelihood without closed form, every expectation on a fine grid."""
     data = data_for("logit", global_random_seed)
     problem = problem_for(data, "logit")
-    q = {**problem.model.init(data), "inducing": random_block(9, global_random_seed)}
+    q = {**problem.model.begin(data, None), "inducing": random_block(9, global_random_seed)}
     geometry = problem.model.geometry(q)
     w = unwhitened(geometry.L, q["inducing"])
     gain = np.linalg.solve(KERNEL(geometry.Z), KERNEL(geometry.Z, data.X)).T
@@ -234,7 +234,7 @@ def test_gradient_at_fixed_q(name, bound, full, global_random_seed):
     """Kernel, inducing inputs and the likelihood's scales, q(v) held."""
     data = data_for(name, global_random_seed)
     problem = problem_for(data, name, bound=bound, by="gradient")
-    state = engine.first_state(problem, 0)
+    state = first_state(problem, 0)
     block = random_block(9, global_random_seed)
     q = {**state.q, "inducing": block}
     gradient, _ = engine.evaluate(problem, replace(state, q=q), engine.whole(problem))
@@ -258,7 +258,7 @@ def test_gradient_of_the_search(name, bound, full, global_random_seed, monkeypat
     monkeypatch.setattr("sksvi.models.gp.collapsed.SETTLING_TOL", 1e-10)
     data = data_for(name, global_random_seed, n=25)
     problem = problem_for(data, name, bound=bound, full=full, n_inducing=5)
-    state = engine.first_state(problem, 0)
+    state = first_state(problem, 0)
     search = Search(problem.model, problem, state, learned(problem.model, problem, state.q))
     x = search.start()
     _, gradient = search(x)
@@ -281,8 +281,8 @@ def test_exact_evidence(global_random_seed):
 def test_batches_average_to_the_full_gradient(name, bound, global_random_seed):
     data = data_for(name, global_random_seed)
     problem = problem_for(data, name, bound=bound, by="gradient")
-    q = {**problem.model.init(data), "inducing": random_block(9, global_random_seed)}
-    state = engine.State(q, 0)
+    q = {**problem.model.begin(data, None), "inducing": random_block(9, global_random_seed)}
+    state = State(q, 0)
     full, _ = engine.evaluate(problem, state, engine.whole(problem))
     parts = [engine.evaluate(problem, state, Segment(rows, 1.0))[0] for rows in np.split(np.arange(40), 5)]
     total = _parallel.tree_sum(parts)
@@ -374,7 +374,7 @@ def test_weights_are_repeats(global_random_seed):
     weighted = SparseGPRegressor(n_inducing=10, random_state=0).fit(data.X, data.y, sample_weight=times)
     repeated = SparseGPRegressor(n_inducing=10, random_state=0).fit(X, y)
     np.testing.assert_array_equal(weighted.predict(data.X), repeated.predict(data.X))
-    assert merged(Data(X, y)).total_weight == times.sum()
+    assert merged(Table(X, y)).total_weight == times.sum()
 
 
 @pytest.mark.parametrize("algorithm", ["mc-ssvi", "cvi"])
@@ -526,7 +526,7 @@ def test_a_failed_fit_changes_nothing(global_random_seed):
 def test_frozen_blocks_stay(global_random_seed):
     data = data_for("gaussian", global_random_seed)
     problem = replace(problem_for(data), frozen=frozenset({"kernel"}))
-    state = engine.first_state(problem, 0)
+    state = first_state(problem, 0)
     improved, moved = problem.model.improved(problem, state, lambda bound: False, 1e-4)
     assert moved and improved.q["kernel"] is state.q["kernel"]
     assert isinstance(improved.q["inputs"], Free) and improved.q["inputs"] is not state.q["inputs"]

@@ -16,7 +16,7 @@ from sksvi.algorithms import ALGORITHMS
 from sksvi.families import DiagonalGaussian
 from sksvi.inference import engine
 from sksvi.likelihoods import Gaussian, Poisson
-from sksvi.models.base import Data, Segment
+from sksvi.models.base import Segment, Table
 from tests.cases import NAMES, data_for, design, fitted, model_for, problem_for, simulate
 
 FULL = pytest.mark.parametrize("full", [True, False], ids=["full", "diag"])
@@ -45,7 +45,7 @@ def test_mini_batches_average_to_the_whole(name, weighted, full, global_random_s
         data = replace(data, weight=np.repeat(np.random.default_rng(0).uniform(0.5, 2.0, 12), 5))
     model = model_for(name, data, full, learned=True)
     problem = problem_for(model, data, batch_size=12)
-    state = engine.State(model.init(data), 0)
+    state = State(model.begin(data, None), 0)
     whole, value = engine.evaluate(problem, state, engine.whole(problem))
     segments = list(model.sweep(data, 12, 3, 0))
     shares = np.array([1 / segment.scale for segment in segments])
@@ -68,7 +68,7 @@ def test_batches_without_weight_are_left_out():
 def test_population_scale_is_applied_once():
     data = data_for("logit")
     problem = problem_for(model_for("logit", data), data)
-    state = engine.State(problem.model.init(data), 0)
+    state = State(problem.model.begin(data, None), 0)
     gradient, value = engine.evaluate(problem, state, engine.whole(problem))
     larger, more = engine.evaluate(replace(problem, total=600.0), state, engine.whole(problem))
     assert more == pytest.approx(10 * value)
@@ -137,7 +137,7 @@ def crashing(problem, state, passes, at, max_iter=30, tol=1e-7):
         return False
 
     with pytest.raises(Interrupt):
-        engine.run(problem, state, max_iter, tol, pass_end)
+        plan.run(problem, state, max_iter, tol, pass_end)
     return kept[0]
 
 
@@ -151,9 +151,9 @@ def test_a_resumed_fit_has_the_same_bits(algorithm, expectation, batch_size, ful
     data = data_for("logit", n=100, seed=global_random_seed)
     model = model_for("logit", data, full, prior_precision="auto")
     problem = problem_for(model, data, algorithm, expectation, batch_size=batch_size)
-    straight = engine.run(problem, engine.first_state(problem, 3), 12, 1e-12, lambda state: False)
-    held = crashing(problem, engine.first_state(problem, 3), 12, at=5, max_iter=12, tol=1e-12)
-    resumed = engine.run(problem, held, 12, 1e-12, lambda state: False)
+    straight = plan.run(problem, first_state(problem, 3), 12, 1e-12, lambda state: False)
+    held = crashing(problem, first_state(problem, 3), 12, at=5, max_iter=12, tol=1e-12)
+    resumed = plan.run(problem, held, 12, 1e-12, lambda state: False)
     assert resumed.bounds == straight.bounds
     assert resumed.bound == straight.bound
     for name, block in straight.q.items():
@@ -203,13 +203,13 @@ def test_a_step_that_lowers_the_bound_is_taken_back(global_random_seed):
     """Correlated columns and a diagonal covariance: the whole step overshoots."""
     rng = np.random.default_rng(global_random_seed)
     X = rng.standard_normal((80, 1)) + 0.05 * rng.standard_normal((80, 8))
-    data = Data(X, simulate("logit", X, global_random_seed))
+    data = Table(X, simulate("logit", X, global_random_seed))
     model = model_for("logit", data, full=True)
     problem = problem_for(model, data)
     # A first q far from its optimum: whole Newton steps diverge from there.
-    q = {**model.init(data), "weights": DiagonalGaussian(np.full(9, 3.0), np.full(9, 0.5))}
+    q = {**model.begin(data, None), "weights": DiagonalGaussian(np.full(9, 3.0), np.full(9, 0.5))}
     diagonal = replace(problem, model=model_for("logit", data, full=False))
-    state = engine.run(diagonal, engine.State(q, 0), 300, 1e-9, lambda state: False)
+    state = plan.run(diagonal, State(q, 0), 300, 1e-9, lambda state: False)
     assert np.all(np.diff(state.bounds) >= -2e-10 * np.abs(state.bounds[:-1]))
     best = fitted(diagonal)
     assert state.bound == pytest.approx(best.bound, rel=1e-5)
@@ -222,15 +222,15 @@ def test_wild_starts_end_at_the_same_optimum(global_random_seed):
     problem = problem_for(model_for("poisson", data), data)
     best = fitted(problem)
     for mean, precision in [(np.zeros(4), 0.1), (np.full(4, 3.0), 1.0), (np.full(4, -4.0), 100.0)]:
-        start = engine.State({"weights": Block(mean, precision * np.eye(4))}, 0)
-        state = engine.run(problem, start, 300, 1e-9, lambda state: False)
+        start = State({"weights": Block(mean, precision * np.eye(4))}, 0)
+        state = plan.run(problem, start, 300, 1e-9, lambda state: False)
         assert state.bound == pytest.approx(best.bound, rel=1e-7)
 
 
 def test_a_callback_stops_a_fit():
     data = data_for("logit")
     problem = problem_for(model_for("logit", data), data)
-    state = engine.run(problem, engine.first_state(problem, 0), 50, 1e-12, lambda state: state.passes == 2)
+    state = plan.run(problem, first_state(problem, 0), 50, 1e-12, lambda state: state.passes == 2)
     assert state.passes == 2
     assert state.finished
     assert not state.converged
@@ -238,7 +238,7 @@ def test_a_callback_stops_a_fit():
 
 def test_rough_start_saves_passes_and_not_the_answer(global_random_seed, monkeypatch):
     X = design(12_000, 4, global_random_seed)
-    data = Data(X, simulate("logit", X, global_random_seed))
+    data = Table(X, simulate("logit", X, global_random_seed))
     problem = problem_for(model_for("logit", data), data)
     quick = fitted(problem, tol=1e-8)
     monkeypatch.setattr(engine, "ROUGH_ROWS", 10**9)

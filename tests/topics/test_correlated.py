@@ -20,7 +20,7 @@ import sksvi
 from sksvi import CorrelatedTopicModel
 from sksvi.datasets import make_ctm
 from sksvi.estimators.completion import halved
-from sksvi.models.base import Data
+from sksvi.models.base import Table
 from sksvi.models.topics.loops.records import Effort
 from sksvi.topics import _correlated as correlated
 
@@ -355,7 +355,7 @@ def test_messages_find_the_same_posterior(corpus, covariance, bound):
     view, rows = model._view(fitted._globals, None), np.arange(60)
     found, effort = [], Effort(20, 100, 1e-8)
     for model.rule in ("messages", "natural"):
-        batch = model.batch(Data(corpus.data[:60].astype(float), np.zeros(60)), rows)
+        batch = model.batch(Table(corpus.data[:60].astype(float), np.zeros(60)), rows)
         found.append(model.settled(view, batch, model.nodes, batch.first_node, model.rule, effort, False, True))
     # With four nodes the fixed point of the covariance is not quite where the mean over nodes is largest.
     np.testing.assert_allclose(found[0].value, found[1].value, atol=0.4)

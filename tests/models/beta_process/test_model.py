@@ -15,7 +15,7 @@ from sksvi.decomposition._factor_predictions import local_draws, log_density
 from sksvi.expectations import Auto
 from sksvi.families import Beta, DiagonalGaussian, Gamma
 from sksvi.inference import engine
-from sksvi.models.base import Data, Segment
+from sksvi.models.base import Segment, Table
 from sksvi.models.beta_process import model as beta_process
 from sksvi.models.beta_process.globals import at_values, draw, expected
 from sksvi.models.beta_process.model import BetaProcess, split
@@ -29,7 +29,7 @@ def rows(n, D, seed, missing=0.3):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, D))
     X[rng.random(X.shape) < missing] = np.nan
-    return Data(X, np.zeros(n))
+    return Table(X, np.zeros(n))
 
 
 def blocks(K, D, seed, n=50):
@@ -68,7 +68,7 @@ def enumerated(view, y, seen):
 def terms_of(view, X, local_step, burn_in=3, kept=3, seed=0):
     K, D = view.features.shape
     model = BetaProcess(K, D, local_step=local_step, n_burn_in=burn_in, n_local_samples=kept)
-    data = Data(X, np.zeros(len(X)))
+    data = Table(X, np.zeros(len(X)))
     batch = model.batch(data, slice(0, len(X)))
     return model.terms(view, batch, None, np.random.default_rng(seed)), model, batch
 
@@ -148,12 +148,12 @@ def test_gradient_against_finite_differences_of_the_bound(local_step, global_ran
     monkeypatch.setattr(beta_process, "SWEEP_TOL", 1e-13)
     K, D = 3, 4
     model = BetaProcess(K, D, local_step=local_step)
-    problem = engine.Problem(model, rows(12, D, global_random_seed), CVI(), Auto(), Auto())
+    problem = plan.problem(model, rows(12, D, global_random_seed), CVI(), Auto(), Auto())
     q = blocks(K, D, global_random_seed)
     rng = np.random.default_rng(global_random_seed)
 
     def value(q):
-        return engine.evaluate(problem, engine.State(q, 0), Segment(slice(0, 12), 1.0))
+        return engine.evaluate(problem, State(q, 0), Segment(slice(0, 12), 1.0))
 
     gradient, _ = value(q)
     for name in ("probabilities", "weight_precision", "noise_precision"):
@@ -303,7 +303,7 @@ def test_density_of_held_out_entries_against_dense_gaussians(local_step, global_
     role[0], role[1] = 0, 1  # all observed and nothing asked; nothing observed
     X, asked = np.where(role == 0, Y, np.nan), np.where(role == 1, Y, np.nan)
     model = BetaProcess(K, D, local_step=local_step, n_local_samples=3)
-    terms = local_draws(model, view, Data(X, np.zeros(n)), slice(0, n), global_random_seed, random=True)
+    terms = local_draws(model, view, Table(X, np.zeros(n)), slice(0, n), global_random_seed, random=True)
     found = log_density(view, terms, X, split(asked))
     for s, i in np.ndindex(*found.shape):
         o, h, z = role[i] == 0, role[i] == 1, terms.omega[s, i] != 0
@@ -327,7 +327,7 @@ def test_two_equal_features_of_which_one_is_needed(global_random_seed):
     _, p, _, _ = enumerated(view, y, np.ones(D, bool))
     assert p[0] + p[3] < 1e-2
     model = BetaProcess(2, D, n_burn_in=20, n_local_samples=1)
-    batch = model.batch(Data(np.tile(y, (n, 1)), np.zeros(n)), slice(0, n))
+    batch = model.batch(Table(np.tile(y, (n, 1)), np.zeros(n)), slice(0, n))
     batch.start = np.zeros((n, 2))
     batch.start[np.arange(n), np.arange(n) % 2] = 3.0
     z = model.terms(view, batch, None, np.random.default_rng(global_random_seed)).omega[0] != 0
@@ -337,7 +337,7 @@ def test_two_equal_features_of_which_one_is_needed(global_random_seed):
     # Less certain data, for which the local optimum of mean field has s inside (0, 1).
     view = at_values(np.ones((2, D)), np.full(2, -1.5), np.array([0.3]), 1.0, D)
     model = BetaProcess(2, D, local_step="mean-field", n_local_samples=20000)
-    data = Data(y[None], np.zeros(1))
+    data = Table(y[None], np.zeros(1))
     theta = model.terms(view, model.batch(data, slice(0, 1)), None, None).use[0]
     assert abs(theta.sum() - 1.0) < 0.2
     s = theta[1]
@@ -354,9 +354,9 @@ def test_threads_never_change_a_bit(local_step):
     q = blocks(8, 6, 0)
     results = []
     for threads in (1, 2, 3):
-        problem = engine.Problem(model, data, MCSSVI(), Auto(), Auto(), None, threads)
+        problem = plan.problem(model, data, MCSSVI(), Auto(), Auto(), None, threads)
         with _parallel.single_threaded_blas():
-            results.append(engine.evaluate(problem, engine.State(q, 3), Segment(slice(0, 300), 1.0)))
+            results.append(engine.evaluate(problem, State(q, 3), Segment(slice(0, 300), 1.0)))
     for gradient, value in results[1:]:
         assert value == results[0][1]
         for name, arrays in gradient.items():
@@ -375,7 +375,7 @@ def test_joint_distribution_of_the_gibbs_sampler(noise_size, global_random_seed)
 
     def data(draw):
         noise = rng.standard_normal((n, D)) / np.sqrt(draw.noise)
-        return Data(np.where(seen, draw.omega @ draw.features + noise, np.nan), np.zeros(n))
+        return Table(np.where(seen, draw.omega @ draw.features + noise, np.nan), np.zeros(n))
 
     def from_prior():
         use, weight = prior["probabilities"].sample(1, rng_state(rng))[0], rng.standard_gamma(1.0)
@@ -415,9 +415,9 @@ def test_a_deterministic_fit_never_lowers_its_bound(global_random_seed):
     K, D = 4, 5
     data = rows(60, D, global_random_seed)
     model = BetaProcess(K, D, local_step="spike-slab")
-    problem = engine.Problem(model, data, CVI(), Auto(), Auto())
+    problem = plan.problem(model, data, CVI(), Auto(), Auto())
     assert problem.deterministic
-    state = engine.run(problem, engine.first_state(problem, 0), 15, 0.0, lambda state: False)
+    state = plan.run(problem, first_state(problem, 0), 15, 0.0, lambda state: False)
     bounds = np.array(state.bounds)
     assert np.all(np.diff(bounds) >= -1e-8 * np.abs(bounds[1:]))
 

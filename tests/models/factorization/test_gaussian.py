@@ -86,8 +86,8 @@ def problem_of(model, data, algorithm="cvi", **options):
 
 def run(model, data, passes, tol=0.0, state=None, seed=0):
     problem = problem_of(model, data)
-    state = engine.first_state(problem, seed) if state is None else state
-    return engine.run(problem, state, passes, tol, lambda state: False)
+    state = first_state(problem, seed) if state is None else state
+    return plan.run(problem, state, passes, tol, lambda state: False)
 
 
 # ---- gradients
@@ -236,7 +236,7 @@ def test_squared_columns_are_the_plain_ones(global_random_seed):
 def test_gaussian_passes_are_lim_and_teh(passes, global_random_seed):
     pairs, data, y, _ = ratings_for("gaussian", global_random_seed, 9, 7, 3)
     model = model_for("gaussian", 3, learn_priors=False)
-    start = engine.first_state(problem_of(model, data), global_random_seed)
+    start = first_state(problem_of(model, data), global_random_seed)
     items = oracle.Factors(start.q["items"].mean.copy(), start.q["items"].cov)
     state = run(model, data, passes, state=start)
     users, items, _, _, bounds = oracle.lim_teh(pairs, y, items, 9, noise=0.5, sweeps=passes)
@@ -298,7 +298,7 @@ def test_learned_priors_are_the_best_ones(diag, global_random_seed):
     _, data, *_ = ratings_for("logit", global_random_seed)
     model = model_for("logit", biases=True, designs=(features(rng, 7), features(rng, 5)), diag=diag)
     q = random_q(model, data, rng)
-    problem, state = problem_of(model, data), engine.first_state(problem_of(model, data), 0)
+    problem, state = problem_of(model, data), first_state(problem_of(model, data), 0)
     for _ in range(30):  # coefficients given precisions, then the other way round
         q = model.learned_priors(q)
     best = divergence(problem, state, q)
@@ -334,7 +334,7 @@ def test_turning_leaves_f_alone_and_never_costs(global_random_seed):
     rng = np.random.default_rng([global_random_seed, 9])
     pairs, data, *_ = ratings_for("logit", global_random_seed, k=3)
     model = model_for("logit", 3, biases=True, designs=(features(rng, 7), None))
-    problem, state = problem_of(model, data), engine.first_state(problem_of(model, data), 0)
+    problem, state = problem_of(model, data), first_state(problem_of(model, data), 0)
     for _ in range(5):
         q = model.learned_priors(random_q(model, data, rng))
         turned = model.expanded({**q, **{side: q[side].copy() for side in SIDES}})
@@ -379,7 +379,7 @@ def test_an_exact_bound_is_what_a_noisy_fit_reports(global_random_seed):
     pairs, data, y, _ = ratings_for("logit", global_random_seed, 12, 8)
     model = model_for("logit", biases=True, learn_priors=False)
     problem = problem_of(model, data, "mc-ssvi", batch_size=3)
-    state = engine.run(problem, engine.first_state(problem, 0), 6, 0.0, lambda state: False)
+    state = plan.run(problem, first_state(problem, 0), 6, 0.0, lambda state: False)
     value = terms_by_item(model, state.q, pairs, y, None).sum()
     assert state.bound == pytest.approx(value - divergence(replace(problem, batch_size=None), state, state.q), rel=1e-6)
 

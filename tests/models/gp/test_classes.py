@@ -11,7 +11,7 @@ import sksvi
 from sksvi import BayesianGLMClassifier, SparseGPClassifier, algorithms, expectations
 from sksvi.inference import engine
 from sksvi.likelihoods import Softmax
-from sksvi.models.base import Data
+from sksvi.models.base import Table
 from sksvi.models.gp.collapsed import Search
 from sksvi.models.gp.sparse import SparseGPModel
 from sksvi.testing import check_model
@@ -40,7 +40,7 @@ def problem_for(seed, full, weight=True, by="evidence", learn_inputs=True):
     options = {"n_inducing": 5, "scale": X.std(axis=0), "full": full, "by": by, "learn_inputs": learn_inputs}
     model = SparseGPModel(Softmax(n_classes=3), KERNEL, **options)
     auto = expectations.resolve("auto")
-    return engine.Problem(model, Data(X, y, weight), algorithms.resolve("mc-ssvi"), auto, auto)
+    return plan.problem(model, Table(X, y, weight), algorithms.resolve("mc-ssvi"), auto, auto)
 
 
 @FULL
@@ -52,7 +52,7 @@ def test_gradients_are_those_of_the_bound(full, global_random_seed):
 @FULL
 def test_the_search_follows_the_slope(full, global_random_seed):
     problem = problem_for(global_random_seed, full)
-    state = engine.settle(problem, engine.first_state(problem, 0), 50, 1e-10)
+    state = engine.settle(problem, first_state(problem, 0), 50, 1e-10)
     search = Search(problem.model, problem, state, ["kernel", "inputs"])
     x = search.start()
     direction = np.random.default_rng(global_random_seed).standard_normal(len(x)) / np.sqrt(len(x))

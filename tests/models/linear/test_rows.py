@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from sksvi import _parallel
 from sksvi.families import DiagonalGaussian, Gaussian, ProjectedGaussian
-from sksvi.models.base import Data
+from sksvi.models.base import Table
 from sksvi.models.linear.rows import (
     DenseRows,
     SparseRows,
@@ -117,7 +117,7 @@ def test_when_a_design_stays_sparse():
 @pytest.mark.parametrize("full", [True, False])
 @pytest.mark.parametrize("sparse", [True, False])
 def test_row_slices_cover_a_segment(full, sparse):
-    data = Data(np.zeros((20_000, 100)), np.zeros(20_000))
+    data = Table(np.zeros((20_000, 100)), np.zeros(20_000))
     whole = row_slices(slice(0, 20_000), data, 100, sparse, full)
     np.testing.assert_array_equal(np.concatenate([np.arange(20_000)[part] for part in whole]), np.arange(20_000))
     rows = np.sort(np.random.default_rng(0).permutation(20_000)[:9000])
@@ -167,7 +167,7 @@ def test_rows_see_a_projected_block_as_its_dense_twin(intercept, form, global_ra
 def test_terms_and_predictions_agree(name, full):
     data = data_for(name, offset=True)
     model = model_for(name, data, full)
-    q = model.init(data)
+    q = model.begin(data, None)
     weights = model.exposed(q["weights"])
     m, v = latent_moments(*flat_moments(weights), rows_of(model, data), data.offset)
     if v.ndim == 3 and not full:  # classes are independent: their variances say it all

@@ -17,7 +17,7 @@ from sksvi.families import Rayleigh
 from sksvi.families.gaussian.arrow import ArrowGaussian
 from sksvi.inference import engine
 from sksvi.likelihoods import Gaussian, NegativeBinomial
-from sksvi.models.base import Data
+from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
 from sksvi.models.mixed.glm import GROUP_PRIOR_SCALE, Groups, MixedModel
 from sksvi.models.mixed.levels import GroupedDesign
@@ -47,7 +47,7 @@ def data_for(name, rng, n=40, groups=True, slopes=False, arrow=None, weight=Fals
     X = design(rng, n, slopes, arrow) if groups else rng.standard_normal((n, 2))
     effects = expanded(X) @ np.concatenate([[0.5, -0.3], 0.5 * rng.standard_normal(expanded(X).shape[1] - 3), [0.0]])
     y = simulate(name, np.zeros((n, 1)), int(rng.integers(1000)), effects + 0.4 * rng.standard_normal(n))
-    return Data(X, y, rng.uniform(0.3, 2.0, n) if weight else None, 0.3 * rng.standard_normal(n))
+    return Table(X, y, rng.uniform(0.3, 2.0, n) if weight else None, 0.3 * rng.standard_normal(n))
 
 
 def model_for(name, data, bound="optimal", noise=2.0, learned=False, precision=1.5):
@@ -105,7 +105,7 @@ def test_slope_of_the_group_scales(rng):
 
     def bound(value):
         moved = {**q, "group_std": type(q["group_std"])(value)}
-        return -engine.divergence(problem, engine.State(moved, 0), moved)
+        return -divergence(problem, State(moved, 0), moved)
 
     for value in (q["group_std"].value, rng.normal(-0.5, 0.5, 3)):
         moved = {**q, "group_std": type(q["group_std"])(value)}
@@ -155,9 +155,9 @@ def test_bound_on_a_grid(name, bound, rng):
     data = data_for(name, rng, n=2, groups=False, weight=True)
     model = model_for(name, data, bound)
     problem = problem_for(model, data)
-    q = dict(model.init(data))
+    q = dict(model.begin(data, None))
     q["noise"] = Rayleigh(rng.uniform(0.2, 1.5))
-    state = engine.State(q, 0)
+    state = State(q, 0)
     found = engine.exact_bound(problem, state)
     m, v = (
         part + shift
@@ -240,7 +240,7 @@ def test_gaussian_noise_is_integrated_exactly(rng):
     terms = -0.5 * (np.log(2 * np.pi * (0.5 + w2)) + square[:, None] / (0.5 + w2)) @ p
     prior = model.prior(q)
     wanted = terms.sum() - q["weights"].kl(prior["weights"]) - q["noise"].kl(prior["noise"])
-    state = engine.State(q, 0)
+    state = State(q, 0)
     assert engine.exact_bound(problem_for(model, data), state) == pytest.approx(wanted, rel=1e-6)
 
 
@@ -267,12 +267,10 @@ def test_at_any_q_the_optimal_bound_is_the_highest(name, bound, rng):
     data = data_for(name, rng, groups=False)
     models = {bound: model_for(name, data, bound) for bound in ("optimal", bound)}
     for _ in range(5):
-        q = dict(models[bound].init(data))
+        q = dict(models[bound].begin(data, None))
         q["weights"] = type(q["weights"])(q["weights"].sample(1, int(rng.integers(99)))[0], q["weights"].precision)
         q["noise"] = Rayleigh(rng.uniform(0.1, 2.0))
-        values = {
-            name: engine.exact_bound(problem_for(model, data), engine.State(q, 0)) for name, model in models.items()
-        }
+        values = {name: engine.exact_bound(problem_for(model, data), State(q, 0)) for name, model in models.items()}
         assert values["optimal"] >= values[bound] - 1e-4
 
 
@@ -315,7 +313,7 @@ def test_mini_batches_average_to_the_whole(bound, rng):
     data = data_for("poisson", rng, n=30)
     model = model_for("poisson", data, bound)
     problem = problem_for(model, data)
-    state = engine.State(dict(model.init(data)), 0)
+    state = State(dict(model.begin(data, None)), 0)
     whole, value = engine.evaluate(problem, state, engine.whole(problem))
     parts = [
         engine.evaluate(problem, state, engine.Segment(rows, 3.0)) for rows in np.array_split(rng.permutation(30), 3)
@@ -329,10 +327,10 @@ def test_mini_batches_average_to_the_whole(bound, rng):
 def test_monte_carlo_is_unbiased_for_the_simple_bound(rng):
     data = data_for("poisson", rng, n=10, groups=False)
     model = model_for("poisson", data, "simple")
-    q = dict(model.init(data))
-    exact = engine.evaluate(problem_for(model, data), engine.State(q, 0), engine.Segment(slice(0, 10), 1.0))
+    q = dict(model.begin(data, None))
+    exact = engine.evaluate(problem_for(model, data), State(q, 0), engine.Segment(slice(0, 10), 1.0))
     problem = replace(problem_for(model, data), expect=expectations.MonteCarlo(10))
-    draws = [engine.evaluate(problem, engine.State(q, seed), engine.Segment(slice(0, 10), 1.0)) for seed in range(400)]
+    draws = [engine.evaluate(problem, State(q, seed), engine.Segment(slice(0, 10), 1.0)) for seed in range(400)]
     for name, k in (("weights", 0), ("weights", 1), ("noise", 0)):
         found = np.array([gradient[name][k] for gradient, _ in draws])
         error = found.std(axis=0) / np.sqrt(len(draws))
@@ -346,4 +344,4 @@ def test_a_noise_block_moves_by_its_algorithm(algorithm, rng):
     q, memory = algorithms.resolve(algorithm).start(Rayleigh(1.0), 40.0)
     assert isinstance(q, Rayleigh) and (memory is None) == (algorithm == "cvi")
     state = fitted(problem_for(model, data, algorithm), max_iter=3)
-    assert state.q["noise"].scale != model.init(data)["noise"].scale
+    assert state.q["noise"].scale != model.begin(data, None)["noise"].scale

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import ndtr
 
 from sksvi.families import Gaussian, Point
-from sksvi.models.base import Data
+from sksvi.models.base import Table
 from sksvi.models.mixed.glm import Groups, MixedModel
 from sksvi.models.mixed.group_scales import LogScales, log_scales
 from sksvi.models.mixed.levels import GroupedDesign
@@ -27,7 +27,7 @@ def one_factor(rng, levels, rows=6, std=0.8):
     n = levels * rows
     codes = np.repeat(np.arange(levels), rows)[:, None].astype(np.int32)
     y = 0.4 + std * rng.standard_normal(levels)[codes[:, 0]] + np.sqrt(0.5) * rng.standard_normal(n)
-    return Data(GroupedDesign(np.empty((n, 0)), codes, (None,), (levels,)), y)
+    return Table(GroupedDesign(np.empty((n, 0)), codes, (None,), (levels,)), y)
 
 
 def log_evidence(A, y, scales, n_fixed=0):
@@ -63,7 +63,7 @@ def test_one_scale_against_a_grid(levels, rng):
 
 def test_two_scales_against_a_grid(rng):
     data = data_for("gaussian", rng, n=60)
-    data = Data(data.X, data.y)
+    data = Table(data.X, data.y)
     model = model_for("gaussian", data, noise=None)
     q = fitted(problem_for(model, data), tol=1e-10).q
     found = log_scales(model, q)

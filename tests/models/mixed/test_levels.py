@@ -15,9 +15,8 @@ from sksvi.algorithms.steps import natural_step
 from sksvi.expectations import Auto
 from sksvi.families import DiagonalGaussian, Gaussian, ProjectedGaussian
 from sksvi.families.gaussian.arrow import ArrowGaussian, ArrowMatrix
-from sksvi.inference import engine
 from sksvi.likelihoods import Bernoulli
-from sksvi.models.base import Data
+from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
 from sksvi.models.linear.rows import design, project, pull_back, row_slices, stays_sparse
 from sksvi.models.mixed.levels import GROUPED_ROWS, GroupedDesign, GroupedRows
@@ -206,7 +205,7 @@ def test_dispatch(global_random_seed):
     X, A, _ = setting("crossed, arrow first", global_random_seed)
     assert not stays_sparse(X, True)
     assert isinstance(design(X, True, False), GroupedRows)
-    part = Data(X, np.zeros(N)).take(slice(3, 9))
+    part = Table(X, np.zeros(N)).take(slice(3, 9))
     np.testing.assert_array_equal(design(part.X, True, False).dense(), A[3:9])
     assert len(part) == 6
 
@@ -215,7 +214,7 @@ def test_dispatch(global_random_seed):
 def test_row_slices_cover_a_segment(levels):
     n = 40_000
     X = GroupedDesign(np.ones((n, 1)), np.zeros((n, len(levels)), np.int32), (None,) * len(levels), levels, 0)
-    data = Data(X, np.zeros(n))
+    data = Table(X, np.zeros(n))
     parts = row_slices(slice(0, n), data, X.shape[1] + 1, False, True)
     np.testing.assert_array_equal(np.concatenate([np.arange(n)[part] for part in parts]), np.arange(n))
     assert parts[0].stop == GROUPED_ROWS * (1 if len(levels) == 1 else 2)
@@ -279,8 +278,8 @@ def test_the_engine_fits_it_as_the_dense_design(algorithm, batch_size, arrow, gl
     model = LinearModel(Bernoulli(), prior_precision=rng.uniform(0.5, 2.0, p), **options)
 
     def fit(X):
-        problem = engine.Problem(model, Data(X, y), resolve(algorithm), Auto(), Auto(), batch_size)
-        return engine.run(problem, engine.first_state(problem, 0), 10, 1e-8, lambda state: False)
+        problem = plan.problem(model, Table(X, y), resolve(algorithm), Auto(), Auto(), batch_size)
+        return plan.run(problem, first_state(problem, 0), 10, 1e-8, lambda state: False)
 
     found, wanted = fit(grouped), fit(dense)
     q, twin = found.q["weights"], wanted.q["weights"]
@@ -322,7 +321,7 @@ def test_thousands_of_crossed_levels(shared_data):
     X = GroupedDesign(fixed, codes, (None,) * 3, levels, 0)
     n, p = len(table), X.shape[1] + 1
     y = table["y"].to_numpy(float) - table["y"].mean()
-    data = Data(X, y)
+    data = Table(X, y)
     prior = DiagonalGaussian(np.zeros(p), np.ones(p))
 
     def pulled(part):

@@ -14,7 +14,7 @@ from sksvi import CorrelatedTopicModel
 from sksvi.algorithms import CVI, MCSSVI, SDSVI, FixedPoint, HybridMCSSVI
 from sksvi.datasets import make_ctm
 from sksvi.families.implicit import corrected_counts, log_slope
-from sksvi.models.base import Data
+from sksvi.models.base import Table
 from sksvi.models.topics import anchors, correlated
 from sksvi.models.topics.loops import records
 from sksvi.schedules import AdaGrad
@@ -188,7 +188,7 @@ def fit_with(algorithm, **options):
 def test_documents_stay_without_a_rate(kind, covariance, adagrad):
     """AdaGrad's rate and epsilon are those of the documents' steps."""
     fitted = fit_with(kind(adagrad=adagrad), covariance=covariance)
-    start = fitted._model(30).local_start(Data(np.zeros((40, 30)), np.zeros(40)))
+    start = fitted._model(30).local_start(Table(np.zeros((40, 30)), np.zeros(40)))
     kept = slice(0, 2) if kind is HybridMCSSVI else np.r_[0:2, 4 : (8 if covariance == "full" else 6)]
     np.testing.assert_allclose(fitted.state_.local[:, kept], start[:, kept], atol=1e-4)
     assert np.abs(fit_with(kind(), covariance=covariance).state_.local[:, :2]).mean() > 0.1
@@ -395,7 +395,7 @@ def test_bounds_of_forming_passes_are_bounds(global_random_seed):
     X = make_ctm(40, 30, n_components=3, n_words=40, random_state=global_random_seed).data.astype(float)
     fitted = CorrelatedTopicModel(3, max_iter=3, random_state=0).fit(X)
     model, rows, found = fitted._model(30), np.arange(40), []
-    batch = model.batch(Data(X, np.zeros(40)), rows)
+    batch = model.batch(Table(X, np.zeros(40)), rows)
     for model.forming, effort in ((True, correlated.VISIT), (False, records.Effort(0, 0, 0.0))):
         view = model._view(fitted._globals, None)
         found.append(model.settled(view, batch, model.nodes, batch.first_node, "natural", effort, False, False))
