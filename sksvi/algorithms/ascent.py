@@ -32,7 +32,8 @@ class _Ascent:
     def __init__(self, function: Objective, tick: Callable[[float], bool], tol: float) -> None:
         self.function, self.tick, self.tol = function, tick, tol
         self.base: tuple[Array, float, Array] | None = None
-        self.last = self.best = self.base
+        self.last: tuple[Array, float, Array] | None = None
+        self.best: tuple[Array, float, Array] | None = None
         self.values: list[float] = []
         self.unit = 1.0
 
@@ -115,7 +116,9 @@ def ascend(
     ascent = _Ascent(function, tick, tol)
     options = {"maxcor": MEMORY, "ftol": 0.0, "gtol": 0.0, "maxfun": max_evaluations, "maxiter": max_evaluations}
     try:
-        minimize(ascent, start, jac=True, method="L-BFGS-B", bounds=bounds, callback=ascent.accepted, options=options)
+        minimize(  # type: ignore[call-overload]
+            ascent, start, jac=True, method="L-BFGS-B", bounds=bounds, callback=ascent.accepted, options=options
+        )
     except Stop:
         pass
     if ascent.best is None:

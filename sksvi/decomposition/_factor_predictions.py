@@ -15,7 +15,7 @@ from sksvi import _parallel
 from sksvi.estimators.completion import halved_entries
 from sksvi.models.base import Table
 from sksvi.models.beta_process.globals import Globals, at_values, draw, expected
-from sksvi.models.beta_process.model import BetaProcess, LocalTerms, split, with_local
+from sksvi.models.beta_process.model import BetaProcess, LocalTerms, split
 
 Array = np.ndarray
 
@@ -60,7 +60,7 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """reduce(view, terms of the rows' draws, rows) for every view and block of rows, blocks in order."""
         local_step = self.local_step if self._draws is None else "gibbs"
         model = self._model(X.shape[1], len(self.components_))
-        model = with_local(model, local_step, self.n_burn_in, max(kept, self.n_local_samples))
+        model = model.with_local(local_step, self.n_burn_in, max(kept, self.n_local_samples))
         views = self._views(n_draws)
         data = Table(X, np.broadcast_to(0.0, (len(X),)))
 

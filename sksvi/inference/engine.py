@@ -19,7 +19,8 @@ from sksvi import _parallel
 from sksvi.algorithms.rules import Pace
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.families.base import NotPositiveDefinite
-from sksvi.inference.problem import Problem, divergence, prior_of
+from sksvi.inference.priors import divergence, prior_of
+from sksvi.inference.problem import Problem
 from sksvi.inference.state import State, StepInfo, check_finite, recorded
 from sksvi.models.base import Blocks, Gradient, Segment
 

@@ -1,4 +1,4 @@
-"""What a fit does not change, and the algebra of q that needs no data."""
+"""What a fit does not change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from sksvi.algorithms.rules import FIXED, Rule
 from sksvi.expectations import Expectation
 from sksvi.inference.globals import GLOBALS, Expected
 from sksvi.inference.memory.of_rows import DIRECT, Direct
-from sksvi.inference.state import State
 from sksvi.models.base import Blocks, Data, Model
 
 
@@ -66,21 +65,3 @@ class Problem:
             return FIXED
         hyper = self.model.hyper
         return hyper[name] if name in hyper else self.algorithm.rule(q[name])
-
-
-def prior_of(problem: Problem, state: State, q: Blocks) -> Blocks:
-    """The prior of every block, with what streamed chunks left behind."""
-    return state.messages.joined({**problem.model.prior(q), **problem.so_far})
-
-
-def divergence(problem: Problem, state: State, q: Blocks) -> float:
-    """Σ KL(q ‖ prior) over the blocks that have a prior, nats, and what hyperparameters pay."""
-    prior = prior_of(problem, state, q)
-    paid = sum(block.penalty() for block in q.values())
-    density = sum(rule.log_density(q) for rule in problem.model.hyper.values())
-    return float(sum(q[name].kl(block) for name, block in prior.items()) + paid - density)
-
-
-def divergence_between(new: Blocks, old: Blocks, hyper: dict[str, Rule]) -> float:
-    """KL of the blocks after a natural step to those before, nats: to second order what the step gains."""
-    return float(sum(block.kl(old[name]) for name, block in new.items() if name not in hyper))

@@ -16,7 +16,8 @@ from sksvi.inference import hyper
 from sksvi.inference.memory.of_rows import DIRECT
 from sksvi.inference.memory.said import NOTHING_SAID
 from sksvi.inference.passes.judged import judging, settle
-from sksvi.inference.problem import Problem, divergence
+from sksvi.inference.priors import divergence
+from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Evaluation, Judging
 from sksvi.inference.state import State, StepInfo, recorded
 from sksvi.models.base import Blocks, Data, Linear

@@ -14,7 +14,8 @@ from sksvi.inference.memory.said import NOTHING_SAID, Said
 from sksvi.inference.passes import by_side
 from sksvi.inference.passes.noisy import Noisy, noisy_step
 from sksvi.inference.plan import changed, pass_of, remembers
-from sksvi.inference.problem import Problem, prior_of
+from sksvi.inference.priors import prior_of
+from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START
 from sksvi.inference.search import improved
 from sksvi.inference.state import State, StepInfo, recorded

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import erf
 
 from sksvi.integrals import quadrature
-from sksvi.likelihoods.base import Likelihood
+
+if TYPE_CHECKING:
+    from sksvi.likelihoods.base import Likelihood
 
 Array = Any
 

@@ -46,6 +46,13 @@ class Data(Sized, Protocol):
         ...
 
 
+@runtime_checkable
+class TwoSided(Data, Protocol):
+    """Entries by either side: ``sides[name]`` has those of each plate of a side."""
+
+    sides: dict[str, Any]
+
+
 @dataclass(frozen=True)
 class Table:
     """Data row by row: design (dense or CSR), target, and per-row weight and offset (None: ones, zeros)."""
@@ -133,14 +140,40 @@ class LinearTerms:
 class Fit(Protocol):
     """What a search for hyperparameters may ask of the fit that it serves (`Model.search`)."""
 
-    q: Blocks
-    #: Evaluation (q, gradient, bound) where the fit has settled.
-    here: Any
-    data: Any
-    expect: Any
-    threads: int
-    scale: float
-    frozen: frozenset[str]
+    @property
+    def q(self) -> Blocks:
+        """The settled blocks."""
+        ...
+
+    @property
+    def here(self) -> Any:
+        """Evaluation (q, gradient, bound) there."""
+        ...
+
+    @property
+    def data(self) -> Any:
+        """The data."""
+        ...
+
+    @property
+    def expect(self) -> Any:
+        """The rule of expectations."""
+        ...
+
+    @property
+    def threads(self) -> int:
+        """Threads over chunks of rows."""
+        ...
+
+    @property
+    def scale(self) -> float:
+        """Population size over the data's weight."""
+        ...
+
+    @property
+    def frozen(self) -> frozenset[str]:
+        """Blocks that stay."""
+        ...
 
     def settle(
         self, q: Blocks, passes: int, tol: float, seen: Callable[[float], bool] | None = None, model: Any = None
@@ -155,7 +188,8 @@ class Fit(Protocol):
         """What q pays for its distance from the prior, nats."""
         ...
 
-    def tick(self, bound: float) -> bool:
+    @property
+    def tick(self) -> Callable[[float], bool]:
         """Tell the fit of another look at all data; True: it must stop."""
         ...
 

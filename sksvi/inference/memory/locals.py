@@ -14,7 +14,7 @@ class NoLocals:
 
     repairs = 0
 
-    def of(self, rows: Any) -> None:
+    def of(self, rows: Any) -> Any:
         """No start."""
         return None
 

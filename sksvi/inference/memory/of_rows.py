@@ -18,6 +18,7 @@ from sksvi import _parallel
 from sksvi.algorithms.rules import Moved, Pace, Rule
 from sksvi.algorithms.steps import natural_step, shortened, site_step
 from sksvi.inference.memory.said import NOTHING_SAID, NothingSaid
+from sksvi.inference.priors import prior_of
 from sksvi.models.base import Blocks, Gradient, LinearTerms, Segment
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class Direct:
 
     def blown_up(self, gradient: Gradient, scale: float) -> Gradient:
         """The gradient of the population."""
-        return _parallel.scaled(gradient, scale)  # type: ignore[no-any-return]
+        return _parallel.scaled(gradient, scale)
 
     def rule(self, name: str, problem: Problem, state: State) -> Rule:
         """How a block moves."""
@@ -149,8 +150,6 @@ class OfRows(Direct):
 
     def begin(self, problem: Problem, state: State) -> State:
         """No site has arrived yet."""
-        from sksvi.inference.problem import prior_of
-
         if isinstance(state.messages, Sites):
             return state
         shapes = problem.model.message_shapes(len(problem.data))  # type: ignore[attr-defined]

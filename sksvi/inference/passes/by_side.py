@@ -19,12 +19,12 @@ from sksvi.inference import hyper
 from sksvi.inference.engine import bound, evaluate, exact_bound, whole
 from sksvi.inference.memory.of_plates import PlateMemory
 from sksvi.inference.memory.said import Said
-from sksvi.inference.passes.columns import Stepper
+from sksvi.inference.passes.columns import Stepper, entries_of, sided
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Siding
 from sksvi.inference.state import State, StepInfo, check_finite
 from sksvi.inference.stopping import ROUNDING, check_due, settled
-from sksvi.models.base import Blocks, Gradient, Sided
+from sksvi.models.base import Blocks, Gradient
 
 #: Most passes over one portion of a stream.
 PORTION_PASSES = 50
@@ -49,12 +49,6 @@ def siding(state: State) -> Siding:
     return state.progress
 
 
-def sided(problem: Problem) -> Sided:
-    """The problem's model."""
-    assert isinstance(problem.model, Sided)
-    return problem.model
-
-
 class BySide:
     """Both sides once, then what is learned of all plates.
 
@@ -72,13 +66,9 @@ class BySide:
         """What is seen of the plates is what is at hand."""
         progress = state.progress if isinstance(state.progress, Siding) else Siding()
         memory = {
-            side: replace(state.memory[side], seen=problem.data.sides[side].totals) for side in self._sides(problem)
+            side: replace(state.memory[side], seen=entries_of(problem)[side].totals) for side in sided(problem).sides
         }
         return replace(state, progress=progress, memory={**state.memory, **memory})
-
-    @staticmethod
-    def _sides(problem: Problem) -> tuple[str, ...]:
-        return sided(problem).sides
 
     def once(self, problem: Problem, state: State, tol: float) -> tuple[State, StepInfo | None]:
         """One pass."""
@@ -164,7 +154,7 @@ def data_value(problem: Problem, state: State) -> float:
 def moved(problem: Problem, state: State, side: str, said: Said | None = None, in_place: bool = False) -> Half:
     """One step of every plate of a side that has entries; `in_place` writes to the state's own plates."""
     model = sided(problem)
-    entries = problem.data.sides[side]
+    entries = entries_of(problem)[side]
     number = model.sides.index(side)
     view = model.seen_from(state.q, side, problem.expect, _parallel.stream(state.seed, 2 * state.steps + number, 0))
     counts = entries.counts
@@ -184,7 +174,7 @@ def paid(problem: Problem, q: Blocks, said: Said) -> float:
     """Σ KL of the portion's plates from what was known of them before, and what points pay, nats."""
     total = sum(block.penalty() for block in q.values())
     for side, prior in problem.model.prior(q).items():
-        touched = np.flatnonzero(problem.data.sides[side].counts)
+        touched = np.flatnonzero(entries_of(problem)[side].counts)
         own = q[side][touched]
         total += own.kl(prior.of_plates(touched, q[side]).times(said.by_block[side].of(touched)))
     return float(total)
@@ -194,7 +184,7 @@ def paid(problem: Problem, q: Blocks, said: Said) -> float:
 def absorb(problem: Problem, state: State, tol: float) -> tuple[State, StepInfo]:
     """One portion of ratings: columns iterated on it and absorbed, or one step of each by its own clock."""
     memory = dict(state.memory)
-    for side, entries in problem.data.sides.items():
+    for side, entries in entries_of(problem).items():
         memory[side] = replace(memory[side], seen=memory[side].seen + entries.totals)
     progress = state.progress if isinstance(state.progress, Siding) else Siding()
     state = replace(state, memory=memory, progress=replace(progress, bound=None))
@@ -251,7 +241,7 @@ def updated(problem: Problem, q: Blocks, prior: Blocks, said: Said | None) -> Sa
     assert said is not None
     out = {}
     for side, its in prior.items():
-        touched = np.flatnonzero(problem.data.sides[side].counts)
+        touched = np.flatnonzero(entries_of(problem)[side].counts)
         out[side] = said.by_block[side].copy()
         out[side].put(touched, q[side][touched].over(its.of_plates(touched, q[side])))
     return Said(out)
@@ -261,7 +251,7 @@ def rejoined(problem: Problem, q: Blocks, said: Said) -> Blocks:
     """q of the portion's plates with the priors as they are now."""
     q = dict(q)
     for side, prior in problem.model.prior(q).items():
-        touched = np.flatnonzero(problem.data.sides[side].counts)
+        touched = np.flatnonzero(entries_of(problem)[side].counts)
         if len(touched):
             block = q[side].copy()
             block.put(touched, block.held(prior.of_plates(touched, block).times(said.by_block[side].of(touched))))

@@ -14,9 +14,21 @@ from sksvi.inference.memory.said import Said
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.inference.stopping import ROUNDING
-from sksvi.models.base import Gradient
+from sksvi.models.base import Gradient, Sided, TwoSided
 
 Array = np.ndarray
+
+
+def sided(problem: Problem) -> Sided:
+    """The problem's model."""
+    assert isinstance(problem.model, Sided)
+    return problem.model
+
+
+def entries_of(problem: Problem) -> dict[str, Any]:
+    """The problem's data, side by side."""
+    assert isinstance(problem.data, TwoSided)
+    return problem.data.sides
 
 
 class Stepper:
@@ -30,7 +42,7 @@ class Stepper:
         self.block = self.old if in_place else self.old.copy()
         self.prior = problem.model.prior(state.q)[side]
         self.said = None if said is None else said.by_block[side]
-        self.entries = problem.data.sides[side]
+        self.entries = entries_of(problem)[side]
         fresh = PlateMemory.empty(len(self.old))
         self.memory = state.memory[side].copy() if side in state.memory else fresh
         self.clock = state.memory[side].clock if side in state.memory else fresh.clock
@@ -63,7 +75,7 @@ class Stepper:
         entries = self.entries.of(plates)
         if problem.batch_size is not None:
             entries = entries.drawn(problem.batch_size, rng)
-        columns = problem.model.columns(self.view, entries, problem.expect, rng)  # type: ignore[attr-defined]
+        columns = sided(problem).columns(self.view, entries, problem.expect, rng)
         before, gradient = columns.terms(own)
         scale = self._scale(plates, entries)
         gradient = tuple(by_plate(scale, part) * part for part in gradient)
@@ -78,7 +90,7 @@ class Stepper:
                 new, after, repairs = columns.mended(own, new, prior, after)
         self.block.put(plates, new)
         self.memory.clock[plates] += 1
-        last = self.side == problem.model.sides[-1]  # type: ignore[attr-defined]
+        last = self.side == sided(problem).sides[-1]
         hyper = columns.hyper(new) if last and not problem.frozen else {}
         return float(before @ scale), float(after @ scale), hyper, repairs
 
@@ -121,7 +133,7 @@ class Stepper:
             step = self.rule.step(self.side, {self.side: own[left].stepping()}, some, part, None, pace)
             trial = own.held(step.block)
             entries = self.entries.of(rows[left])
-            columns = self.problem.model.columns(self.view, entries, self.problem.expect, None)  # type: ignore[attr-defined]
+            columns = sided(self.problem).columns(self.view, entries, self.problem.expect, None)
             value = columns.value(trial)
             good = value - trial.kl_by_plate(some) >= (start - slack)[left]
             if halving == MAX_HALVINGS:

@@ -18,7 +18,8 @@ from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.engine import bound, evaluate, impossible, step, whole
 from sksvi.inference.memory.of_rows import DIRECT
-from sksvi.inference.problem import Problem, divergence_between, prior_of
+from sksvi.inference.priors import divergence_between, prior_of
+from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Evaluation, Judging
 from sksvi.inference.state import NonFinite, State, StepInfo, check_finite
 from sksvi.inference.stopping import ROUNDING, check_due, settled
@@ -166,9 +167,9 @@ def judged(problem: Problem, state: State) -> State:
         back = replace(state, steps=state.steps - 1)
         q, memory, _ = propose(problem, back, before.gradient)
         state = replace(state, q=q, memory=memory)
-    here = judging(state).here
-    assert here is not None
-    return replace(state, q=here.q)
+    last = judging(state).here
+    assert last is not None
+    return replace(state, q=last.q)
 
 
 def rough_start(problem: Problem, state: State) -> State:

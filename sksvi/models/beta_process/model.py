@@ -264,9 +264,8 @@ class BetaProcess(Sampleable):
             "noise_precision": (0.5 * np.stack([counts, -squares], -1),),
         }
 
-
-def with_local(model: BetaProcess, local_step: str, n_burn_in: int, n_local_samples: int) -> BetaProcess:
-    """The model with another local step."""
-    other = copy.copy(model)
-    other.local_step, other.n_burn_in, other.n_local_samples = local_step, n_burn_in, n_local_samples
-    return other
+    def with_local(self, local_step: str, n_burn_in: int, n_local_samples: int) -> BetaProcess:
+        """The model with another local step."""
+        other = copy.copy(self)
+        other.local_step, other.n_burn_in, other.n_local_samples = local_step, n_burn_in, n_local_samples
+        return other

@@ -7,7 +7,7 @@ rows and their local variables are in memory.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from sksvi.algorithms.steps import natural_step
 from sksvi.families import Beta, DiagonalGaussian, Gamma
 from sksvi.models.base import Table
 from sksvi.models.beta_process.globals import Globals, at_values, log_gamma_draw
-from sksvi.models.beta_process.model import BetaProcess, with_local
+
+if TYPE_CHECKING:
+    from sksvi.models.beta_process.model import BetaProcess
 
 Array = np.ndarray
 
@@ -58,7 +60,7 @@ class Sampler:
     """
 
     def __init__(self, model: BetaProcess, data: Table, threads: int = 1) -> None:
-        self.model, self.data, self.threads = with_local(model, "gibbs", 0, 1), data, threads
+        self.model, self.data, self.threads = model.with_local("gibbs", 0, 1), data, threads
         self.parts = self.model.chunks(slice(0, len(data)), data)
         self.seen = ~np.isnan(data.X)
 
