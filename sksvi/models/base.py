@@ -1,4 +1,4 @@
-"""What a model answers, in four small protocols, and the records that travel between model and engine.
+"""What a model answers, in a few small contracts, and the records that travel between model and engine.
 
 A model knows data and structure, never a step size. It is asked for the expected log-likelihood of some rows at q and
 for its gradient in each block's moments; whoever asks knows neither rows nor structure.
@@ -13,9 +13,10 @@ for its gradient in each block's moments; whoever asks knows neither rows nor st
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -46,7 +47,6 @@ class Data(Sized, Protocol):
         ...
 
 
-@runtime_checkable
 class TwoSided(Data, Protocol):
     """Entries by either side: ``sides[name]`` has those of each plate of a side."""
 
@@ -194,8 +194,7 @@ class Fit(Protocol):
         ...
 
 
-@runtime_checkable
-class Model(Protocol):
+class Model(ABC):
     """What every model answers.
 
     ``batchable`` : the bound is a sum over data (False: mini-batches are refused).
@@ -220,37 +219,37 @@ class Model(Protocol):
         """How each hyperparameter moves: every block of q without an entry has a prior, and the algorithm's rule."""
         return {}
 
+    @abstractmethod
     def begin(self, data: Any, rng: np.random.Generator) -> Blocks:
         """The first q."""
-        ...
 
+    @abstractmethod
     def prior(self, q: Blocks) -> Blocks:
         """Prior of every block that has one; may read hyperparameters."""
-        ...
 
     def sweep(self, data: Any, batch_size: int | None, seed: int, number: int) -> Iterator[Segment]:
         """Pass `number` over the data as segments: all blocks, one batch of rows each."""
         return default_sweep(data, batch_size, seed, number)
 
+    @abstractmethod
     def chunks(self, rows: Rows, data: Any) -> list[Any]:
         """The rows of a segment in chunks of fixed size, whose sums may be formed anywhere."""
-        ...
 
+    @abstractmethod
     def batch(self, data: Any, rows: Any, start: Any = None) -> Any:
         """What `terms` needs of a chunk; `start`: where its local variables ended, for a model that is `Local`."""
-        ...
 
     def view(self, q: Blocks, rng: np.random.Generator | None) -> Any:
         """What `terms` reads of q, once per step: with `rng` one draw of the globals, else expectations."""
         return q
 
+    @abstractmethod
     def terms(self, view: Any, batch: Any, expect: Any, rng: Any) -> Any:
         """Per datum: its part of the bound, and what `pull_back` makes a gradient of; unscaled."""
-        ...
 
+    @abstractmethod
     def pull_back(self, terms: Any, batch: Any) -> Gradient:
         """Gradient per block: linear in the terms, summed over rows."""
-        ...
 
     def completed(self, gradient: Gradient, q: Blocks) -> Gradient:
         """The summed gradient, once what is no sum over rows has been added to it."""
@@ -265,32 +264,29 @@ class Model(Protocol):
         return q
 
 
-@runtime_checkable
-class Linear(Model, Protocol):
+class Linear(Model):
     """Latents linear in the Gaussian block `main`, so that a datum's message about it is a few numbers."""
 
     main: str = "weights"
 
+    @abstractmethod
     def message_shapes(self, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Shapes of the linear and the quadratic part of n messages."""
-        ...
 
+    @abstractmethod
     def best_mean(self, q: Blocks, prior: Any, data: Any, expect: Any, scale: float, threads: int, steps: int) -> Any:
         """The main block with the mean that is best at its covariance: a concave problem without Gram products."""
-        ...
 
 
-@runtime_checkable
-class Local(Model, Protocol):
+class Local(Model):
     """Keeps something per row between passes."""
 
+    @abstractmethod
     def local_begin(self, data: Any) -> Array:
         """Where each row's local variables start, (n, ...)."""
-        ...
 
 
-@runtime_checkable
-class Sided(Model, Protocol):
+class Sided(Model):
     """Plates on two sides, independent given the other side: users given items, then items given users.
 
     ``sides`` : the two blocks. ``first_passes`` : passes before the priors are learned. ``reach`` : the longest step of
@@ -301,41 +297,40 @@ class Sided(Model, Protocol):
     first_passes: int
 
     @property
+    @abstractmethod
     def reach(self) -> float:
         """In unconstrained coordinates."""
-        ...
 
+    @abstractmethod
     def column_chunks(self, entries: Any, columns: Array | None = None) -> list[Any]:
         """Plates of a side, or some of them, in chunks."""
-        ...
 
+    @abstractmethod
     def seen_from(self, q: Blocks, side: str, expect: Any, rng: Any) -> Any:
         """What the plates of `side` see of the other side during half a sweep."""
-        ...
 
+    @abstractmethod
     def columns(self, view: Any, entries: Any, expect: Any, rng: Any) -> Columns:
         """Some plates of a side with their entries."""
-        ...
 
+    @abstractmethod
     def learned(self, q: Blocks, natural: bool) -> Blocks:
         """q with what is learned of all plates at once; `natural`: in the coordinates that cost least.
 
         AdaGrad's sums belong to the coordinates that they were found in.
         """
-        ...
 
 
-@runtime_checkable
-class Sampleable(Model, Protocol):
+class Sampleable(Model):
     """Has a sampler of its own posterior."""
 
+    @abstractmethod
     def chain(self, data: Any, threads: int) -> Any:
         """Sweeps over these rows: ``begin(q, local)`` and ``sweep(draw, rng)`` give draws."""
-        ...
 
+    @abstractmethod
     def matched(self, draws: list[Any]) -> Blocks:
         """Blocks with the first two moments of draws."""
-        ...
 
 
 class Columns(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -27,8 +27,7 @@ def sided(problem: Problem) -> Sided:
 
 def entries_of(problem: Problem) -> dict[str, Any]:
     """The problem's data, side by side."""
-    assert isinstance(problem.data, TwoSided)
-    return problem.data.sides
+    return cast(TwoSided, problem.data).sides
 
 
 class Stepper:
