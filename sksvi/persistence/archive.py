@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from sksvi.persistence.reader import Decoder
+from sksvi.persistence.upgrade import upgraded
 from sksvi.persistence.writer import Encoder, class_key
 
 FORMAT = 1
@@ -316,6 +317,7 @@ def _read(file: Any) -> tuple[Any, str]:
         estimator = decoder.decode(manifest["estimator"])
     if not hasattr(estimator, "get_params"):
         raise ValueError("it holds no estimator")
+    upgraded(estimator)
     return estimator, str(manifest["versions"]["sksvi"])
 
 

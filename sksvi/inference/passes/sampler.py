@@ -59,7 +59,9 @@ class Sampler:
 
     def end(self, problem: Problem, state: State) -> State:
         """q and its bound, by expectations as any other."""
-        _, value = evaluate(replace(problem, expect=problem.exact), state, whole(problem), gradient_wanted=False)
+        # Rows stay where the chain has left them.
+        look = replace(state, locals=state.locals.copy())
+        _, value = evaluate(replace(problem, expect=problem.exact), look, whole(problem), gradient_wanted=False)
         total = bound(problem, state, value)
         check_finite(total, {}, state)
         return replace(state, bound=total, converged=True, finished=True)
