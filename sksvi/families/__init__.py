@@ -3,7 +3,7 @@
 from sksvi.families.base import Draw, Family, Message, NotPositiveDefinite
 from sksvi.families.dirichlet import Beta, Dirichlet
 from sksvi.families.gamma import Gamma
-from sksvi.families.gaussian.dense import DiagonalGaussian, Gaussian, gaussian
+from sksvi.families.gaussian.dense import DiagonalGaussian, Gaussian
 from sksvi.families.gaussian.plates import GaussianPlates
 from sksvi.families.gaussian.standard import StandardGaussian
 from sksvi.families.gaussian.views import ClassGaussian, Marginal, ProjectedGaussian
@@ -32,5 +32,4 @@ __all__ = [
     "Rayleigh",
     "Simplex",
     "StandardGaussian",
-    "gaussian",
 ]

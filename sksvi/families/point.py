@@ -91,7 +91,22 @@ class Point(Spreadless):
 
 
 class Free(Point):
-    """A point that a rule moves along its gradient alone; see :class:`Point`."""
+    """A point that is moved along its gradient alone: kernel hyperparameters, inducing inputs.
+
+    Parameters
+    ----------
+    value : ndarray of any shape
+        Unconstrained coordinates.
+    centre, information : ndarray, optional
+        As in :class:`Point`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.families import Free
+    >>> Free(np.zeros(2)).blended(Free(np.ones(2)), 0.25).value
+    array([0.25, 0.25])
+    """
 
     # goes with the engine's rules: then Free = Point
     @property

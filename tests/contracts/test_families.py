@@ -27,10 +27,10 @@ from sksvi.families import (
     Rayleigh,
     Simplex,
     StandardGaussian,
-    gaussian,
 )
 from sksvi.families.base import Family
 from sksvi.families.gaussian.arrow import ArrowGaussian, ArrowMatrix
+from sksvi.families.gaussian.dense import gaussian
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.families.gaussian.views import ChosenRows, FoldedUsers
 from sksvi.testing import check_family

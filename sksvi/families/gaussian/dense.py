@@ -33,7 +33,7 @@ def gaussian(mean: Array, precision: Any, root: Any = None) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from sksvi.families import gaussian
+    >>> from sksvi.families.gaussian.dense import gaussian
     >>> type(gaussian(np.zeros(2), np.eye(2))).__name__, type(gaussian(np.zeros(2), np.ones(2))).__name__
     ('Gaussian', 'DiagonalGaussian')
     """

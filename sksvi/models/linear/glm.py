@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from sksvi.algorithms.rules import ClosedForm, Newton, Rule
-from sksvi.families import DiagonalGaussian, Point, gaussian
+from sksvi.families import DiagonalGaussian, Point
+from sksvi.families.gaussian.dense import gaussian
 from sksvi.models.base import LinearTerms, Table
 from sksvi.models.linear.latents import LinearLatents, as_matrices, like
 from sksvi.models.linear.rows import DenseRows, SparseRows, design, project, row_slices, stays_sparse
