@@ -24,7 +24,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "Poisson GLM": {"noise": False},
     "negative binomial GLM": {"likelihood": "negative-binomial", "noise": False},
     "(1 | subject)": {"groups": "subject", "noise": False},
-    "(1 | subject) + noise per row": {"groups": "subject"},
+    "(1 | subject) + noise per row": {"groups": "subject", "noise": True},
 }
 LEVELS = np.array([0.05, 0.5, 0.95])
 N_FOLDS = 5

@@ -68,6 +68,7 @@ def trajectory(found: dict[str, Any], name: str, bound: str, setting: str, passe
 
     rows: list[dict[str, Any]] = []
     model = GMERegressor(
+        likelihood="poisson-softplus",
         algorithm=algorithm(name, setting),
         bound=bound,
         expectation="monte-carlo" if setting == "paper" else "quadrature",
@@ -116,7 +117,8 @@ def converged(found: dict[str, Any], quick: bool) -> list[dict[str, Any]]:
 
     rows: list[dict[str, Any]] = []
     for bound in BOUNDS:
-        model = GMERegressor(bound=bound, batch_size=None, expectation="quadrature", tol=1e-7, max_iter=500, **COMMON)
+        exact = {"batch_size": None, "expectation": "quadrature", "tol": 1e-7, "max_iter": 500}
+        model = GMERegressor(likelihood="poisson-softplus", bound=bound, **exact, **COMMON)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(*found["train"])

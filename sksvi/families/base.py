@@ -121,19 +121,6 @@ class Family:
         """Name of the rule that takes the place of a natural step where that is wrong; None: it is right."""
         return None
 
-    @property
-    def kind(self) -> str:
-        """Deprecated."""
-        # goes with the engine's rules
-        names = {"gaussian": "gaussian", "hyper": "point"}
-        return "logistic" if self.instead == "flat" else names.get(self.column, type(self).__name__.lower())
-
-    @property
-    def one_number(self) -> bool:
-        """Deprecated."""
-        # goes with the engine's rules
-        return self.instead == "one-number"
-
     # ---- what users see
     if TYPE_CHECKING:  # an attribute of some families
 

@@ -36,13 +36,13 @@ class MixedEffects(BayesianGLM):
     _parameter_constraints: dict[str, list[Any]] = {
         **BayesianGLM._parameter_constraints,
         "bound": [StrOptions({"auto", "optimal", "simple", "mean-field"})],
-        "noise": ["boolean"],
+        "noise": [StrOptions({"auto"}), "boolean"],
         "noise_prior_scale": [Interval(Real, 0, None, closed="neither")],
         "groups": ["array-like", str, Integral, None],
         "random_slopes": ["array-like", str, Integral, Mapping, None],
     }
     bound: str
-    noise: bool
+    noise: Any
     noise_prior_scale: float
     groups: Any
     random_slopes: Any
@@ -97,6 +97,11 @@ class MixedEffects(BayesianGLM):
 
     # ---- model
     @property
+    def _noisy(self) -> bool:
+        """Whether rows have noise of their own; "auto" is what the first targets decided."""
+        return bool(self._overdispersible if isinstance(self.noise, str) else self.noise)
+
+    @property
     def _layout(self) -> Groups | None:
         if self.groups is None:
             return None
@@ -114,7 +119,7 @@ class MixedEffects(BayesianGLM):
         return MixedModel(
             likelihood,
             bound=self._bound(),
-            noise_prior_scale=self.noise_prior_scale if self.noise else None,
+            noise_prior_scale=self.noise_prior_scale if self._noisy else None,
             groups=self._layout,
             unit=self._unit,
             prior_precision=precision,
@@ -135,6 +140,7 @@ class MixedEffects(BayesianGLM):
             self._factors = None
         data = super()._encode(X, y, sample_weight, offset, start)
         if start.fresh:
+            self._overdispersible = self.likelihood_.overdispersible(data.y)
             measured = not self.likelihood_.discrete and not self.likelihood_.ordered
             spread = float(np.sqrt(np.cov(data.y, aweights=data.weight, ddof=0))) if measured else 0.0
             self._unit = spread if spread > 0 else 1.0
@@ -151,14 +157,15 @@ class MixedEffects(BayesianGLM):
         return self._model(data.X.shape[1], self.likelihood_, self._precision(self._n_fixed))
 
     def _fitted_choices(self) -> dict[str, Any]:
-        more = {"noise": bool(self.noise), "groups": str(self.groups), "random_slopes": str(self.random_slopes)}
+        more = {"noise": self._noisy, "groups": str(self.groups), "random_slopes": str(self.random_slopes)}
         return {**super()._fitted_choices(), **more}
 
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: Any) -> None:
         super()._expose(model, state)
         blocks = dict(self.posterior_)
-        if self.noise:
+        self.noise_scale_ = self.noise_variance_ = 0.0
+        if self._noisy:
             blocks["noise"] = state.q["noise"]
             self.noise_scale_ = state.q["noise"].scale
             self.noise_variance_ = float(state.q["noise"].mean[0])
@@ -169,7 +176,7 @@ class MixedEffects(BayesianGLM):
 
     def _refine(self, problem: Any, state: Any) -> None:
         """Standard deviations of the groups with q(w) settled anew; with Gaussian noise alone messages are exact."""
-        exact = not self.noise and self.likelihood_.closed_posterior
+        exact = not self._noisy and self.likelihood_.closed_posterior
         if self.groups is not None and not exact:
             self._log_scales = log_scales(
                 problem.model, state.q, profile(problem, state, "group_std", SETTLING_PASSES, SETTLED)
@@ -246,7 +253,7 @@ class MixedEffects(BayesianGLM):
         tables = [super().summary(coverage)]
         if self.groups is not None:
             tables.append(self._log_scales.table([f"std({g}, {e})" for g, e in self.group_std_.index], coverage))
-        if self.noise:
+        if self.noise_scale_:
             tail = 0.5 - 0.5 * coverage
             ends = [self.noise_scale_ * np.sqrt(-2.0 * np.log1p(-p)) for p in (tail, 1 - tail)]
             noise = self.posterior_["noise"]
@@ -263,7 +270,7 @@ class MixedEffects(BayesianGLM):
         return self.posterior_["groups"].joint, model
 
     def _distribution(self, m: Array, v: Array) -> Any:
-        if not self.noise:
+        if not self.noise_scale_:
             return super()._distribution(m, v)
         from sksvi.predictive.noisy import NoisyPredictive
 
@@ -282,7 +289,7 @@ class MixedEffects(BayesianGLM):
         mean, variance : ndarrays of shape (n,)
         """
         m, v = super().predict_latent(X, offset)
-        return (m, v + v.dtype.type(self.noise_variance_)) if self.noise else (m, v)
+        return (m, v + v.dtype.type(self.noise_variance_)) if self.noise_scale_ else (m, v)
 
 
 def replace_fixed(design: GroupedDesign, fixed: Any) -> GroupedDesign:

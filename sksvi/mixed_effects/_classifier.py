@@ -22,8 +22,9 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
     likelihood : {"logit", "probit"} or instance, default="logit"
     bound : {"auto", "optimal", "simple", "mean-field"}, default="auto"
         Which bound q maximises (equations in the user guide). "auto": "optimal", with ``algorithm="cvi"`` "mean-field".
-    noise : bool, default=True
-        Whether each datum has Gaussian noise of variance w2 in f. False: group effects alone.
+    noise : "auto" or bool, default="auto"
+        Whether each datum has Gaussian noise of variance w2 in f. False: group effects alone. "auto" is False for
+        labels: one label per row says nothing about noise per row, which takes long to integrate and is all prior.
     noise_prior_scale : float, default=5.0
         Scale (mode) of the Rayleigh prior of w2.
     groups : str, int or list of them, default=None
@@ -67,7 +68,7 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         Posterior means and standard deviations of the columns that are no grouping column.
     intercept_ : ndarray of shape (1,)
     noise_scale_, noise_variance_ : float
-        Scale of the Rayleigh q(w2), and E w2; with ``noise=True``.
+        Scale of the Rayleigh q(w2), and E w2; 0 without noise.
     group_effects_ : DataFrame
         mean, std, lower, upper (90 %) of each effect, by group, level and effect; with ``groups``.
     group_std_ : DataFrame
@@ -101,7 +102,7 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
     >>> rng = np.random.default_rng(0)
     >>> X = pd.DataFrame({"x": rng.standard_normal(300), "rater": np.tile(list("abcdefghij"), 30)})
     >>> y = np.where(X["x"] + rng.logistic(size=300) > 0, "yes", "no")
-    >>> model = GMEClassifier(noise=False, groups="rater").fit(X, y)
+    >>> model = GMEClassifier(groups="rater").fit(X, y)
     >>> len(model.group_effects_)
     10
     """
@@ -117,7 +118,7 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         *,
         likelihood: Any = "logit",
         bound: str = "auto",
-        noise: bool = True,
+        noise: Any = "auto",
         noise_prior_scale: float = 5.0,
         groups: Any = None,
         random_slopes: Any = None,

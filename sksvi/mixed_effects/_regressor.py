@@ -19,13 +19,16 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
 
     Parameters
     ----------
-    likelihood : str or instance, default="poisson-softplus"
-        As for `BayesianGLMRegressor`. With a likelihood that has a noise of its own ("gaussian", "student-t",
-        "negative-binomial") ``noise=False`` is what identifies the model.
+    likelihood : str or instance, default="gaussian"
+        As for `BayesianGLMRegressor`.
     bound : {"auto", "optimal", "simple", "mean-field"}, default="auto"
         Which bound q maximises (equations in the user guide). "auto": "optimal", with ``algorithm="cvi"`` "mean-field".
-    noise : bool, default=True
-        Whether each datum has Gaussian noise of variance w2 in f. False: group effects alone.
+    noise : "auto" or bool, default="auto"
+        Whether each datum has Gaussian noise of variance w2 in f. False: group effects alone. "auto": True for counts
+        and rates that may vary more than their likelihood lets them ("poisson", "poisson-softplus", "binomial" where
+        some row has several trials), else False: the likelihood has a dispersion or scale of its own ("gaussian",
+        "student-t", "negative-binomial"), from which noise could not be told, or a row says one level ("ordinal"). The
+        first call decides for later `partial_fit`.
     noise_prior_scale : float, default=5.0
         Scale (mode) of the Rayleigh prior of w2.
     groups : str, int or list of them, default=None
@@ -72,7 +75,7 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
     levels_ : ndarray of shape (L,)
         Ordinal: the sorted values of y.
     noise_scale_, noise_variance_ : float
-        Scale of the Rayleigh q(w2), and E w2; with ``noise=True``.
+        Scale of the Rayleigh q(w2), and E w2; 0 without noise.
     group_effects_ : DataFrame
         mean, std, lower, upper (90 %) of each effect, by group, level and effect; with ``groups``.
     group_std_ : DataFrame
@@ -120,9 +123,9 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
     def __init__(
         self,
         *,
-        likelihood: Any = "poisson-softplus",
+        likelihood: Any = "gaussian",
         bound: str = "auto",
-        noise: bool = True,
+        noise: Any = "auto",
         noise_prior_scale: float = 5.0,
         groups: Any = None,
         random_slopes: Any = None,

@@ -71,7 +71,7 @@ REGISTRY: dict[str, str] = {
     "ProjectedGaussian": "sksvi.families.gaussian.views:ProjectedGaussian",
     "ClassGaussian": "sksvi.families.gaussian.views:ClassGaussian",
     "Point": "sksvi.families.point:Point",
-    "Free": "sksvi.families.point:Free",
+    "Free": "sksvi.families.point:Point",
     "Marginal": "sksvi.families.gaussian.views:Marginal",
     "ArrowGaussian": "sksvi.families.gaussian.arrow:ArrowGaussian",
     "ArrowMatrix": "sksvi.families.gaussian.arrow:ArrowMatrix",

@@ -211,7 +211,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
         order = np.argsort(-self.components_, axis=1, kind="stable")[:, :n]
         mean, std = (np.take_along_axis(part, order, 1).ravel() for part in (self.components_, block.std))
         table = {"mean": mean, "std": std, "lower": mean, "upper": mean}
-        if block.kind == "dirichlet":
+        if np.any(std > 0):  # points have no spread
             own = np.take_along_axis(block.concentration, order, 1)
             law = beta(own.ravel(), np.maximum(block.total - own, np.finfo(float).tiny).ravel())
             table |= {"lower": law.ppf(tail), "upper": law.ppf(1 - tail)}

@@ -47,19 +47,19 @@ LIKELIHOODS = [
 MIXED_CLASSES = [GMEClassifier, GMERegressor]
 # Of noise and algorithm each once; the optimal bound with likelihoods whose noise is integrated in closed form.
 MIXED = [
-    GMEClassifier(noise=False),
-    GMERegressor(likelihood=Gaussian(variance=0.5)),
+    GMEClassifier(),
+    GMERegressor(likelihood=Gaussian(variance=0.5), noise=True),
     GMERegressor(likelihood="poisson", bound="simple"),
-    GMEClassifier(bound="simple", algorithm="s-dsvi", max_iter=30),
-    GMERegressor(likelihood="gaussian", algorithm="cvi", max_iter=30),
+    GMEClassifier(noise=True, bound="simple", algorithm="s-dsvi", max_iter=30),
+    GMERegressor(noise=True, algorithm="cvi", max_iter=30),
 ]
 MIXED_OF_LONG_FITS = [
-    GMEClassifier(max_iter=15),
-    GMERegressor(max_iter=15),
-    GMERegressor(likelihood="student-t", bound="mean-field"),
+    GMEClassifier(noise=True, max_iter=15),
+    GMERegressor(likelihood="poisson-softplus", max_iter=15),
+    GMERegressor(likelihood="student-t", noise=True, bound="mean-field"),
     GMERegressor(likelihood="poisson", bound="simple", algorithm="fp", max_iter=40),
     GMERegressor(likelihood="poisson", bound="simple", algorithm="h-mc-ssvi", max_iter=40),
-    GMEClassifier(bound="simple", likelihood="probit", covariance="diag", max_iter=40),
+    GMEClassifier(noise=True, bound="simple", likelihood="probit", covariance="diag", max_iter=40),
 ]
 
 # Each bound, labels, counts, a gradient algorithm; the full GP is in test_full_gp.py.

@@ -15,9 +15,10 @@ from tests.contracts.test_hostile import refused
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 #: Few passes: nothing here depends on how good a fit is.
+NOISY = {"noise": True, "bound": "simple", "max_iter": 15}
 MODELS = {
-    "GMERegressor": lambda **o: GMERegressor(**{"likelihood": "poisson", "bound": "simple", "max_iter": 15} | o),
-    "GMEClassifier": lambda **o: GMEClassifier(**{"bound": "simple", "max_iter": 15} | o),
+    "GMERegressor": lambda **o: GMERegressor(**NOISY | {"likelihood": "poisson"} | o),
+    "GMEClassifier": lambda **o: GMEClassifier(**NOISY | o),
     "SparseGPRegressor": lambda **o: SparseGPRegressor(**{"n_inducing": 8, "max_iter": 15, "random_state": 0} | o),
     "SparseGPClassifier": lambda **o: SparseGPClassifier(**{"n_inducing": 8, "max_iter": 15, "random_state": 0} | o),
     "GPClassifier": lambda **o: GPClassifier(**{"max_iter": 15} | o),
@@ -282,4 +283,4 @@ def test_equal_rows_and_tiny_noise(rng):
     for bound in ("simple", "optimal", "v1", "v2"):
         fits_or_says(MODELS["SparseGPRegressor"](bound=bound, n_inducing=40), X, y, "kernel", "jitter", "pass")
     fits_or_says(MODELS["GPClassifier"](), X, y > 0, "kernel", "pass")
-    fits_or_says(GMERegressor(likelihood=Gaussian(variance=1e-12), max_iter=15, groups=None), X, y, "column", "pass")
+    fits_or_says(GMERegressor(likelihood=Gaussian(variance=1e-12), noise=True, max_iter=15), X, y, "column", "pass")

@@ -398,3 +398,14 @@ def test_linear_models_take_them_too(global_random_seed):
     assert np.all(np.isin(counts.predict_quantiles(X, [0.1, 0.9]), counts.levels_))
     with pytest.raises(ValueError, match=r"TwoTrials\(\) has 3 levels; y has 4"):
         BayesianGLMRegressor(likelihood=TwoTrials()).fit(X, np.arange(500) % 4)
+
+
+def test_ones_own_rates_have_noise_by_default():
+    class Rates(TwoTrials):
+        def overdispersible(self, y):
+            return True
+
+    X, y = rows_for(TwoTrials(), 0)
+    settings = {"bound": "simple", "tol": 1e-3}
+    assert GMERegressor(likelihood=Rates(), **settings).fit(X[["x"]], y).noise_variance_ > 0
+    assert GMERegressor(likelihood=TwoTrials(), **settings).fit(X[["x"]], y).noise_variance_ == 0

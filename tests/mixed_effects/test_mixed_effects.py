@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from itertools import pairwise
 
@@ -46,8 +47,7 @@ def alike(a, b, **close):
     if a.groups is not None:
         np.testing.assert_allclose(a.group_effects_["mean"], b.group_effects_["mean"], **close)
         np.testing.assert_allclose(a.group_std_["mean"], b.group_std_["mean"], **close)
-    if a.noise:
-        assert a.noise_scale_ == pytest.approx(b.noise_scale_, rel=1e-6)
+    assert a.noise_scale_ == pytest.approx(b.noise_scale_, rel=1e-6)
 
 
 # ---- against the GLM and against the truth
@@ -107,6 +107,82 @@ def test_noise_of_simulated_data(bound, rng):
         assert abs(np.mean(found) - 0.5) < 4 * error + 0.52 * np.mean(found)
     else:  # each datum's noise is paid for as if it were doubt about f: far too little
         assert np.mean(found) < 0.2
+
+
+# ---- which rows have noise by default
+
+
+def single_trials(y):
+    return np.column_stack([y > 1, y <= 1]).astype(float)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "targets", "noisy"),
+    [
+        ("poisson", lambda y: y, True),
+        ("poisson-softplus", lambda y: y, True),
+        ("binomial", lambda y: np.column_stack([y, y + 1]), True),
+        ("binomial", single_trials, False),
+        ("negative-binomial", lambda y: y, False),
+        ("gaussian", lambda y: y, False),
+        ("student-t", lambda y: y, False),
+        ("ordinal", lambda y: np.minimum(y, 3), False),
+        ("logit", lambda y: (y > 1) * 1.0, False),
+    ],
+)
+def test_auto_noise_is_for_counts_and_rates(likelihood, targets, noisy, frame):
+    X, y = frame
+    model = GMERegressor(likelihood=likelihood, bound="simple", tol=1e-3).fit(X[["x", "z"]], targets(y))
+    assert model.noise == "auto"
+    explicit = clone(model).set_params(noise=noisy).fit(X[["x", "z"]], targets(y))
+    np.testing.assert_array_equal(model.coef_, explicit.coef_)
+    assert model.noise_scale_ == explicit.noise_scale_ and model.noise_variance_ == explicit.noise_variance_
+    assert (model.noise_variance_ > 0) == noisy == ("noise" in model.posterior_)
+    assert ("noise variance" in model.summary().index) == noisy
+
+
+def test_default_classifier_is_quick_and_converges(rng):
+    X = pd.DataFrame({"x": rng.standard_normal(60), "rater": np.tile(list("abcdef"), 10)})
+    labels = np.where(X["x"] + rng.logistic(size=60) > 0, "yes", "no")
+    start = time.perf_counter()
+    model = GMEClassifier(groups="rater").fit(X, labels)
+    assert time.perf_counter() - start < 10  # a second; with noise per row, a minute
+    assert model.converged_ and model.noise_variance_ == 0.0
+    assert GMEClassifier().fit(X[["x"]], labels).converged_
+
+
+def test_default_regressor_takes_measured_targets_as_they_are(rng):
+    """Reaction times in milliseconds of 18 subjects over ten days."""
+    X = pd.DataFrame({"day": np.tile(np.arange(10.0), 18), "subject": np.repeat(np.arange(18), 10)})
+    y = 250 + 10 * X["day"] + 30 * rng.standard_normal(18)[X["subject"]] + 25 * rng.standard_normal(180)
+    model = GMERegressor(groups="subject").fit(X, y)
+    assert type(model.likelihood_) is Gaussian and model.noise_variance_ == 0.0
+    assert abs(model.coef_[0] - 10) < 4 * model.coef_std_[0]
+    assert abs(np.sqrt(model.noise_) / 25 - 1) < 4 / np.sqrt(2 * 180)
+
+
+def test_auto_noise_is_decided_once(frame, tmp_path):
+    X, y = frame
+    rows, pairs = X[["x", "z"]], np.column_stack([y, y + 1])
+    model = GMERegressor(likelihood="binomial", bound="simple", algorithm="cvi", warm_start=True)
+    model.partial_fit(rows[:80], pairs[:80])
+    before = model.noise_scale_
+    model.save(tmp_path / "model.sksvi")
+    loaded = sksvi.load(tmp_path / "model.sksvi")
+    for one in (model, loaded):
+        one.partial_fit(rows[80:], single_trials(y[80:]))
+        assert one.noise == "auto" and one.noise_variance_ > 0
+    assert model.noise_scale_ == loaded.noise_scale_ != before
+    np.testing.assert_array_equal(model.predict(rows), loaded.predict(rows))
+    np.testing.assert_array_equal(model.coef_, loaded.coef_)
+    model.fit(rows, pairs)
+    assert model.noise_variance_ > 0
+    with pytest.raises(ValueError, match="noise was True"):
+        model.set_params(noise=False).fit(rows, pairs)
+    fresh = clone(model).set_params(noise="auto", warm_start=False)
+    assert fresh.fit(rows, single_trials(y)).noise_variance_ == 0.0
+    assert fresh.fit(rows, pairs).noise_variance_ > 0
+    assert fresh.fit(rows, single_trials(y)).noise_scale_ == 0.0
 
 
 # ---- grouping columns
@@ -446,7 +522,7 @@ def test_predictions_agree_with_each_other(likelihood, noise, frame, rng):
 def test_gaussian_noise_is_added(rng):
     X = rng.standard_normal((200, 2))
     y = X[:, 0] + rng.standard_normal(200)
-    model = GMERegressor(likelihood=Gaussian(variance=0.3)).fit(X, y)
+    model = GMERegressor(likelihood=Gaussian(variance=0.3), noise=True).fit(X, y)
     m, v = model.predict_latent(X)
     plain = model.posterior_["weights"].spread(np.column_stack([X, np.ones(200)]))
     np.testing.assert_allclose(v - plain, model.noise_variance_, rtol=1e-8)
@@ -462,7 +538,7 @@ def test_gaussian_noise_is_added(rng):
 def test_classifier_predictions(frame):
     X, y = frame
     labels = np.where(y > 1, "many", "few")
-    for settings in ({"noise": False}, {"bound": "simple"}, {"noise": False, "likelihood": "probit"}):
+    for settings in ({}, {"noise": True, "bound": "simple"}, {"likelihood": "probit"}):
         model = GMEClassifier(groups=["school", "city"], **settings).fit(X, labels)
         p = model.predict_proba(X)
         np.testing.assert_allclose(p.sum(axis=1), 1.0)
