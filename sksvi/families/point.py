@@ -90,5 +90,20 @@ class Point(Spreadless):
         return type(self)(self.value, self.value, added if self.information is None else self.information + added)
 
 
+def _convex(information: Array) -> Array:
+    """An information matrix without its negative eigenvalues."""
+    values, vectors = np.linalg.eigh(information)
+    return (vectors * np.maximum(values, 0.0)) @ vectors.T
+
+
+def ascent(g: Array, hessian: Array) -> Array:
+    """-H⁻¹ g with H made concave; a direction without curvature keeps its gradient's sign at most."""
+    values, vectors = np.linalg.eigh(hessian)
+    size = np.abs(values)
+    along = vectors.T @ g
+    floor = np.maximum(np.abs(along) / TRUST_RADIUS, np.finfo(float).tiny)
+    return vectors @ (along / np.maximum(size, floor))
+
+
 #: A point without memory of earlier data: kernel parameters, inducing inputs.
 Free = Point
