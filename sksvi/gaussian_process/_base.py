@@ -180,7 +180,19 @@ class SparseGP(BaseSVI):
             if problem.algorithm.row.messages and (model.learn_kernel or model.learn_inputs):
                 # A message in h_iᵀv is stale once h_i has moved with the kernel: steps that forget.
                 problem = plan.changed(problem, algorithm=algorithms.MCSSVI(problem.algorithm.schedule))
+        self.algorithm_ = problem.algorithm
         return problem
+
+    def _advice(self) -> str | None:
+        """Who asked for messages by an instance is told that there were none; a string is documented."""
+        asked = self.algorithm
+        if isinstance(asked, str) or not asked.row.messages or self.algorithm_.row.messages:
+            return None
+        return (
+            f"algorithm={asked!r} keeps a message per row, which goes stale once kernel or inducing points move with "
+            f"mini-batches: {self.algorithm_!r} took its place. Set batch_size=None, or optimize_hyperparameters=False "
+            "and optimize_inducing=False, to keep it."
+        )
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
         if self.batch_size != "auto":

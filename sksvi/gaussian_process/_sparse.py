@@ -63,7 +63,7 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         Whether the inducing points are moved (not with "optimal", whose value they do not change).
     algorithm : {"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi", "fp"} or instance, default="cvi"
         How q is fitted; see :mod:`sksvi.algorithms`. On mini-batches "cvi" keeps a message per row only where kernel
-        and inducing points are fixed; else it steps as "mc-ssvi", as messages would go stale.
+        and inducing points are fixed; else it steps as "mc-ssvi", as messages would go stale: see ``algorithm_``.
     expectation : {"auto", "quadrature", "gauss-hermite", "monte-carlo"} or instance, default="auto"
         How E log p(y|f) is integrated.
     covariance : {"full", "diag"}, default="full"
@@ -94,6 +94,8 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         Noise variance; for other likelihoods their dispersion or scale, None where there is none.
     levels_ : ndarray of shape (L,)
         Ordinal: the sorted values of y.
+    algorithm_ : Algorithm
+        The one that fitted q.
     likelihood_ : Likelihood
         The fitted likelihood, its learned scales as numbers.
     posterior_ : mapping
@@ -233,7 +235,7 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         Whether the inducing points are moved.
     algorithm : {"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi", "fp"} or instance, default="cvi"
         How q is fitted; see :mod:`sksvi.algorithms`. On mini-batches "cvi" keeps a message per row only where kernel
-        and inducing points are fixed; else it steps as "mc-ssvi", as messages would go stale.
+        and inducing points are fixed; else it steps as "mc-ssvi", as messages would go stale: see ``algorithm_``.
     expectation : {"auto", "quadrature", "gauss-hermite", "monte-carlo"} or instance, default="auto"
         How E log p(y|f) is integrated.
     covariance : {"full", "diag"}, default="full"
@@ -262,6 +264,8 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         With its fitted parameters.
     inducing_points_ : ndarray of shape (M, D)
     noise_variance_ : None
+    algorithm_ : Algorithm
+        The one that fitted q.
     likelihood_ : Likelihood
     posterior_ : mapping
         ``posterior_["inducing"]``: ``mean``, ``cov``, ``std``, ``sample`` of f at the inducing points; softmax: a plate
