@@ -182,6 +182,11 @@ class Family:
         """Some plates."""
         return self._made(*(getattr(self, name)[plates] for name in self.held_in))
 
+    @property
+    def n_plates(self) -> int:
+        """Plates of the first axis."""
+        return len(getattr(self, next(iter(self.held_in))))
+
     def of_plates(self, plates: Any, q: Family) -> Any:
         """This prior for some plates of q: what all plates share stays as it is."""
         parts = ((getattr(self, name), own) for name, own in self.held_in.items())
@@ -189,8 +194,7 @@ class Family:
 
     def kl_by_plate(self, prior: Any) -> Array:
         """KL of each plate of the first axis, nats."""
-        count = len(getattr(self, next(iter(self.held_in))))
-        return np.array([self[k].kl(prior.of_plates(k, self)) for k in range(count)])
+        return np.array([self[k].kl(prior.of_plates(k, self)) for k in range(self.n_plates)])
 
     def copy(self) -> Self:
         """Arrays of its own, to be written to."""

@@ -35,7 +35,7 @@ def restarted(problem: Problem, state: State) -> State:
         block = q[name] if q[name].natural_coordinates else q[name].precise()
         q[name], memory[name] = problem.rule(name, q).start(block, weight)
         if isinstance(problem.model, Sided):
-            memory[name] = PlateMemory.empty(len(q[name]), memory[name])
+            memory[name] = PlateMemory.empty(q[name].n_plates, memory[name])
     return replace(state, q=q, memory=memory, progress=state.progress.emptied())
 
 
@@ -75,8 +75,8 @@ def grown(problem: Problem, state: State) -> State:
     memory, messages = dict(state.memory), state.messages
     for name in longer:
         if isinstance(model, Sided):
-            new = q[name][len(state.q[name]) :]
-            memory[name], messages = memory[name].lengthened(new), messages.lengthened(name, len(new))
+            new = q[name][state.q[name].n_plates :]
+            memory[name], messages = memory[name].lengthened(new), messages.lengthened(name, new.n_plates)
         else:
             memory[name] = problem.rule(name, q).start(q[name], data.total_weight)[1]
     progress = state.progress.mapped(lambda blocks: model.grown(blocks, data))
@@ -87,7 +87,7 @@ def shortened(state: State, sizes: dict[str, int]) -> State:
     """The state without the plates after the first `sizes` of each side."""
     q, memory, messages = dict(state.q), dict(state.memory), state.messages
     for side, n in sizes.items():
-        if n < len(q[side]):
+        if n < q[side].n_plates:
             first = slice(0, n)
             q[side], memory[side] = q[side][first].copy(), memory[side].of(first)
             messages = messages.of(side, first)

@@ -184,14 +184,14 @@ def _check_sides(problem: Problem, q: Blocks, rng: Any, tolerance: float) -> Non
         def look(plates: Any, block: Any, view: Any = view, entries: Any = entries) -> tuple[Any, Any]:
             return model.columns(view, entries.of(plates), problem.expect, None).terms(block)  # type: ignore[no-any-return]
 
-        everything = slice(0, len(q[side]))
+        everything = slice(0, q[side].n_plates)
         value, parts = look(everything, q[side])
 
         def total(blocks: Blocks, side: str = side, look: Any = look, everything: Any = everything) -> float:
             return float(look(everything, blocks[side])[0].sum())
 
         _check_gradient(side, parts, q, total, rng, tolerance)
-        halves = np.array_split(rng.permutation(len(q[side])), 2)
+        halves = np.array_split(rng.permutation(q[side].n_plates), 2)
         for plates in halves:
             own, part = look(plates, q[side][plates])
             _assert_close(own, value[plates], f"value of some {side}", q[side], 1e-10)

@@ -38,7 +38,7 @@ class PlateMemory:
 
     def lengthened(self, new: Any) -> PlateMemory:
         """With nothing yet of new plates, a block."""
-        n = len(new)
+        n = new.n_plates
         clock = np.concatenate([self.clock, np.zeros(n, self.clock.dtype)])
         return PlateMemory(clock, np.concatenate([self.seen, np.zeros(n)]), lengthened(self.rule, new))
 
@@ -64,7 +64,7 @@ def put(memory: Any, plates: Any, rows: Any) -> None:
 
 def lengthened(memory: Any, new: Any) -> Any:
     """A rule's memory with nothing yet of new plates."""
-    arrays, n = _arrays(memory), len(new)
+    arrays, n = _arrays(memory), new.n_plates
     if not arrays:
         return memory
     own = {"unit": new.root} if "unit" in arrays else {}

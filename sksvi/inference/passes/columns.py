@@ -42,14 +42,14 @@ class Stepper:
         self.prior = problem.model.prior(state.q)[side]
         self.said = None if said is None else said.by_block[side]
         self.entries = entries_of(problem)[side]
-        fresh = PlateMemory.empty(len(self.old))
+        fresh = PlateMemory.empty(self.old.n_plates)
         self.memory = state.memory[side].copy() if side in state.memory else fresh
         self.clock = state.memory[side].clock if side in state.memory else fresh.clock
         self.seen = self.memory.seen if problem.stream else self.entries.totals
         # A stream stands for `total_samples`, where given, instead of for what was seen of it.
         self.population = problem.total / self.seen.sum() if problem.stream and problem.total else 1.0
         # AdaGrad's sums are of gradients per datum of the population, whatever came today.
-        self.weight = self.seen.sum() * self.population / max(len(self.old), 1)
+        self.weight = self.seen.sum() * self.population / max(self.old.n_plates, 1)
         self.largest_rate = self._rate(self.clock).max(initial=0.0)
 
     def _rate(self, clock: Array) -> Array:
@@ -121,7 +121,7 @@ class Stepper:
         start = before - own.kl_by_plate(prior)
         slack = ROUNDING * (np.abs(start) + 1)
         index = np.arange(len(before))
-        rows = np.arange(len(self.old))[plates]
+        rows = np.arange(self.old.n_plates)[plates]
         left, repairs = index[~(after - new.kl_by_plate(prior) >= start - slack)], 0
         for halving in range(1, MAX_HALVINGS + 1):
             if not len(left):
