@@ -11,8 +11,8 @@ import pytest
 from sksvi import _parallel
 from sksvi.algorithms.steps import natural_step, shortened
 from sksvi.families import DiagonalGaussian, Gaussian, NotPositiveDefinite
-from sksvi.families.gaussian.arrow import ArrowGaussian, ArrowMatrix
 from sksvi.families.gaussian import arrow
+from sksvi.families.gaussian.arrow import ArrowGaussian, ArrowMatrix
 from sksvi.testing import check_family
 
 #: (levels, coordinates of a level, other coordinates, start)
