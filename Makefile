@@ -1,7 +1,7 @@
 # Every target makes its own virtual environment in $(VENV) and installs what it needs; only make and Python >= 3.11 are assumed.
 # Choose another interpreter with `make test PYTHON=/path/to/python3.12`, another number of test processes with `make test JOBS=4`.
 .DEFAULT_GOAL := help
-.PHONY: help demo figures test lint format bench docs clean
+.PHONY: help demo figures test test-all test-exhaustive lint format bench docs clean
 
 VENV ?= .venv
 JOBS ?= auto
@@ -15,7 +15,8 @@ ONE_THREAD = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 help:
 	@echo "make demo     fit classifiers and a count regressor to real data, print a table, write plots to demo-output/"
 	@echo "make figures  draw the figures of README and doc"
-	@echo "make test     run the tests"
+	@echo "make test     run the tests but for the exhaustive ones"
+	@echo "make test-all run every test; make test-exhaustive only what make test leaves out"
 	@echo "make lint     ruff and mypy"
 	@echo "make bench    print our figures beside other packages'"
 	@echo "make docs     build the documentation into doc/_build/html"
@@ -38,8 +39,16 @@ figures: $(VENV)/.installed-plot
 	MPLBACKEND=Agg $(BIN)/python -m examples.group_effects --output doc/_static
 	MPLBACKEND=Agg $(BIN)/python -m examples.gp_bands --output doc/_static
 
+PYTEST = $(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
 test: $(VENV)/.installed-dev
-	$(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
+	$(PYTEST) -m "not exhaustive" $(PYTEST_ARGS)
+
+test-all: $(VENV)/.installed-dev
+	$(PYTEST) $(PYTEST_ARGS)
+
+test-exhaustive: $(VENV)/.installed-dev
+	$(PYTEST) -m exhaustive $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -22,7 +22,7 @@ from sksvi import (
     SparseGPClassifier,
     SparseGPRegressor,
 )
-from sksvi.algorithms import ALGORITHMS, HybridMCSSVI
+from sksvi.algorithms import VARIATIONAL, HybridMCSSVI
 from sksvi.likelihoods import Gaussian
 from sksvi.schedules import AdaGrad
 
@@ -30,45 +30,68 @@ from sksvi.schedules import AdaGrad
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 CLASSES = [BayesianGLMClassifier, BayesianGLMRegressor]
-# Passes of the slower algorithms: enough for every check of accuracy.
-BY_ALGORITHM = [
-    cls(algorithm=name, max_iter=300 if name in ("cvi", "mc-ssvi") else 60) for name in ALGORITHMS for cls in CLASSES
-]
-DIAGONAL = [cls(covariance="diag", max_iter=40) for cls in CLASSES]
-PRIORS = [BayesianGLMClassifier(prior_precision="ard", max_iter=60), BayesianGLMRegressor(prior_precision=1.0)]
+MIXED_CLASSES = [GMEClassifier, GMERegressor]
+# Few passes, enough for every check of accuracy; the same with as many as they want are in LONG_FITS.
+BY_ALGORITHM = [cls(algorithm=name, max_iter=4 if name == "fp" else 10) for name in VARIATIONAL for cls in CLASSES]
+DIAGONAL = [cls(covariance="diag", max_iter=3) for cls in CLASSES]
+PRIORS = [BayesianGLMClassifier(prior_precision="ard", max_iter=10), BayesianGLMRegressor(prior_precision=1.0)]
 LIKELIHOODS = [
-    BayesianGLMClassifier(likelihood="probit"),
+    BayesianGLMClassifier(likelihood="probit", max_iter=10),
     BayesianGLMRegressor(likelihood="student-t"),
     BayesianGLMRegressor(likelihood="poisson"),
     BayesianGLMRegressor(likelihood="poisson-softplus"),
     BayesianGLMRegressor(likelihood="negative-binomial"),
     BayesianGLMRegressor(likelihood=Gaussian(variance=0.5)),
 ]
-MIXED_CLASSES = [GMEClassifier, GMERegressor]
-# Of noise and algorithm each once; the optimal bound with likelihoods whose noise is integrated in closed form.
+# Of noise and algorithm each once; the optimal bound with likelihoods whose noise is integrated in closed form, and by
+# quadrature.
 MIXED = [
     GMEClassifier(),
+    GMEClassifier(noise=True, max_iter=3),
+    GMEClassifier(noise=True, bound="simple", algorithm="s-dsvi", max_iter=5),
+    GMEClassifier(noise=True, bound="simple", likelihood="probit", covariance="diag", max_iter=4),
     GMERegressor(likelihood=Gaussian(variance=0.5), noise=True),
     GMERegressor(likelihood="poisson", bound="simple"),
-    GMEClassifier(noise=True, bound="simple", algorithm="s-dsvi", max_iter=30),
-    GMERegressor(noise=True, algorithm="cvi", max_iter=30),
-]
-MIXED_OF_LONG_FITS = [
-    GMEClassifier(noise=True, max_iter=15),
-    GMERegressor(likelihood="poisson-softplus", max_iter=15),
-    GMERegressor(likelihood="student-t", noise=True, bound="mean-field"),
-    GMERegressor(likelihood="poisson", bound="simple", algorithm="fp", max_iter=40),
-    GMERegressor(likelihood="poisson", bound="simple", algorithm="h-mc-ssvi", max_iter=40),
-    GMEClassifier(noise=True, bound="simple", likelihood="probit", covariance="diag", max_iter=40),
+    GMERegressor(likelihood="poisson", bound="simple", algorithm="fp", max_iter=10),
+    GMERegressor(likelihood="poisson", bound="simple", algorithm="h-mc-ssvi", max_iter=10),
+    GMERegressor(noise=True, algorithm="cvi", max_iter=5),
+    GMERegressor(likelihood="student-t", noise=True, bound="mean-field", max_iter=5),
 ]
 
-# Each bound, labels, counts, a gradient algorithm; the full GP is in test_full_gp.py.
+# Each bound, labels, counts, a gradient algorithm; the full GP is in test_full.py.
 SPARSE_GP = [
+    SparseGPRegressor(max_iter=10),
+    SparseGPRegressor(bound="v1", max_iter=10),
+    SparseGPRegressor(bound="v2", max_iter=10),
+    SparseGPRegressor(bound="optimal", max_iter=10),
+    SparseGPRegressor(likelihood="poisson", optimize_hyperparameters=False),
+    SparseGPRegressor(algorithm="h-mc-ssvi", max_iter=4, optimize_hyperparameters=False),
+    SparseGPRegressor(algorithm="s-dsvi", max_iter=6, optimize_hyperparameters=False),
+    SparseGPClassifier(max_iter=5, n_inducing=15),
+]
+
+# What is above with few passes, until it converges or has had enough.
+LONG_FITS = [
+    *(
+        cls(algorithm=name, max_iter=300 if name in ("cvi", "mc-ssvi") else 60)
+        for name in VARIATIONAL
+        for cls in CLASSES
+    ),
+    *(cls(covariance="diag", max_iter=40) for cls in CLASSES),
+    BayesianGLMClassifier(prior_precision="ard", max_iter=60),
+    BayesianGLMClassifier(likelihood="probit"),
+    GMEClassifier(noise=True, max_iter=15),
+    GMEClassifier(noise=True, bound="simple", algorithm="s-dsvi", max_iter=30),
+    GMEClassifier(noise=True, bound="simple", likelihood="probit", covariance="diag", max_iter=40),
+    GMERegressor(likelihood="poisson-softplus", max_iter=15),
+    GMERegressor(likelihood="poisson", bound="simple", algorithm="fp", max_iter=40),
+    GMERegressor(likelihood="poisson", bound="simple", algorithm="h-mc-ssvi", max_iter=40),
+    GMERegressor(noise=True, algorithm="cvi", max_iter=30),
+    GMERegressor(likelihood="student-t", noise=True, bound="mean-field"),
     SparseGPRegressor(max_iter=100),
     SparseGPRegressor(bound="v1", max_iter=60),
     SparseGPRegressor(bound="v2", max_iter=60),
     SparseGPRegressor(bound="optimal", max_iter=60),
-    SparseGPRegressor(likelihood="poisson", optimize_hyperparameters=False),
     SparseGPRegressor(algorithm="h-mc-ssvi", max_iter=10, optimize_hyperparameters=False),
     SparseGPRegressor(algorithm="s-dsvi", max_iter=10, optimize_hyperparameters=False),
     SparseGPClassifier(max_iter=40, n_inducing=15),
@@ -107,14 +130,14 @@ def test_mixed_effects(estimator, check):
     check(estimator)
 
 
-@pytest.mark.slow
-@parametrize_with_checks(MIXED_OF_LONG_FITS)
-def test_mixed_effects_of_long_fits(estimator, check):
+@parametrize_with_checks(SPARSE_GP)
+def test_sparse_gaussian_processes(estimator, check):
     check(estimator)
 
 
-@parametrize_with_checks(SPARSE_GP)
-def test_sparse_gaussian_processes(estimator, check):
+@pytest.mark.exhaustive
+@parametrize_with_checks(LONG_FITS)
+def test_long_fits(estimator, check):
     check(estimator)
 
 
@@ -127,10 +150,11 @@ with warnings.catch_warnings():
         check(estimator)
 
 
-@pytest.mark.slow
-def test_ordinal_passes_but_for_having_probabilities():
+@pytest.mark.parametrize("max_iter", [1, pytest.param(20, marks=pytest.mark.exhaustive)])
+def test_ordinal_passes_but_for_having_probabilities(max_iter):
     """The checks' targets are real numbers, so that every row is a level of its own."""
-    results = check_estimator(BayesianGLMRegressor(likelihood="ordinal", max_iter=20), on_fail=None, on_skip=None)
+    model = BayesianGLMRegressor(likelihood="ordinal", max_iter=max_iter)
+    results = check_estimator(model, on_fail=None, on_skip=None)
     assert {r["check_name"] for r in results if r["status"] == "failed"} <= CALLS_IT_A_CLASSIFIER
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
@@ -266,10 +266,13 @@ def test_a_constant_offset_is_an_intercept(rng):
 # ---- any small data
 
 
-@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_any_small_data(data):
+@pytest.mark.parametrize("examples", [15, pytest.param(200, marks=pytest.mark.exhaustive)])
+def test_any_small_data(examples):
+    settings(max_examples=examples, deadline=None, derandomize=True)(given(data=st.data())(any_small_data))()
+
+
+def any_small_data(data):
     """Finite numbers, a bound that its own q earns, weights that are repeats, sparse as dense."""
     n, d = data.draw(st.integers(2, 12)), data.draw(st.integers(1, 15))
     numbers = st.floats(-100, 100, allow_nan=False, width=32)

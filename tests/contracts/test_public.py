@@ -32,6 +32,8 @@ PAGES = [
     "doc/algorithms.md",
     "doc/streaming.md",
 ]
+#: Pages of long fits.
+LONG_PAGES = ["doc/mixed_effects.md"]
 HEAVY = ["pandas", "numba", "matplotlib", "rich", "arviz", "pytest"]
 
 # Codes of numpydoc.validate that mark a docstring as wrong rather than short.
@@ -141,9 +143,8 @@ def test_version_is_in_one_place():
     assert f'version = "{sksvi.__version__}"' not in (ROOT / "pyproject.toml").read_text()
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_code_of_the_pages_runs(page, tmp_path, monkeypatch):
-    """The python blocks of a page run, one after the other, as a reader would paste them."""
+def run_page(page, tmp_path, monkeypatch):
+    """The python blocks of a page, one after the other, as a reader would paste them."""
     blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     assert blocks
     names = {"__name__": page}
@@ -157,16 +158,34 @@ def test_code_of_the_pages_runs(page, tmp_path, monkeypatch):
         exec(compile(block, f"<{page}>", "exec"), names)
 
 
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[pytest.mark.exhaustive] * (page in LONG_PAGES)) for page in PAGES]
+)
+def test_code_of_the_pages_runs(page, tmp_path, monkeypatch):
+    run_page(page, tmp_path, monkeypatch)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("page", LONG_PAGES)
+def test_code_of_long_pages_runs_with_few_passes(page, tmp_path, monkeypatch):
+    estimators = [value for name in sksvi.__all__ if hasattr(value := getattr(sksvi, name), "fit")]
+    for estimator in estimators:
+        monkeypatch.setitem(estimator.__init__.__kwdefaults__, "max_iter", 4)
+    run_page(page, tmp_path, monkeypatch)
+
+
 def test_demo_prints_its_tables_and_writes_its_figures(tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
     from examples import demo
 
     monkeypatch.setattr(demo, "N_SPLITS", 1)
+    monkeypatch.setattr(demo, "GRADIENT_PASSES", 10)
     monkeypatch.setattr(sys, "argv", ["demo", "--output", str(tmp_path / "figures")])
     demo.main()
     printed = capsys.readouterr().out
     for name in (*demo.ALGORITHMS, "negative-binomial", "PoissonRegressor", "LogisticRegression"):
         assert name in printed
+    assert "Not converged: BayesianGLM h-mc-ssvi, BayesianGLM s-dsvi. Gradient steps are stopped after 10" in printed
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == [
         "coefficients.png",
         "intervals.png",

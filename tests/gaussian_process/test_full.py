@@ -294,19 +294,21 @@ def test_default_kernel_does_not_care_for_units(scale, global_random_seed):
 
 
 # ---- the estimator
-SMALL = {"max_iter": 400}
+CHECKED = [{}, {"algorithm": "fp", "likelihood": "probit"}, {"algorithm": "mc-ssvi", "kernel": Matern(nu=2.5)}]
 
 
 @parametrize_with_checks(
-    [
-        GPClassifier(**SMALL),
-        GPClassifier(algorithm="fp", likelihood="probit", **SMALL),
-        GPClassifier(algorithm="mc-ssvi", kernel=Matern(nu=2.5), **SMALL),
-        GPClassifier(optimize_hyperparameters=False),
-    ]
+    [*(GPClassifier(**options, max_iter=10) for options in CHECKED), GPClassifier(optimize_hyperparameters=False)]
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.exhaustive
+@parametrize_with_checks([GPClassifier(**options, max_iter=400) for options in CHECKED])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_scikit_learns_checks_of_long_fits(estimator, check):
     check(estimator)
 
 

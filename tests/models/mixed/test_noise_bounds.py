@@ -33,6 +33,12 @@ SMALL = [
     name for name in CASES if name not in ("binomial-large", "poisson-500", "softplus-500", "negative-binomial-500")
 ]
 GRID = [(1e-3, 0.3), (0.5, 4.0), (2.0, 0.1), (10.0, 1e-4)]
+#: Every case with one point of the grid, every point with several cases; the rest of the product is exhaustive.
+ON_GRID = [
+    pytest.param(name, *point, marks=[] if (i + j) % len(GRID) == 0 else [pytest.mark.exhaustive])
+    for i, name in enumerate(CASES)
+    for j, point in enumerate(GRID)
+]
 LEARNED = {
     "gaussian": (Gaussian(), np.array([0.4, -1.0, 2.0])),
     "negative-binomial": (NegativeBinomial(), np.array([0.0, 3.0, 9.0])),
@@ -96,8 +102,7 @@ def dense(likelihood, y, m, v, sigma):
     return total
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize(("sigma", "v"), GRID)
+@pytest.mark.parametrize(("name", "sigma", "v"), ON_GRID)
 def test_optimal_against_a_dense_grid(name, sigma, v):
     likelihood, y = CASES[name]
     y, m, v = rows(y, [-0.7, 1.6], v)
@@ -191,11 +196,11 @@ def test_without_learned_parameters_there_are_none():
     assert second.shape == (2, 0, 0)
 
 
+@pytest.mark.parametrize("n", [6, pytest.param(25, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", CASES)
-def test_optimal_is_the_greatest(name, global_random_seed):
+def test_optimal_is_the_greatest(name, n, global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     likelihood, y = CASES[name]
-    n = 25
     for sigma in 10.0 ** rng.uniform(-3, 1, 3):
         y_rows, m, _ = rows(y, rng.normal(0.0, 2.0, n), 1.0)
         v = 10.0 ** rng.uniform(-4, 1, n)
@@ -326,16 +331,17 @@ def test_gauss_hermite_agrees_where_everything_is_narrow(name):
             np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("n", [5, pytest.param(16, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("name", CASES)
-def test_a_row_does_not_depend_on_the_others(name, bound, global_random_seed):
+def test_a_row_does_not_depend_on_the_others(name, bound, n, global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     likelihood, y = CASES[name]
-    y, m, _ = rows(y, rng.normal(0.0, 2.0, 16), 1.0)
-    v = 10.0 ** rng.uniform(-4, 1.5, 16)
+    y, m, _ = rows(y, rng.normal(0.0, 2.0, n), 1.0)
+    v = 10.0 ** rng.uniform(-4, 1.5, n)
     term = BOUNDS[bound]
     whole = np.array(term(likelihood, y, m, v, 1.2, Auto()))
-    for part in (rng.permutation(16), np.array([7]), np.arange(3, 12)):
+    for part in (rng.permutation(n), np.array([n // 2]), np.arange(1, n - 1)):
         np.testing.assert_array_equal(
             np.array(term(likelihood, y[part], m[part], v[part], 1.2, Auto())), whole[:, part]
         )
