@@ -17,7 +17,7 @@ help:
 	@echo "make figures  draw the figures of README and doc"
 	@echo "make test     run the tests but for the exhaustive ones"
 	@echo "make test-all run every test; make test-exhaustive only what make test leaves out"
-	@echo "make lint     ruff and mypy"
+	@echo "make lint     ruff, mypy and who may import whom"
 	@echo "make bench    print our figures beside other packages'"
 	@echo "make docs     build the documentation into doc/_build/html"
 
@@ -54,6 +54,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .

@@ -234,7 +234,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     cls.name: cls for cls in (MCSSVI, HybridMCSSVI, SDSVI, CVI, FixedPoint, Gibbs)
 }
 #: Those that fit q by steps: what an estimator takes unless it says otherwise.
-VARIATIONAL = frozenset(name for name in ALGORITHMS if not ROWS[name].sampler)
+VARIATIONAL = tuple(name for name in ALGORITHMS if not ROWS[name].sampler)
 
 
 def resolve(spec: str | Algorithm) -> Algorithm:

@@ -118,8 +118,7 @@ def check(ready: Problem, estimator: str, given: dict[str, Any]) -> None:
 
 def steps(ready: Problem) -> list[str]:
     """Algorithms that serve the model with any data and expectation."""
-    names = VARIATIONAL if isinstance(ready.model, Linear) else VARIATIONAL - {"fp"}
-    return sorted(names)
+    return [name for name in VARIATIONAL if name != "fp" or isinstance(ready.model, Linear)]
 
 
 #: What is refused, and how it is said.
