@@ -215,20 +215,6 @@ class GPClassifier(ClassificationMethods, BaseSVI):
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
         return None
 
-    def _problem(self, model: Any, data: Table) -> Problem:
-        problem = super()._problem(model, data)
-        if not problem.algorithm.row.natural:
-            raise ValueError(
-                f"algorithm={self.algorithm!r} steps on a Cholesky factor of all latents, which GPClassifier does not "
-                "hold: choose 'cvi', 'fp' or 'mc-ssvi'."
-            )
-        if self.optimize_hyperparameters and not problem.expect.exact:
-            raise ValueError(
-                f"expectation={self.expectation!r} makes the bound noisy, and the kernel's parameters are found by "
-                "line searches on it: choose 'auto' or 'quadrature', or optimize_hyperparameters=False."
-            )
-        return problem
-
     def _continued(self, problem: Problem) -> State:
         state = super()._continued(problem)
         if np.array_equal(problem.data.X, self.X_train_):

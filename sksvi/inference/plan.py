@@ -147,6 +147,16 @@ REFUSALS = (
         "expectation={expectation!r}, such as 'monte-carlo': choose 'auto' or 'quadrature', or another algorithm.",
     ),
     (
+        lambda p: p.model.natural_only and not p.algorithm.row.natural,
+        "algorithm={algorithm!r} steps on a Cholesky factor of all latents, which {estimator} does not hold: choose "
+        "'cvi', 'fp' or 'mc-ssvi'.",
+    ),
+    (
+        lambda p: p.model.exact_only and not p.expect.exact,
+        "expectation={expectation!r} makes the bound noisy, and the kernel's parameters are found by line searches on "
+        "it: choose 'auto' or 'quadrature', or optimize_hyperparameters=False.",
+    ),
+    (
         lambda p: isinstance(p.model, Sided) and p.algorithm.row.messages and not p.full_batch,
         "algorithm={algorithm!r} keeps one site per user or item, from all of its entries, and cannot take "
         "batch_size={batch_size}: set batch_size=None, or choose 'mc-ssvi'.",

@@ -198,6 +198,8 @@ class Model(ABC):
     """What every model answers.
 
     ``batchable`` : the bound is a sum over data (False: mini-batches are refused).
+    ``natural_only`` : blocks have no Cholesky factor to step on. ``exact_only`` : hyperparameters are found by line
+    searches on the bound, which noise would mislead.
     ``slack`` : relative fall of the bound that the deterministic rule's own error explains.
     ``draws`` : terms are random although no expectation is, because local variables are drawn.
     ``globals`` : how local steps see the global blocks: "expected" or "corrected"; None: as the algorithm says.
@@ -207,6 +209,8 @@ class Model(ABC):
     """
 
     batchable: bool = True
+    natural_only: bool = False
+    exact_only: bool = False
     slack: float = 0.0
     draws: bool = False
     globals: str | None = "expected"

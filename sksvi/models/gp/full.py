@@ -44,6 +44,7 @@ class FullGP(Linear):
     main = "latents"
     batchable = False
     averages = False
+    natural_only = True
 
     def __init__(self, likelihood: Any, kernel: Any, X: Array, learned: bool = True) -> None:
         self.likelihood = likelihood
@@ -69,6 +70,11 @@ class FullGP(Linear):
         """q under the kernel with these parameters: the prior, or the messages of `block`."""
         K = kernels.cross(self.kernel.clone_with_theta(theta), self.X, self.X)
         return {"latents": SiteGaussian(K) if block is None else block.under(K), "kernel": Free(theta)}
+
+    @property
+    def exact_only(self) -> bool:  # type: ignore[override]
+        """Where kernel parameters are learned."""
+        return self.learned
 
     @property
     def hyper(self) -> dict[str, Rule]:
