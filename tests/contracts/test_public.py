@@ -22,6 +22,7 @@ ESTIMATORS = ["BayesianGLMClassifier", "BayesianGLMRegressor"]
 PAGES = [
     "README.md",
     "CONTRIBUTING.md",
+    "doc/add_a_model.md",
     "doc/index.md",
     "doc/glm.md",
     "doc/mixed_effects.md",
