@@ -187,9 +187,8 @@ def main() -> None:
     print(table.to_string(float_format="{:.4f}".format), end="\n\n")
     unfinished = [name for name, share in table["converged"].items() if share != f"{N_SPLITS} of {N_SPLITS}"]
     if unfinished:
-        print(
-            f"Not converged: {', '.join(unfinished)}; gradient steps are stopped after {GRADIENT_PASSES} passes here."
-        )
+        names = ", ".join(unfinished)
+        print(f"Not converged: {names}. Gradient steps are stopped after {GRADIENT_PASSES} passes here.")
     print("'short, nats': how far the lower bound of a fit is below cvi's, which is the bound of the same model.\n")
     table, counts = count()
     print("Bike rentals by the hour, 17,379 rows, five categorical columns: every fourth week held out\n")

@@ -12,7 +12,7 @@ class Posterior(Mapping[str, Any]):
     Examples
     --------
     >>> import numpy as np
-    >>> from sksvi.estimators.base import Posterior
+    >>> from sksvi.estimators.posterior import Posterior
     >>> from sksvi.families import DiagonalGaussian
     >>> posterior = Posterior({"weights": DiagonalGaussian(np.zeros(2), np.ones(2))})
     >>> list(posterior), posterior.weights.std

@@ -470,7 +470,7 @@ def test_declared_sizes_beyond_the_file_are_refused(saved):
 
 
 def test_a_manifest_beyond_the_cap_is_refused(saved, monkeypatch):
-    monkeypatch.setattr(persistence, "MAX_MANIFEST_BYTES", 10)
+    monkeypatch.setattr(persistence.archive, "MAX_MANIFEST_BYTES", 10)
     with pytest.raises(ValueError, match="at most 10 are allowed"):
         load(saved)
     with pytest.raises(ValueError, match="at most 10 can be saved"):
