@@ -24,7 +24,7 @@ def settled(problem: Problem, q: Blocks, said: Any, n_steps: int) -> Blocks:
         for name, rule in model.hyper.items()
         if isinstance(rule, ClosedForm) and name in q and name not in problem.frozen
     }
-    if not rules or not isinstance(model, Linear):
+    if not rules or not isinstance(model, Linear) or model.main in problem.frozen:
         return q
     said = q[model.main].over(model.prior(q)[model.main]) if said is None else said
     steps = {name: rule.find(q)[0] for name, rule in rules.items()}

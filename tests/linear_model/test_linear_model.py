@@ -23,9 +23,10 @@ from sklearn.preprocessing import StandardScaler
 
 import sksvi
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor
-from sksvi.algorithms import ALGORITHMS
+from sksvi.algorithms import VARIATIONAL
 from sksvi.likelihoods import Gaussian, NegativeBinomial, Ordinal
 
+ALGORITHMS = sorted(VARIATIONAL)
 STREAMING = [name for name in ALGORITHMS if name != "fp"]
 REGRESSORS = [
     "gaussian",

@@ -88,15 +88,22 @@ class Sites(NothingSaid):
 
 
 class FromSites(Rule):
-    """The main block from prior, sites and what is left of the first q."""
+    """The main block from prior, sites and what is left of the first q.
 
-    def __init__(self, sites: Sites) -> None:
-        self.sites = sites
+    Parameters
+    ----------
+    sites : Sites
+    stays : bool
+        The sites move and the block does not.
+    """
+
+    def __init__(self, sites: Sites, stays: bool) -> None:
+        self.sites, self.stays = sites, stays
 
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
         """`gradient` is the change of the sites of the rows at hand."""
         self.sites.add(gradient)
-        return Moved(self.sites.block(q[name], prior, pace.rate), memory)
+        return Moved(q[name] if self.stays else self.sites.block(q[name], prior, pace.rate), memory)
 
 
 class Direct:
@@ -167,7 +174,9 @@ class OfRows(Direct):
 
     def rule(self, name: str, problem: Problem, state: State) -> Rule:
         """The main block is what its sites say."""
-        return FromSites(self._sites(state)) if name == self.main else super().rule(name, problem, state)
+        if name == self.main:
+            return FromSites(self._sites(state), name in problem.frozen)
+        return super().rule(name, problem, state)
 
     def rate(self, name: str, problem: Problem, state: State, segment: Segment) -> float:
         """Of messages for the main block, by the share of the rows that moved, and for points."""

@@ -122,7 +122,7 @@ def with_best_mean(problem: Problem, state: State) -> Blocks:
     variances is a concave problem that costs no Gram product.
     """
     model, algorithm = problem.model, problem.algorithm
-    if not isinstance(model, Linear):
+    if not isinstance(model, Linear) or model.main in problem.frozen:
         return state.q
     creeps = algorithm.row.natural and algorithm.schedule is None and not state.q[model.main].full
     if not (algorithm.row.solves_mean or creeps):

@@ -13,9 +13,12 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from sksvi import algorithms, expectations
+from sksvi.algorithms.rules import Flat, OneNumber
 from sksvi.families import Rayleigh
 from sksvi.families.gaussian.arrow import ArrowGaussian
 from sksvi.inference import engine
+from sksvi.inference.priors import divergence
+from sksvi.inference.state import State
 from sksvi.likelihoods import Gaussian, NegativeBinomial
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
@@ -316,7 +319,7 @@ def test_every_algorithm_reaches_it(name, bound, algorithm, expectation, batch_s
         state = fitted(problem, seed=1, max_iter=150, tol=1e-3)
     assert state.bound <= best + 1e-4 * abs(best)
     # Draws leave noise; gradient steps have a long way to go.
-    rough = expectation == "monte-carlo" or not problem.algorithm.natural
+    rough = expectation == "monte-carlo" or not problem.algorithm.row.natural
     assert best - state.bound <= (0.04 if rough else 0.02) * abs(best)
 
 
@@ -353,7 +356,9 @@ def test_monte_carlo_is_unbiased_for_the_simple_bound(rng):
 def test_a_noise_block_moves_by_its_algorithm(algorithm, rng):
     data = data_for("poisson", rng, groups=False)
     model = model_for("poisson", data, "mean-field")
-    q, memory = algorithms.resolve(algorithm).start(Rayleigh(1.0), 40.0)
+    rule = algorithms.resolve(algorithm).rule(Rayleigh(1.0))
+    q, memory = rule.start(Rayleigh(1.0), 40.0)
     assert isinstance(q, Rayleigh) and (memory is None) == (algorithm == "cvi")
+    assert isinstance(rule, OneNumber if algorithm == "cvi" else Flat) and rule.knows(memory)
     state = fitted(problem_for(model, data, algorithm), max_iter=3)
     assert state.q["noise"].scale != model.begin(data, None)["noise"].scale

@@ -15,6 +15,8 @@ from sksvi.algorithms.steps import natural_step
 from sksvi.expectations import Auto
 from sksvi.families import DiagonalGaussian, Gaussian, ProjectedGaussian
 from sksvi.families.gaussian.arrow import ArrowGaussian, ArrowMatrix
+from sksvi.inference import plan
+from sksvi.inference.start import first_state
 from sksvi.likelihoods import Bernoulli
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
@@ -278,7 +280,7 @@ def test_the_engine_fits_it_as_the_dense_design(algorithm, batch_size, arrow, gl
     model = LinearModel(Bernoulli(), prior_precision=rng.uniform(0.5, 2.0, p), **options)
 
     def fit(X):
-        problem = plan.problem(model, Table(X, y), resolve(algorithm), Auto(), Auto(), batch_size)
+        problem = plan.problem(model, Table(X, y), resolve(algorithm), Auto(), batch_size=batch_size)
         return plan.run(problem, first_state(problem, 0), 10, 1e-8, lambda state: False)
 
     found, wanted = fit(grouped), fit(dense)
