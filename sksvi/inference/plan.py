@@ -12,7 +12,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from sksvi.algorithms.rows import VARIATIONAL, Algorithm
+from sksvi.algorithms.rows import ROWS, VARIATIONAL, Algorithm
 from sksvi.expectations import Auto, Expectation
 from sksvi.inference import engine
 from sksvi.inference.engine import Pass
@@ -118,7 +118,8 @@ def check(ready: Problem, estimator: str, given: dict[str, Any]) -> None:
 
 def steps(ready: Problem) -> list[str]:
     """Algorithms that serve the model with any data and expectation."""
-    return [name for name in VARIATIONAL if name != "fp" or isinstance(ready.model, Linear)]
+    names = [name for name in VARIATIONAL if name != "fp" or isinstance(ready.model, Linear)]
+    return [name for name in names if ROWS[name].natural or not ready.model.natural_only]
 
 
 #: What is refused, and how it is said.

@@ -147,7 +147,7 @@ def crashing(problem, state, passes, at, max_iter=30, tol=1e-7):
 @FULL
 @pytest.mark.parametrize("batch_size", [None, 25])
 @pytest.mark.parametrize("expectation", ["auto", "monte-carlo"])
-@pytest.mark.parametrize("algorithm", sorted(VARIATIONAL))
+@pytest.mark.parametrize("algorithm", VARIATIONAL)
 def test_a_resumed_fit_has_the_same_bits(algorithm, expectation, batch_size, full, global_random_seed):
     if algorithm == "fp" and (batch_size or expectation == "monte-carlo"):
         pytest.skip("fp works on all rows, without noise")

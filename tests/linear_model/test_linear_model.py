@@ -23,10 +23,9 @@ from sklearn.preprocessing import StandardScaler
 
 import sksvi
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor
-from sksvi.algorithms import VARIATIONAL
+from sksvi.algorithms import VARIATIONAL as ALGORITHMS
 from sksvi.likelihoods import Gaussian, NegativeBinomial, Ordinal
 
-ALGORITHMS = sorted(VARIATIONAL)
 STREAMING = [name for name in ALGORITHMS if name != "fp"]
 REGRESSORS = [
     "gaussian",
