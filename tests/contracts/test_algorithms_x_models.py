@@ -10,7 +10,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, likelihoods
-from sksvi.algorithms import ALGORITHMS
+from sksvi.algorithms import VARIATIONAL
 from sksvi.models.base import Model
 from sksvi.models.linear import glm as linear
 from sksvi.models.mixed import glm as mixed_effects
@@ -57,14 +57,18 @@ def test_the_product_is_complete():
     classes = {
         value for module in (linear, mixed_effects) for value in vars(module).values() if isinstance(value, type)
     }
-    found = {value for value in classes if issubclass(value, Model)} - {Model}
+    found = {
+        value
+        for value in classes
+        if Model in value.__mro__ and value.__module__ in (linear.__name__, mixed_effects.__name__)
+    }
     assert found == set(MODELS.values())
 
 
 @pytest.mark.parametrize("batch_size", [None, 40], ids=["full batch", "mini-batch"])
 @pytest.mark.parametrize("expectation", EXPECTATIONS)
 @pytest.mark.parametrize("covariance", ["full", "diag"])
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", sorted(VARIATIONAL))
 @pytest.mark.parametrize("name", NAMES)
 def test_every_combination(name, algorithm, covariance, expectation, batch_size, global_random_seed):
     data, best, optimum = problem(name, covariance, global_random_seed)
@@ -105,7 +109,7 @@ def test_every_combination(name, algorithm, covariance, expectation, batch_size,
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name != "fp"])
+@pytest.mark.parametrize("algorithm", [name for name in sorted(VARIATIONAL) if name != "fp"])
 def test_streams_of_every_combination(name, algorithm, global_random_seed):
     """partial_fit: finite, and every row counted."""
     data, _, _ = problem(name, "full", global_random_seed)
