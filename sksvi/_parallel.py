@@ -18,16 +18,16 @@ import numpy as np
 Array = np.ndarray
 
 #: Numbers in a dense row block: 4 MB; smaller ones cost more in calls than the cache gives back.
-BLOCK_NUMBERS = 2**19
+CHUNK_NUMBERS = 2**19
 
 
-def block_rows(width: int, full: bool) -> int:
+def chunk_rows(width: int, full: bool) -> int:
     """Rows of a dense block: fits the cache, and with a full Gram matrix costs more than adding that matrix up."""
-    rows = int(np.clip(BLOCK_NUMBERS // max(width, 1), 64, 8192))
+    rows = int(np.clip(CHUNK_NUMBERS // max(width, 1), 64, 8192))
     return max(rows, min(width, 4096)) if full else rows
 
 
-def blocks(n: int, size: int) -> list[slice]:
+def slices(n: int, size: int) -> list[slice]:
     """0..n in slices of `size` rows."""
     return [slice(start, min(start + size, n)) for start in range(0, max(n, 1), size)]
 
@@ -115,7 +115,7 @@ def scaled(gradient: Any, scale: float) -> Any:
 def shuffled(n: int, size: int, seed: int, pass_number: int) -> list[Array]:
     """One pass over n rows in batches of `size` (the last may be smaller), a permutation per pass."""
     order = np.random.default_rng([seed, pass_number, 0]).permutation(n)
-    return [np.sort(order[part]) for part in blocks(n, size)]
+    return [np.sort(order[part]) for part in slices(n, size)]
 
 
 def stream(seed: int, step: int, block: int) -> np.random.Generator:

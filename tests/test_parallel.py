@@ -13,16 +13,16 @@ from sksvi import _parallel
 
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 100])
 def test_blocks_cover_every_row_once(n):
-    rows = np.concatenate([np.arange(n)[part] for part in _parallel.blocks(n, 8)])
+    rows = np.concatenate([np.arange(n)[part] for part in _parallel.slices(n, 8)])
     np.testing.assert_array_equal(rows, np.arange(n))
-    assert len(_parallel.blocks(n, 8)) == max(1, -(-n // 8))
+    assert len(_parallel.slices(n, 8)) == max(1, -(-n // 8))
 
 
 @pytest.mark.parametrize("width", [1, 5, 100, 1000, 100_000])
 def test_block_rows(width):
-    assert 64 <= _parallel.block_rows(width, False) <= 8192
-    assert _parallel.block_rows(width, True) >= min(width, 4096)
-    assert _parallel.block_rows(width, True) >= _parallel.block_rows(width, False)
+    assert 64 <= _parallel.chunk_rows(width, False) <= 8192
+    assert _parallel.chunk_rows(width, True) >= min(width, 4096)
+    assert _parallel.chunk_rows(width, True) >= _parallel.chunk_rows(width, False)
 
 
 @pytest.mark.parametrize("count", range(1, 20))

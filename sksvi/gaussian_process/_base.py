@@ -246,7 +246,7 @@ class SparseGP(BaseSVI):
         with _parallel.single_threaded_blas():
             geometry = Geometry(self.kernel_, self.inducing_points_)
             white.prepare()
-            parts = _parallel.blocks(X.shape[0], _parallel.block_rows(len(geometry.Z), False))
+            parts = _parallel.slices(X.shape[0], _parallel.chunk_rows(len(geometry.Z), False))
             parts = list(_parallel.in_order(one, parts, _parallel.n_threads(self.n_jobs)))
         m, v = (np.concatenate(part) for part in zip(*parts, strict=True))
         return m.astype(X.dtype, copy=False), v.astype(X.dtype, copy=False)

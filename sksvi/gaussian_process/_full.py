@@ -233,7 +233,7 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         offset = check_row_values(offset, X.shape[0], "offset")
         block = self.posterior_["latents"].block
-        rows = _parallel.blocks(X.shape[0], _parallel.block_rows(len(self.X_train_), False))
+        rows = _parallel.slices(X.shape[0], _parallel.chunk_rows(len(self.X_train_), False))
 
         def one(part: slice) -> tuple[Array, Array]:
             here = X[part].astype(float, copy=False)

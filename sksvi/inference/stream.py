@@ -81,7 +81,7 @@ def absorb_steps(problem: Problem, state: State) -> tuple[State, StepInfo]:
     # A portion is a sample, however exact its integrals are: its steps go at the rates of noisy ones.
     problem = replace(problem, stream=True)
     state = run.begin(problem, state)
-    for part in _parallel.blocks(n, problem.batch_size or n):
+    for part in _parallel.slices(n, problem.batch_size or n):
         weight = problem.data.take(part).total_weight
         if weight > 0:
             segment = Segment(np.arange(part.start, part.stop), problem.data.total_weight / weight)

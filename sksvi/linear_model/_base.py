@@ -202,7 +202,7 @@ class BayesianGLM(BaseSVI):
         X = self._validated(X)
         offset = check_row_values(offset, X.shape[0], "offset")
         weights, model = self._predicting(X)
-        size = max(_parallel.block_rows(X.shape[1], False), 512)
+        size = max(_parallel.chunk_rows(X.shape[1], False), 512)
 
         def one(rows: slice) -> tuple[Array, Array]:
             return model.predict_latent(weights, X[rows], None if offset is None else offset[rows])
@@ -210,7 +210,7 @@ class BayesianGLM(BaseSVI):
         with _parallel.single_threaded_blas():
             weights.prepare()
             size = size if not model.joint else max(64, size // 4)
-            parts = list(_parallel.in_order(one, _parallel.blocks(X.shape[0], size), _parallel.n_threads(self.n_jobs)))
+            parts = list(_parallel.in_order(one, _parallel.slices(X.shape[0], size), _parallel.n_threads(self.n_jobs)))
         m, v = (np.concatenate(part) for part in zip(*parts, strict=True))
         return m.astype(X.dtype, copy=False), v.astype(X.dtype, copy=False)
 

@@ -84,7 +84,7 @@ def tilted_mode(likelihood: Likelihood, y: Array, m: Array, sd: Array) -> tuple[
 def _adaptive(likelihood: Likelihood, y: Array, m: Array, sd: Array, u: Array, rho: Array) -> Array:
     nodes, weights = quadrature.hermite(_ADAPTIVE_NODES)
     out = np.empty_like(m)
-    for at in _blocks(len(m), len(nodes)):
+    for at in _chunks(len(m), len(nodes)):
         standard = u[at] + rho[at] * nodes[:, None]
         exponent = likelihood.log_prob(y[at], m[at] + sd[at] * standard)
         exponent += 0.5 * (nodes[:, None] ** 2 - standard**2) + np.log(weights)[:, None]
@@ -102,7 +102,7 @@ def _panels(likelihood: Likelihood, y: Array, m: Array, sd: Array, u: Array, rho
         rows = np.flatnonzero(codes == code)
         levels = quadrature.panel_levels(2.0 ** int(code))
         size = 12 * (2 * (2 * levels + 1) + 50)
-        for block in _blocks(len(rows), size):
+        for block in _chunks(len(rows), size):
             at = rows[block]
             edges = _edges(m[at], sd[at], u[at], rho[at], width, bends[:, at], levels, likelihood.log_concave)
             lengths = np.diff(edges, axis=0)
@@ -133,7 +133,7 @@ def _edges(
     return np.sort(np.concatenate([own, *(np.clip(part, own[0], own[-1]) for part in around)]), axis=0)
 
 
-def _blocks(n: int, size: int) -> list[slice]:
+def _chunks(n: int, size: int) -> list[slice]:
     step = max(2, _CHUNK // size)
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 

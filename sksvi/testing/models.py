@@ -2,37 +2,52 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from sksvi.algorithms.rows import MCSSVI
-from sksvi.algorithms.rules import ClosedForm, Newton, Pace
+from sksvi.algorithms.rules import Adam, ClosedForm, Newton, Pace, Searched
+from sksvi.algorithms.steps import shortened
 from sksvi.expectations import Auto
 from sksvi.inference import plan
 from sksvi.inference.engine import bound, evaluate, whole
+from sksvi.inference.passes.judged import settle
 from sksvi.inference.problem import Problem
+from sksvi.inference.search import Fitting
 from sksvi.inference.start import locals_of
 from sksvi.inference.state import State, check_finite
-from sksvi.models.base import Blocks, Gradient, Segment, Sided
+from sksvi.models.base import Blocks, Gradient, Linear, Segment, Sided
 from sksvi.testing._close import _assert_close
 
 Array = Any
 
-#: Step of central differences, relative to natural parameters.
-STEP = 1e-4
+#: Step of central differences, relative to natural parameters; directions of each part of a gradient.
+STEP, DIRECTIONS = 1e-4, 3
+#: Largest change of natural parameters, relative, from the model's first q to where it is checked.
+AWAY = 0.1
+#: Relative error of sums over rows in another order.
+ROUNDING = 1e-9
+#: A pass long after the first ones, which may see globals otherwise.
+LATE = 1000
+#: Passes in which q settles before hyperparameters are searched for.
+PASSES = 30
 
 
 def check_model(model: Any, data: Any, *, tolerance: float = 1e-4, seed: int = 0) -> None:
     """Raise AssertionError if a model's gradients are not those of its bound.
 
-    At a random q near the model's first one: every block has a prior or a rule of its own; segments of a pass name
-    blocks of q and visit every row once; the gradient of every block, in its family's own coordinates, is compared with
-    finite differences of E log p; parts of the rows must add up to the whole, rows given twice must count twice, and
-    several threads must give the same bits; a step of a hyperparameter must point uphill. A model with local variables
-    must have been told to settle them, and one whose local step draws has no bound to check.
+    At a random q near the model's first one: every block has a prior or a rule of its own, and every block that steps
+    has a gradient; segments of a pass name blocks of q, visit every row once and stand for all of them; the gradient of
+    every block, part by part in its family's own coordinates, is compared with finite differences of E log p. Segments
+    and chunks must add up to the whole, rows given twice must count twice, whole weights must count as repeats, and
+    several threads must give the same bits. A step of a hyperparameter, a search for one and the best mean of a linear
+    model must point uphill, and messages must add up to the natural gradient. A model with local variables must have
+    been told to settle or to hold them, and one whose local step draws has no bound to check.
 
     Parameters
     ----------
@@ -57,27 +72,27 @@ def check_model(model: Any, data: Any, *, tolerance: float = 1e-4, seed: int = 0
     >>> check_model(model, Table(np.array([[0.0], [1.0], [2.0]]), np.array([0.0, 1.0, 4.0])))
     """
     rng = np.random.default_rng(seed)
-    problem = plan.problem(model, data, MCSSVI(), Auto())
-    problem = replace(problem, globals=plan.GLOBALS["expected"])
+    problem = replace(plan.problem(model, data, MCSSVI(), Auto()), globals=plan.GLOBALS["expected"])
     q = _near(problem, dict(model.begin(data, rng)), rng)
     look = Look(problem, seed)
-    assert set(q) == set(model.prior(q)) | set(model.hyper), "a block needs a prior, or a rule in `hyper`; not both."
-    assert not set(model.prior(q)) & set(model.hyper), "a block with a prior has a rule in `hyper` too."
-    _check_segments(problem, q)
+    _check_blocks(model, data, q)
     gradient, value = look(q)
     check_finite(value, gradient, State(q, seed))
-    for name, parts in gradient.items():
-        _check_gradient(name, parts, q, lambda blocks: look(blocks)[1], rng, tolerance)
+    _check_names(model, q, gradient)
+    _check_segments(problem, q)
+    if not model.draws:
+        for name in gradient:
+            _check_gradient(name, gradient[name], q, look, rng, tolerance)
     if isinstance(model, Sided):
         _check_sides(problem, q, rng, tolerance)
     elif model.batchable:
-        rows = [look(q, part) for part in np.array_split(rng.permutation(len(data)), 3)]
-        _assert_sum(gradient, value, rows, "parts of the rows do not add up to the whole")
-        twice = look(q, np.repeat(np.arange(len(data)), 2))
-        _assert_sum(*twice, [(gradient, value)] * 2, "rows given twice do not count twice")
-    again, same = Look(replace(problem, threads=3), seed)(q)
-    assert same == value and all(_equal(gradient[k], again[k]) for k in gradient), "threads change bits."
-    _check_hyper(look, q, gradient)
+        _check_sums(look, q, gradient, value, rng)
+    _check_threads(look, q, gradient, value)
+    if not model.draws:
+        _check_hyper(look, q, gradient)
+        _check_search(look, q, tolerance)
+        if isinstance(model, Linear):
+            _check_linear(look, q, gradient)
 
 
 class Look:
@@ -90,8 +105,12 @@ class Look:
         """The state at q before any step."""
         return State(q, self.seed, locals=locals_of(self.problem, State(q, self.seed)))
 
-    def __call__(self, q: Blocks, rows: Any = None) -> tuple[Gradient, float]:
-        segment = whole(self.problem) if rows is None else Segment(rows, 1.0)
+    def of(self, **changes: Any) -> Look:
+        """The same at another problem."""
+        return Look(replace(self.problem, **changes), self.seed)
+
+    def __call__(self, q: Blocks, rows: Any = None, scale: float = 1.0) -> tuple[Gradient, float]:
+        segment = whole(self.problem) if rows is None else Segment(rows, scale)
         return evaluate(self.problem, self.state(q), segment)
 
     def bound(self, q: Blocks) -> float:
@@ -99,35 +118,56 @@ class Look:
         return bound(self.problem, self.state(q), self(q)[1])
 
 
+# ---- where it is checked
 def _near(problem: Problem, q: Blocks, rng: Any) -> Blocks:
     """A q near the model's first one; a Gaussian's mean is a draw."""
-    for name in q.keys() - problem.model.hyper.keys():
-        step = q[name].stepping()
-        away = [0.1 * d for d in _direction(step, rng)]
-        q[name] = q[name].held(step.replace([t + d for t, d in zip(step.natural(step), away, strict=True)]))
+    for name in sorted(q.keys() - problem.model.hyper.keys()):
+        block = q[name]
+        step = block.stepping()
+        away = [sum(parts) for parts in zip(*_directions(step, rng, positive=True), strict=True)]
+
+        def short(share: float, block: Any = block, away: list[Any] = away) -> Any:
+            return _factored(_moved(block, away, AWAY * share))
+
+        q[name] = shortened(short)
     return q
 
 
-def _direction(block: Any, rng: Any) -> list[Any]:
-    """A direction in natural coordinates that stays in the family's domain for shares below one."""
-    parts = []
-    for theta in block.natural(block):
-        tilt = rng.uniform(-1.0, 1.0, np.shape(theta)) if isinstance(theta, np.ndarray) else rng.uniform(-1.0, 1.0)
-        parts.append(theta * tilt)
-    if block.column == "gaussian":
-        shift = parts[0] + rng.uniform(-1.0, 1.0, np.shape(parts[0])) / block.std
-        turn = parts[1]
-        if isinstance(turn, np.ndarray) and turn.ndim > block.mean.ndim:
-            turn = 0.5 * (turn + np.swapaxes(turn, -1, -2)) / np.sqrt(block.mean.shape[-1])
-        parts = [shift, 0.5 * turn]
-    return parts
+def _factored(block: Any) -> Any:
+    block.prepare()
+    return block
+
+
+def _directions(block: Any, rng: Any, positive: bool = False) -> list[list[Any]]:
+    """Directions in natural coordinates, one per part of the gradient, that stay in the family's domain if short.
+
+    ``positive``: precisions grow, so that messages about a Gaussian that is its own prior say something.
+    """
+    if block.column != "gaussian":
+        (theta,) = block.natural(block)
+        return [[theta * rng.uniform(-1.0, 1.0, np.shape(theta))]]
+    shift, precision = block.natural(block)
+    way = rng.uniform(-1.0, 1.0, np.shape(shift)) / block.std
+    if np.shape(precision) == np.shape(block.mean):
+        turn = rng.uniform(0.0 if positive else -1.0, 1.0, np.shape(shift)) / block.variance
+        # A message that says nothing cannot say less.
+        turn = turn if positive else np.where(precision > 0, precision, 0.0) * turn * block.variance
+    else:
+        size = np.sqrt(block.structure.diagonal(precision))
+        u, v = (size * rng.uniform(-1.0, 1.0, np.shape(shift)) for _ in range(2))
+        turn = (block.structure.outer(u, v, block) + precision * rng.uniform(0.0, 0.5)) / np.sqrt(size.shape[-1])
+    if positive:
+        way = way / AWAY
+    return [[way, 0.0 * precision], [0.0 * shift, turn]]
 
 
 def _moved(block: Any, direction: list[Any], share: float) -> Any:
     step = block.stepping()
-    return block.held(step.replace([t + share * d for t, d in zip(step.natural(step), direction, strict=True)]))
+    natural = [theta + share * d for theta, d in zip(step.natural(step), direction, strict=True)]
+    return block.held(step.replace(natural))
 
 
+# ---- gradients
 def _moments(block: Any, parts: tuple[Any, ...]) -> list[Any]:
     """What the parts of a gradient are derivatives in."""
     if block.column != "gaussian":
@@ -138,41 +178,143 @@ def _moments(block: Any, parts: tuple[Any, ...]) -> list[Any]:
     return [block.mean, block.cov if second.ndim > block.mean.ndim else block.variance]
 
 
-def _inner(part: Any, rise: Any) -> float:
-    return float(np.sum(part * rise)) if isinstance(part, np.ndarray) else float(part.inner(rise))
+def _products(part: Any, rise: Any) -> Array:
+    """What adds up to the part's share of the rise of the bound."""
+    if isinstance(part, np.ndarray):
+        return np.ravel(part * rise)
+    return np.array([part.inner(rise)])
+
+
+def _assert_rise(found: Array, wanted: float, noise: float, what: str, tolerance: float) -> None:
+    """A sum of products against a difference: relative to the smaller of 1 + itself and the size of the products."""
+    size = min(1.0 + abs(wanted), float(np.abs(found).sum()) + abs(wanted)) + noise / tolerance
+    error = abs(float(found.sum()) - wanted) / max(size, np.finfo(float).tiny)
+    assert error <= tolerance, f"the {what} is off by {error:.1e}, more than {tolerance:.0e}."
 
 
 def _check_gradient(
-    name: str, parts: tuple[Any, ...], q: Blocks, value: Callable[[Blocks], float], rng: Any, tolerance: float
+    name: str, parts: tuple[Any, ...], q: Blocks, look: Callable[[Blocks], Any], rng: Any, tolerance: float
 ) -> None:
-    """One block's gradient against central differences of E log p."""
+    """One block's gradient against central differences of E log p, part by part."""
     block = q[name]
     if block.column == "hyper":
+        _check_point(name, parts, q, look, rng, tolerance)
+        return
+    assert all(np.shape(part) == np.shape(at) for part, at in zip(parts, _moments(block, parts), strict=True)), (
+        f"the gradient of {name!r} has another shape than what it is taken in."
+    )
+    words = ("in the mean", "in the covariance") if block.column == "gaussian" else ("in the moments",)
+    for _ in range(DIRECTIONS):
+        for word, direction in zip(words, _directions(block.stepping(), rng), strict=True):
+            ends = [_moved(block, direction, share) for share in (STEP, -STEP)]
+            above, below = (_moments(end, parts) for end in ends)
+            found = [_products(part, a - b) / STEP for part, a, b in zip(parts, above, below, strict=True)]
+            high, low = (look({**q, name: end})[1] for end in ends)
+            noise = 1e-14 * (abs(high) + 1) / STEP
+            what = f"gradient of {name!r} {word}"
+            _assert_rise(np.concatenate(found), (high - low) / STEP, noise, what, tolerance)
+
+
+def _check_point(
+    name: str, parts: tuple[Any, ...], q: Blocks, look: Callable[[Blocks], Any], rng: Any, tolerance: float
+) -> None:
+    """A point's gradient; its curvature may be one that is safe, so that its step is what is looked at."""
+    block = q[name]
+    assert np.shape(parts[0]) == np.shape(block.value), f"the gradient of {name!r} has another shape than its value."
+    for _ in range(DIRECTIONS):
         way = rng.standard_normal(block.value.shape)
         ends = [type(block)(block.value + share * way) for share in (STEP, -STEP)]
-        found = 2 * STEP * float(np.sum(parts[0] * way))
-    else:
-        direction = _direction(block.stepping(), rng)
-        ends = [_moved(block, direction, share) for share in (STEP, -STEP)]
-        above, below = (_moments(end, parts) for end in ends)
-        found = sum(_inner(part, a - b) for part, a, b in zip(parts, above, below, strict=True))
-    high, low = (value({**q, name: end}) for end in ends)
-    _assert_close(np.asarray(found / STEP), np.asarray((high - low) / STEP), f"gradient of {name!r}", block, tolerance)
+        high, low = (look({**q, name: end})[1] for end in ends)
+        noise = 1e-14 * (abs(high) + 1) / STEP
+        _assert_rise(np.ravel(2 * parts[0] * way), (high - low) / STEP, noise, f"gradient of {name!r}", tolerance)
+    if len(parts) > 1:
+        assert np.allclose(parts[1], parts[1].T, rtol=ROUNDING, atol=0.0), (
+            f"the curvature of {name!r} is not symmetric."
+        )
+
+
+# ---- blocks, rows
+def _check_blocks(model: Any, data: Any, q: Blocks) -> None:
+    """Every block has a prior or a rule; the data at hand bring nothing new."""
+    prior, hyper = model.prior(q), model.hyper
+    assert set(q) == set(prior) | set(hyper), "a block needs a prior, or a rule in `hyper`; not both."
+    assert not set(prior) & set(hyper), "a block with a prior has a rule in `hyper` too."
+    for name, block in prior.items():
+        assert q[name].kl(block) >= -ROUNDING, f"{name!r} has a negative divergence from its prior."
+    grown = model.grown(q, data)
+    assert set(grown) == set(q) and all(grown[name] is q[name] for name in q), "data at hand make blocks grow."
+
+
+def _check_names(model: Any, q: Blocks, gradient: Gradient) -> None:
+    """Every block that steps along a gradient has one."""
+    assert set(gradient) <= set(q), f"{sorted(set(gradient) - set(q))} has a gradient and is no block of q."
+    stepping = {name for name, rule in model.hyper.items() if isinstance(rule, Newton)}
+    if not isinstance(model, Sided):
+        stepping |= set(q) - set(model.hyper)
+    assert stepping <= set(gradient), f"{sorted(stepping - set(gradient))} has no gradient."
 
 
 def _check_segments(problem: Problem, q: Blocks) -> None:
-    """A pass names blocks of q and visits every row once per block; what it visits weighs what the data do."""
+    """A pass names blocks of q and visits every row once per block; each segment stands for all that the data weigh."""
     model, data = problem.model, problem.data
     for size in (None, max(len(data) // 3, 1)) if model.batchable else (None,):
         seen: dict[str, list[Array]] = {name: [] for name in q}
-        for segment in model.sweep(data, size, 0, 1):
+        for segment in model.sweep(data, size, 0, LATE):
             rows = np.arange(len(data))[segment.rows]
-            assert segment.scale >= 1.0 - 1e-12, "a segment stands for less than itself."
+            weight = data.total_weight if len(rows) == len(data) else data.take(rows).total_weight
+            error = abs(segment.scale * weight / data.total_weight - 1.0)
+            assert error <= ROUNDING, "a segment does not stand for all rows."
             for name in segment.blocks or q:
                 assert name in q, f"a segment names {name!r}, which is no block of q."
                 seen[name].append(rows)
         visited = [np.sort(np.concatenate(parts)) for parts in seen.values() if parts]
-        assert all(np.array_equal(rows, np.arange(len(data))) for rows in visited), "a pass misses rows."
+        assert visited and all(np.array_equal(rows, np.arange(len(data))) for rows in visited), "a pass misses rows."
+
+
+def _check_sums(look: Look, q: Blocks, gradient: Gradient, value: float, rng: Any) -> None:
+    """Parts add up, rows given twice count twice, and whole weights are repeats."""
+    model: Any = look.problem.model
+    data: Any = look.problem.data
+    n = len(data)
+    parts = [look(q, part) for part in np.array_split(rng.permutation(n), 3)]
+    _assert_sum(gradient, value, parts, "parts of the rows do not add up to the whole")
+    parts = []
+    for segment in list(model.sweep(data, max(n // 3, 1), 0, LATE)):
+        part, share = look(q, segment.rows, segment.scale)
+        parts.append(({k: tuple(p / segment.scale for p in v) for k, v in part.items()}, share / segment.scale))
+    _assert_sum(gradient, value, parts, "segments do not add up to the whole")
+    twice = look(q, np.repeat(np.arange(n), 2))
+    _assert_sum(*twice, [(gradient, value)] * 2, "rows given twice do not count twice")
+    if getattr(data, "weight", None) is not None:
+        times = rng.integers(0, 3, n)
+        weighted = look.of(data=replace(data, weight=times.astype(float)))(q)
+        once = look.of(data=replace(data, weight=np.ones(n)))
+        repeated = once(q, np.repeat(np.arange(n), times))
+        _assert_sum(*weighted, [repeated], "whole weights are not repeats")
+
+
+def _check_threads(look: Look, q: Blocks, gradient: Gradient, value: float) -> None:
+    """Rows in several chunks add up to the same, and to the same bits however many threads there are."""
+    model: Any = look.problem.model
+    several = copy.copy(model)
+    if model.batchable:
+
+        def chunks(rows: Any, data: Any) -> list[Any]:
+            return [part for chunk in model.chunks(rows, data) for part in _split(chunk)]
+
+        several.chunks = chunks
+    one, three = (look.of(model=several, threads=threads)(q) for threads in (1, 3))
+    assert one[1] == three[1] and all(_equal(one[0][k], three[0][k]) for k in gradient), "threads change bits."
+    if not model.draws:
+        _assert_sum(gradient, value, [one], "chunks do not add up to the whole")
+
+
+def _split(chunk: Any) -> list[Any]:
+    """A chunk as up to four."""
+    if not isinstance(chunk, slice):
+        return [part for part in np.array_split(chunk, 4) if len(part)]
+    edges = np.unique(np.linspace(chunk.start, chunk.stop, 5).astype(int))
+    return [slice(int(a), int(b), chunk.step) for a, b in pairwise(edges)]
 
 
 def _check_sides(problem: Problem, q: Blocks, rng: Any, tolerance: float) -> None:
@@ -181,33 +323,79 @@ def _check_sides(problem: Problem, q: Blocks, rng: Any, tolerance: float) -> Non
     for side in model.sides:
         entries, view = problem.data.sides[side], model.seen_from(q, side, problem.expect, None)  # type: ignore[attr-defined]
 
-        def look(plates: Any, block: Any, view: Any = view, entries: Any = entries) -> tuple[Any, Any]:
-            return model.columns(view, entries.of(plates), problem.expect, None).terms(block)  # type: ignore[no-any-return]
+        def look(plates: Any, block: Any, view: Any = view, entries: Any = entries) -> Any:
+            return model.columns(view, entries.of(plates), problem.expect, None)
 
         everything = slice(0, q[side].n_plates)
-        value, parts = look(everything, q[side])
+        value, parts = look(everything, q[side]).terms(q[side])
 
-        def total(blocks: Blocks, side: str = side, look: Any = look, everything: Any = everything) -> float:
-            return float(look(everything, blocks[side])[0].sum())
+        def total(blocks: Blocks, side: str = side, look: Any = look, everything: Any = everything) -> Any:
+            return None, float(look(everything, blocks[side]).value(blocks[side]).sum())
 
+        _assert_close(look(everything, q[side]).value(q[side]), value, f"value of {side}", q[side], 1e-10)
         _check_gradient(side, parts, q, total, rng, tolerance)
-        halves = np.array_split(rng.permutation(q[side].n_plates), 2)
-        for plates in halves:
-            own, part = look(plates, q[side][plates])
+        chunks = model.column_chunks(entries)
+        rows = np.concatenate([np.arange(q[side].n_plates)[chunk] for chunk in chunks])
+        assert np.array_equal(rows, np.arange(q[side].n_plates)), f"chunks miss plates of {side}."
+        for plates in np.array_split(rng.permutation(q[side].n_plates), 2):
+            own, part = look(plates, q[side][plates]).terms(q[side][plates])
             _assert_close(own, value[plates], f"value of some {side}", q[side], 1e-10)
-            _assert_close(part[0], parts[0][plates], f"gradient of some {side}", q[side], 1e-10)
+            for mine, its in zip(part, parts, strict=True):
+                _assert_close(mine, its[plates], f"gradient of some {side}", q[side], 1e-10)
 
 
+# ---- what points uphill
 def _check_hyper(look: Look, q: Blocks, gradient: Gradient) -> None:
     """A small part of a hyperparameter's step raises the bound."""
     for name, rule in look.problem.model.hyper.items():
-        if isinstance(rule, Newton | ClosedForm) and (isinstance(rule, ClosedForm) or name in gradient):
+        if isinstance(rule, ClosedForm) or (isinstance(rule, Newton | Adam) and name in gradient):
             pace = Pace(1e-3, 1.0, look.problem.weight)
             moved = rule.step(name, q, None, gradient.get(name), None, pace).block
+            if isinstance(rule, Adam):  # its step has a length of its own
+                moved = type(moved)(q[name].value + 1e-4 * (moved.value - q[name].value))
             here, there = look.bound(q), look.bound({**q, name: moved})
-            assert there >= here - 1e-9 * (1 + abs(here)), f"the step of {name!r} goes downhill."
+            assert there >= here - ROUNDING * (1 + abs(here)), f"the step of {name!r} goes downhill."
 
 
+def _check_search(look: Look, q: Blocks, tolerance: float) -> None:
+    """Where a search for hyperparameters ends the bound is no smaller than where it began."""
+    model: Any = look.problem.model
+    if not any(isinstance(rule, Searched) for rule in model.hyper.values()):
+        return
+    state = settle(look.problem, look.state(q), PASSES, 1e-8)
+    fit, before = Fitting(look.problem, state, lambda bound: False), look.bound(state.q)
+    found, moved = model.search(fit, tolerance)
+    after = look.bound(found)
+    assert set(found) == set(q), "a search changes which blocks there are."
+    assert after >= before - tolerance * (1 + abs(before)), "a search for hyperparameters ends downhill."
+    if not moved:
+        assert all(found[name] is state.q[name] for name in q) or after >= before, "a search moves q without telling."
+
+
+def _check_linear(look: Look, q: Blocks, gradient: Gradient) -> None:
+    """Messages have the shapes that are said and add up to the natural gradient; the best mean is uphill."""
+    problem = look.problem
+    model: Any = problem.model
+    name, data = model.main, problem.data
+    prior = model.prior(q)[name]
+    if model.batchable:
+        batch = model.batch(data, slice(0, len(data)))
+        terms = model.terms(problem.globals.view(model, q, np.random.default_rng(0)), batch, problem.expect, None)
+        linear, quadratic = terms.message()
+        shapes = model.message_shapes(len(data))
+        assert (np.shape(linear), np.shape(quadratic)) == shapes, "messages have other shapes than they should."
+        if q[name].full:
+            said = model.pull_back(replace(terms, alpha=linear, gamma=quadratic), batch)[name]
+            slope, curvature = gradient[name]
+            found = slope - 2.0 * q[name].structure.dot(curvature, q[name].mean)
+            _assert_sum({name: (found, curvature)}, 0.0, [({name: said}, 0.0)], "messages are not the natural gradient")
+    best = model.best_mean(q, prior, data, problem.expect, 1.0, 1, 50)
+    here, there = look.bound(q), look.bound({**q, name: best})
+    assert there >= here - ROUNDING * (1 + abs(here)), "the best mean is downhill."
+    _assert_close(best.std, q[name].std, "spread after the best mean", q[name], 1e-9)
+
+
+# ---- comparisons
 def _equal(these: tuple[Any, ...], those: tuple[Any, ...]) -> bool:
     flat = [[p for part in parts for p in getattr(part, "parts", (part,))] for parts in (these, those)]
     return all(np.array_equal(a, b) for a, b in zip(*flat, strict=True))
@@ -222,4 +410,4 @@ def _assert_sum(gradient: Gradient, value: float, parts: list[Any], what: str) -
         if not isinstance(total, np.ndarray | float):
             apart, size = apart.dense(), total.dense()
         error = np.max(np.abs(apart), initial=0.0) / (1 + np.max(np.abs(size), initial=0.0))
-        assert error <= 1e-10, f"{what}: off by {error:.1e}."
+        assert error <= ROUNDING, f"{what}: off by {error:.1e}."

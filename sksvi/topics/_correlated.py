@@ -19,7 +19,7 @@ from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Table
 from sksvi.models.topics.anchors import first_counts
-from sksvi.models.topics.correlated import BATCH_STEPS, BATCH_VISIT, CHUNK_VISIT, CorrelatedTopics
+from sksvi.models.topics.correlated import BATCH_STEPS, BATCH_VISIT, PORTION_VISIT, CorrelatedTopics
 from sksvi.topics._base import TopicModel
 
 Array = np.ndarray
@@ -296,12 +296,12 @@ class CorrelatedTopicModel(TopicModel):
 
     def _streaming_model(self, data: Table) -> Any:
         model = self._model(data.X.shape[1])
-        model.visit = CHUNK_VISIT
+        model.visit = PORTION_VISIT
         return model
 
     def _problem(self, model: Any, data: Table) -> Problem:
         problem = super()._problem(model, data)
-        if problem.deterministic and model.visit is not CHUNK_VISIT:
+        if problem.deterministic and model.visit is not PORTION_VISIT:
             model.visit = BATCH_VISIT if model.rule == "natural" else BATCH_STEPS
         return problem
 

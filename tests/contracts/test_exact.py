@@ -11,10 +11,12 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor
-from sksvi.algorithms import MCSSVI
+from sksvi.algorithms import CVI, MCSSVI
 from sksvi.families import DiagonalGaussian
 from sksvi.inference import engine
-from sksvi.inference.memory.of_rows import Sites
+from sksvi.inference.memory.of_rows import OfRows, Sites
+from sksvi.inference.problem import divergence
+from sksvi.inference.state import State
 from sksvi.likelihoods import Gaussian
 from sksvi.models.base import Segment, Table
 from sksvi.schedules import Constant
@@ -305,19 +307,21 @@ def test_cvi_and_mc_ssvi_have_the_same_iterates(name, expectation, full, global_
     data = data_for(name, seed=global_random_seed)
     model = model_for(name, data, full, intercept=False)
     rate = 0.3
-    problem = problem_for(model, data, MCSSVI(schedule=Constant(rate)), expectation)
+    schedule = Constant(rate)
+    problem = problem_for(model, data, MCSSVI(schedule=schedule), expectation)
+    by_row = replace(problem, algorithm=CVI(schedule=schedule), messages=OfRows("weights"))
     first = model.begin(data, None)["weights"]
-    shapes = model.site_shapes(len(data))
+    shapes = model.message_shapes(len(data))
     prior = model.prior({})["weights"]
     start = {"weights": type(first)(np.zeros(3), prior.precision_like(first))}
     rows = Segment(np.arange(len(data)), 1.0)
     summed = State(start, seed=5)
-    remembered = State(start, seed=5, sites=Sites.empty(start["weights"], prior, *shapes))
+    remembered = State(start, seed=5, messages=Sites.empty(start["weights"], prior, *shapes))
     for step in range(5):
         gradient, _ = engine.evaluate(problem, summed, rows)
-        summed = replace(summed, q=engine.step(problem, summed, gradient, rate)[0], steps=step + 1)
-        change, _ = engine.evaluate(problem, remembered, rows, rate)
-        q = engine.site_update(problem, remembered, change["weights"], {}, rate, 1.0)[0]
+        summed = replace(summed, q=engine.step(problem, summed, rows, gradient)[0], steps=step + 1)
+        change, _ = engine.evaluate(by_row, remembered, rows)
+        q = engine.step(by_row, remembered, rows, change)[0]
         remembered = replace(remembered, q=q, steps=step + 1)
         for part in ("mean", "precision"):
             found, wanted = (getattr(state.q["weights"], part) for state in (remembered, summed))

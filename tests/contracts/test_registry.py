@@ -209,9 +209,9 @@ def test_every_algorithm_is_saved_and_does_not_depend_on_threads(cls, algorithm,
     sizes: list[int] = []
     in_order = _parallel.in_order
     for module in (_parallel, rows):  # several blocks
-        monkeypatch.setattr(module, "block_rows", lambda width, full: 16)
+        monkeypatch.setattr(module, "chunk_rows", lambda width, full: 16)
     monkeypatch.setattr(beta_process, "MOST_ROWS", 16)
-    monkeypatch.setattr(ratings, "BLOCK_ENTRIES", 64)
+    monkeypatch.setattr(ratings, "CHUNK_ENTRIES", 64)
     monkeypatch.setattr(_parallel, "in_order", lambda f, items, n: sizes.append(len(items)) or in_order(f, items, n))
     model, X, y = small(cls, algorithm=algorithm, n_jobs=1, **quick(cls))
     model.fit(X, y)

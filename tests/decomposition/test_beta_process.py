@@ -142,8 +142,8 @@ def test_results_depend_on_the_row_alone(problem, model):
 @pytest.mark.parametrize("algorithm", ["mc-ssvi", "gibbs"])
 def test_threads_never_change_a_bit(algorithm, problem, monkeypatch):
     X = problem[0]
-    monkeypatch.setattr(beta_process, "BLOCK_WORK", X.size)  # else these rows are one block, and need no thread
-    assert len(beta_process.BetaProcess(6, X.shape[1]).blocks(slice(0, len(X)), None)) == 6
+    monkeypatch.setattr(beta_process, "CHUNK_WORK", X.size)  # else these rows are one block, and need no thread
+    assert len(beta_process.BetaProcess(6, X.shape[1]).chunks(slice(0, len(X)), None)) == 6
     fits = [BetaProcessFA(algorithm=algorithm, **{**QUICK, "n_jobs": jobs}).fit(X) for jobs in (1, 2)]
     np.testing.assert_array_equal(fits[0].components_, fits[1].components_)
     assert fits[0].lower_bound_ == fits[1].lower_bound_

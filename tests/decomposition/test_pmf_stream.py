@@ -102,15 +102,15 @@ def test_what_was_learned_is_the_prior_of_what_comes(global_random_seed):
 def test_every_plate_has_its_own_clock(global_random_seed):
     X, y, *_ = ratings(global_random_seed)
     model = pmf(algorithm="mc-ssvi", batch_size=4, max_iter=3).fit(X, y)
-    assert np.all(model.state_.memory["users_clock"] == 3) and np.all(model.state_.memory["items_clock"] == 3)
+    assert np.all(model.state_.memory["users"].clock == 3) and np.all(model.state_.memory["items"].clock == 3)
     model = pmf(algorithm="mc-ssvi")
     for low, high in ((0, 40), (0, 10), (5, 10)):
         part = (X[:, 0] >= low) & (X[:, 0] < high)
         model.partial_fit(X[part], y[part])
-    users, n = model.state_.memory["users_clock"], np.bincount(X[:, 0], minlength=40)
+    users, n = model.state_.memory["users"].clock, np.bincount(X[:, 0], minlength=40)
     np.testing.assert_array_equal(users, [2] * 5 + [3] * 5 + [1] * 30)
-    np.testing.assert_allclose(model.state_.memory["users_seen"], n * users)
-    assert np.all(model.state_.memory["items_clock"] >= 1)
+    np.testing.assert_allclose(model.state_.memory["users"].seen, n * users)
+    assert np.all(model.state_.memory["items"].clock >= 1)
 
 
 def test_total_errors_come_before_any_change(global_random_seed):
@@ -337,7 +337,7 @@ def test_a_stream_goes_on_from_a_file_or_a_fit(algorithm, tmp_path, global_rando
     # A step of AdaGrad's default rate on a chunk is too long to keep what a fit had found.
     assert density(model, test, truth) > first or algorithm in ("h-mc-ssvi", "s-dsvi")
     assert model.n_samples_seen_ == len(y)
-    np.testing.assert_array_equal(model.state_.memory["users_seen"], np.bincount(X[:, 0], minlength=60))
+    np.testing.assert_array_equal(model.state_.memory["users"].seen, np.bincount(X[:, 0], minlength=60))
 
 
 def test_warm_start_takes_new_ids(global_random_seed):

@@ -83,7 +83,7 @@ def test_population_scale_is_applied_once():
 def many_rows():
     X = design(20_000, 5, 0)
     y = simulate("logit", X, 0)
-    assert len(_parallel.blocks(len(X), _parallel.block_rows(6, True))) > 2
+    assert len(_parallel.slices(len(X), _parallel.chunk_rows(6, True))) > 2
     return X, y
 
 

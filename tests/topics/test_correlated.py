@@ -352,7 +352,7 @@ def test_messages_find_the_same_posterior(corpus, covariance, bound):
     """Message passing and Newton's steps end at the same posteriors of documents."""
     fitted = small(bound=bound, covariance=covariance, algorithm="cvi").fit(corpus.data)
     model = fitted._model(40)
-    view, rows = model._view(fitted._globals, None), np.arange(60)
+    view, rows = model.view(fitted._globals, None), np.arange(60)
     found, effort = [], Effort(20, 100, 1e-8)
     for model.rule in ("messages", "natural"):
         batch = model.batch(Table(corpus.data[:60].astype(float), np.zeros(60)), rows)

@@ -27,7 +27,7 @@ Array = np.ndarray
 #: Rates of stochastic steps when none is given (what they reach: benchmarks/beta_process/inpainting.py).
 STEP_RATE = RobbinsMonro(delay=20.0, kappa=0.5)
 #: Numbers n K D of a block of rows, about three milliseconds of draws: of less a second thread costs more than it does.
-BLOCK_WORK, MOST_ROWS = 2**22, 1024
+CHUNK_WORK, MOST_ROWS = 2**22, 1024
 #: Sweeps of coordinate ascent, and the change of a probability at which it ends.
 MAX_SWEEPS, SWEEP_TOL = 50, 1e-3
 #: Shape of the prior of a precision that is known: no data moves it.
@@ -176,8 +176,8 @@ class BetaProcess(Sampleable):
         return [rows[part] for part in self._parts(len(rows))]
 
     def _parts(self, n: int) -> list[slice]:
-        count = max(1, round(n * math.prod(self.shape) / BLOCK_WORK))
-        return _parallel.blocks(n, min(max(1, math.ceil(n / count)), MOST_ROWS))
+        count = max(1, round(n * math.prod(self.shape) / CHUNK_WORK))
+        return _parallel.slices(n, min(max(1, math.ceil(n / count)), MOST_ROWS))
 
     def batch(self, data: Table, rows: Any, start: Array | None = None) -> Rows:
         """The rows, split into values and mask."""

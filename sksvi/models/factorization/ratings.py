@@ -12,7 +12,7 @@ import numpy as np
 Array = np.ndarray
 
 #: Entries of a block of columns: enough that NumPy's calls cost little beside their arithmetic.
-BLOCK_ENTRIES = 2**16
+CHUNK_ENTRIES = 2**16
 #: What a column costs beside its entries, in entries.
 COLUMN_COST = 16
 
@@ -95,13 +95,13 @@ class Entries:
         return out
 
     def chunks(self, columns: Array | None = None, each: int = COLUMN_COST) -> list[Any]:
-        """Columns, all or those named, in blocks of about `BLOCK_ENTRIES` entries, whatever the number of threads.
+        """Columns, all or those named, in blocks of about `CHUNK_ENTRIES` entries, whatever the number of threads.
 
         `each` is what a column costs beside its entries, in entries.
         """
         counts = self.counts if columns is None else self.counts[columns]
         cost = np.cumsum(counts + max(each, COLUMN_COST))
-        marks = np.arange(BLOCK_ENTRIES, cost[-1] if len(cost) else 0, BLOCK_ENTRIES)
+        marks = np.arange(CHUNK_ENTRIES, cost[-1] if len(cost) else 0, CHUNK_ENTRIES)
         edges = np.unique(np.concatenate([[0], np.searchsorted(cost, marks), [len(counts)]]))
         parts = [slice(int(a), int(b)) for a, b in pairwise(edges)]
         return parts if columns is None else [columns[part] for part in parts]

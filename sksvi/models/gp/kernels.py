@@ -14,13 +14,13 @@ from scipy.special import gammaln, kve
 from sklearn.base import clone
 from sklearn.gaussian_process import kernels as sk
 
-from sksvi._parallel import blocks
+from sksvi._parallel import slices
 from sksvi.models.gp.kernel_nodes import Added, Constant, Linear, Multiplied, Opaque, Pair, Power, Radial
 
 Array = np.ndarray
 
 #: Numbers of an (n, M) block that is worked on at once: stays in the second-level cache.
-BLOCK_NUMBERS = 2**17
+CHUNK_NUMBERS = 2**17
 #: Say that they need no rows of numbers (as a constant does not), and accept them.
 OF_ANYTHING = (sk.ConstantKernel, sk.KernelOperator, sk.Exponentiation)
 
@@ -149,7 +149,7 @@ def diagonal_pullback(kernel: Any, X: Array, g: Array) -> Array:
 
 
 def _slices(shape: tuple[int, ...]) -> list[slice]:
-    return blocks(shape[0], max(64, BLOCK_NUMBERS // max(shape[1], 1)))
+    return slices(shape[0], max(64, CHUNK_NUMBERS // max(shape[1], 1)))
 
 
 # ---------------------------------------------------------------- from a kernel to its tree

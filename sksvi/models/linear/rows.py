@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import get_blas_funcs
 
-from sksvi._parallel import block_rows, blocks
+from sksvi._parallel import chunk_rows, slices
 from sksvi.models.base import Table
 
 Array = np.ndarray
@@ -67,9 +67,9 @@ class Design:
     """A design that makes its own row blocks, in the place of an array or a CSR matrix."""
 
     @property
-    def block_rows(self) -> int:
+    def chunk_rows(self) -> int:
         """Rows of a block."""
-        raise AttributeError(f"{type(self).__name__} has no block_rows")
+        raise AttributeError(f"{type(self).__name__} has no chunk_rows")
 
     def rows(self, intercept: bool) -> Any:
         """The row block, with the four verbs."""
@@ -198,12 +198,12 @@ def design(X: Any, intercept: bool, sparse: bool) -> Any:
 
 def row_slices(rows: Array | slice, data: Table, width: int, sparse: bool, full: bool) -> list[Array | slice]:
     """A segment's rows in blocks of fixed size."""
-    size = 8192 if sparse else block_rows(width, full)
+    size = 8192 if sparse else chunk_rows(width, full)
     if isinstance(data.X, Design):
-        size = data.X.block_rows
+        size = data.X.chunk_rows
     if isinstance(rows, slice):
-        return list(blocks(len(data), size))
-    return [rows[part] for part in blocks(len(rows), size)]
+        return list(slices(len(data), size))
+    return [rows[part] for part in slices(len(rows), size)]
 
 
 def project_mean(rows: DenseRows | SparseRows, mean: Array) -> Array:

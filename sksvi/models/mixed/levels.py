@@ -94,7 +94,7 @@ class GroupedDesign(Design):
         return self.X.dtype
 
     @property
-    def block_rows(self) -> int:
+    def chunk_rows(self) -> int:
         """Rows of a block."""
         return GROUPED_ROWS * (2 if self._gram_size > LARGE_GRAM else 1)
 

@@ -80,7 +80,7 @@ def _tilted(likelihood: Likelihood, y: Array, u: Array, w2: float, parameters: b
     codes = 2 * np.searchsorted(_SIZES, size) + narrow
     for code in np.unique(codes):
         count = int(_SIZES[code // 2])
-        for at in _blocks(np.flatnonzero(codes == code), count * len(u)):
+        for at in _chunks(np.flatnonzero(codes == code), count * len(u)):
             step = (high[at] - low[at]) / count
             f = low[at] + step * np.arange(count + 1)[:, None]
             terms = likelihood.derivatives(y[at], f)
@@ -138,7 +138,7 @@ def _mixture(mixture: ScaleMixture, y: Array, u: Array, w2: float, parameters: b
     out: list[Array] = []
     for code in np.unique(codes):
         count = int(_SIZES[code])
-        for at in _blocks(np.flatnonzero(codes == code), count * len(u)):
+        for at in _chunks(np.flatnonzero(codes == code), count * len(u)):
             step = (high[at] - low) / count
             x = low + step * np.arange(count + 1)[:, None]
             total = w2 + mixture.unit * np.exp(x)
@@ -225,7 +225,7 @@ def _modes(likelihood: Likelihood, y: Array, u: Array, w2: float) -> tuple[Array
     return f, rho
 
 
-def _blocks(rows: Array, size: int) -> list[Array]:
+def _chunks(rows: Array, size: int) -> list[Array]:
     """Index arrays of at least two columns each: a single column would be summed in another order."""
     width = max(2, _CHUNK // size)
     parts = [rows[start : start + width] for start in range(0, len(rows), width)]

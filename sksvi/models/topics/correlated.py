@@ -41,17 +41,17 @@ EXACT_NODES = 32
 #: Seed of the nodes that are the same in every fit.
 NODE_SEED = 20261121
 #: Documents of a row block at least, numbers of its covariances at most, and blocks of a segment where these allow.
-BLOCK_DOCUMENTS, BLOCK_NUMBERS, BLOCKS = 16, 2**24, 32
+CHUNK_DOCUMENTS, CHUNK_NUMBERS, CHUNKS = 16, 2**24, 32
 #: Rounds (mean, then covariance), Newton steps and gain (nats) that ends them, for documents that are visited again.
 VISIT = Effort(2, 6, 0.01)
 #: The same in fits of all documents at once, whose bounds are compared: Newton steps, and other rules.
 BATCH_VISIT, BATCH_STEPS = Effort(1, 6, 1e-3), Effort(3, 20, 1e-4)
 #: The same for the documents of a chunk.
-CHUNK_VISIT = Effort(2, 20, 1e-2)
+PORTION_VISIT = Effort(2, 20, 1e-2)
 #: The same for a document's posterior as such.
 SETTLE = Effort(3, 50, 1e-5)
 #: Documents of a block whose posteriors are asked for.
-POSTERIOR_BLOCK = 64
+POSTERIOR_CHUNK = 64
 #: AdaGrad's steps of a visit.
 GRADIENT_STEPS = 10
 #: Passes over mini-batches in which documents see E β and not exp(E log β), which would starve the rare words of topics
@@ -219,9 +219,9 @@ class CorrelatedTopics(Local):
         """Equal shares of the documents; a chunk's statistics are as large as the topics, so there are few."""
         index = np.arange(len(data))[rows] if isinstance(rows, slice) else rows
         with_all_words = self.n_words * len(data) // max(data.X.nnz, 1)
-        size = max(-(-len(index) // BLOCKS), min(with_all_words // 2, len(index)))
-        size = max(BLOCK_DOCUMENTS, min(size, BLOCK_NUMBERS // self.n_topics**2))
-        return [index[part] for part in _parallel.blocks(len(index), size)]
+        size = max(-(-len(index) // CHUNKS), min(with_all_words // 2, len(index)))
+        size = max(CHUNK_DOCUMENTS, min(size, CHUNK_NUMBERS // self.n_topics**2))
+        return [index[part] for part in _parallel.slices(len(index), size)]
 
     def batch(self, data: Table, rows: Array, start: Array | None = None) -> Documents:
         """CSR parts of the rows, and where their log odds start."""
@@ -309,7 +309,7 @@ class CorrelatedTopics(Local):
             batch = self.batch(data, rows, np.zeros((len(rows), 2 * (self.n_topics - 1))))
             return self.settled(view, batch, nodes, np.zeros(len(rows), int), "natural", SETTLE, False, True, roots)
 
-        found = list(_parallel.in_order(one, _parallel.blocks(X.shape[0], POSTERIOR_BLOCK), threads))
+        found = list(_parallel.in_order(one, _parallel.slices(X.shape[0], POSTERIOR_CHUNK), threads))
         joined = (np.concatenate([getattr(f, name) for f in found]) for name in ("value", "local"))
         rest = {
             name: np.concatenate([getattr(f, name) for f in found]) for name in ("proportions", "deviations", "roots")

@@ -14,7 +14,9 @@ from sksvi.algorithms import CVI, MCSSVI
 from sksvi.decomposition._factor_predictions import local_draws, log_density
 from sksvi.expectations import Auto
 from sksvi.families import Beta, DiagonalGaussian, Gamma
-from sksvi.inference import engine
+from sksvi.inference import engine, plan
+from sksvi.inference.start import first_state
+from sksvi.inference.state import State
 from sksvi.models.base import Segment, Table
 from sksvi.models.beta_process import model as beta_process
 from sksvi.models.beta_process.globals import at_values, draw, expected
@@ -148,7 +150,7 @@ def test_gradient_against_finite_differences_of_the_bound(local_step, global_ran
     monkeypatch.setattr(beta_process, "SWEEP_TOL", 1e-13)
     K, D = 3, 4
     model = BetaProcess(K, D, local_step=local_step)
-    problem = plan.problem(model, rows(12, D, global_random_seed), CVI(), Auto(), Auto())
+    problem = plan.problem(model, rows(12, D, global_random_seed), CVI(), Auto())
     q = blocks(K, D, global_random_seed)
     rng = np.random.default_rng(global_random_seed)
 
@@ -221,20 +223,20 @@ def test_batches_average_to_the_whole(local_step, global_random_seed):
             np.testing.assert_allclose(sum(g[name][k] for g, _ in parts), array, rtol=1e-9, atol=1e-9)
 
 
-def test_blocks_are_of_equal_work():
-    """A step on 250 patches is one block; more rows are blocks of about the same work, and all rows are in one."""
+def test_chunks_are_of_equal_work():
+    """A step on 250 patches is one chunk; more rows are chunks of about the same work, and all rows are in one."""
     model = BetaProcess(250, 64)
     for n, count in ((1, 1), (250, 1), (500, 2), (10_001, 38)):
-        parts = model.blocks(slice(7, 7 + n), None)
+        parts = model.chunks(slice(7, 7 + n), None)
         assert len(parts) == count
         assert np.array_equal(np.concatenate([np.arange(p.start, p.stop) for p in parts]), np.arange(7, 7 + n))
-    assert max(p.stop - p.start for p in BetaProcess(1, 1).blocks(slice(0, 10_000), None)) == beta_process.MOST_ROWS
+    assert max(p.stop - p.start for p in BetaProcess(1, 1).chunks(slice(0, 10_000), None)) == beta_process.MOST_ROWS
 
 
 @pytest.mark.parametrize("factors, share", [(5.0, 0.125), (30.0, 0.2)])
 def test_first_q(factors, share):
     """Rows use the asked number of factors, but no factor more than a fifth of them; half of the variance is noise."""
-    q = BetaProcess(40, 3, start_use=factors).init(rows(10_000, 3, 0))
+    q = BetaProcess(40, 3, start_use=factors).begin(rows(10_000, 3, 0), None)
     np.testing.assert_allclose(q["probabilities"].mean, share, rtol=5e-3)
     assert q["noise_precision"].mean[0] == pytest.approx(2.0)
 
@@ -354,7 +356,7 @@ def test_threads_never_change_a_bit(local_step):
     q = blocks(8, 6, 0)
     results = []
     for threads in (1, 2, 3):
-        problem = plan.problem(model, data, MCSSVI(), Auto(), Auto(), None, threads)
+        problem = plan.problem(model, data, MCSSVI(), Auto(), threads=threads)
         with _parallel.single_threaded_blas():
             results.append(engine.evaluate(problem, State(q, 3), Segment(slice(0, 300), 1.0)))
     for gradient, value in results[1:]:
@@ -415,7 +417,7 @@ def test_a_deterministic_fit_never_lowers_its_bound(global_random_seed):
     K, D = 4, 5
     data = rows(60, D, global_random_seed)
     model = BetaProcess(K, D, local_step="spike-slab")
-    problem = plan.problem(model, data, CVI(), Auto(), Auto())
+    problem = plan.problem(model, data, CVI(), Auto())
     assert problem.deterministic
     state = plan.run(problem, first_state(problem, 0), 15, 0.0, lambda state: False)
     bounds = np.array(state.bounds)

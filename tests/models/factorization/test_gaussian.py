@@ -9,12 +9,14 @@ import pytest
 from scipy.linalg import subspace_angles
 
 from sksvi import expectations
+from sksvi.algorithms.rules import Moved, Newton
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.families import Free, GaussianPlates, Point
 from sksvi.families.gaussian.plates import packed
-from sksvi.inference import engine
+from sksvi.inference import plan
 from sksvi.inference.passes import by_side
-from sksvi.inference.state import divergence
+from sksvi.inference.problem import divergence
+from sksvi.inference.start import first_state
 from sksvi.models.factorization.columns import SIDES, Columns, JointColumns, SampledColumns, SquaredColumns, columns_of
 from sksvi.models.factorization.gaussian import FactorModel
 from sksvi.models.factorization.ratings import Ratings
@@ -54,7 +56,7 @@ def random_plates(rng, n, size, full, spread=0.3):
 
 
 def random_q(model, data, rng, spread=0.3):
-    q = model.first(data, rng)
+    q = model.begin(data, rng)
     for side in SIDES:
         q[side] = random_plates(rng, len(q[side]), q[side].mean.shape[1], model.full, spread)
         q[f"{side}_mean"] = Free(0.3 * rng.standard_normal(q[f"{side}_mean"].value.shape))
@@ -155,7 +157,7 @@ def test_joint_curvature_is_nearer_to_the_true_one(global_random_seed):
     pairs = np.column_stack([np.arange(n), np.arange(n)])
     data = Ratings(*pairs.T, rng.integers(0, 2, n).astype(float), None, n, n)
     model = model_for("logit", k)
-    q = model.first(data, rng)
+    q = model.begin(data, rng)
     for side in SIDES:
         mean = rng.standard_normal((n, k)) * np.sqrt(0.8)
         q[side] = GaussianPlates.constant(mean, np.full(k, 0.2), True)
@@ -205,7 +207,7 @@ def test_expectation_chooses_the_route():
     def route(name, expectation, full=True):
         model = model_for(name, full=full)
         expect = expectations.resolve(expectation)
-        view = model.seen_from(model.first(data, rng), "items", expect, rng)
+        view = model.seen_from(model.begin(data, rng), "items", expect, rng)
         return type(columns_of(view, data.sides["items"], expect, rng))
 
     assert route("logit", "auto") is route("logit", "gauss-hermite") is Columns
@@ -300,7 +302,7 @@ def test_learned_priors_are_the_best_ones(diag, global_random_seed):
     q = random_q(model, data, rng)
     problem, state = problem_of(model, data), first_state(problem_of(model, data), 0)
     for _ in range(30):  # coefficients given precisions, then the other way round
-        q = model.learned_priors(q)
+        q = model.learned(q, False)
     best = divergence(problem, state, q)
     for name in ("users_mean", "items_mean", "users_precision", "items_precision"):
         for _ in range(4):
@@ -336,7 +338,7 @@ def test_turning_leaves_f_alone_and_never_costs(global_random_seed):
     model = model_for("logit", 3, biases=True, designs=(features(rng, 7), None))
     problem, state = problem_of(model, data), first_state(problem_of(model, data), 0)
     for _ in range(5):
-        q = model.learned_priors(random_q(model, data, rng))
+        q = model.learned(random_q(model, data, rng), False)
         turned = model.expanded({**q, **{side: q[side].copy() for side in SIDES}})
         before, after = (
             oracle.latent_moments(pairs, augmented(model, at, "users"), augmented(model, at, "items"))
@@ -349,7 +351,7 @@ def test_turning_leaves_f_alone_and_never_costs(global_random_seed):
             for at in (q, turned)
         ]
         np.testing.assert_allclose(prior[1], prior[0], rtol=1e-8, atol=1e-9)
-        assert divergence(problem, state, model.learned_priors(turned)) <= divergence(problem, state, q) + 1e-9
+        assert divergence(problem, state, model.learned(turned, False)) <= divergence(problem, state, q) + 1e-9
         for block in (turned["users"], turned["items"]):
             np.testing.assert_allclose(block.log_det, np.linalg.slogdet(block.cov)[1], rtol=1e-7, atol=1e-8)
     assert model_for("logit", 3, full=False).expanded({}) == {}
@@ -385,20 +387,25 @@ def test_an_exact_bound_is_what_a_noisy_fit_reports(global_random_seed):
 
 
 @pytest.mark.parametrize(("step", "kept"), [(-1.0, False), (1.0, True)], ids=["too far", "away from it"])
-def test_a_large_step_of_the_likelihood_is_judged(step, kept, global_random_seed):
+def test_a_large_step_of_the_likelihood_is_judged(step, kept, global_random_seed, monkeypatch):
     """A variance that is a quarter too large goes down as far as it helps, and not up at all."""
     _, data, y, _ = ratings_for("gaussian", global_random_seed, 12, 8)
     model = model_for("gaussian")
     model.likelihood = cases.LEARNED["gaussian"].start(data.sides["users"].y)
     problem = problem_of(model, data)
     state = run(model, data, 1)
-    (g, _), _ = state.memory["likelihood"]
+    g, _ = state.progress.gradient["likelihood"]
     best = state.q["likelihood"].value + np.log(1.0 + 2.0 * g / len(y))
     old = best + np.log(1.25)
     state.q["likelihood"] = Point(old)
-    value = engine.data_value(problem, state)
-    state.memory["likelihood"] = (g, np.zeros((1, 1))), value
-    model.point_steps = lambda q, gradient: {"likelihood": (np.array([step]), 0.0)}
-    halvings = by_side.move_likelihood(problem, state)
+    value = by_side.data_value(problem, state)
+    progress = replace(state.progress, gradient={"likelihood": (g, np.zeros((1, 1)))}, value=value)
+
+    class Told(Newton):
+        def step(self, name, q, prior, gradient, memory, pace):
+            return Moved(q[name].moved(np.array([step]), pace.rate * pace.damping), memory)
+
+    monkeypatch.setattr(FactorModel, "hyper", {**model.hyper, "likelihood": Told()})
+    state, halvings = by_side.with_hyper(problem, replace(state, progress=progress))
     assert (halvings == MAX_HALVINGS) == kept == np.array_equal(state.q["likelihood"].value, old)
-    assert halvings > 0 and engine.data_value(problem, state) >= value
+    assert halvings > 0 and by_side.data_value(problem, state) >= value

@@ -9,7 +9,10 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 
 import sksvi
 from sksvi import BayesianGLMClassifier, SparseGPClassifier, algorithms, expectations
-from sksvi.inference import engine
+from sksvi.inference import plan
+from sksvi.inference.passes.judged import settle
+from sksvi.inference.search import Fitting
+from sksvi.inference.start import first_state
 from sksvi.likelihoods import Softmax
 from sksvi.models.base import Table
 from sksvi.models.gp.collapsed import Search
@@ -39,8 +42,7 @@ def problem_for(seed, full, weight=True, by="evidence", learn_inputs=True):
     weight = np.random.default_rng(seed).uniform(0.5, 2.0, len(X)) if weight else None
     options = {"n_inducing": 5, "scale": X.std(axis=0), "full": full, "by": by, "learn_inputs": learn_inputs}
     model = SparseGPModel(Softmax(n_classes=3), KERNEL, **options)
-    auto = expectations.resolve("auto")
-    return plan.problem(model, Table(X, y, weight), algorithms.resolve("mc-ssvi"), auto, auto)
+    return plan.problem(model, Table(X, y, weight), algorithms.resolve("mc-ssvi"), expectations.resolve("auto"))
 
 
 @FULL
@@ -52,8 +54,8 @@ def test_gradients_are_those_of_the_bound(full, global_random_seed):
 @FULL
 def test_the_search_follows_the_slope(full, global_random_seed):
     problem = problem_for(global_random_seed, full)
-    state = engine.settle(problem, first_state(problem, 0), 50, 1e-10)
-    search = Search(problem.model, problem, state, ["kernel", "inputs"])
+    state = settle(problem, first_state(problem, 0), 50, 1e-10)
+    search = Search(problem.model, Fitting(problem, state, lambda bound: False), ["kernel", "inputs"])
     x = search.start()
     direction = np.random.default_rng(global_random_seed).standard_normal(len(x)) / np.sqrt(len(x))
     slope = search(x)[1] @ direction

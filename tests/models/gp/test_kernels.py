@@ -194,7 +194,7 @@ def test_row_blocks_add_up(name, monkeypatch, global_random_seed):
     X, Z, rng = rows(global_random_seed, n=200)
     G = rng.standard_normal((len(X), len(Z)))
     value, (theta, moved) = kernels.cross(kernel, X, Z), kernels.cross_pullback(kernel, X, Z, G)
-    monkeypatch.setattr(kernels, "BLOCK_NUMBERS", 1)
+    monkeypatch.setattr(kernels, "CHUNK_NUMBERS", 1)
     np.testing.assert_allclose(kernels.cross(kernel, X, Z), value, rtol=1e-12)
     theta_blocks, moved_blocks = kernels.cross_pullback(kernel, X, Z, G)
     close(theta_blocks, theta, 1e-9)

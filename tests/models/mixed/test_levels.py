@@ -230,7 +230,7 @@ def test_blocks_add_up_to_the_same_bits_for_any_number_of_threads(global_random_
 
     def gram(threads):
         one = _parallel.in_order(
-            lambda part: X[part].rows(True).gram(gamma[part], True), _parallel.blocks(N, 8), threads
+            lambda part: X[part].rows(True).gram(gamma[part], True), _parallel.slices(N, 8), threads
         )
         return _parallel.tree_sum(one)
 
@@ -336,7 +336,7 @@ def test_thousands_of_crossed_levels(shared_data):
         blank = ArrowGaussian(np.zeros(p), ArrowMatrix.of_diagonal(prior.precision, gradient[1]))
         q = natural_step(blank, prior, gradient, 1.0)
         m, v = (
-            np.concatenate(parts) for parts in zip(*(project(X[s].rows(True), q) for s in _parallel.blocks(n, 2**14)))
+            np.concatenate(parts) for parts in zip(*(project(X[s].rows(True), q) for s in _parallel.slices(n, 2**14)))
         )
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -188,10 +188,10 @@ def fit_with(algorithm, **options):
 def test_documents_stay_without_a_rate(kind, covariance, adagrad):
     """AdaGrad's rate and epsilon are those of the documents' steps."""
     fitted = fit_with(kind(adagrad=adagrad), covariance=covariance)
-    start = fitted._model(30).local_start(Table(np.zeros((40, 30)), np.zeros(40)))
+    start = fitted._model(30).local_begin(Table(np.zeros((40, 30)), np.zeros(40)))
     kept = slice(0, 2) if kind is HybridMCSSVI else np.r_[0:2, 4 : (8 if covariance == "full" else 6)]
-    np.testing.assert_allclose(fitted.state_.local[:, kept], start[:, kept], atol=1e-4)
-    assert np.abs(fit_with(kind(), covariance=covariance).state_.local[:, :2]).mean() > 0.1
+    np.testing.assert_allclose(fitted.state_.locals.values[:, kept], start[:, kept], atol=1e-4)
+    assert np.abs(fit_with(kind(), covariance=covariance).state_.locals.values[:, :2]).mean() > 0.1
 
 
 @pytest.mark.parametrize("kind", [HybridMCSSVI, SDSVI])
@@ -202,7 +202,7 @@ def test_rates_of_documents(kind):
     model.n_features_in_ = 30
     assert model._model(30).rates == (2.0, 0.2, 1e-3)
     found = [fit_with(kind(adagrad=adagrad)) for adagrad in (None, AdaGrad())]
-    np.testing.assert_array_equal(found[0].state_.local, found[1].state_.local)
+    np.testing.assert_array_equal(found[0].state_.locals.values, found[1].state_.locals.values)
     np.testing.assert_array_equal(found[0].components_, found[1].components_)
 
 
@@ -397,7 +397,7 @@ def test_bounds_of_forming_passes_are_bounds(global_random_seed):
     model, rows, found = fitted._model(30), np.arange(40), []
     batch = model.batch(Table(X, np.zeros(40)), rows)
     for model.forming, effort in ((True, correlated.VISIT), (False, records.Effort(0, 0, 0.0))):
-        view = model._view(fitted._globals, None)
+        view = model.view(fitted._globals, None)
         found.append(model.settled(view, batch, model.nodes, batch.first_node, "natural", effort, False, False))
         batch.start = found[0].local
     np.testing.assert_allclose(found[0].value, found[1].value, rtol=1e-10)
