@@ -42,6 +42,7 @@ def model(problem):
     [
         BetaProcessFA(n_components=5, max_iter=8),
         BetaProcessFA(n_components=3, max_iter=4, algorithm="cvi", local_step="mean-field"),
+        BetaProcessFA(n_components=3, max_iter=4, algorithm="gibbs"),
     ]
 )
 def test_checks_of_scikit_learn(estimator, check):
