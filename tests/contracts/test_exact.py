@@ -15,7 +15,7 @@ from sksvi.algorithms import CVI, MCSSVI
 from sksvi.families import DiagonalGaussian
 from sksvi.inference import engine
 from sksvi.inference.memory.of_rows import OfRows, Sites
-from sksvi.inference.problem import divergence
+from sksvi.inference.priors import divergence
 from sksvi.inference.state import State
 from sksvi.likelihoods import Gaussian
 from sksvi.models.base import Segment, Table
