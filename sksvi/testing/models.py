@@ -16,6 +16,7 @@ from sksvi.algorithms.steps import shortened
 from sksvi.expectations import Auto
 from sksvi.inference import plan
 from sksvi.inference.engine import bound, evaluate, whole
+from sksvi.inference.globals import GLOBALS
 from sksvi.inference.passes.judged import settle
 from sksvi.inference.problem import Problem
 from sksvi.inference.search import Fitting
@@ -72,7 +73,7 @@ def check_model(model: Any, data: Any, *, tolerance: float = 1e-4, seed: int = 0
     >>> check_model(model, Table(np.array([[0.0], [1.0], [2.0]]), np.array([0.0, 1.0, 4.0])))
     """
     rng = np.random.default_rng(seed)
-    problem = replace(plan.problem(model, data, MCSSVI(), Auto()), globals=plan.GLOBALS["expected"])
+    problem = replace(plan.problem(model, data, MCSSVI(), Auto()), globals=GLOBALS["expected"])
     q = _near(problem, dict(model.begin(data, rng)), rng)
     look = Look(problem, seed)
     _check_blocks(model, data, q)

@@ -17,6 +17,7 @@ from sksvi.algorithms import MCSSVI
 from sksvi.datasets import make_ctm
 from sksvi.expectations import Auto
 from sksvi.inference import engine, plan
+from sksvi.inference.globals import GLOBALS
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models import MODELS, base
@@ -152,7 +153,7 @@ def held(kind, bound, full):
     """Documents stay where they had settled: the bound at their q(η) as it is, in which nothing is approximate."""
     model, data = topics(kind, bound, full)
     problem = plan.problem(model, data, MCSSVI(), Auto())
-    problem.globals = plan.GLOBALS["expected"]
+    problem.globals = GLOBALS["expected"]
     state = State(model.begin(data, None), 0, locals=plan.begun(problem, first_state(problem, 0)).locals)
     engine.evaluate(problem, state, engine.whole(problem))
     kept = state.locals.values
