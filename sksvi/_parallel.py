@@ -1,7 +1,7 @@
-"""Row blocks, index streams, threads, and the fixed tree that sums what blocks return.
+"""Chunks of rows, index streams, threads, and the fixed tree that sums what chunks return.
 
-Bits do not depend on the number of threads: blocks have a fixed size, each runs with BLAS held to one thread, and the
-partial sums meet in an order that depends on the number of blocks alone.
+Bits do not depend on the number of threads: chunks have a fixed size, each runs with BLAS held to one thread, and the
+partial sums meet in an order that depends on the number of chunks alone.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import numpy as np
 
 Array = np.ndarray
 
-#: Numbers in a dense row block: 4 MB; smaller ones cost more in calls than the cache gives back.
+#: Numbers in a dense chunk of rows: 4 MB; smaller ones cost more in calls than the cache gives back.
 CHUNK_NUMBERS = 2**19
 
 
 def chunk_rows(width: int, full: bool) -> int:
-    """Rows of a dense block: fits the cache, and with a full Gram matrix costs more than adding that matrix up."""
+    """Rows of a dense chunk: fits the cache, and with a full Gram matrix costs more than adding that matrix up."""
     rows = int(np.clip(CHUNK_NUMBERS // max(width, 1), 64, 8192))
     return max(rows, min(width, 4096)) if full else rows
 
@@ -40,7 +40,7 @@ def _blas_controller() -> Any:
 
 
 def single_threaded_blas() -> AbstractContextManager[Any]:
-    """Hold BLAS to one thread: our own threads work on row blocks, and bits stay the same."""
+    """Hold BLAS to one thread: our own threads work on chunks of rows, and bits stay the same."""
     if os.environ.get("OPENBLAS_NUM_THREADS") == "1" and os.environ.get("MKL_NUM_THREADS", "1") == "1":
         return nullcontext()
     return _blas_controller().limit(limits=1, user_api="blas")
@@ -118,6 +118,6 @@ def shuffled(n: int, size: int, seed: int, pass_number: int) -> list[Array]:
     return [np.sort(order[part]) for part in slices(n, size)]
 
 
-def stream(seed: int, step: int, block: int) -> np.random.Generator:
-    """The random numbers of one row block at one step, whoever computes it."""
-    return np.random.default_rng([seed, step, block, 1])
+def stream(seed: int, step: int, chunk: int) -> np.random.Generator:
+    """The random numbers of one chunk of rows at one step, whoever computes it."""
+    return np.random.default_rng([seed, step, chunk, 1])

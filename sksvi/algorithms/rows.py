@@ -54,7 +54,7 @@ class Row:
     globals : {"expected", "sampled", "corrected"}
         How a local step sees the global blocks, where a model has one and can draw them.
     messages : bool, default=False
-        A site is kept per datum, so that mini-batch noise vanishes at the optimum; streams absorb what a chunk said.
+        A site is kept per datum, so that mini-batch noise vanishes at the optimum; streams absorb what a portion said.
     solves_mean : bool, default=False
         Solves for the mean at the covariance in every pass.
     whole : bool, default=False
@@ -156,8 +156,8 @@ class CVI(Algorithm):
     Parameters
     ----------
     schedule : schedule, default=None
-        None: rate 1 for full batches without noise (NC-VMP); mini-batches with a full covariance `MESSAGE_RATE`, where
-        t counts passes because a datum is visited once a pass; else `STEP_RATE`.
+        None: rate 1 for full batches without noise (NC-VMP); for mini-batches `MESSAGE_RATE`, where t counts passes
+        because a datum is visited once a pass; else `STEP_RATE`.
     """
 
     name = "cvi"

@@ -9,6 +9,7 @@
 `Newton`        a point along its gradient and curvature, data and memory together
 `ClosedForm`    a point that only the prior of other blocks reads: its best value needs no data
 `Adam`          a point that has a gradient and no curvature
+`Searched`      a point that the model's own search moves, once q has settled
 `Fixed`         a block that stays
 ==============  =====================================================================================
 """
@@ -154,6 +155,8 @@ class OneNumber(Rule):
 
 @dataclass(frozen=True)
 class _ByAdaGrad(Rule):
+    """What rules by AdaGrad share: its step sizes."""
+
     adagrad: AdaGrad
 
     def damped(self, pace: Pace) -> AdaGrad:

@@ -203,7 +203,7 @@ def site_step(sites: Array, target: Array, rate: float) -> Array:
     return (1 - rate) * sites + rate * target
 
 
-def shortened(step: Callable[[float], Any], counter: list[int] | None = None) -> Any:
+def shortened(step: Callable[[float], Any]) -> Any:
     """The first of step(1), step(1/2), ... whose precision is positive definite: the one PSD policy.
 
     Raises
@@ -211,15 +211,9 @@ def shortened(step: Callable[[float], Any], counter: list[int] | None = None) ->
     NotPositiveDefinite
         After ``MAX_HALVINGS`` halvings.
     """
-    share = 1.0
-    for halving in range(MAX_HALVINGS + 1):
+    for halving in range(MAX_HALVINGS):
         try:
-            return step(share)
-        except NotPositiveDefinite as error:
-            if halving == MAX_HALVINGS:
-                raise
-            last = error
-            share /= 2
-            if counter is not None:
-                counter[0] += 1
-    raise last
+            return step(0.5**halving)
+        except NotPositiveDefinite:
+            continue
+    return step(0.5**MAX_HALVINGS)

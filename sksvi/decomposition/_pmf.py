@@ -22,7 +22,7 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
-from sksvi.inference.start import shortened
+from sksvi.inference.start import without_new_plates
 from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.gaussian import FactorModel
 from sksvi.models.factorization.ratings import Entries, Ratings
@@ -381,7 +381,7 @@ class GeneralizedPMF(
         # Nobody asks for those without an id again; a fit that was cut off has passes left in which they count.
         sizes = {"users": len(self.users_), "items": len(self.items_)}
         if state.finished:
-            state = shortened(state, sizes)
+            state = without_new_plates(state, sizes)
         else:
             state = replace(state, q={**state.q, **{side: state.q[side].copy() for side in SIDES}})
         super()._finish(model, state, weight)

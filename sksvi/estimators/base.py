@@ -207,7 +207,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         return self
 
     def _streaming_model(self, data: Any) -> Any:
-        """The model of one chunk."""
+        """The model of one portion."""
         raise AttributeError(f"{type(self).__name__} does not stream")
 
     # ---- what is left behind

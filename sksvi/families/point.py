@@ -15,7 +15,7 @@ TRUST_RADIUS = 2.0
 
 
 class Point(Spreadless):
-    """A learned array without spread, in unconstrained coordinates, with the information that earlier chunks left.
+    """A learned array without spread, in unconstrained coordinates, with the information that earlier portions left.
 
     Parameters
     ----------

@@ -118,7 +118,7 @@ def check(ready: Problem, estimator: str, given: dict[str, Any]) -> None:
 
 def steps(ready: Problem) -> list[str]:
     """Algorithms that serve the model with any data and expectation."""
-    names = [name for name in VARIATIONAL if name != "fp" or isinstance(ready.model, Linear)]
+    names = [name for name in VARIATIONAL if isinstance(ready.model, Linear) or not ROWS[name].solves_mean]
     return [name for name in names if ROWS[name].natural or not ready.model.natural_only]
 
 

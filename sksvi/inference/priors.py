@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def prior_of(problem: Problem, state: State, q: Blocks) -> Blocks:
-    """The prior of every block, with what streamed chunks left behind."""
+    """The prior of every block, with what streamed portions left behind."""
     return state.messages.joined({**problem.model.prior(q), **problem.so_far})
 
 

@@ -19,8 +19,8 @@ class Problem:
     ``expect`` serves the steps, ``exact`` the bound that a fit reports at its end. ``globals`` and ``messages``: how
     local steps see the globals, and what stands between terms and pull-back. ``total`` is the population's weight where
     the data are a part of it, ``frozen`` names blocks that stay as they are, ``past`` is the size of the bound of
-    earlier chunks (nats): `tol` is relative to all data seen. ``so_far`` is what a stream left, the prior of this
-    chunk, by block. ``stream``: one step on a chunk, at the rates of noisy steps.
+    earlier portions (nats): `tol` is relative to all data seen. ``so_far`` is what a stream left, the prior of this
+    portion, by block. ``stream``: one step on a portion, at the rates of noisy steps.
     """
 
     model: Model

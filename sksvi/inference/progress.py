@@ -91,7 +91,8 @@ class Siding(Progress):
 
 @dataclass
 class Sampling(Progress):
-    """Of a sampler: the last draw, and the draws that are kept."""
+    """Of a sampler: pass at which its chain began, the last draw, and the draws that are kept."""
 
+    first: int = 0
     draw: Any = None
     draws: list[Any] = field(default_factory=list)

@@ -83,7 +83,7 @@ def grown(problem: Problem, state: State) -> State:
     return replace(state, q=q, memory=memory, messages=messages, progress=progress)
 
 
-def shortened(state: State, sizes: dict[str, int]) -> State:
+def without_new_plates(state: State, sizes: dict[str, int]) -> State:
     """The state without the plates after the first `sizes` of each side."""
     q, memory, messages = dict(state.q), dict(state.memory), state.messages
     for side, n in sizes.items():
@@ -95,7 +95,7 @@ def shortened(state: State, sizes: dict[str, int]) -> State:
 
 
 def begun(problem: Problem, state: State) -> State:
-    """The state at the start of a fit: earlier data are forgotten, an unfinished fit's row memories stay."""
+    """The state at the start of a fit: earlier data are forgotten, memories of as many rows stay."""
     return replace(
         state,
         q=hyper.forgetting(state.q),
@@ -107,9 +107,8 @@ def begun(problem: Problem, state: State) -> State:
 
 
 def locals_of(problem: Problem, state: State) -> NoLocals | Locals:
-    """Local starts of an unfinished fit on as many rows, else fresh ones."""
-    if not isinstance(problem.model, Local):
-        return NO_LOCALS
-    if isinstance(state.locals, Locals) and len(state.locals) == len(problem.data):
+    """Where local variables of a fit on as many rows ended, else fresh ones; a sampler makes its own."""
+    keeps = isinstance(problem.model, Local) or problem.algorithm.row.sampler
+    if keeps and isinstance(state.locals, Locals) and len(state.locals) == len(problem.data):
         return state.locals.copy()
-    return Locals(problem.model.local_begin(problem.data))
+    return Locals(problem.model.local_begin(problem.data)) if isinstance(problem.model, Local) else NO_LOCALS

@@ -1,4 +1,4 @@
-"""Streams: one chunk of data at a time, for ``partial_fit``."""
+"""Streams: one portion of data at a time, for ``partial_fit``."""
 
 from __future__ import annotations
 

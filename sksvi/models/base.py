@@ -1,6 +1,6 @@
 """What a model answers, in a few small contracts, and the records that travel between model and engine.
 
-A model knows data and structure, never a step size. It is asked for the expected log-likelihood of some rows at q and
+A model knows data and structure, and no algorithm. It is asked for the expected log-likelihood of some rows at q and
 for its gradient in each block's moments; whoever asks knows neither rows nor structure.
 
 ==========  =====================================================================================
@@ -8,6 +8,7 @@ for its gradient in each block's moments; whoever asks knows neither rows nor st
 `Linear`    latents are linear in one Gaussian block: messages per row, best means
 `Local`     something is kept per row between passes
 `Sided`     plates on two sides, which step in turn
+`Sampleable`  has a sampler of its own posterior
 ==========  =====================================================================================
 """
 

@@ -110,7 +110,7 @@ class Direct:
     """No memory: terms are pulled back as they are, and the sum is blown up to the population."""
 
     def begin(self, problem: Problem, state: State) -> State:
-        """The state with an empty memory."""
+        """The state as it is: nothing to remember."""
         return state
 
     def between(self, terms: Any, rows: Any, problem: Problem, state: State) -> Any:

@@ -1,4 +1,4 @@
-"""What earlier chunks of a stream said about each block, kept apart from the prior, which is learned on."""
+"""What earlier portions of a stream said about each block, kept apart from the prior, which is learned on."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class Stepper:
         new, after = new.copy(), after.copy()
         start = before - own.kl_by_plate(prior)
         slack = ROUNDING * (np.abs(start) + 1)
-        index = np.arange(len(before))
+        index, rate = np.arange(len(before)), self._rate(self.clock[plates])
         rows = np.arange(self.old.n_plates)[plates]
         left, repairs = index[~(after - new.kl_by_plate(prior) >= start - slack)], 0
         for halving in range(1, MAX_HALVINGS + 1):
@@ -128,7 +128,7 @@ class Stepper:
                 break
             repairs += len(left)
             some, part = prior.of_plates(left, own), tuple(g[left] for g in gradient)
-            pace = Pace(1.0, 0.5**halving, self.weight)
+            pace = Pace(rate[left], 0.5**halving, self.weight)
             step = self.rule.step(self.side, {self.side: own[left].stepping()}, some, part, None, pace)
             trial = own.held(step.block)
             entries = self.entries.of(rows[left])

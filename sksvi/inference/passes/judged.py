@@ -169,7 +169,7 @@ def judged(problem: Problem, state: State) -> State:
         state = replace(state, q=q, memory=memory)
     last = judging(state).here
     assert last is not None
-    return replace(state, q=last.q)
+    return replace(state, q=last.q, memory=last.memory)
 
 
 def rough_start(problem: Problem, state: State) -> State:

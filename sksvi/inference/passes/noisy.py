@@ -67,7 +67,7 @@ class Noisy:
         total = bound(problem, state, value)
         check_finite(total, gradient, state)
         q = hyper.remembering(problem, state.q, gradient)
-        # Sites belong to the pass; what chunks said belongs to the stream.
+        # Sites belong to the pass; what portions said belongs to the stream.
         messages = state.messages if problem.messages is DIRECT else NOTHING_SAID
         progress = replace(averaging(state), average={})
         return replace(state, q=q, messages=messages, progress=progress, bound=total, finished=True)

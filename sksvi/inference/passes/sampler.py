@@ -32,12 +32,13 @@ class Sampler:
         self.passes = passes
 
     def begin(self, problem: Problem, state: State) -> State:
-        """A chain from the means of q, and from where each row's local variables were."""
+        """A chain from the means of q and from where each row's local variables were, or one that was cut off."""
         assert isinstance(problem.model, Sampleable)
         self.chain = problem.model.chain(problem.data, problem.threads)
-        self.first = state.passes
+        if isinstance(state.progress, Sampling):
+            return state
         values = state.locals.values if isinstance(state.locals, Locals) else None
-        return replace(state, progress=Sampling(self.chain.begin(state.q, values)))
+        return replace(state, progress=Sampling(state.passes, self.chain.begin(state.q, values)))
 
     def once(self, problem: Problem, state: State, tol: float) -> tuple[State, StepInfo | None]:
         """One sweep over all rows."""
@@ -45,15 +46,15 @@ class Sampler:
         progress = sampling(state)
         draw, value = self.chain.sweep(progress.draw, _parallel.stream(state.seed, state.passes, 1))
         check_finite(value, {}, state)
-        done = state.passes + 1 - self.first
-        kept = [*progress.draws, draw.globals] if done > (self.passes - self.first) / 2 else []
+        done = state.passes + 1 - progress.first
+        kept = [*progress.draws, draw.globals] if done > (self.passes - progress.first) / 2 else []
         state = replace(
             state,
             q=problem.model.matched(kept or [draw]),
             passes=state.passes + 1,
             steps=state.steps + 1,
             locals=Locals(draw.local),
-            progress=Sampling(draw, kept),
+            progress=Sampling(progress.first, draw, kept),
         )
         return state, StepInfo(value, False, 1.0, 0)
 

@@ -1,6 +1,6 @@
 """Compiled Gibbs draws of beta process factor analysis: local steps of a block's rows, and features (equations.md 7).
 
-Units are those of ``beta_process_loops``. A row works in its observed columns alone, of which it has a copy that fits
+Units are those of ``loops/variational.py``. A row works in its observed columns alone, of which it has a copy that fits
 the cache; without missing entries in the K x K matrix ``gram`` = phi phiᵀ. Features come in chunks of a fixed size, a
 last one padded with features that are never used. Each row draws from a stream of its own, so that no split of the rows
 changes a bit.

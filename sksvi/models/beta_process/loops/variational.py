@@ -3,7 +3,7 @@
 Rows ``y`` (n, D) and features ``phi`` (K, D) come times the root of the noise precision, missing entries of y as 0
 with ``seen`` False; so noise has precision 1 here, and with the residual r = o (y - omega phi) it is
 B_k = phi_k r + omega_k |phi_k|². A row with missing entries works in its observed columns alone; rows without share
-|phi_k|². The draws are in ``beta_process_gibbs_loops``.
+|phi_k|². The draws are in ``loops/gibbs.py``.
 """
 
 from __future__ import annotations
