@@ -102,7 +102,7 @@ def tree_sum(results: Iterable[Any]) -> Any:
 
 
 def scaled(gradient: Any, scale: float) -> Any:
-    """N/B times a gradient: the one place where a batch is blown up to the population."""
+    """N/B times a gradient: a batch blown up to the population."""
     if scale == 1.0 or gradient is None:
         return gradient
     if isinstance(gradient, dict):
