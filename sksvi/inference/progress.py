@@ -32,6 +32,10 @@ class Progress:
         """Without what belongs to coordinates that q has left."""
         return START
 
+    def elsewhere(self, n_bounds: int) -> Progress:
+        """Without what earlier data said of how little is left to gain; `n_bounds` are known of them."""
+        return self
+
     def mapped(self, grow: Callable[[Blocks], Blocks]) -> Progress:
         """Its blocks of q grown as q itself was."""
         return self
@@ -45,12 +49,17 @@ class Judging(Progress):
     """Of a pass whose steps are judged one by one.
 
     here: the last q whose bound is known. small_changes: passes in a row that
-    changed the bound by less than `tol`.
+    changed the bound by less than `tol`. since: number of bounds that are of earlier data.
     """
 
     here: Evaluation | None = None
     damping: float = 1.0
     small_changes: int = 0
+    since: int = 0
+
+    def elsewhere(self, n_bounds: int) -> Judging:
+        """Bounds count from here."""
+        return replace(self, since=n_bounds)
 
 
 @dataclass
@@ -64,6 +73,10 @@ class Averaging(Progress):
     def shown(self, q: Blocks) -> Blocks:
         """The average, once there is one."""
         return self.average or q
+
+    def elsewhere(self, n_bounds: int) -> Averaging:
+        """No check."""
+        return replace(self, checks=[])
 
     def emptied(self) -> Averaging:
         """The exact bounds stay."""
@@ -87,6 +100,10 @@ class Siding(Progress):
     bound: float | None = None
     small_changes: int = 0
     checks: list[float] = field(default_factory=list)
+
+    def elsewhere(self, n_bounds: int) -> Siding:
+        """No check."""
+        return replace(self, checks=[])
 
 
 @dataclass

@@ -9,12 +9,15 @@ import numpy as np
 
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
-from sksvi.inference.engine import impossible
+from sksvi.inference.engine import exact_bound, impossible
 from sksvi.inference.memory.locals import NO_LOCALS, Locals, NoLocals
 from sksvi.inference.memory.of_plates import PlateMemory
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.models.base import Local, Sided
+
+#: Largest relative difference of two looks at one bound.
+SAME = 1e-6
 
 
 def first_state(problem: Problem, seed: int) -> State:
@@ -96,6 +99,8 @@ def without_new_plates(state: State, sizes: dict[str, int]) -> State:
 
 def begun(problem: Problem, state: State) -> State:
     """The state at the start of a fit: earlier data are forgotten, memories of as many rows stay."""
+    if on_other_data(problem, state):
+        state = replace(state, progress=state.progress.elsewhere(len(state.bounds)))
     return replace(
         state,
         q=hyper.forgetting(state.q),
@@ -104,6 +109,18 @@ def begun(problem: Problem, state: State) -> State:
         finished=False,
         converged=False,
     )
+
+
+def on_other_data(problem: Problem, state: State) -> bool:
+    """Whether the bound where the last fit ended is another one here: then what settled that fit settles nothing.
+
+    Natural steps without noise say themselves what there is to gain; a bound with drawn variables says nothing.
+    """
+    drawn = problem.model.draws or problem.globals.random
+    if not state.finished or drawn or (problem.deterministic and problem.algorithm.row.natural):
+        return False
+    here = exact_bound(problem, replace(state, locals=locals_of(problem, state)))
+    return abs(here - state.bound) > SAME * (abs(state.bound) + 1)
 
 
 def locals_of(problem: Problem, state: State) -> NoLocals | Locals:

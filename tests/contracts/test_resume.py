@@ -158,6 +158,26 @@ def test_warm_start_of_a_converged_fit_is_short(binary):
     np.testing.assert_allclose(model.lower_bound_, cold.lower_bound_, rtol=2e-3)
 
 
+@pytest.mark.parametrize("algorithm", STREAMING)
+@pytest.mark.parametrize("batch_size", [None, 100], ids=["whole", "batches"])
+def test_a_converged_fit_goes_on_with_other_data(algorithm, batch_size, binary):
+    """What settled one fit settles nothing on other rows, however the fit knew that it was done."""
+    X, y = binary
+    settings = {"algorithm": algorithm, "batch_size": batch_size, "prior_precision": 1.0, "random_state": 0}
+    model = BayesianGLMClassifier(warm_start=True, tol=1e-3, **settings).fit(X, y)
+    assert model.converged_
+    passes, before = model.n_iter_, model.coef_.copy()
+    model.fit(X, y)
+    assert model.n_iter_ <= passes + 3
+    passes = model.n_iter_
+    other = np.where(y == model.classes_[0], *model.classes_[::-1])
+    model.fit(X, other)
+    cold = BayesianGLMClassifier(tol=1e-3, **settings).fit(X, other)
+    assert model.n_iter_ > passes
+    assert np.sign(model.coef_ @ before.T).item() == np.sign(cold.coef_ @ before.T).item() == -1.0
+    np.testing.assert_allclose(model.lower_bound_, cold.lower_bound_, rtol=0.05)
+
+
 @pytest.mark.parametrize("before", STREAMING)
 @pytest.mark.parametrize("after", STREAMING)
 def test_the_algorithm_may_change_between_fits(before, after, binary):

@@ -99,8 +99,9 @@ def done(state: State, natural: bool, tol: float) -> bool:
     """Whether the last steps gained too little: two in a row if natural, else what checks a factor apart did."""
     if natural:
         return judging(state).small_changes >= 2
-    checks = [b for t, b in enumerate(state.bounds, 1) if check_due(t)]
-    return settled(checks, tol) and check_due(len(state.bounds))
+    bounds = state.bounds[judging(state).since :]
+    checks = [b for t, b in enumerate(bounds, 1) if check_due(t)]
+    return settled(checks, tol) and check_due(len(bounds))
 
 
 def propose(problem: Problem, state: State, gradient: Gradient) -> tuple[Blocks, dict[str, Any], float]:
