@@ -139,11 +139,13 @@ def test_order_of_columns_under_other_priors(prior, d, rng):
     X, y = data_for("poisson", rng, n=40, d=d)
     columns = rng.permutation(d)
     precision = rng.uniform(0.5, 2.0, d) if prior == "array" else prior
-    model = BayesianGLMRegressor(likelihood="poisson", prior_precision=precision).fit(X, y)
+    # Useless columns leave at a pace of their own: until they have left, the bound depends on when a fit ends.
+    end = {"tol": 1e-6, "max_iter": 2000} if prior == "ard" else {}
+    model = BayesianGLMRegressor(likelihood="poisson", prior_precision=precision, **end).fit(X, y)
     turned = clone(model).set_params(prior_precision=precision[columns] if prior == "array" else prior)
     turned.fit(X[:, columns], y)
-    if prior == "ard":  # useless columns leave at a pace of their own, for which the tolerance is
-        np.testing.assert_allclose(turned.lower_bound_, model.lower_bound_, rtol=2e-3)
+    if prior == "ard":
+        np.testing.assert_allclose(turned.lower_bound_, model.lower_bound_, rtol=1e-4)
     else:
         agree(turned, model, columns, close={"rtol": 1e-5, "atol": 1e-6})
 
