@@ -9,8 +9,7 @@ a block moves (`algorithms.rules`), how local steps see the globals (`globals`),
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, Protocol
@@ -46,12 +45,21 @@ def whole(problem: Problem) -> Segment:
     return Segment(slice(0, len(problem.data)), 1.0)
 
 
+def prepare(q: Blocks) -> None:
+    """Factor every block before threads ask for it; one that cannot be says which it is."""
+    name = ""
+    try:
+        for name in q:
+            q[name].prepare()
+    except NotPositiveDefinite as error:
+        error.block = name
+        raise
+
+
 def evaluate(problem: Problem, state: State, segment: Segment, gradient_wanted: bool = True) -> tuple[Gradient, float]:
     """Gradient per block and E log p of a segment, both of the population."""
     model, data, q = problem.model, problem.data, state.q
-    for name, block in q.items():
-        with naming(name):
-            block.prepare()
+    prepare(q)
     items = list(enumerate(model.chunks(segment.rows, data)))
     view = problem.globals.view(model, q, _parallel.stream(state.seed, state.steps, len(items)))
 
@@ -78,18 +86,21 @@ def step(
     problem: Problem, state: State, segment: Segment, gradient: Gradient, damping: float = 1.0
 ) -> tuple[Blocks, dict[str, Any], float]:
     """The segment's blocks after one step, their rules' memory, and the gain that hyperparameters promise, nats."""
-    q, memory, promised = dict(state.q), dict(state.memory), 0.0
-    hyper, prior = problem.model.hyper, None
-    # Hyperparameters move first: the other blocks step towards the prior as it will be.
-    for name in sorted(segment.blocks or q, key=lambda name: name not in hyper):
-        if prior is None and name not in hyper:
-            prior = prior_of(problem, state, q)
-        rule = problem.messages.rule(name, problem, state)
-        pace = Pace(problem.messages.rate(name, problem, state, segment), damping, problem.weight)
-        own = None if prior is None else prior[name]
-        with naming(name):
+    q, memory, promised, weight = dict(state.q), dict(state.memory), 0.0, problem.weight
+    hyper, prior, name = problem.model.hyper, None, ""
+    try:
+        # Hyperparameters move first: the other blocks step towards the prior as it will be.
+        for name in sorted(segment.blocks or q, key=lambda name: name not in hyper):
+            if prior is None and name not in hyper:
+                prior = prior_of(problem, state, q)
+            rule = problem.messages.rule(name, problem, state)
+            pace = Pace(problem.messages.rate(name, problem, state, segment), damping, weight)
+            own = None if prior is None else prior[name]
             q[name], memory[name], gain = rule.step(name, q, own, gradient.get(name), memory.get(name), pace)
-        promised += gain
+            promised += gain
+    except NotPositiveDefinite as error:
+        error.block = name
+        raise
     return q, memory, promised
 
 
@@ -104,16 +115,6 @@ def exact_bound(problem: Problem, state: State) -> float:
     total = bound(problem, state, value)
     check_finite(total, {}, state)
     return total
-
-
-@contextmanager
-def naming(block: str) -> Iterator[None]:
-    """An impossible step says which block it was."""
-    try:
-        yield
-    except NotPositiveDefinite as error:
-        error.block = block
-        raise
 
 
 def impossible(problem: Problem, state: State, error: NotPositiveDefinite) -> ValueError:

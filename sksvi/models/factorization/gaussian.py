@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -77,8 +77,8 @@ class FactorModel(Sided):
         self.priors, self.learn_priors = priors, learn_priors
         self.layouts = {side: Layout(n_components, biases, side, full) for side in SIDES}
 
-    @property
-    def hyper(self) -> dict[str, Rule]:
+    @cached_property
+    def hyper(self) -> dict[str, Rule]:  # type: ignore[override]
         """The likelihood's parameters by Newton; means and precisions of the priors by `learned`."""
         learned: dict[str, Rule] = {"likelihood": Newton()} if self.likelihood.learned else {}
         for side in SIDES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -97,8 +98,8 @@ class LinearModel(LinearLatents):
         """The likelihood with its learned parameters as q has them."""
         return self.likelihood.replace(q["likelihood"].value) if "likelihood" in q else self.likelihood
 
-    @property
-    def hyper(self) -> dict[str, Rule]:
+    @cached_property
+    def hyper(self) -> dict[str, Rule]:  # type: ignore[override]
         """The likelihood's scales by Newton, the prior precision by MacKay's fixed point."""
         rules: dict[str, Rule] = {}
         if isinstance(self.prior_precision, str):

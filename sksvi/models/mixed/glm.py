@@ -8,6 +8,7 @@ group's standard deviation s is a point on the log scale with a half-Student-t p
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -99,10 +100,10 @@ class MixedModel(LinearModel):
             prior["noise"] = Rayleigh(self.noise_prior_scale)
         return prior
 
-    @property
-    def hyper(self) -> dict[str, Rule]:
+    @cached_property
+    def hyper(self) -> dict[str, Rule]:  # type: ignore[override]
         """As the GLM; the groups' standard deviations in closed form, with their half-Student-t."""
-        rules = super().hyper
+        rules = dict(super().hyper)
         if self.groups is not None:
             rules["group_std"] = ClosedForm(self._group_step, self.log_group_density)
         return rules
