@@ -305,3 +305,21 @@ def test_example_of_cells(tmp_path, monkeypatch, capsys):
         for text in ("lost entries: root mean square error", "factor 0, used by", "strongest factor and population"):
             assert text in printed
     assert [path.name for path in (tmp_path / "figures").iterdir()] == ["cytometry.png"]
+
+
+def test_a_sampler_that_was_cut_off_goes_on(problem, tmp_path):
+    """The chain, its draws and where rows were are in the file: the same bits as in one go; then it goes on further."""
+    from sksvi import load
+    from sksvi.callbacks import Checkpoint
+
+    X = problem[0][:60]
+    settings = {"n_components": 4, "algorithm": "gibbs", "random_state": 0}
+    straight = BetaProcessFA(max_iter=9, **settings).fit(X)
+    path = tmp_path / "half.sksvi"
+    BetaProcessFA(max_iter=4, **settings).set_callbacks(Checkpoint(path)).fit(X)
+    resumed = load(path).set_params(max_iter=9, warm_start=True).fit(X)
+    for name in ("components_", "feature_probability_", "lower_bounds_"):
+        np.testing.assert_array_equal(getattr(resumed, name), getattr(straight, name))
+    np.testing.assert_array_equal(resumed.transform(X), straight.transform(X))
+    further = resumed.set_params(max_iter=3).fit(X)
+    assert further.n_iter_ == 12 and np.all(np.isfinite(further.components_))

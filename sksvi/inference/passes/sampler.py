@@ -46,8 +46,9 @@ class Sampler:
         progress = sampling(state)
         draw, value = self.chain.sweep(progress.draw, _parallel.stream(state.seed, state.passes, 1))
         check_finite(value, {}, state)
-        done = state.passes + 1 - progress.first
-        kept = [*progress.draws, draw.globals] if done > (self.passes - progress.first) / 2 else []
+        # Draws of the second half, however often the way there was cut off.
+        count = state.passes + 1 - progress.first - (self.passes - progress.first) // 2
+        kept = [*progress.draws, draw.globals][-count:] if count > 0 else []
         state = replace(
             state,
             q=problem.model.matched(kept or [draw]),
