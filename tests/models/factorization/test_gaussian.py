@@ -405,7 +405,7 @@ def test_a_large_step_of_the_likelihood_is_judged(step, kept, global_random_seed
         def step(self, name, q, prior, gradient, memory, pace):
             return Moved(q[name].moved(np.array([step]), pace.rate * pace.damping), memory)
 
-    monkeypatch.setattr(FactorModel, "hyper", {**model.hyper, "likelihood": Told()})
+    monkeypatch.setattr(model, "hyper", {**model.hyper, "likelihood": Told()})
     state, halvings = by_side.with_hyper(problem, replace(state, progress=progress))
     assert (halvings == MAX_HALVINGS) == kept == np.array_equal(state.q["likelihood"].value, old)
     assert halvings > 0 and by_side.data_value(problem, state) >= value
