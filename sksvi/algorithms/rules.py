@@ -164,16 +164,24 @@ class _ByAdaGrad(Rule):
         return AdaGrad(self.adagrad.rate * pace.damping, self.adagrad.epsilon)
 
 
-class Hybrid(_ByAdaGrad):
+class _OfGaussians(_ByAdaGrad):
+    """What AdaGrad remembers of a Gaussian block."""
+
+    def knows(self, memory: Any) -> bool:
+        """AdaGrad's sums."""
+        return isinstance(memory, AdaGradMemory)
+
+    def cautious(self, block: Any, memory: Any, share: Array, weight: float) -> Any:
+        """AdaGrad's sums raised to where steps are no longer than natural ones of that rate."""
+        return memory.raised(block, share, weight, self.adagrad)
+
+
+class Hybrid(_OfGaussians):
     """AdaGrad on a Gaussian mean, the natural step on its covariance (H-MC-SSVI)."""
 
     def start(self, block: Any, weight: float) -> tuple[Any, Any]:
         """Natural coordinates, and AdaGrad's sums."""
         return block, AdaGradMemory.start(block, weight)
-
-    def knows(self, memory: Any) -> bool:
-        """AdaGrad's sums."""
-        return isinstance(memory, AdaGradMemory)
 
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
         """See `steps.hybrid_step`."""
@@ -182,12 +190,8 @@ class Hybrid(_ByAdaGrad):
             *shortened(lambda share: hybrid_step(q[name], prior, gradient, rate * share, memory, adagrad, pace.weight))
         )
 
-    def cautious(self, block: Any, memory: Any, share: Array, weight: float) -> Any:
-        """AdaGrad's sums raised to where steps are no longer than natural ones of that rate."""
-        return memory.raised(block, share, weight, self.adagrad)
 
-
-class Euclidean(_ByAdaGrad):
+class Euclidean(_OfGaussians):
     """AdaGrad on a Gaussian mean and Cholesky factor (S-DSVI)."""
 
     natural_coordinates = False
@@ -197,17 +201,9 @@ class Euclidean(_ByAdaGrad):
         block = block.standard()
         return block, AdaGradMemory.start(block, weight)
 
-    def knows(self, memory: Any) -> bool:
-        """AdaGrad's sums."""
-        return isinstance(memory, AdaGradMemory)
-
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
         """See `steps.euclidean_step`."""
         return Moved(*euclidean_step(q[name], prior, gradient, memory, self.damped(pace), pace.weight))
-
-    def cautious(self, block: Any, memory: Any, share: Array, weight: float) -> Any:
-        """AdaGrad's sums raised to where steps are no longer than natural ones of that rate."""
-        return memory.raised(block, share, weight, self.adagrad)
 
 
 class Flat(_ByAdaGrad):

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 #: The first check, and the ratio of the passes of successive checks.
 FIRST_CHECK, FACTOR = 4, 1.5
+#: Most passes over one portion of a stream, and most closed-form steps of hyperparameters after it.
+PORTION_PASSES = 50
 #: Relative fall of a bound that rounding explains.
 ROUNDING = 1e-10
 #: Gain between two checks, in units of tol, that is too little to go on.

@@ -19,10 +19,8 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START
 from sksvi.inference.search import improved
 from sksvi.inference.state import State, StepInfo, recorded
+from sksvi.inference.stopping import PORTION_PASSES
 from sksvi.models.base import Linear, Segment, Sided
-
-#: Most passes over one portion, and most closed-form steps of hyperparameters after it.
-PORTION_PASSES = 50
 
 
 def absorb(problem: Problem, state: State, tol: float) -> State:

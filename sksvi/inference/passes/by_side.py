@@ -23,11 +23,8 @@ from sksvi.inference.passes.columns import Stepper, entries_of, sided
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Siding
 from sksvi.inference.state import State, StepInfo, check_finite
-from sksvi.inference.stopping import ROUNDING, check_due, settled
+from sksvi.inference.stopping import PORTION_PASSES, ROUNDING, check_due, settled
 from sksvi.models.base import Blocks, Gradient
-
-#: Most passes over one portion of a stream.
-PORTION_PASSES = 50
 
 
 @dataclass
