@@ -19,6 +19,7 @@ from sksvi.families import InUnits, ProjectedGaussian
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import restarted
 from sksvi.inference.state import State
+from sksvi.likelihoods.weighted import own_unit
 from sksvi.linear_model._columns import Columns, spreads
 from sksvi.linear_model._subspace import in_subspace, informed, merged
 from sksvi.models.base import Table
@@ -157,11 +158,9 @@ class BayesianGLM(BaseSVI):
 
     def _natural_unit(self, data: Table) -> float:
         """The standard deviation of a measured target; links have a scale of their own, about 1."""
-        if self.likelihood_.discrete or self.likelihood_.ordered:
+        if not self.likelihood_.measured:
             return 1.0
-        at = data.y if data.offset is None else data.y - data.offset
-        spread = float(np.sqrt(np.cov(at, aweights=data.weight, ddof=0))) if len(at) > 1 else 0.0
-        return spread if spread > 0 else float(np.abs(at[0])) or 1.0
+        return own_unit(data.y if data.offset is None else data.y - data.offset, data.weight)
 
     def _intercept(self, data: Table) -> tuple[float, float]:
         """Prior mean and precision of the intercept at the centre of the columns."""
@@ -175,6 +174,8 @@ class BayesianGLM(BaseSVI):
         kind = self._prior_kind
         if kind != "fixed":
             return FLAT / self._unit**2 if kind == "flat" else kind
+        if isinstance(self.prior_precision, Real):
+            return float(self.prior_precision)
         precision = check_row_values(self.prior_precision, n_features, "prior_precision", each="column")
         assert precision is not None
         if not np.all(precision > 0):
@@ -182,7 +183,7 @@ class BayesianGLM(BaseSVI):
             raise ValueError(
                 f"prior_precision must be positive; found {precision[j]:g} for {self._coordinate_name(j)}."
             )
-        return float(self.prior_precision) if isinstance(self.prior_precision, Real) else precision
+        return precision
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         n, d = data.X.shape
