@@ -15,6 +15,7 @@ from sksvi import _parallel, likelihoods
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.posterior import Posterior
+from sksvi.estimators.start import Start
 from sksvi.families import InUnits, ProjectedGaussian
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import restarted

@@ -55,7 +55,7 @@ class MixedModel(LinearModel):
 
     Parameters
     ----------
-    likelihood, prior_precision, intercept_precision, n_features, fit_intercept, full, intercept_mean, unit, n_uninformed
+    likelihood, **options
         As for :class:`sksvi.models.linear.glm.LinearModel`; `n_features` counts the levels' effects too.
     bound : {"optimal", "simple", "mean-field"}
     noise_prior_scale : float or None
