@@ -231,6 +231,10 @@ class SparseGP(BaseSVI):
             "noise_variance": "auto" if isinstance(self.noise_variance, str) else "fixed",
         }
 
+    def _from_earlier(self) -> None:
+        vars(self).setdefault("mean_", 0.0)
+        vars(self).setdefault("_target_unit", 1.0)
+
     # ---- what a fit leaves behind
     def _expose(self, model: SparseGPModel, state: State) -> None:
         q = state.q

@@ -22,6 +22,7 @@ from sksvi.inference.start import restarted
 from sksvi.inference.state import State
 from sksvi.likelihoods.weighted import own_unit
 from sksvi.linear_model._columns import Columns, spreads
+from sksvi.linear_model._earlier import in_units
 from sksvi.linear_model._subspace import in_subspace, informed, merged
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel, best_constant
@@ -220,6 +221,9 @@ class BayesianGLM(BaseSVI):
         if moved is block:
             return super()._continued(problem)
         return restarted(problem, replace(self.state_, q={**self.state_.q, "weights": moved}))
+
+    def _from_earlier(self) -> None:
+        in_units(vars(self))
 
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:

@@ -17,7 +17,7 @@ from sksvi import _parallel
 Array = np.ndarray
 
 #: Spread of a column of many values, in standard deviations.
-SPREAD = 1.0
+SPREAD = 2.0
 #: A standard deviation of fewer roundings of a column's largest value is that of a constant.
 ROUNDINGS = 8.0
 
