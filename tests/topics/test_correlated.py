@@ -147,21 +147,6 @@ def test_an_iterator_of_chunks_is_read_once(corpus):
         small().fit(iter([]))
 
 
-def test_the_vocabulary_grows(corpus):
-    narrow, wide = corpus.data[:60, :30].toarray(), corpus.data[60:].toarray()
-    names = [f"word {j}" for j in range(40)]
-    model = small().partial_fit(pd.DataFrame(narrow, columns=names[:30]))
-    prior = model._word_prior()[0, 0]
-    model.partial_fit(pd.DataFrame(wide, columns=names))
-    assert model.components_.shape == (3, 40) and list(model.feature_names_in_) == names
-    np.testing.assert_allclose(model.components_.sum(1), 1.0)
-    assert np.all(model.posterior_["topics"].concentration >= 0.5 * prior)
-    with pytest.raises(ValueError, match="missing"):
-        model.partial_fit(pd.DataFrame(narrow, columns=names[:30]))
-    with pytest.raises(ValueError, match="known words"):
-        model.partial_fit(pd.DataFrame(np.ones((3, 41)), columns=[*names[1:], "a", "b"]))
-
-
 def test_a_failed_chunk_changes_nothing(corpus):
     model = small().partial_fit(corpus.data)
     before = model.components_.copy()
@@ -367,3 +352,31 @@ def test_projections_are_told(corpus):
     for options in ({"covariance": "full"}, {"covariance": "diag", "batch_size": 50}):
         model = small(bound="simple", **options).fit(corpus.data)
         assert model.history_["repairs"].sum() > 0
+
+
+# ---- when a fit is done
+@pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("options", [{}, {"topics": "point"}, {"algorithm": "cvi"}], ids=str)
+def test_a_default_fit_converges_and_has_little_left_to_gain(options, global_random_seed):
+    """Twice as many passes bring no more than what `tol` says is too little."""
+    X = make_ctm(500, 100, n_components=5, n_words=60, random_state=global_random_seed).data
+    model = CorrelatedTopicModel(5, random_state=0, **options).fit(X)
+    assert model.converged_
+    longer = clone(model).set_params(tol=0.0, max_iter=2 * model.n_iter_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        longer.fit(X)
+    assert longer.lower_bound_ - model.lower_bound_ < 10 * model.tol * abs(model.lower_bound_)
+
+
+def test_forming_passes_settle_nothing(corpus):
+    """No check and no average reaches back to them: the fit goes on, however little they gain."""
+    few = small(batch_size=50, max_iter=12, tol=1e-2).fit(corpus.data)
+    assert not few.converged_ and few.state_.progress.checks == []
+    done = small(batch_size=50, max_iter=60, tol=1e-2).fit(corpus.data)
+    assert done.converged_ and done.n_iter_ == 21 and done.state_.progress.since == few.n_steps_
+
+
+def test_a_fit_that_stops_short_says_so(corpus):
+    with pytest.warns(ConvergenceWarning, match="max_iter=5"):
+        assert not small(batch_size=50, max_iter=5).fit(corpus.data).converged_
