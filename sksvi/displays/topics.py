@@ -141,7 +141,8 @@ class TopicGraphDisplay:
     ) -> TopicGraphDisplay:
         """Draw the topics of a fitted correlated topic model, labelled by their most probable words.
 
-        Topics that no word supports (``topic_prevalence_`` is 0) are left out. The areas of the points are the proportions of a document whose log odds are the mean ones.
+        Topics that no word supports (``topic_prevalence_`` is 0) are left out. The areas of the points are the
+        proportions of a document whose log odds are the mean ones.
 
         Parameters
         ----------

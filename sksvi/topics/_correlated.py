@@ -78,10 +78,12 @@ class CorrelatedTopicModel(TopicModel):
         Documents per step; "auto": all up to 200, else a twenty-fourth, at least 50 and at most 1024. Mini-batch fits
         form their topics first: in the first 12 passes documents' responsibilities use E β and not exp(E log β), at
         which ``lower_bounds_`` are evaluated all the same.
-    max_iter : int, default=60
-        Passes over the documents.
+    max_iter : int, default=150
+        Passes over the documents, at most.
     tol : float, default=1e-4
-        Relative change of the bound at which the fit stops.
+        Relative change of the bound at which the fit stops: between two passes where a step takes all documents. A
+        mini-batch fit evaluates its bound 4, 6, 9, 14, 21, ... passes after the forming ones, and stops where it gained
+        less than 10 ``tol`` twice.
     total_samples : float or None, default=None
         Documents of the population, for ``partial_fit``; None: those seen so far.
     n_jobs : int or None, default=None
@@ -155,7 +157,7 @@ class CorrelatedTopicModel(TopicModel):
         expectation: Any = "auto",
         covariance: str = "diag",
         batch_size: Any = "auto",
-        max_iter: int = 60,
+        max_iter: int = 150,
         tol: float = 1e-4,
         total_samples: float | None = None,
         n_jobs: int | None = None,
