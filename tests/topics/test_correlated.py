@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sksvi
 from sksvi import CorrelatedTopicModel
+from sksvi.callbacks import Checkpoint
 from sksvi.datasets import make_ctm
 from sksvi.estimators.completion import halved
 from sksvi.models.base import Table
@@ -380,3 +381,35 @@ def test_forming_passes_settle_nothing(corpus):
 def test_a_fit_that_stops_short_says_so(corpus):
     with pytest.warns(ConvergenceWarning, match="max_iter=5"):
         assert not small(batch_size=50, max_iter=5).fit(corpus.data).converged_
+
+
+class Cut:
+    """Ends a fit after some passes."""
+
+    def __init__(self, after):
+        self.after = after
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context, **kwargs):
+        pass
+
+    def on_fit_task_end(self, estimator, context, **kwargs):
+        if context.task_name == "pass" and context.task_id + 1 == self.after:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("after", [11, 12, 13])
+def test_a_fit_cut_off_at_the_end_of_the_forming_passes_goes_on_to_the_same_bits(corpus, after, tmp_path):
+    path, options = tmp_path / "fit.sksvi", {"batch_size": 50, "max_iter": 18}
+    cut = small(**options).set_callbacks(Checkpoint(path), Cut(after))
+    with pytest.raises(KeyboardInterrupt):
+        cut.fit(corpus.data)
+    on = sksvi.load(path).set_params(warm_start=True).fit(corpus.data)
+    whole = small(**options).fit(corpus.data)
+    np.testing.assert_array_equal(on.components_, whole.components_)
+    assert on.state_.progress.checks == whole.state_.progress.checks and len(whole.state_.progress.checks) == 2
