@@ -31,7 +31,7 @@ def named(X: Any, feature_names: Any) -> Any:
     """
     if feature_names is None:
         return X
-    own, words = _get_feature_names(X), np.asarray(feature_names, dtype=object)
+    own, words = _get_feature_names(X), np.array(feature_names, dtype=object)
     counts = WordCounts(check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X"))
     if words.shape != (counts.shape[1],):
         raise ValueError(f"feature_names has shape {words.shape}, expected {(counts.shape[1],)}: a word per column.")
