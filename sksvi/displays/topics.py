@@ -141,7 +141,8 @@ class TopicGraphDisplay:
     ) -> TopicGraphDisplay:
         """Draw the topics of a fitted correlated topic model, labelled by their most probable words.
 
-        The areas of the points are the proportions of a document whose log odds are the mean ones.
+        Topics that no word supports (``topic_prevalence_`` is 0) are left out. The areas of the points are the
+        proportions of a document whose log odds are the mean ones.
 
         Parameters
         ----------
@@ -184,10 +185,12 @@ class TopicGraphDisplay:
         4
         """
         inner, before = unwrapped(estimator)
-        correlation = fitted(inner, "topic_correlation_")
-        words = _top(fitted(inner, "components_"), _names(inner, before, feature_names), _positive("n_words", n_words))
+        correlation, components = fitted(inner, "topic_correlation_"), fitted(inner, "components_")
+        shown = _supported(inner)
+        words = _top(components[shown], _names(inner, before, feature_names), _positive("n_words", n_words))
         labels = ["\n".join(row) for row in words[0]]
-        log_odds = np.append(fitted(inner, "topic_log_odds_"), 0.0)
+        correlation = correlation[np.ix_(shown, shown)]
+        log_odds = np.append(fitted(inner, "topic_log_odds_"), 0.0)[shown]
         weights = np.exp(log_odds - log_odds.max())
         return cls(correlation, labels, weights, min_correlation=min_correlation).plot(ax, **text_kwargs)
 
@@ -302,7 +305,7 @@ class TopicWordsDisplay:
             Words of the columns; None: those that the estimator saw, or that the Pipeline gives.
 
         topics : sequence of int, default=None
-            The topics to draw; None: the first 20.
+            The topics to draw; None: the first 20 that words support (``topic_prevalence_`` is not 0).
 
         n_words : int, default=10
             Words of a topic.
@@ -336,7 +339,7 @@ class TopicWordsDisplay:
         components = np.asarray(fitted(inner, "components_"), float)
         total = components.sum(1, keepdims=True)
         n = len(components)
-        chosen = list(range(min(n, 20))) if topics is None else [int(k) for k in topics]
+        chosen = _supported(inner)[:20] if topics is None else [int(k) for k in topics]
         if not chosen or any(not 0 <= k < n for k in chosen):
             raise ValueError(f"topics must be some of 0 to {n - 1}; found {topics!r}.")
         n_words = _positive("n_words", n_words)
@@ -352,6 +355,16 @@ def _positive(name: str, value: Any) -> int:
     if isinstance(value, bool) or int(value) != value or value < 1:
         raise ValueError(f"{name} must be at least 1; found {value!r}.")
     return int(value)
+
+
+def _supported(estimator: Any) -> list[int]:
+    """Topics that words support: all of a model that does not say."""
+    prevalence = getattr(estimator, "topic_prevalence_", None)
+    if prevalence is None:
+        return list(range(len(estimator.components_)))
+    if not np.any(prevalence):
+        raise ValueError("No word supports any topic (topic_prevalence_ is 0): there is nothing to draw.")
+    return [int(k) for k in np.flatnonzero(prevalence)]
 
 
 def _names(estimator: Any, before: Any, given: Any) -> Array:

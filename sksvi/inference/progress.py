@@ -64,11 +64,12 @@ class Judging(Progress):
 
 @dataclass
 class Averaging(Progress):
-    """Of a noisy pass: the weighted mean of all q so far, and the exact bounds of earlier checks."""
+    """Of a noisy pass: the weighted mean of q since the step `since`, and the exact bounds of earlier checks."""
 
     damping: float = 1.0
     average: Blocks = field(default_factory=dict)
     checks: list[float] = field(default_factory=list)
+    since: int = 0
 
     def shown(self, q: Blocks) -> Blocks:
         """The average, once there is one."""

@@ -209,6 +209,8 @@ class Model(ABC):
     ``draws`` : terms are random although no expectation is, because local variables are drawn.
     ``globals`` : how local steps see the global blocks: "expected" or "corrected"; None: as the algorithm says.
     ``averages`` : the mean of q along a noisy path is a q (not where coordinates move with hyperparameters).
+    ``forming_passes`` : so many noisy passes look for a start and not for the largest bound: averages and checks begin
+    after them.
     ``step_rate`` : schedule of noisy steps, where the model knows better than the algorithm; None: the algorithm's.
     ``log_unit`` : log of a measured target's natural unit, nats per datum: tolerances are relative to the bound of a
     target in that unit, so that the user's unit does not matter.
@@ -222,6 +224,7 @@ class Model(ABC):
     draws: bool = False
     globals: str | None = "expected"
     averages: bool = True
+    forming_passes: int = 0
     step_rate: Any = None
     log_unit: float = 0.0
     remedy: str = "Standardise the columns, or drop duplicated ones."

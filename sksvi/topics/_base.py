@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+from sklearn.utils.validation import _num_features, check_array, check_is_fitted, check_non_negative, validate_data
 
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.completion import halved
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import PORTION, Start
 from sksvi.models.base import Table
+from sksvi.topics._words import moved, named, places, warn_of_unknown, words_of
 
 Array = np.ndarray
 
@@ -24,6 +25,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
 
     posterior_: Posterior
     components_: Array
+    topic_prevalence_: Array
 
     def _proportions(self, X: Any) -> tuple[Array, Array]:
         """Mean and standard deviation (n, K) of each document's proportions."""
@@ -31,42 +33,78 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
 
     # ---- rows
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
-        if start is PORTION:
-            self._grow(X)
-        X = self._counts(X, reset=start.fresh)
+        X = self._counts(X, reset=start.fresh, grow=start is PORTION)
         empty = int(np.sum(np.diff(X.indptr) == 0))
         if empty:
             warnings.warn(f"{empty} of {X.shape[0]} documents have no words: they get the prior.", UserWarning, 4)
         return Table(X, np.zeros(X.shape[0]))
 
-    def _counts(self, X: Any, reset: bool) -> Any:
-        """X as a CSR matrix of counts without stored zeros."""
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
+    def _counts(self, X: Any, reset: bool = False, grow: bool = False) -> Any:
+        """X as a CSR matrix of counts without stored zeros, a column per known word; `grow` takes new words in."""
+        words, known = words_of(X), None if reset else getattr(self, "feature_names_in_", None)
+        if words is None or known is None:
+            if grow:
+                self._widen(_num_features(X), known)
+            X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
+            if reset and words is not None:
+                self.feature_names_in_ = words
+        else:
+            X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X", estimator=self)
         check_non_negative(X, f"{type(self).__name__} (counts)")
         X = sp.csr_matrix(X, copy=True)
+        if words is not None and known is not None:
+            X = self._aligned(X, words, known, grow)
         X.sum_duplicates()
         X.eliminate_zeros()
         return X
 
-    def _grow(self, X: Any) -> None:
-        """A wider chunk brings new words after the known ones: they join the vocabulary."""
-        from sklearn.utils.validation import _get_feature_names, _num_features
+    def _aligned(self, X: Any, words: Array, known: Array, grow: bool) -> Any:
+        """The columns in the order of the known words; new ones join the vocabulary, or are left out."""
+        if np.array_equal(words, known):
+            return X
+        place = places(words, known)
+        new = np.flatnonzero(place < 0)
+        if grow and len(new):
+            place[new] = np.arange(len(known), len(known) + len(new))
+            self.feature_names_in_ = np.concatenate([known, words[new]])
+            self.n_features_in_ = len(self.feature_names_in_)
+        elif len(new):
+            warn_of_unknown(words[new], X[:, new], type(self).__name__)
+        return moved(X, place, self.n_features_in_)
 
-        names, known = _get_feature_names(X), getattr(self, "feature_names_in_", None)
-        width, before = _num_features(X), self.n_features_in_
-        if width <= before:
+    def _widen(self, width: int, known: Array | None) -> None:
+        """Without names, a wider chunk brings new words after the known ones: they join the vocabulary."""
+        if width <= self.n_features_in_:
             return
-        if known is not None and (names is None or not np.array_equal(names[:before], known)):
+        if known is not None:
             raise ValueError(
-                f"X has {width} columns and the first {before} are not the known words in their order: new words come "
-                "after the known ones, under the same names."
+                f"X has {width} columns without names and the {self.n_features_in_} known words have names: name X's "
+                "columns, or give feature_names."
             )
         self.n_features_in_ = width
-        if known is not None:
-            self.feature_names_in_ = names
 
     # ---- results
-    def transform(self, X: Any, return_std: bool = False) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, feature_names: Any = None) -> Any:
+        """Fit to documents, and their proportions.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, V)
+            Counts.
+        y : None
+            Ignored.
+        feature_names : array-like of shape (V,), default=None
+            Words of X's columns, where X has no column names.
+
+        Returns
+        -------
+        proportions : ndarray of shape (n, K)
+            Rows sum to 1.
+        """
+        X = named(X, feature_names)
+        return self.fit(X).transform(X)
+
+    def transform(self, X: Any, return_std: bool = False, feature_names: Any = None) -> Any:
         """Posterior mean of each document's topic proportions.
 
         Parameters
@@ -75,6 +113,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
             Counts.
         return_std : bool, default=False
             Whether to return posterior standard deviations too.
+        feature_names : array-like of shape (V,), default=None
+            Words of X's columns, where X has no column names; known words are found by name, others are ignored
+            with a warning.
 
         Returns
         -------
@@ -84,10 +125,10 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
             Only if ``return_std``.
         """
         check_is_fitted(self)
-        mean, std = self._proportions(self._counts(X, reset=False))
+        mean, std = self._proportions(self._counts(named(X, feature_names)))
         return (mean, std) if return_std else mean
 
-    def log_predictive_density(self, X: Any, held_out: Any) -> Array:
+    def log_predictive_density(self, X: Any, held_out: Any, feature_names: Any = None) -> Array:
         """Log probability of held-out words given the other words of each document.
 
         Σ_w c_w log Σ_k E[θ_k] E[β_kw] with the proportions' posterior given X: words are scored one by one, each
@@ -97,6 +138,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
         ----------
         X, held_out : {array-like, sparse matrix, DataFrame} of shape (n, V)
             Counts that are known, and counts to score.
+        feature_names : array-like of shape (V,), default=None
+            Words of the columns of both, where they have no column names.
 
         Returns
         -------
@@ -104,7 +147,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
             In nats; 0 where nothing is held out.
         """
         check_is_fitted(self)
-        X, held = self._counts(X, reset=False), self._counts(held_out, reset=False)
+        X, held = (self._counts(named(counts, feature_names)) for counts in (X, held_out))
         if X.shape[0] != held.shape[0]:
             raise ValueError(f"X has {X.shape[0]} documents and held_out {held.shape[0]}: they must be the same ones.")
         return self._word_scores(X, held)
@@ -117,7 +160,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
             logs[part] = np.log(np.einsum("ik,ki->i", theta[row[part]], self.components_[:, held.indices[part]]))
         return np.bincount(row, held.data * logs, held.shape[0])
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, feature_names: Any = None) -> float:
         """Held-out log likelihood per word by document completion.
 
         A fixed half of each document's distinct words gives the posterior of its proportions; the score is the mean log
@@ -128,6 +171,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
         X : {array-like, sparse matrix, DataFrame} of shape (n, V)
             Counts.
         y : ignored
+        feature_names : array-like of shape (V,), default=None
+            Words of X's columns, where X has no column names. Words that the model does not know are not scored.
 
         Returns
         -------
@@ -135,23 +180,26 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
             Nats per word; higher is better.
         """
         check_is_fitted(self)
-        observed, held = halved(self._counts(X, reset=False))
+        observed, held = halved(self._counts(named(X, feature_names)))
         if held.nnz == 0:
             raise ValueError("X has no words to score: every document is empty.")
         return float(self._word_scores(observed, held).sum() / held.sum())
 
-    def perplexity(self, X: Any) -> float:
+    def perplexity(self, X: Any, feature_names: Any = None) -> float:
         """exp(-score): the number of equally likely words that held-out words are as hard to guess as.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n, V)
+            Counts.
+        feature_names : array-like of shape (V,), default=None
+            Words of X's columns, where X has no column names.
 
         Returns
         -------
         perplexity : float
         """
-        return float(np.exp(-self.score(X)))
+        return float(np.exp(-self.score(X, feature_names=feature_names)))
 
     @property
     def _n_features_out(self) -> int:
@@ -167,6 +215,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
             raise ValueError(f"feature_names has shape {names.shape}, expected {(self.n_features_in_,)}.")
         return names
 
+    def _top(self, n: int) -> tuple[Array, Array]:
+        """Topics that words support, and the columns (topics, n) of the most probable words of each."""
+        topics = np.flatnonzero(self.topic_prevalence_ != 0)
+        return topics, np.argsort(-self.components_[topics], axis=1, kind="stable")[:, :n]
+
     def top_words(self, feature_names: Any = None, n: int = 10) -> Any:
         """The most probable words of each topic.
 
@@ -179,14 +232,13 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
         Returns
         -------
         words : DataFrame
-            A row per topic, the most probable word first.
+            A row per topic that words support, the most probable word first.
         """
         import pandas as pd
 
         check_is_fitted(self)
-        names = self._words(feature_names)
-        order = np.argsort(-self.components_, axis=1, kind="stable")[:, :n]
-        return pd.DataFrame(names[order], index=pd.Index(self.get_feature_names_out(), name="topic"))
+        names, (topics, order) = self._words(feature_names), self._top(n)
+        return pd.DataFrame(names[order], index=pd.Index(self.get_feature_names_out()[topics], name="topic"))
 
     def summary(self, coverage: float = 0.9, n: int = 10) -> Any:
         """Posterior of the probabilities of each topic's most probable words.
@@ -201,22 +253,22 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
         Returns
         -------
         DataFrame
-            Columns mean, std, lower, upper, by topic and word.
+            Columns mean, std, lower, upper, by topic and word; topics that no word supports are left out.
         """
         import pandas as pd
         from scipy.stats import beta
 
         check_is_fitted(self)
         block, tail = self.posterior_["topics"], 0.5 - 0.5 * coverage
-        order = np.argsort(-self.components_, axis=1, kind="stable")[:, :n]
-        mean, std = (np.take_along_axis(part, order, 1).ravel() for part in (self.components_, block.std))
+        topics, order = self._top(n)
+        mean, std = (np.take_along_axis(part[topics], order, 1).ravel() for part in (self.components_, block.std))
         table = {"mean": mean, "std": std, "lower": mean, "upper": mean}
         if np.any(std > 0):  # points have no spread
-            own = np.take_along_axis(block.concentration, order, 1)
-            law = beta(own.ravel(), np.maximum(block.total - own, np.finfo(float).tiny).ravel())
+            own = np.take_along_axis(block.concentration[topics], order, 1)
+            law = beta(own.ravel(), np.maximum(block.total[topics] - own, np.finfo(float).tiny).ravel())
             table |= {"lower": law.ppf(tail), "upper": law.ppf(1 - tail)}
-        words = self._words()[order]
-        pairs = [(topic, word) for topic, row in zip(self.get_feature_names_out(), words, strict=True) for word in row]
+        names, words = self.get_feature_names_out()[topics], self._words()[order]
+        pairs = [(topic, word) for topic, row in zip(names, words, strict=True) for word in row]
         return pd.DataFrame(table, index=pd.MultiIndex.from_tuples(pairs, names=["topic", "word"]))
 
     def __sklearn_tags__(self) -> Any:

@@ -21,6 +21,7 @@ from sksvi.models.base import Table
 from sksvi.models.topics.anchors import first_counts
 from sksvi.models.topics.correlated import BATCH_STEPS, BATCH_VISIT, PORTION_VISIT, CorrelatedTopics
 from sksvi.topics._base import TopicModel
+from sksvi.topics._words import named
 
 Array = np.ndarray
 
@@ -77,10 +78,12 @@ class CorrelatedTopicModel(TopicModel):
         Documents per step; "auto": all up to 200, else a twenty-fourth, at least 50 and at most 1024. Mini-batch fits
         form their topics first: in the first 12 passes documents' responsibilities use E β and not exp(E log β), at
         which ``lower_bounds_`` are evaluated all the same.
-    max_iter : int, default=20
-        Passes over the documents.
+    max_iter : int, default=150
+        Passes over the documents, at most.
     tol : float, default=1e-4
-        Relative change of the bound at which the fit stops.
+        Relative change of the bound at which the fit stops: between two passes where a step takes all documents. A
+        mini-batch fit evaluates its bound 4, 6, 9, 14, 21, ... passes after the forming ones, and stops where it gained
+        less than 10 ``tol`` twice.
     total_samples : float or None, default=None
         Documents of the population, for ``partial_fit``; None: those seen so far.
     n_jobs : int or None, default=None
@@ -102,6 +105,10 @@ class CorrelatedTopicModel(TopicModel):
         Correlations of the centred log proportions, which do not depend on the reference topic.
     topic_log_odds_ : ndarray of shape (K - 1,)
         μ.
+    topic_prevalence_ : ndarray of shape (K,)
+        Expected share of the words that each topic has; 0 marks a topic that less than one word supports: its row of
+        ``components_`` is the prior's, and tables and displays leave it out. NaN for points that move by gradients,
+        which count no words.
     posterior_ : mapping
         ``posterior_["topics"]``: ``mean``, ``std``, ``sample``.
     lower_bound_, lower_bounds_ : float, ndarray
@@ -150,7 +157,7 @@ class CorrelatedTopicModel(TopicModel):
         expectation: Any = "auto",
         covariance: str = "diag",
         batch_size: Any = "auto",
-        max_iter: int = 20,
+        max_iter: int = 150,
         tol: float = 1e-4,
         total_samples: float | None = None,
         n_jobs: int | None = None,
@@ -177,7 +184,7 @@ class CorrelatedTopicModel(TopicModel):
         self.verbose = verbose
 
     # ---- fitting
-    def fit(self, X: Any, y: Any = None) -> CorrelatedTopicModel:
+    def fit(self, X: Any, y: Any = None, feature_names: Any = None) -> CorrelatedTopicModel:
         """Fit to documents.
 
         Parameters
@@ -187,6 +194,9 @@ class CorrelatedTopicModel(TopicModel):
             into memory.
         y : None
             Ignored.
+        feature_names : array-like of shape (V,), default=None
+            Words of X's columns, where X has no column names: ``vectorizer.get_feature_names_out()``. Later calls find
+            words by name.
 
         Returns
         -------
@@ -196,30 +206,34 @@ class CorrelatedTopicModel(TopicModel):
         self._check_expectation()
         self._validate_params()
         if isinstance(X, Iterator):
-            return self._fit_chunks(X)
-        return self._fit(X, None, None, None)
+            return self._fit_chunks(X, feature_names)
+        return self._fit(named(X, feature_names), None, None, None)
 
-    def _fit_chunks(self, chunks: Iterator[Any]) -> CorrelatedTopicModel:
+    def _fit_chunks(self, chunks: Iterator[Any], feature_names: Any) -> CorrelatedTopicModel:
         with self._all_or_nothing():
             if not self.warm_start and hasattr(self, "state_"):
                 del self.state_
             seen = 0
             for chunk in chunks:
-                self.partial_fit(chunk)
+                self.partial_fit(chunk, feature_names=feature_names)
                 seen += 1
             if not seen:
                 raise ValueError("X is an iterator without chunks: at least one is needed.")
         return self
 
-    def partial_fit(self, X: Any, y: Any = None) -> CorrelatedTopicModel:
+    def partial_fit(self, X: Any, y: Any = None, feature_names: Any = None) -> CorrelatedTopicModel:
         """Go on with a chunk of documents.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n, V)
-            Counts. A wider X than before brings new words in its last columns; they start at the prior.
+            Counts. Columns with names are aligned with the known words, in any order; words that are not there have
+            no counts, and new ones join the vocabulary, at the prior. Without names a wider X than before brings new
+            words in its last columns.
         y : None
             Ignored.
+        feature_names : array-like of shape (V,), default=None
+            Words of X's columns, where X has no column names.
 
         Returns
         -------
@@ -228,7 +242,7 @@ class CorrelatedTopicModel(TopicModel):
         """
         self._check_expectation()
         self._validate_params()
-        return self._partial_fit(X, None, None, None)
+        return self._partial_fit(named(X, feature_names), None, None, None)
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
         if not start.fresh:
@@ -338,6 +352,12 @@ class CorrelatedTopicModel(TopicModel):
         np.fill_diagonal(out, 1.0)
         return out
 
+    @property
+    def topic_prevalence_(self) -> Array:
+        """Expected share (K,) of the words that each topic has; 0: less than one word supports it."""
+        check_is_fitted(self)
+        return self._model(self.components_.shape[1]).prevalence(self._globals["topics"])
+
     # ---- documents
     def _posterior_of(self, X: Any, roots: bool = False) -> Any:
         """Local posteriors of documents at the fitted globals: the same for a document whatever the others are."""
@@ -349,7 +369,9 @@ class CorrelatedTopicModel(TopicModel):
         found = self._posterior_of(X)
         return found.proportions, found.deviations
 
-    def importance_score(self, X: Any, n_samples: int = 1000, random_state: Any = 0) -> tuple[Array, Array]:
+    def importance_score(
+        self, X: Any, n_samples: int = 1000, random_state: Any = 0, feature_names: Any = None
+    ) -> tuple[Array, Array]:
         """Log likelihood of whole documents by importance sampling from their posteriors, widened.
 
         log p(w) ≈ log mean of p(w | η) N(η | μ, Σ) / N(η | m, S + 0.1 I) with the posterior mean of the topics; it
@@ -362,6 +384,8 @@ class CorrelatedTopicModel(TopicModel):
         n_samples : int, default=1000
             Samples of each document.
         random_state : int, RandomState or None, default=0
+        feature_names : array-like of shape (V,), default=None
+            Words of X's columns, where X has no column names.
 
         Returns
         -------
@@ -373,7 +397,7 @@ class CorrelatedTopicModel(TopicModel):
         from sksvi.models.topics.scores import importance_sampling
 
         check_is_fitted(self)
-        X = self._counts(X, reset=False)
+        X = self._counts(named(X, feature_names))
         found = self._posterior_of(X, roots=True)
         rng = check_random_state(random_state)
         return importance_sampling(X, self.components_, self._globals["population"], found, n_samples, rng)

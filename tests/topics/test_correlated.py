@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sksvi
 from sksvi import CorrelatedTopicModel
+from sksvi.callbacks import Checkpoint
 from sksvi.datasets import make_ctm
 from sksvi.estimators.completion import halved
 from sksvi.models.base import Table
@@ -145,21 +146,6 @@ def test_an_iterator_of_chunks_is_read_once(corpus):
     np.testing.assert_array_equal(chunks.components_, whole.components_)
     with pytest.raises(ValueError, match="at least one"):
         small().fit(iter([]))
-
-
-def test_the_vocabulary_grows(corpus):
-    narrow, wide = corpus.data[:60, :30].toarray(), corpus.data[60:].toarray()
-    names = [f"word {j}" for j in range(40)]
-    model = small().partial_fit(pd.DataFrame(narrow, columns=names[:30]))
-    prior = model._word_prior()[0, 0]
-    model.partial_fit(pd.DataFrame(wide, columns=names))
-    assert model.components_.shape == (3, 40) and list(model.feature_names_in_) == names
-    np.testing.assert_allclose(model.components_.sum(1), 1.0)
-    assert np.all(model.posterior_["topics"].concentration >= 0.5 * prior)
-    with pytest.raises(ValueError, match="missing"):
-        model.partial_fit(pd.DataFrame(narrow, columns=names[:30]))
-    with pytest.raises(ValueError, match="known words"):
-        model.partial_fit(pd.DataFrame(np.ones((3, 41)), columns=[*names[1:], "a", "b"]))
 
 
 def test_a_failed_chunk_changes_nothing(corpus):
@@ -367,3 +353,63 @@ def test_projections_are_told(corpus):
     for options in ({"covariance": "full"}, {"covariance": "diag", "batch_size": 50}):
         model = small(bound="simple", **options).fit(corpus.data)
         assert model.history_["repairs"].sum() > 0
+
+
+# ---- when a fit is done
+@pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("options", [{}, {"topics": "point"}, {"algorithm": "cvi"}], ids=str)
+def test_a_default_fit_converges_and_has_little_left_to_gain(options, global_random_seed):
+    """Twice as many passes bring no more than what `tol` says is too little."""
+    X = make_ctm(500, 100, n_components=5, n_words=60, random_state=global_random_seed).data
+    model = CorrelatedTopicModel(5, random_state=0, **options).fit(X)
+    assert model.converged_
+    longer = clone(model).set_params(tol=0.0, max_iter=2 * model.n_iter_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        longer.fit(X)
+    assert longer.lower_bound_ - model.lower_bound_ < 10 * model.tol * abs(model.lower_bound_)
+
+
+def test_forming_passes_settle_nothing(corpus):
+    """No check and no average reaches back to them: the fit goes on, however little they gain."""
+    few = small(batch_size=50, max_iter=12, tol=1e-2).fit(corpus.data)
+    assert not few.converged_ and few.state_.progress.checks == []
+    done = small(batch_size=50, max_iter=60, tol=1e-2).fit(corpus.data)
+    assert done.converged_ and done.n_iter_ == 21 and done.state_.progress.since == few.n_steps_
+
+
+def test_a_fit_that_stops_short_says_so(corpus):
+    with pytest.warns(ConvergenceWarning, match="max_iter=5"):
+        assert not small(batch_size=50, max_iter=5).fit(corpus.data).converged_
+
+
+class Cut:
+    """Ends a fit after some passes."""
+
+    def __init__(self, after):
+        self.after = after
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context, **kwargs):
+        pass
+
+    def on_fit_task_end(self, estimator, context, **kwargs):
+        if context.task_name == "pass" and context.task_id + 1 == self.after:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("after", [11, 12, 13])
+def test_a_fit_cut_off_at_the_end_of_the_forming_passes_goes_on_to_the_same_bits(corpus, after, tmp_path):
+    path, options = tmp_path / "fit.sksvi", {"batch_size": 50, "max_iter": 18}
+    cut = small(**options).set_callbacks(Checkpoint(path), Cut(after))
+    with pytest.raises(KeyboardInterrupt):
+        cut.fit(corpus.data)
+    on = sksvi.load(path).set_params(warm_start=True).fit(corpus.data)
+    whole = small(**options).fit(corpus.data)
+    np.testing.assert_array_equal(on.components_, whole.components_)
+    assert on.state_.progress.checks == whole.state_.progress.checks and len(whole.state_.progress.checks) == 2

@@ -43,6 +43,9 @@ class Noisy:
         """One pass; the exact bound of the average where a check is due."""
         if settled(averaging(state).checks, tol, problem.size):
             return state, None
+        forming = problem.model.forming_passes
+        if state.passes == forming:  # what was averaged until now served another end
+            state = replace(state, progress=replace(averaging(state), average={}, since=state.steps))
         bounds, shares, rate, before = [], [], 0.0, state.repairs + state.locals.repairs
         state = problem.messages.begin(problem, state)
         for segment in problem.model.sweep(problem.data, problem.batch_size, state.seed, state.passes):
@@ -50,7 +53,7 @@ class Noisy:
             bounds.append(seen)
             shares.append(1.0 / segment.scale)
         state = replace(state, passes=state.passes + 1)
-        if check_due(len(state.bounds) + 1):
+        if check_due(len(state.bounds) + 1 - forming):
             if tol > 0:  # else nothing settles, and the check would cost a pass
                 progress = averaging(state)
                 exact = exact_bound(problem, replace(state, q=progress.average))
@@ -93,5 +96,5 @@ def averaged(problem: Problem, state: State) -> Blocks:
     average = averaging(state).average
     if not average or not problem.model.averages:
         return state.q
-    weight = 4.0 / (state.steps + 3.0)
+    weight = 4.0 / (state.steps - averaging(state).since + 3.0)
     return {name: average[name].blended(block, weight) for name, block in state.q.items()}

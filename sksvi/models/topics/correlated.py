@@ -57,6 +57,8 @@ GRADIENT_STEPS = 10
 #: Passes over mini-batches in which documents see E β and not exp(E log β), which would starve the rare words of topics
 #: that have not formed yet. Chosen on topic_split(seed=1) of the NIPS papers.
 FORMING_PASSES = 12
+#: Expected words of a topic that words support.
+FEWEST_WORDS = 1.0
 #: Standard deviation of the log odds at the start, and of those of a document for s-dsvi.
 FIRST_SPREAD, FIRST_ROOT = 1.0, 0.5
 
@@ -208,10 +210,15 @@ class CorrelatedTopics(Local):
         """Documents see a draw of sampled topics, whose gradient knows of it; else expectations."""
         return "corrected" if self.topics == "sampled" else "expected"
 
+    @property
+    def forming_passes(self) -> int:  # type: ignore[override]
+        """Points have no expectations of logarithms that would starve rare words."""
+        return 0 if self.topics in ("point", "adagrad") else FORMING_PASSES
+
     # ---- rows
     def sweep(self, data: Table, batch_size: int | None, seed: int, number: int) -> Iterator[Segment]:
         """One pass; the first ones form topics."""
-        self.forming = number < FORMING_PASSES
+        self.forming = number < self.forming_passes
         yield from default_sweep(data, batch_size, seed, number)
         self.forming = False
 
@@ -237,7 +244,7 @@ class CorrelatedTopics(Local):
             draw = block.drawn(rng)
             return replace(self._seen(draw.source - _log_sum(draw.source), q["population"]), draws={"topics": draw})
         view = self._seen(block.moments, q["population"])
-        if self.forming and self.topics in ("dirichlet", "sampled"):
+        if self.forming:
             return replace(self._seen(np.log(block.mean), q["population"]), bounded=view)
         return view
 
@@ -323,6 +330,14 @@ class CorrelatedTopics(Local):
             return q
         values = np.concatenate([q["topics"].natural(None)[0], self.word_prior[:, -new:]], axis=1)
         return {**q, "topics": self._topics(values)}
+
+    def prevalence(self, topics: Any) -> Array:
+        """Share (K,) of the expected counts that each topic has; 0 below one word, NaN where none are counted."""
+        if self.topics == "adagrad" or (self.topics == "point" and self.rule == "standard"):
+            return np.full(self.n_topics, np.nan)
+        counts = (topics.theta - self._prior["topics"].theta).sum(1)
+        counts = np.where(counts >= FEWEST_WORDS, counts, 0.0)
+        return counts / max(counts.sum(), FEWEST_WORDS)
 
     def pull_back(self, terms: TopicTerms, batch: Documents) -> dict[str, Any]:
         """Expected counts (K, V) and sums of moments."""
