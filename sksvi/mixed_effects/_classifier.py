@@ -33,6 +33,11 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
     random_slopes : str, int, list of them or mapping, default=None
         Columns of X whose slope varies between levels, for every group, or by group ``{group: columns}``. Intercepts
         and slopes are independent a priori, each with its own standard deviation.
+    on_unseen : {"warn", "ignore", "error"}, default="warn"
+        What is said of levels to be predicted that the fit did not have. "warn": a warning, with levels of both sides,
+        where a column has several and none of them is known, or one of another type than all of the fit ("501" where
+        that had 501); single new levels are ordinary. "error": any of them is refused. Rows without a level are never
+        told of.
     prior_precision : {"auto", "ard"}, float or array-like of shape (D,), default="auto"
         Precision (1/variance) of the zero-mean Gaussian prior of the coefficients. "auto" learns one for all, "ard"
         one per coefficient, both by maximising the bound (empirical Bayes).
@@ -122,6 +127,7 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         noise_prior_scale: float = 5.0,
         groups: Any = None,
         random_slopes: Any = None,
+        on_unseen: str = "warn",
         prior_precision: Any = "auto",
         intercept_precision: float = 1e-4,
         fit_intercept: bool = True,
@@ -159,3 +165,4 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         self.noise_prior_scale = noise_prior_scale
         self.groups = groups
         self.random_slopes = random_slopes
+        self.on_unseen = on_unseen
