@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel
-from sksvi.decomposition._folded import FoldedUsers, FoldingMethods, crossed, rated_by
+from sksvi.decomposition._folded import FoldedPairs, FoldedUsers, FoldingMethods, crossed, rated_by
 from sksvi.decomposition._ids import positions
 from sksvi.families import GaussianPlates
 from sksvi.models.factorization.columns import SIDES, Columns, View
@@ -135,7 +135,7 @@ class RecommendationMethods(FoldingMethods):
 
         Raises
         ------
-        ValueError
+        ValueError, TypeError
             No users, another strategy, or an n that is no integer of at least 1; users folded into another fit;
             users that were not seen, with ``on_unseen="error"``.
         """
@@ -163,6 +163,8 @@ class RecommendationMethods(FoldingMethods):
         if isinstance(users, FoldedUsers):
             self._check_folded(users)
             return pd.Series(users.ids, dtype=object), users
+        if isinstance(users, FoldedPairs):
+            raise TypeError("recommend takes users, not pairs: give it what fold_in returned, without `pairs`.")
         # A list of tuples is a list of ids, not a table.
         users = pd.Series(list(users) if pd.api.types.is_list_like(users) else [users], dtype=object)
         if not len(users):
