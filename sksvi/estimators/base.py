@@ -265,9 +265,9 @@ class BaseSVI(CallbackSupport, BaseEstimator):
 
 
 def how_it_ended(state: State, passes: int, interrupted: bool) -> str:
-    """What a progress bar says of a fit that stands."""
+    """What a progress bar says of a fit that stands; "stopped" is by a callback."""
     if interrupted:
-        return "interrupted, kept"
+        return "interrupted"
     if state.converged:
         return "converged"
-    return "not converged in max_iter passes" if state.passes >= passes else "ended by a callback"
+    return "not converged" if state.passes >= passes else "stopped"
