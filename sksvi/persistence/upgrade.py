@@ -13,7 +13,10 @@ from sksvi.inference.progress import Averaging, Judging, Siding
 
 
 def upgraded(estimator: Any) -> None:
-    """Bring what an earlier version saved up to date: parameters that it did not have, and states without passes."""
+    """Bring what an earlier version saved up to date: units, parameters that it did not have, states without passes."""
+    bring = getattr(type(estimator), "_from_earlier", None)
+    if bring is not None:
+        bring(estimator)
     for name, parameter in inspect.signature(type(estimator).__init__).parameters.items():
         if parameter.default is not parameter.empty:
             vars(estimator).setdefault(name, parameter.default)
