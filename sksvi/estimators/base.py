@@ -115,24 +115,25 @@ class BaseSVI(CallbackSupport, BaseEstimator):
                 with interruption.heeded():
                     self._refine(problem, state)
         # The fit stands, whatever becomes of the warning.
-        if interruption.asked:
-            warnings.warn(
-                f"{type(self).__name__} was interrupted and keeps what it had reached after {state.passes} passes "
-                "(keep_interrupted=True): warm_start=True and fit go on from there.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        elif not state.converged and state.passes >= passes:
-            warnings.warn(
-                f"{type(self).__name__} did not converge in max_iter={self.max_iter} passes (tol={self.tol}): "
-                "raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        short = self._fell_short(state, passes, interruption.asked)
+        if short:
+            warnings.warn(short, ConvergenceWarning, stacklevel=4)
         advice = self._advice()
         if advice:
             warnings.warn(advice, UserWarning, stacklevel=4)
         return self
+
+    def _fell_short(self, state: State, passes: int, interrupted: bool) -> str | None:
+        """What a user should know about a fit that ended before it had settled, or None."""
+        name = type(self).__name__
+        if interrupted:
+            return (
+                f"{name} was interrupted and keeps what it had reached after {state.passes} passes "
+                "(keep_interrupted=True): warm_start=True and fit go on from there."
+            )
+        if state.converged or state.passes < passes:
+            return None
+        return f"{name} did not converge in max_iter={self.max_iter} passes (tol={self.tol}): raise max_iter or tol."
 
     def _refine(self, problem: Problem, state: State) -> None:
         """What an estimator adds to a fit while the data are at hand."""
