@@ -11,6 +11,7 @@ from sksvi import _parallel
 from sksvi.algorithms import MCSSVI
 from sksvi.decomposition._ids import id_columns, positions
 from sksvi.estimators.checks import check_row_values
+from sksvi.estimators.strangers import shown
 from sksvi.families import GaussianPlates
 from sksvi.inference import plan
 from sksvi.inference.memory.said import Said
@@ -79,8 +80,7 @@ class FoldedUsers:
         return len(self.ids)
 
     def __repr__(self) -> str:
-        shown = ", ".join(repr(i.item() if isinstance(i, np.generic) else i) for i in self.ids[:5])
-        return f"{type(self).__name__} of {len(self)}: {shown}{', …' if len(self) > 5 else ''}"
+        return f"{type(self).__name__} of {len(self)}: {shown(self.ids, 5)}"
 
     @property
     def _factors(self) -> GaussianPlates:

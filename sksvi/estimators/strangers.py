@@ -96,6 +96,17 @@ def check_table(policy: str, name: str, what: str, index: Array, fitted: Array, 
     _tell(policy, f"{lacking}. {_both(fitted[~found], index, 'X has', 'its index')} {_remedy(fitted, index)}")
 
 
+def shown(ids: Array, most: int) -> str:
+    """The first ids as a user would write them."""
+    words = [
+        str(value)
+        if isinstance(value, np.datetime64)
+        else repr(value.item() if isinstance(value, np.generic) else value)
+        for value in ids[:most]
+    ]
+    return ", ".join(words) + (", …" if len(ids) > most else "")
+
+
 def _distinct(column: Any) -> Array:
     """Each id once, as it came; ids that are tuples stay ids."""
     import pandas as pd
@@ -151,9 +162,7 @@ def _both(strangers: Array, fitted: Array, here: str = "X has", there: str = "th
         if not len(ids):
             parts.append(f"{side} none")
             continue
-        shown = ", ".join(repr(v.item() if isinstance(v, np.generic) else v) for v in ids[:SHOWN])
-        more = ", …" if len(ids) > SHOWN else ""
-        parts.append(f"{side} {shown}{more} ({' and '.join(_kinds(ids))})")
+        parts.append(f"{side} {shown(ids, SHOWN)} ({' and '.join(_kinds(ids))})")
     return ", ".join(parts) + "."
 
 
