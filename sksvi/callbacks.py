@@ -19,6 +19,8 @@ from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from sksvi._interruption import Interruption
+
 _SESSION = ("_skl_callbacks", "_callback_fit_ctx", "_skl_callbacks_to_teardown", "_parent_callback_ctx")
 _HOOKS = ("setup", "on_fit_task_begin", "on_fit_task_end", "teardown")
 
@@ -162,6 +164,9 @@ class FitMonitor:
     metadata : dict or None
         Further arguments of the fit, such as sample weights.
 
+    keep_interrupted : bool, default=False
+        Whether Ctrl-C asks the fit to stop after its pass, as a callback does; ``interruption.asked`` says that it did.
+
     Examples
     --------
     >>> from sksvi.callbacks import CallbackSupport, FitMonitor
@@ -179,7 +184,9 @@ class FitMonitor:
         X: Any = None,
         y: Any = None,
         metadata: dict[str, Any] | None = None,
+        keep_interrupted: bool = False,
     ) -> None:
+        self.interruption = Interruption(keep_interrupted)
         self._estimator = estimator
         self._n_passes = n_passes
         self._verbose = verbose
@@ -200,6 +207,7 @@ class FitMonitor:
                 stack.enter_context(_management(self._estimator))
                 self._root = self._estimator._init_callback_context(max_subtasks=self._n_passes)
                 self._root.call_on_fit_task_begin(**self._data)
+            stack.enter_context(self.interruption.deferred())
             self._stack = stack.pop_all()
         return self
 
@@ -224,8 +232,14 @@ class FitMonitor:
         Returns
         -------
         stop : bool
-            Whether a callback asks to stop the fit.
+            Whether a callback, or the user by Ctrl-C, asks to stop the fit.
         """
+        stop = False
+        with self.interruption.heeded():
+            stop = self._tell(info, snapshot)
+        return stop or self.interruption.asked
+
+    def _tell(self, info: dict[str, Any], snapshot: Callable[[], Any]) -> bool:
         if self._bar is not None:
             self._bar.update(info)
         if self._root is None or not hasattr(self._estimator, "_skl_callbacks"):
@@ -242,8 +256,39 @@ class FitMonitor:
             return None
         return {name: value for name, value in vars(self._snapshot()).items() if name not in _SESSION}
 
+    def ended(self, how: str) -> None:
+        """Say how the fit has ended, for the progress bar; a fit that raises says it without being asked.
+
+        Parameters
+        ----------
+        how : str
+            A few words: "converged".
+        """
+        if self._bar is not None:
+            self._bar.ended(how)
+
+    def _what_is_left(self) -> str:
+        """What an interrupted fit leaves behind, and how to go on from it."""
+        name = type(self._estimator).__name__
+        callbacks = getattr(self._estimator, "_skl_callbacks", ())
+        saved = [one for one in callbacks if isinstance(one, Checkpoint) and one.saved is not None]
+        if not saved:
+            return (
+                f"the fit of {name} was interrupted, and {name} is as it was before. keep_interrupted=True keeps what "
+                "a fit has reached when its pass ends, callbacks.Checkpoint saves it on the way."
+            )
+        paths = " and ".join(f"{one.path!r} (pass {one.saved})" for one in saved)
+        return (
+            f"the fit of {name} was interrupted, and {name} is as it was before. The checkpoint {paths} goes on with "
+            f"sksvi.load({saved[0].path!r}).set_params(warm_start=True).fit(X, y)."
+        )
+
     def __exit__(self, *error: Any) -> None:
         if error[0] is not None:
+            interrupted = issubclass(error[0], KeyboardInterrupt)
+            self.ended("interrupted" if interrupted else f"failed: {error[0].__name__}")
+            if interrupted and not error[1].args:
+                error[1].args = (self._what_is_left(),)
             self._stack.__exit__(*error)
             return
         with self._stack:
@@ -272,14 +317,21 @@ class _PlainBar:
     def __init__(self, name: str, n_passes: int | None) -> None:
         self._name = name
         self._of = "" if n_passes is None else f" of at most {n_passes}"
-        self._text = ""
+        self._text = self._written = ""
 
     def update(self, info: dict[str, Any]) -> None:
-        text = f"{self._name}: pass {info['pass']}{self._of}, {_bound_text(info)}"
+        self._text = f"{self._name}: pass {info['pass']}{self._of}, {_bound_text(info)}"
+        self._write()
+
+    def ended(self, how: str) -> None:
+        self._text = f"{self._text}, {how}" if self._text else f"{self._name}: {how}"
+        self._write()
+
+    def _write(self) -> None:
         if sys.stderr.isatty():
-            sys.stderr.write("\r" + text.ljust(len(self._text)))
+            sys.stderr.write("\r" + self._text.ljust(len(self._written)))
             sys.stderr.flush()
-        self._text = text
+        self._written = self._text
 
     def close(self) -> None:
         if self._text:
@@ -294,12 +346,16 @@ class _RichBar:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._progress = Progress(*columns, TextColumn("{task.fields[bound]}"), console=Console(stderr=True))
-        self._task = self._progress.add_task(name, total=n_passes, bound="")
+        said = TextColumn("{task.fields[bound]}"), TextColumn("{task.fields[how]}")
+        self._progress = Progress(*columns, *said, console=Console(stderr=True))
+        self._task = self._progress.add_task(name, total=n_passes, bound="", how="")
         self._progress.start()
 
     def update(self, info: dict[str, Any]) -> None:
         self._progress.update(self._task, advance=1, bound=_bound_text(info))
+
+    def ended(self, how: str) -> None:
+        self._progress.update(self._task, how=how)
 
     def close(self) -> None:
         self._progress.stop()
@@ -319,6 +375,11 @@ class Checkpoint:
     every : int, default=1
         Passes between two files, at least 1.
 
+    Attributes
+    ----------
+    saved : int or None
+        Passes of the running fit that the file holds; None where it has written none.
+
     Examples
     --------
     >>> import sksvi
@@ -331,6 +392,7 @@ class Checkpoint:
             raise ValueError(f"every must be an integer of at least 1; found {every!r}.")
         self.path = os.fspath(path)
         self.every = every
+        self.saved: int | None = None
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Check that the estimator is one that files can hold.
@@ -350,6 +412,7 @@ class Checkpoint:
                 f"Checkpoint saves estimators of sksvi; found {type(estimator).__name__}. "
                 "Inside a Pipeline or a search, set it on the estimator itself."
             )
+        self.saved = None
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         """Do nothing.
@@ -381,6 +444,7 @@ class Checkpoint:
             from sksvi.persistence import save
 
             save(fitted_estimator, self.path)
+            self.saved = fitted_estimator.n_iter_
 
     def teardown(self, estimator: Any, context: Any) -> None:
         """Do nothing; the latest file stays.

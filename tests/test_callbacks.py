@@ -273,6 +273,40 @@ def test_verbose_without_rich_is_a_plain_line(data, capsys, monkeypatch):
     assert capsys.readouterr().err.split("\r")[-1].strip() == "Learner: pass 2 of at most 2, bound -0.5 nats"
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("bar", [callbacks._PlainBar, callbacks._RichBar])
+def test_a_bar_says_how_the_fit_ended(bar, data, capsys, monkeypatch):
+    from sksvi import BayesianGLMRegressor
+
+    pytest.importorskip("rich")
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(callbacks, "_make_bar", bar)
+
+    def raising(error):
+        def end(estimator, context):
+            if context.task_name == "pass":
+                raise error
+
+        recorder = Recorder()
+        recorder.on_fit_task_end = end
+        return recorder
+
+    for options, callback, expected in (
+        ({}, None, "converged"),
+        ({"max_iter": 1, "tol": 0.0}, None, "not converged"),
+        ({"tol": 0.0}, Recorder(stop_after=2), "stopped"),
+        ({"keep_interrupted": True}, raising(KeyboardInterrupt()), "interrupted"),
+        ({}, raising(KeyboardInterrupt()), "interrupted"),
+        ({}, raising(FloatingPointError("so")), "failed: FloatingPointError"),
+    ):
+        model = BayesianGLMRegressor(verbose=1, **options)
+        model = model if callback is None else model.set_callbacks(callback)
+        with contextlib.suppress(KeyboardInterrupt, FloatingPointError):
+            model.fit(*data)
+        line = capsys.readouterr().err.strip().splitlines()[-1]
+        assert line.endswith(f" {expected}") and line.startswith("BayesianGLMRegressor") and "bound" in line
+
+
 def test_two_bars_at_once(data, capsys):
     pytest.importorskip("rich")
     outer = FitMonitor(Learner(), None, 1)

@@ -83,6 +83,9 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         Threads; never changes a bit of the result.
     warm_start : bool, default=False
         Whether ``fit`` goes on from the last one.
+    keep_interrupted : bool, default=False
+        Whether Ctrl-C lets `fit` end where its pass ends and keep what it reached, with a warning (a second one ends it
+        at once). False: the estimator stays as it was, and the KeyboardInterrupt says whether there is a checkpoint.
     random_state : int, RandomState or None, default=None
         Seed.
     verbose : int, default=0
@@ -157,6 +160,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         total_samples: float | None = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
+        keep_interrupted: bool = False,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -179,6 +183,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         self.total_samples = total_samples
         self.n_jobs = n_jobs
         self.warm_start = warm_start
+        self.keep_interrupted = keep_interrupted
         self.random_state = random_state
         self.verbose = verbose
 

@@ -12,16 +12,25 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms, likelihoods
 from sksvi.decomposition._factor_attributes import FactorAttributes
-from sksvi.decomposition._ids import Features, check_some_known, design_of, id_columns, known_ids, plates_of
+from sksvi.decomposition._folded import FoldedUsers
+from sksvi.decomposition._ids import (
+    Features,
+    check_some_known,
+    design_of,
+    id_columns,
+    known_ids,
+    plates_of,
+    positions,
+)
 from sksvi.decomposition._recommend import RecommendationMethods
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
+from sksvi.estimators.strangers import ON_UNSEEN, check_added, check_asked, check_table
 from sksvi.inference.start import without_new_plates
 from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.gaussian import FactorModel
@@ -73,6 +82,12 @@ class GeneralizedPMF(
     prior_covariance : {"diag", "spherical"}, default="diag"
         A prior variance per factor and side, or one for all factors of a side. With full covariances "diag" is as good
         as a full one: the factors are turned to where both sides' moments are diagonal.
+    on_unseen : {"warn", "ignore", "error"}, default="warn"
+        What is said of users and items to be predicted that neither the fit nor a table of features has. "warn": a
+        warning, with ids of both sides, where a column has several and none of them is known, or one of another type
+        than all of the fit ("501" where that had 501); single new ids are ordinary. "error": any of them is refused.
+        The same values say what is said of a table of features without a row for most ids of the fit, and of ids of
+        another type that `partial_fit` or a warm start would add. Missing ids are never told of.
     algorithm : {"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi"} or instance, default="cvi"
         The step of a column (a user or an item): natural ("mc-ssvi"); natural with AdaGrad for the mean
         ("h-mc-ssvi"); AdaGrad on mean and Cholesky factor ("s-dsvi"); natural from all entries, in `partial_fit` kept
@@ -94,6 +109,9 @@ class GeneralizedPMF(
         Threads over columns; no value changes a bit of the result.
     warm_start : bool, default=False
         `fit` goes on from the last posterior.
+    keep_interrupted : bool, default=False
+        Whether Ctrl-C lets `fit` end where its pass ends and keep what it reached, with a warning (a second one ends it
+        at once). False: the estimator stays as it was, and the KeyboardInterrupt says whether there is a checkpoint.
     random_state : int, RandomState or None, default=None
         Of the first factors.
     verbose : int, default=0
@@ -133,8 +151,9 @@ class GeneralizedPMF(
     Notes
     -----
     A pair that occurs twice counts as two observations. An id that the fit did not see, or a missing one (None, NaN),
-    is predicted from the prior. A rating whose user is missing in ``fit`` is one of a user of its own, whom nobody asks
-    for again: it still says something about the item.
+    is predicted from the prior; `on_unseen` says when that deserves a word. A rating whose user is missing in ``fit``
+    is one of a user of its own, whom nobody asks for again: it still says something about the item. Every method that
+    predicts pairs also takes what `fold_in` returns.
 
     Examples
     --------
@@ -156,6 +175,7 @@ class GeneralizedPMF(
         "user_features": [None, object],
         "item_features": [None, object],
         "prior_covariance": [StrOptions({"diag", "spherical"})],
+        "on_unseen": [StrOptions(set(ON_UNSEEN))],
     }
 
     def __init__(
@@ -167,6 +187,7 @@ class GeneralizedPMF(
         user_features: Any = None,
         item_features: Any = None,
         prior_covariance: str = "diag",
+        on_unseen: str = "warn",
         algorithm: Any = "cvi",
         expectation: Any = "auto",
         covariance: str = "full",
@@ -176,6 +197,7 @@ class GeneralizedPMF(
         total_samples: float | None = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
+        keep_interrupted: bool = False,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -185,6 +207,7 @@ class GeneralizedPMF(
         self.user_features = user_features
         self.item_features = item_features
         self.prior_covariance = prior_covariance
+        self.on_unseen = on_unseen
         self.algorithm = algorithm
         self.expectation = expectation
         self.covariance = covariance
@@ -194,6 +217,7 @@ class GeneralizedPMF(
         self.total_samples = total_samples
         self.n_jobs = n_jobs
         self.warm_start = warm_start
+        self.keep_interrupted = keep_interrupted
         self.random_state = random_state
         self.verbose = verbose
 
@@ -282,6 +306,15 @@ class GeneralizedPMF(
             if base.classifies:
                 self.levels_ = np.array([0, 1])
         old = (None, None) if fresh else (self.users_, self.items_)
+        if not fresh:
+            for side, known, column in zip(SIDES, old, columns, strict=True):
+                check_added(
+                    self.on_unseen,
+                    f"{side} in column {column.name!r} of X",
+                    column,
+                    positions(known, column) >= 0,
+                    known,
+                )
         self.users_, self.items_ = (known_ids(c, known) for c, known in zip(columns, old, strict=True))
         self._read_features(fresh)
         ids = (self.users_, self.items_)
@@ -332,6 +365,20 @@ class GeneralizedPMF(
             name: None if (table := getattr(self, name)) is None else Features.read(table, name, ids, old.get(name))
             for name, ids in tables
         }
+        for (name, features), side in zip(self._features.items(), SIDES, strict=True):
+            if features is not None:
+                ids = self._ids(side)
+                check_table(self.on_unseen, name, side, features.ids, ids, positions(features.ids, ids) >= 0)
+
+    def _check_known(self, side: str, column: Any, what: str) -> None:
+        """Of ids to be predicted what `on_unseen` wants said of those that neither the fit nor its features have."""
+        if self.on_unseen == "ignore":
+            return
+        known = positions(self._ids(side), column) >= 0
+        features = self._features["user_features" if side == "users" else "item_features"]
+        if features is not None:
+            known |= positions(features.ids, column) >= 0
+        check_asked(self.on_unseen, what, column, known, self._ids(side))
 
     def _prior(self, side: str, ids: Any) -> SidePrior:
         """The prior of one side's plates with these ids."""
@@ -397,14 +444,13 @@ class GeneralizedPMF(
 
         Parameters
         ----------
-        X : {DataFrame, array-like} of shape (n, 2)
+        X : {DataFrame, array-like} of shape (n, 2), FoldedUsers or FoldedPairs
 
         Returns
         -------
         mean, variance : ndarray of shape (n,)
         """
-        check_is_fitted(self)
-        return self._latent(id_columns(self, X, False))
+        return self._latent(*self._asked(X))
 
     def _predictive(self, X: Any, offset: Any = None) -> Predictive:
         m, v = self.predict_latent(X)
@@ -432,14 +478,18 @@ class GeneralizedPMF(
 
         Parameters
         ----------
-        X : {DataFrame, array-like} of shape (n, 2)
+        X : {DataFrame, array-like} of shape (n, 2) or FoldedUsers
+            What `fold_in` returned has one row per user.
 
         Returns
         -------
         ndarray of shape (n, K)
         """
-        check_is_fitted(self)
-        return self._rows("users", id_columns(self, X, False)[0]).mean[:, : self._k]
+        if isinstance(X, FoldedUsers):
+            self._check_folded(X)
+            return X.mean
+        (users, _), folded = self._asked(X, ("users",))
+        return self._rows("users", users, folded).mean[:, : self._k]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

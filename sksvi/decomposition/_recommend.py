@@ -1,7 +1,8 @@
-"""What a fitted factorization says of pairs, of users it has just met, and of items not yet rated."""
+"""What a fitted factorization says of pairs, and of items not yet rated."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -10,30 +11,34 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel
-from sksvi.algorithms import MCSSVI
-from sksvi.decomposition._ids import id_columns, positions
-from sksvi.estimators.checks import check_row_values
+from sksvi.decomposition._folded import FoldedPairs, FoldedUsers, FoldingMethods, crossed, rated_by
+from sksvi.decomposition._ids import positions
 from sksvi.families import GaussianPlates
-from sksvi.families.gaussian.views import FoldedUsers
-from sksvi.inference import plan
-from sksvi.inference.memory.said import Said
-from sksvi.inference.passes import by_side
-from sksvi.inference.state import State
 from sksvi.models.factorization.columns import SIDES, Columns, View
-from sksvi.models.factorization.ratings import Entries, Ratings
+from sksvi.models.factorization.ratings import Entries
 from sksvi.predictive import Predictive
 
 Array = np.ndarray
 
-#: Steps of a folded-in column at most, and the divergence of a step (nats) below which it has settled.
-FOLD_STEPS, FOLD_TOL = 100, 1e-6
 #: Standard deviations of f that an upper confidence bound adds.
 UCB_REACH = 1.645
 #: Pairs that are ranked at a time.
 RANKED = 2**18
 
 
-class RecommendationMethods:
+@dataclass(frozen=True)
+class Asked:
+    """What `recommend` was asked for; `folded` holds the users' posterior where the fit does not."""
+
+    n: int
+    exclude_seen: bool
+    strategy: str
+    drawn_items: Array | None
+    rng: Any
+    folded: FoldedUsers | None
+
+
+class RecommendationMethods(FoldingMethods):
     """Needs `_blocks`, `_prior_q` (learned priors), `_prior(side, ids)` and the ids of both sides."""
 
     users_: Array
@@ -66,8 +71,10 @@ class RecommendationMethods:
         values[:, rows == cols] = variance
         return GaussianPlates(block.mean, values, None, block.full)
 
-    def _rows(self, side: str, column: Any) -> GaussianPlates:
+    def _rows(self, side: str, column: Any, folded: FoldedUsers | None = None) -> GaussianPlates:
         """The plate of each id of a column: its posterior, or the prior where the fit did not see it."""
+        if side == "users" and folded is not None:
+            return folded._rows(column)
         where = positions(self._ids(side), column)
         block = self._blocks[side]
         found = block[np.maximum(where, 0)].copy()
@@ -76,15 +83,15 @@ class RecommendationMethods:
             found.put(new, self._unseen(side, column.iloc[new]))
         return found
 
-    def _latent(self, columns: Any) -> tuple[Array, Array]:
-        """Mean and variance of f for pairs of ids (two Series)."""
+    def _latent(self, columns: Any, folded: FoldedUsers | None = None) -> tuple[Array, Array]:
+        """Mean and variance of f for pairs of ids (two Series), of users of the fit or folded-in ones."""
         import pandas as pd
 
         coded, plates = [], []
         for side, column in zip(SIDES, columns, strict=True):
             codes, ids = pd.factorize(column, use_na_sentinel=False)
             coded.append(codes)
-            plates.append(self._rows(side, pd.Series(ids, dtype=object)))
+            plates.append(self._rows(side, pd.Series(ids, dtype=object), folded))
         n = len(coded[0])
         m, v = np.empty(n), np.empty(n)
         order = np.argsort(coded[0], kind="stable")
@@ -100,65 +107,6 @@ class RecommendationMethods:
         m[order], v[order] = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
         return m, v
 
-    # ---- users met after the fit
-    def fold_in(self, X: Any, y: Any, sample_weight: Any = None) -> FoldedUsers:
-        """Posterior of the users of some ratings, given the items as they are; the estimator stays as it is.
-
-        Parameters
-        ----------
-        X : {DataFrame, array-like} of shape (n, 2)
-            Pairs of user and item. A user that the fit knows starts from what it knows.
-        y : array-like of shape (n,)
-        sample_weight : array-like of shape (n,), default=None
-
-        Returns
-        -------
-        FoldedUsers
-            ``ids`` (in order of appearance), ``mean`` (n_users, K), ``cov``, ``std``, ``sample``; ``bias_mean`` and
-            ``bias_std`` (n_users,).
-
-        Raises
-        ------
-        ValueError, TypeError
-            A missing user id; otherwise as `fit`. An item that is missing or was not seen is the prior's.
-        """
-        import pandas as pd
-
-        check_is_fitted(self)
-        columns = id_columns(self, X, False)
-        missing = columns[0].isna().to_numpy()
-        if missing.any():
-            raise ValueError(f"the user id in row {int(np.argmax(missing))} of X is missing: whose posterior is it?")
-        y = self._targets(self.likelihood_, columns, y)  # type: ignore[attr-defined]
-        if self.likelihood_.ordered:
-            y = self._codes(y).astype(float)  # type: ignore[attr-defined]
-        weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
-        codes, ids = pd.factorize(columns[0], use_na_sentinel=False)
-        others, items = pd.factorize(columns[1], use_na_sentinel=False)
-        names = pd.Series(ids, dtype=object)
-        model = self._model.for_users(self._prior("users", names))  # type: ignore[attr-defined]
-        q = {
-            **self._blocks,
-            "users": self._rows("users", names),
-            "items": self._rows("items", pd.Series(items, dtype=object)),
-        }
-        prior = model.prior(q)["users"]
-        said = Said({"users": q["users"].over(prior)})
-        data = Ratings(codes, others, y, weight, len(ids), len(items))
-        problem = plan.problem(model, data, MCSSVI(), threads=_parallel.n_threads(self.n_jobs))
-        state = State(q, 0)
-        with _parallel.single_threaded_blas():
-            for _ in range(FOLD_STEPS):
-                block = by_side.moved(problem, state, "users", said).block
-                change = block.kl_by_plate(state.q["users"].precise()).max()
-                state.q["users"] = block
-                if change < FOLD_TOL:
-                    break
-        k, block = self._k, state.q["users"]
-        biased = block.mean.shape[1] > k
-        bias = (block.mean[:, k], block.std[:, k]) if biased else (None, None)
-        return FoldedUsers(np.asarray(ids), block.leading(k), *bias)
-
     # ---- what to show next
     def recommend(
         self, users: Any, n: int = 10, exclude_seen: bool = True, strategy: str = "mean", random_state: Any = None
@@ -167,8 +115,9 @@ class RecommendationMethods:
 
         Parameters
         ----------
-        users : array-like of shape (m,)
-            Ids; one that the fit did not see gets what the prior says.
+        users : array-like of shape (m,) or FoldedUsers
+            Ids, of which one that the fit did not see gets what the prior says (`on_unseen` may object); or what
+            `fold_in` returned.
         n : int, default=10
             Items per user, fewer where fewer are left.
         exclude_seen : bool, default=True
@@ -186,8 +135,9 @@ class RecommendationMethods:
 
         Raises
         ------
-        ValueError
-            No users, another strategy, or an n that is no integer of at least 1.
+        ValueError, TypeError
+            No users, another strategy, or an n that is no integer of at least 1; users folded into another fit;
+            users that were not seen, with ``on_unseen="error"``.
         """
         import pandas as pd
 
@@ -196,32 +146,41 @@ class RecommendationMethods:
             raise ValueError(f"strategy must be 'mean', 'ucb' or 'thompson'; found {strategy!r}.")
         if not isinstance(n, Integral) or n < 1:
             raise ValueError(f"n must be an integer of at least 1; found {n!r}.")
-        # A list of tuples is a list of ids, not a table.
-        users = pd.Series(list(users) if pd.api.types.is_list_like(users) else [users], dtype=object)
-        if not len(users):
-            raise ValueError("users is empty: name at least one.")
+        users, folded = self._audience(users)
         rng = check_random_state(random_state)
         drawn_items = self._blocks["items"].sample(1, rng)[0] if strategy == "thompson" else None
+        asked = Asked(n, exclude_seen, strategy, drawn_items, rng, folded)
         size = max(1, RANKED // max(len(self.items_), 1))
-        tables = []
-        for start in range(0, len(users), size):
-            part = users.iloc[start : start + size]
-            tables.append(self._ranked(part, n, exclude_seen, strategy, drawn_items, rng))
+        tables = [self._ranked(users.iloc[start : start + size], asked) for start in range(0, len(users), size)]
         names = list(getattr(self, "feature_names_in_", ["user", "item"]))
         table = pd.concat(tables, ignore_index=True)
         return table.rename(columns=dict(zip(["user", "item"], names, strict=True)))
 
-    def _ranked(
-        self, users: Any, n: int, exclude_seen: bool, strategy: str, drawn_items: Array | None, rng: Any
-    ) -> Any:
+    def _audience(self, users: Any) -> tuple[Any, FoldedUsers | None]:
+        """Ids to recommend to, and where their posterior is if not in the fit."""
+        import pandas as pd
+
+        if isinstance(users, FoldedUsers):
+            self._check_folded(users)
+            return pd.Series(users.ids, dtype=object), users
+        if isinstance(users, FoldedPairs):
+            raise TypeError("recommend takes users, not pairs: give it what fold_in returned, without `pairs`.")
+        # A list of tuples is a list of ids, not a table.
+        users = pd.Series(list(users) if pd.api.types.is_list_like(users) else [users], dtype=object)
+        if not len(users):
+            raise ValueError("users is empty: name at least one.")
+        self._check_known("users", users, "users")
+        return users, None
+
+    def _ranked(self, users: Any, asked: Asked) -> Any:
         """The table of some users."""
         import pandas as pd
 
-        m, v = self._all_latents(users)
-        score = self._scores(users, m, v, strategy, drawn_items, rng)
-        if exclude_seen:
-            score[self._seen(users)] = -np.inf
-        n = min(n, score.shape[1])
+        m, v = (part.reshape(len(users), -1) for part in self._latent(crossed(users, self.items_), asked.folded))
+        score = self._scores(users, m, v, asked)
+        if asked.exclude_seen:
+            score[self._seen(users, asked.folded)] = -np.inf
+        n = min(asked.n, score.shape[1])
         # Ties go to the item that comes first.
         top = np.argsort(-score, axis=1, kind="stable")[:, :n]
         row = np.arange(len(users))[:, None]
@@ -248,33 +207,23 @@ class RecommendationMethods:
         mean = p @ levels
         return mean, np.sqrt(np.maximum(p @ np.square(levels) - np.square(mean), 0.0))
 
-    def _all_latents(self, users: Any) -> tuple[Array, Array]:
-        """Mean and variance of f of users (rows) with every item."""
-        import pandas as pd
-
-        items = pd.Series(np.tile(np.asarray(self.items_, object), len(users)), dtype=object)
-        m, v = self._latent((users.repeat(len(self.items_)).reset_index(drop=True), items))
-        return m.reshape(len(users), -1), v.reshape(len(users), -1)
-
-    def _scores(self, users: Any, m: Array, v: Array, strategy: str, drawn_items: Array | None, rng: Any) -> Array:
+    def _scores(self, users: Any, m: Array, v: Array, asked: Asked) -> Array:
         """What the items are ranked by."""
-        if strategy == "mean":
+        if asked.strategy == "mean":
             return self._in_levels(Predictive(self.likelihood_, m.ravel(), v.ravel()))[0].reshape(m.shape)
-        if strategy == "ucb":
+        if asked.strategy == "ucb":
             f = m + UCB_REACH * np.sqrt(v)
         else:
             layouts = self._model.layouts
-            drawn = layouts["users"].embedded(self._rows("users", users).sample(1, rng)[0])
-            f = self._model.offset + drawn @ layouts["items"].embedded(drawn_items).T
+            drawn = layouts["users"].embedded(self._rows("users", users, asked.folded).sample(1, asked.rng)[0])
+            f = self._model.offset + drawn @ layouts["items"].embedded(asked.drawn_items).T
         # A draw, or a quantile, has no spread of its own.
         return self._in_levels(Predictive(self.likelihood_, f.ravel(), np.zeros(f.size)))[0].reshape(m.shape)
 
-    def _seen(self, users: Any) -> tuple[Array, Array]:
-        """Rows and items of the pairs that were rated."""
-        where = positions(self.users_, users)
-        starts, items = self.seen_  # type: ignore[attr-defined]
-        count = np.where(where >= 0, np.diff(starts)[where], 0)
-        rows = np.repeat(np.arange(len(where)), count)
-        first = np.repeat(starts[np.maximum(where, 0)], count)
-        within = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
-        return rows, items[first + within]
+    def _seen(self, users: Any, folded: FoldedUsers | None) -> tuple[Array, Array]:
+        """Rows and items of the pairs that were rated, in the fit or when they were folded in."""
+        rows, items = rated_by(positions(self.users_, users), self.seen_)  # type: ignore[attr-defined]
+        if folded is None:
+            return rows, items
+        more = folded._seen(users)
+        return np.concatenate([rows, more[0]]), np.concatenate([items, more[1]])

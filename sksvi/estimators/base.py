@@ -49,6 +49,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         "total_samples": [Interval(Real, 0, None, closed="neither"), None],
         "n_jobs": [Integral, None],
         "warm_start": ["boolean"],
+        "keep_interrupted": ["boolean"],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -104,22 +105,35 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             passes = state.passes + self.max_iter if state.finished else self.max_iter
             metadata = {"sample_weight": sample_weight, "offset": offset}
             metadata = {name: value for name, value in metadata.items() if value is not None}
-            with FitMonitor(self, passes - state.passes, self.verbose, X=X, y=y, metadata=metadata) as monitor:
-                state = self._run(problem, state, passes, monitor)
+            told = {"X": X, "y": y, "metadata": metadata, "keep_interrupted": self.keep_interrupted}
+            with FitMonitor(self, passes - state.passes, self.verbose, **told) as monitor:
+                state, interruption = self._run(problem, state, passes, monitor), monitor.interruption
+                state = replace(state, converged=state.converged and not interruption.asked)
+                monitor.ended(how_it_ended(state, passes, interruption.asked))
             self._finish(model, state, data.total_weight)
-            self._refine(problem, state)
+            if not interruption.asked:
+                with interruption.heeded():
+                    self._refine(problem, state)
         # The fit stands, whatever becomes of the warning.
-        if not state.converged and state.passes >= passes:
-            warnings.warn(
-                f"{type(self).__name__} did not converge in max_iter={self.max_iter} passes (tol={self.tol}): "
-                "raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        short = self._fell_short(state, passes, interruption.asked)
+        if short:
+            warnings.warn(short, ConvergenceWarning, stacklevel=4)
         advice = self._advice()
         if advice:
             warnings.warn(advice, UserWarning, stacklevel=4)
         return self
+
+    def _fell_short(self, state: State, passes: int, interrupted: bool) -> str | None:
+        """What a user should know about a fit that ended before it had settled, or None."""
+        name = type(self).__name__
+        if interrupted:
+            return (
+                f"{name} was interrupted and keeps what it had reached after {state.passes} passes "
+                "(keep_interrupted=True): warm_start=True and fit go on from there."
+            )
+        if state.converged or state.passes < passes:
+            return None
+        return f"{name} did not converge in max_iter={self.max_iter} passes (tol={self.tol}): raise max_iter or tol."
 
     def _refine(self, problem: Problem, state: State) -> None:
         """What an estimator adds to a fit while the data are at hand."""
@@ -252,3 +266,12 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     def _validated(self, X: Any) -> Any:
         check_is_fitted(self)
         return validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+
+
+def how_it_ended(state: State, passes: int, interrupted: bool) -> str:
+    """What a progress bar says of a fit that stands; "stopped" is by a callback."""
+    if interrupted:
+        return "interrupted"
+    if state.converged:
+        return "converged"
+    return "not converged" if state.passes >= passes else "stopped"

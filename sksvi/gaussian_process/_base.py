@@ -74,6 +74,7 @@ class SparseGP(BaseSVI):
         total_samples: float | None = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
+        keep_interrupted: bool = False,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -94,6 +95,7 @@ class SparseGP(BaseSVI):
         self.total_samples = total_samples
         self.n_jobs = n_jobs
         self.warm_start = warm_start
+        self.keep_interrupted = keep_interrupted
         self.random_state = random_state
         self.verbose = verbose
 

@@ -89,10 +89,10 @@ def messages_of(bare: Problem) -> Direct:
     return OfRows(bare.model.main) if wanted and isinstance(bare.model, Linear) else DIRECT
 
 
-def pass_of(ready: Problem, passes: int = 0) -> Pass:
-    """How one pass goes; `passes`: where the fit ends."""
+def pass_of(ready: Problem) -> Pass:
+    """How one pass goes."""
     if ready.algorithm.row.sampler:
-        return Sampler(passes)
+        return Sampler()
     if isinstance(ready.model, Sided):
         return BySide()
     return Judged() if ready.deterministic else Noisy()
@@ -105,7 +105,7 @@ def run(
 
     ``pass_end`` sees the state after every pass, and True ends the fit.
     """
-    return engine.fit(ready, begun(ready, state), pass_of(ready, max_iter), search, max_iter, tol, pass_end)
+    return engine.fit(ready, begun(ready, state), pass_of(ready), search, max_iter, tol, pass_end)
 
 
 # ---- refusals

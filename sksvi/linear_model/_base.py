@@ -69,6 +69,7 @@ class BayesianGLM(BaseSVI):
         total_samples: float | None = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
+        keep_interrupted: bool = False,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -85,6 +86,7 @@ class BayesianGLM(BaseSVI):
         self.total_samples = total_samples
         self.n_jobs = n_jobs
         self.warm_start = warm_start
+        self.keep_interrupted = keep_interrupted
         self.random_state = random_state
         self.verbose = verbose
 

@@ -15,11 +15,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sksvi import algorithms
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
+from sksvi.estimators.strangers import ON_UNSEEN
 from sksvi.families import InUnits, Marginal
 from sksvi.inference.search import profile
 from sksvi.linear_model._base import BayesianGLM
 from sksvi.linear_model._columns import spreads
-from sksvi.mixed_effects._levels import coded, factor_names, fixed_columns, slope_columns
+from sksvi.mixed_effects._levels import check_levels, coded, factor_names, fixed_columns, slope_columns
 from sksvi.models.base import Table
 from sksvi.models.mixed.glm import Groups, MixedModel
 from sksvi.models.mixed.group_scales import SETTLED, SETTLING_PASSES, LogScales, log_scales
@@ -41,12 +42,14 @@ class MixedEffects(BayesianGLM):
         "noise_prior_scale": [Interval(Real, 0, None, closed="neither")],
         "groups": ["array-like", str, Integral, None],
         "random_slopes": ["array-like", str, Integral, Mapping, None],
+        "on_unseen": [StrOptions(set(ON_UNSEEN))],
     }
     bound: str
     noise: Any
     noise_prior_scale: float
     groups: Any
     random_slopes: Any
+    on_unseen: str
 
     # ---- rows
     def _checked(self, X: Any, y: Any, reset: bool, **options: Any) -> tuple[Any, Array]:
@@ -83,6 +86,8 @@ class MixedEffects(BayesianGLM):
         codes, self_levels, sizes = coded(X, self._factors, known, fit)
         if reset:
             self._levels, self._sizes = self_levels, sizes
+        if not fit:
+            check_levels(self.on_unseen, X, self._factors, self._levels, codes)
         values = []
         for names, columns in self._slopes:
             slopes = fixed[:, columns]

@@ -33,6 +33,11 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
     random_slopes : str, int, list of them or mapping, default=None
         Columns of X whose slope varies between levels, for every group, or by group ``{group: columns}``. Intercepts
         and slopes are independent a priori, each with its own standard deviation.
+    on_unseen : {"warn", "ignore", "error"}, default="warn"
+        What is said of levels to be predicted that the fit did not have. "warn": a warning, with levels of both sides,
+        where a column has several and none of them is known, or one of another type than all of the fit ("501" where
+        that had 501); single new levels are ordinary. "error": any of them is refused. Rows without a level are never
+        told of.
     prior_precision : {"auto", "ard", "flat"}, float or array-like of shape (D,), default="auto"
         Precision (1/variance) of the zero-mean Gaussian prior of the coefficients. "auto" learns one for all, "ard"
         one per coefficient, both by maximising the bound (empirical Bayes), for columns on a scale of their own: the
@@ -61,6 +66,9 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         Threads over row blocks; no value changes a bit of the result.
     warm_start : bool, default=False
         `fit` goes on from the last posterior.
+    keep_interrupted : bool, default=False
+        Whether Ctrl-C lets `fit` end where its pass ends and keep what it reached, with a warning (a second one ends it
+        at once). False: the estimator stays as it was, and the KeyboardInterrupt says whether there is a checkpoint.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         1 shows a progress bar.
@@ -126,6 +134,7 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         noise_prior_scale: float = 5.0,
         groups: Any = None,
         random_slopes: Any = None,
+        on_unseen: str = "warn",
         prior_precision: Any = "auto",
         intercept_precision: Any = "auto",
         fit_intercept: bool = True,
@@ -138,6 +147,7 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         total_samples: float | None = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
+        keep_interrupted: bool = False,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -155,6 +165,7 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
             total_samples=total_samples,
             n_jobs=n_jobs,
             warm_start=warm_start,
+            keep_interrupted=keep_interrupted,
             random_state=random_state,
             verbose=verbose,
         )
@@ -163,3 +174,4 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         self.noise_prior_scale = noise_prior_scale
         self.groups = groups
         self.random_slopes = random_slopes
+        self.on_unseen = on_unseen

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from sksvi.estimators.strangers import check_asked
+
 Array = np.ndarray
 
 
@@ -120,6 +122,16 @@ def coded(
         levels.append(names.to_numpy())
         sizes.append(int(len(names) + (missing.sum() if fit else 0)))
     return np.column_stack(codes).astype(np.int32), levels, tuple(sizes)
+
+
+def check_levels(policy: str, X: Any, factors: list[int], known: list[Array], codes: Array) -> None:
+    """Of levels to be predicted what `policy` wants said of those that are not known."""
+    import pandas as pd
+
+    for j, levels, code in zip(factors, known, codes.T, strict=True):
+        column = pd.Series(_column(X, j))
+        name = j if column.name is None else repr(column.name)
+        check_asked(policy, f"levels of grouping column {name} of X", column, code >= 0, levels)
 
 
 def _sortable(column: Any) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from sksvi.families.base import Message
@@ -12,10 +13,13 @@ from sksvi.inference.progress import Averaging, Judging, Siding
 
 
 def upgraded(estimator: Any) -> None:
-    """Bring the state of an estimator that version 0.1.0.dev0 saved before its engine had passes up to date."""
+    """Bring what an earlier version saved up to date: units, parameters that it did not have, states without passes."""
     bring = getattr(type(estimator), "_from_earlier", None)
     if bring is not None:
         bring(estimator)
+    for name, parameter in inspect.signature(type(estimator).__init__).parameters.items():
+        if parameter.default is not parameter.empty:
+            vars(estimator).setdefault(name, parameter.default)
     state = vars(estimator).get("state_")
     if state is None or "absorbed" not in vars(state):
         return

@@ -33,7 +33,7 @@ from sksvi.families.base import Family
 from sksvi.families.gaussian.arrow import ArrowGaussian, ArrowMatrix
 from sksvi.families.gaussian.dense import gaussian
 from sksvi.families.gaussian.dual import SiteGaussian
-from sksvi.families.gaussian.views import ChosenRows, FoldedUsers
+from sksvi.families.gaussian.views import ChosenRows
 from sksvi.testing import check_family
 
 SHAPES = [(1,), (4,), (3, 2), (2, 3, 2)]
@@ -129,7 +129,6 @@ OTHERS = {
     "ArrowGaussian": lambda seed: (ArrowGaussian(uniform(12, seed), arrow_matrix(seed)), diagonal((12,), seed + 1)),
     "SiteGaussian": lambda seed: (sites(seed), SiteGaussian(kernel(seed))),
     "ChosenRows": lambda seed: (ChosenRows(sites(seed), np.array([3, 0, 3])), None),
-    "FoldedUsers": lambda seed: (FoldedUsers(np.arange(4), packed(seed, True), None, None), None),
 }
 
 

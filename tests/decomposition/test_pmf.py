@@ -185,7 +185,7 @@ def test_pairs_are_predicted_alone(global_random_seed):
 
 def test_unseen_and_missing_ids_have_the_wide_prior(global_random_seed):
     X, y = ratings(seed=global_random_seed, n_users=40, n_items=30)
-    model = pmf(max_iter=40).fit(X, y)
+    model = pmf(max_iter=40, on_unseen="ignore").fit(X, y)
     m, v = model.predict_latent([(X.user[0], X.item[0]), (X.user[0], "new"), ("new", X.item[0]), ("new", "new")])
     assert v[0] < min(v[1:])
     unknown = model.predict_latent([("other", "x"), (None, None), (np.nan, float("nan")), (None, "x")])

@@ -277,7 +277,7 @@ def test_fold_in_is_near_to_a_chunk_of_one_user(covariance, global_random_seed):
 
 def test_fold_in_of_unknown_items_says_little(global_random_seed):
     X, y, *_ = ratings(global_random_seed)
-    model = pmf().fit(X, y)
+    model = pmf(on_unseen="ignore").fit(X, y)
     known, unknown = model.fold_in([("a", 1)], [3.0]), model.fold_in([("a", "never"), ("a", None)], [3.0, 3.0])
     assert np.all(np.isfinite(unknown.mean)) and np.abs(unknown.mean).max() < np.abs(known.mean).max()
     with pytest.raises(ValueError, match="user id in row 1 of X is missing"):
@@ -305,7 +305,7 @@ IDS = {
 def test_ids_of_any_kind_are_found_again(kind, tmp_path, global_random_seed):
     X, y, test, _ = ratings(global_random_seed, 12, 9, share=0.8)
     table, later = (pd.DataFrame({"user": IDS[kind](a[:, 0]), "item": IDS[kind](a[:, 1])}) for a in (X, test))
-    plain, model = pmf(max_iter=3).fit(X, y), pmf(max_iter=3).fit(table, y)
+    plain, model = pmf(max_iter=3).fit(X, y), pmf(max_iter=3, on_unseen="ignore").fit(table, y)
     # Ids without an order stay as they came, so that the first factors are others.
     if kind not in ("mixed", "tuple"):
         np.testing.assert_allclose(np.sort(model.predict(later)), np.sort(plain.predict(test)), rtol=0.3, atol=0.3)

@@ -9,7 +9,6 @@ import numpy as np
 from sksvi.families.base import Family
 from sksvi.families.gaussian.dense import Gaussian
 from sksvi.families.gaussian.normal import Normal
-from sksvi.families.gaussian.plates import GaussianPlates
 from sksvi.families.gaussian.structures import inverse_factor
 
 Array = np.ndarray
@@ -305,19 +304,3 @@ class ChosenRows(Family):
     def sample(self, n: int = 1, random_state: Any = None) -> Array:
         """Draw (n, number of rows)."""
         return self.block.sample(n, random_state)[:, self.rows]
-
-
-class FoldedUsers(GaussianPlates):
-    """Posterior of the factors of users that a fit has not seen, or has seen less of.
-
-    Parameters
-    ----------
-    ids : ndarray of shape (n,)
-    mean, values, log_det, full
-        As in `GaussianPlates`.
-    bias_mean, bias_std : ndarray of shape (n,) or None
-    """
-
-    def __init__(self, ids: Array, block: GaussianPlates, bias_mean: Any, bias_std: Any) -> None:
-        super().__init__(block.mean, block.values, None, block.full)
-        self.ids, self.bias_mean, self.bias_std = ids, bias_mean, bias_std

@@ -12,6 +12,9 @@ from sksvi.inference.progress import Sampling
 from sksvi.inference.state import State, StepInfo, check_finite
 from sksvi.models.base import Sampleable
 
+#: Draws without which nothing has a spread.
+LEAST_DRAWS = 2
+
 
 def sampling(state: State) -> Sampling:
     """The pass's own record."""
@@ -20,16 +23,7 @@ def sampling(state: State) -> Sampling:
 
 
 class Sampler:
-    """One sweep per pass.
-
-    Parameters
-    ----------
-    passes : int
-        Pass at which the fit ends: draws of the second half of what is left are kept.
-    """
-
-    def __init__(self, passes: int) -> None:
-        self.passes = passes
+    """One sweep per pass; draws of the second half of the passes are kept, wherever they end."""
 
     def begin(self, problem: Problem, state: State) -> State:
         """A chain from the means of q and from where each row's local variables were, or one that was cut off."""
@@ -46,12 +40,12 @@ class Sampler:
         progress = sampling(state)
         draw, value = self.chain.sweep(progress.draw, _parallel.stream(state.seed, state.passes, 1))
         check_finite(value, {}, state)
-        # Draws of the second half, however often the way there was cut off.
-        count = state.passes + 1 - progress.first - (self.passes - progress.first) // 2
-        kept = [*progress.draws, draw.globals][-count:] if count > 0 else []
+        # Draws of the second half, however often the way there was cut off; a single one has no spread.
+        done = state.passes + 1 - progress.first
+        kept = [*progress.draws, draw.globals][-max(done - done // 2, LEAST_DRAWS) :]
         state = replace(
             state,
-            q=problem.model.matched(kept or [draw]),
+            q=problem.model.matched(kept),
             passes=state.passes + 1,
             steps=state.steps + 1,
             locals=Locals(draw.local),
@@ -61,6 +55,10 @@ class Sampler:
 
     def end(self, problem: Problem, state: State) -> State:
         """q and its bound, by expectations as any other."""
+        if len(sampling(state).draws) < LEAST_DRAWS:
+            raise ValueError(
+                f"a sampler's draws have no spread after {state.passes} pass: {LEAST_DRAWS} passes at least."
+            )
         # Rows stay where the chain has left them.
         look = replace(state, locals=state.locals.copy())
         _, value = evaluate(replace(problem, expect=problem.exact), look, whole(problem), gradient_wanted=False)

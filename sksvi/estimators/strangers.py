@@ -1,0 +1,185 @@
+"""Ids and levels that a fit did not see: a few are ordinary, a whole column of them or another type is a mistake."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+import warnings
+from numbers import Integral, Number, Real
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray
+
+#: Values of the parameter `on_unseen`; ids of each side that a message shows.
+ON_UNSEEN, SHOWN = ("warn", "ignore", "error"), 3
+#: Share of a fit's ids that a table of features may lack without a word.
+LACKING = 0.5
+
+
+def check_asked(policy: str, what: str, column: Any, known: Array, fitted: Array) -> None:
+    """Say of ids to be predicted what `policy` wants said of those that are not known.
+
+    Parameters
+    ----------
+    policy : {"warn", "ignore", "error"}
+    what : str
+        Whose ids they are, in the plural.
+    column : Series of shape (n,)
+        A missing id is no stranger.
+    known : ndarray of bool, shape (n,)
+    fitted : ndarray
+        Ids of the fit.
+
+    Raises
+    ------
+    ValueError
+        With "error", for any id that is not known.
+    """
+    new = ~known & column.notna().to_numpy()
+    if policy == "ignore" or not new.any():
+        return
+    strangers = _distinct(column[new])
+    if policy == "error":
+        raise ValueError(
+            f"{what} that the fit has not seen, the first in row {int(np.argmax(new))}: {_both(strangers, fitted)} "
+            "Leave such rows out, or set on_unseen='warn' to predict them as unknown ones."
+        )
+    fault = f"none of the {len(strangers)} {what} was seen in the fit"
+    if len(strangers) == 1 or known.any():
+        fault = f"some of the {what} are of another type than those of the fit"
+        strangers, fitted = _mistyped(strangers, fitted, not known.any())
+    if len(strangers):
+        _warn(f"{fault}; they are predicted as unknown ones. {_both(strangers, fitted)} {_remedy(strangers, fitted)}")
+
+
+def check_added(policy: str, what: str, column: Any, known: Array, fitted: Array) -> None:
+    """Say of ids that a fit which goes on would add as new ones that they are of another type than those it knows.
+
+    Parameters are those of `check_asked`.
+
+    Raises
+    ------
+    ValueError
+        With "error".
+    """
+    new = ~known & column.notna().to_numpy()
+    if policy == "ignore" or not new.any():
+        return
+    strangers, fitted = _mistyped(_distinct(column[new]), fitted, not known.any())
+    if len(strangers):
+        fault = f"some of the {what} are of another type than those of the fit so far, and are added as new ones"
+        _tell(policy, f"{fault}. {_both(strangers, fitted)} {_remedy(strangers, fitted)}")
+
+
+def check_table(policy: str, name: str, what: str, index: Array, fitted: Array, found: Array) -> None:
+    """Say of a table of features that it has no row for most ids of a fit.
+
+    Parameters
+    ----------
+    policy : {"warn", "ignore", "error"}
+    name, what : str
+        The parameter, and whose ids they are, in the plural.
+    index, fitted : ndarray
+        Ids of the table and of the fit.
+    found : ndarray of bool, shape of `fitted`
+
+    Raises
+    ------
+    ValueError
+        With "error".
+    """
+    if policy == "ignore" or np.mean(found) >= 1.0 - LACKING:
+        return
+    lacking = f"{name} has a row for {int(np.sum(found))} of {len(fitted)} {what} alone; the others count as the mean"
+    _tell(policy, f"{lacking}. {_both(fitted[~found], index, 'X has', 'its index')} {_remedy(fitted, index)}")
+
+
+def shown(ids: Array, most: int) -> str:
+    """The first ids as a user would write them."""
+    words = [
+        str(value)
+        if isinstance(value, np.datetime64)
+        else repr(value.item() if isinstance(value, np.generic) else value)
+        for value in ids[:most]
+    ]
+    return ", ".join(words) + (", …" if len(ids) > most else "")
+
+
+def _distinct(column: Any) -> Array:
+    """Each id once, as it came; ids that are tuples stay ids."""
+    import pandas as pd
+
+    ids = pd.unique(column.astype(object))
+    out = np.empty(len(ids), dtype=object)
+    out[:] = list(ids)
+    return out
+
+
+def _kind(value: Any) -> str:
+    """What users call the type of an id; those of one kind may equal each other."""
+    value = value.item() if isinstance(value, np.generic) and value.dtype.kind != "M" else value
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, Number):
+        return "numbers"
+    return "times" if isinstance(value, datetime.date | np.datetime64) else type(value).__name__
+
+
+def _kinds(ids: Array) -> list[str]:
+    if ids.dtype != object:
+        ids = ids[:1]
+    return sorted({_kind(value) for value in {type(value): value for value in ids}.values()})
+
+
+def _text(value: Any) -> str:
+    """An id as it is written: 501, 501.0 and "501" alike."""
+    whole = isinstance(value, Integral) or (isinstance(value, Real) and float(value).is_integer())
+    return str(int(value)) if whole else str(value)
+
+
+def _mistyped(strangers: Array, fitted: Array, alone: bool) -> tuple[Array, Array]:
+    """Strangers of a type that no id of the fit has, and ids of the fit to compare them with.
+
+    Those written as an id of the fit is; where no id is known (`alone`) and nothing is written so, all of them.
+    """
+    kinds = set(_kinds(fitted))
+    others = strangers[[bool(kinds) and _kind(value) not in kinds for value in strangers]]
+    if not len(others):
+        return others, fitted
+    written = {_text(value): at for at, value in enumerate(fitted)}
+    at = np.array([written.get(_text(value), -1) for value in others])
+    if np.any(at >= 0):
+        return others[at >= 0], fitted[at[at >= 0]]
+    return (others if alone else others[:0]), fitted
+
+
+def _both(strangers: Array, fitted: Array, here: str = "X has", there: str = "the fit had") -> str:
+    """Examples from both sides, and of which kind they are."""
+    parts = []
+    for side, ids in ((here, strangers), (there, fitted)):
+        if not len(ids):
+            parts.append(f"{side} none")
+            continue
+        parts.append(f"{side} {shown(ids, SHOWN)} ({' and '.join(_kinds(ids))})")
+    return ", ".join(parts) + "."
+
+
+def _remedy(strangers: Array, fitted: Array) -> str:
+    convert = "Give both one type" if _kinds(strangers) != _kinds(fitted) else "Look what they mean"
+    return f"{convert}, or set on_unseen='ignore' where new ones are meant."
+
+
+def _tell(policy: str, text: str) -> None:
+    if policy == "error":
+        raise ValueError(text)
+    _warn(text)
+
+
+def _warn(text: str) -> None:
+    """A warning at the line of the user's that made the call."""
+    frame, level = sys._getframe(1), 2
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(("sksvi.", "sklearn.")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, UserWarning, stacklevel=level)

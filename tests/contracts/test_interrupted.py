@@ -1,0 +1,258 @@
+"""Ctrl-C in a fit: kept where a pass ends when asked for; else nothing changes, and the message says what is left."""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import warnings
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+import sksvi
+from sksvi import BayesianGLMRegressor, GMERegressor
+from sksvi.callbacks import Checkpoint
+from sksvi.estimators.base import BaseSVI
+from sksvi.likelihoods import Poisson
+from sksvi.persistence import REGISTRY
+
+ROOT = Path(__file__).resolve().parents[2]
+GP = {"n_inducing": 8, "random_state": 0}
+#: A fit of many short passes for every estimator.
+OPTIONS = {
+    "BayesianGLMClassifier": {"algorithm": "h-mc-ssvi"},
+    "BayesianGLMRegressor": {"algorithm": "h-mc-ssvi", "likelihood": "poisson"},
+    "BetaProcessFA": {"n_components": 4, "random_state": 0},
+    "CorrelatedTopicModel": {"n_components": 3, "random_state": 0},
+    "GMEClassifier": {"groups": "g", "algorithm": "h-mc-ssvi"},
+    "GMERegressor": {"groups": "g", "likelihood": "poisson", "noise": False, "algorithm": "h-mc-ssvi"},
+    "GPClassifier": {},
+    "GeneralizedPMF": {"n_components": 2, "random_state": 0},
+    "SparseGPClassifier": GP,
+    "SparseGPRegressor": {**GP, "likelihood": "poisson"},
+}
+MORE = {"BetaProcessFA": {"algorithm": "gibbs"}, "SparseGPRegressor": {"optimize_hyperparameters": False}}
+CASES = [(name, {}) for name in OPTIONS] + list(MORE.items())
+
+
+def made(name, **options):
+    module, cls = REGISTRY[name].split(":")
+    return getattr(import_module(module), cls)(**{"tol": 0.0, "max_iter": 30, **OPTIONS[name], **options})
+
+
+def data_of(name, seed):
+    rng = np.random.default_rng([seed, 12])
+    X = rng.standard_normal((60, 3))
+    counts = rng.poisson(np.exp(0.5 * X[:, 0]))
+    if name == "GeneralizedPMF":
+        return np.column_stack([rng.integers(0, 9, 60), rng.integers(0, 7, 60)]), X[:, 0]
+    if name == "CorrelatedTopicModel":
+        return rng.poisson(0.7, (40, 12)) + np.eye(40, 12, dtype=int), None
+    if name.startswith("GME"):
+        X = pd.DataFrame(X, columns=list("abc")).assign(g=rng.integers(0, 5, 60))
+    return X, None if name == "BetaProcessFA" else np.minimum(counts, 1) if name.endswith("Classifier") else counts
+
+
+def says(model, X):
+    return np.asarray(model.predict(X) if hasattr(model, "predict") else model.transform(X))
+
+
+class At:
+    """Does something after the pass `after`."""
+
+    def __init__(self, after, what):
+        self.after, self.what = after, what
+
+    def setup(self, estimator, context): ...
+
+    def on_fit_task_begin(self, estimator, context): ...
+
+    def on_fit_task_end(self, estimator, context):
+        return self.what() if context.task_name == "pass" and context.task_id + 1 == self.after else None
+
+    def teardown(self, estimator, context): ...
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+def test_every_estimator_is_here():
+    estimators = {
+        name
+        for name, path in REGISTRY.items()
+        if isinstance(cls := getattr(import_module(path.split(":")[0]), path.split(":")[1]), type)
+        and issubclass(cls, BaseSVI)
+    }
+    assert estimators == set(OPTIONS)
+
+
+@pytest.mark.parametrize("how", [interrupt, lambda: signal.raise_signal(signal.SIGINT)], ids=["raised", "signal"])
+@pytest.mark.parametrize(("name", "more"), CASES)
+def test_a_kept_fit_is_one_of_fewer_passes(name, more, how, global_random_seed, tmp_path):
+    X, y = data_of(name, global_random_seed)
+    model = made(name, keep_interrupted=True, **more).set_callbacks(At(3, how))
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.warns(ConvergenceWarning, match=r"was interrupted and keeps .* after 3 passes .*warm_start=True"):
+        assert model.fit(X, y) is model
+    assert signal.getsignal(signal.SIGINT) is before
+    assert model.n_iter_ == 3 == len(model.history_) and model.converged_ is False and np.isfinite(model.lower_bound_)
+    stopped = clone(made(name, **more)).set_callbacks(At(3, lambda: True)).fit(X, y)
+    np.testing.assert_array_equal(says(model, X), says(stopped, X))
+    assert model.lower_bound_ == stopped.lower_bound_
+    model.set_callbacks().save(tmp_path / "model.sksvi")
+    again = sksvi.load(tmp_path / "model.sksvi")
+    assert again.keep_interrupted is True
+    for one in (model, again):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            one.set_params(warm_start=True, max_iter=2).fit(X, y)
+        assert one.n_iter_ >= 3 and np.all(np.isfinite(says(one, X)))
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_otherwise_nothing_changes_and_the_message_says_what_is_left(name, global_random_seed, tmp_path):
+    X, y = data_of(name, global_random_seed)
+    model = made(name).set_callbacks(At(3, interrupt))
+    with pytest.raises(KeyboardInterrupt, match=f"{name} is as it was before. keep_interrupted=True"):
+        model.fit(X, y)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+    path = tmp_path / "fit.sksvi"
+    with pytest.raises(KeyboardInterrupt, match=r"fit\.sksvi' \(pass 2\) goes on with sksvi\.load\('.*fit\.sksvi'\)"):
+        model.set_callbacks(Checkpoint(path, every=2), At(3, interrupt)).fit(X, y)
+    assert sksvi.load(path).n_iter_ == 2
+    # A file of an earlier fit is not this one's.
+    late = Checkpoint(path, every=5)
+    with pytest.raises(KeyboardInterrupt, match="keep_interrupted=True"):
+        model.set_callbacks(late, At(1, interrupt)).fit(X, y)
+    assert late.saved is None
+
+
+class Interrupting(Poisson):
+    """Sends SIGINT while a pass is under way."""
+
+    calls, at = 0, ()
+
+    def expected(self, y, m, v):
+        cls = type(self)
+        cls.calls += 1
+        for _ in range(cls.at.count(cls.calls)):
+            signal.raise_signal(signal.SIGINT)
+        return super().expected(y, m, v)
+
+
+@pytest.mark.parametrize("at", [(5,), (5, 5), (5, 6)])
+def test_the_pass_under_way_ends_and_a_second_signal_ends_the_fit_at_once(at, global_random_seed, monkeypatch):
+    X, y = data_of("BayesianGLMRegressor", global_random_seed)
+    monkeypatch.setattr(Interrupting, "at", at)
+    monkeypatch.setattr(Interrupting, "calls", 0)
+    # Noisy steps of all rows: one look at the data per pass.
+    options = {"algorithm": "h-mc-ssvi", "batch_size": 30, "max_iter": 30, "tol": 0.0, "random_state": 0}
+    model = BayesianGLMRegressor(likelihood=Interrupting(), keep_interrupted=True, **options)
+    before = pickle.dumps(model), signal.getsignal(signal.SIGINT)
+    if len(at) > 1:
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+        assert (pickle.dumps(model), signal.getsignal(signal.SIGINT)) == before
+        return
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model.fit(X, y)
+    assert 1 <= model.n_iter_ < 5 < Interrupting.calls
+    plain = BayesianGLMRegressor(likelihood="poisson", **{**options, "max_iter": model.n_iter_})
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        plain.fit(X, y)
+    np.testing.assert_array_equal(model.coef_, plain.coef_)
+
+
+def test_handlers_of_others_are_respected(global_random_seed):
+    """One that is ignored stays ignored; the second signal goes to the handler that was there; threads have none."""
+    X, y = data_of("BayesianGLMRegressor", global_random_seed)
+    heard, before = [], signal.getsignal(signal.SIGINT)
+    twice = At(2, lambda: [signal.raise_signal(signal.SIGINT) for _ in range(2)] and None)
+    model = made("BayesianGLMRegressor", keep_interrupted=True, max_iter=5).set_callbacks(twice)
+    try:
+        signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+        with pytest.warns(ConvergenceWarning, match="interrupted"):
+            model.fit(X, y)
+        assert model.n_iter_ == 2 and heard == [signal.SIGINT]
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        with pytest.warns(ConvergenceWarning, match="max_iter"):
+            model.fit(X, y)
+        assert model.n_iter_ == 5 and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+    model = made("BayesianGLMRegressor", keep_interrupted=True, tol=1e-3, max_iter=300)
+    thread = threading.Thread(target=model.fit, args=(X, y))
+    thread.start()
+    thread.join()
+    assert model.converged_
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_what_follows_the_passes_may_be_cut_short(keep, global_random_seed, monkeypatch):
+    X, y = data_of("GMERegressor", global_random_seed)
+    monkeypatch.setattr(GMERegressor, "_refine", lambda self, problem, state: interrupt())
+    model = GMERegressor(groups="g", likelihood="poisson", noise=False, keep_interrupted=keep)
+    if not keep:
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+        assert not hasattr(model, "state_")
+        return
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model.fit(X, y)
+    assert np.all(np.isfinite(model.group_std_)) and np.all(np.isfinite(model.predict(X)))
+
+
+def test_a_failing_fit_gives_the_handler_back(global_random_seed):
+    X, y = data_of("BayesianGLMRegressor", global_random_seed)
+
+    def fail():
+        raise FloatingPointError("as it happens")
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(FloatingPointError, match="as it happens"):
+        made("BayesianGLMRegressor", keep_interrupted=True).set_callbacks(At(2, fail)).fit(X, y)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+SCRIPT = """
+import sys
+import numpy as np
+from sksvi import BayesianGLMRegressor
+from sksvi.callbacks import Checkpoint
+from tests.contracts.test_interrupted import At
+
+X = np.random.default_rng(0).standard_normal((50, 2))
+model = BayesianGLMRegressor(algorithm="h-mc-ssvi", tol=0.0, max_iter=10**6, keep_interrupted={keep}, random_state=0)
+model.set_callbacks(Checkpoint({path!r}, every=2), At(3, lambda: print("third", flush=True)))
+model.fit(X, X[:, 0])
+print(model.n_iter_, model.converged_, np.isfinite(model.predict(X)).all())
+"""
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_real_signal_from_outside(keep, tmp_path):
+    path = str(tmp_path / "fit.sksvi")
+    child = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", SCRIPT.format(keep=keep, path=path)],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert child.stdout.readline() == "third\n"
+    child.send_signal(signal.SIGINT)
+    out, error = child.communicate(timeout=120)
+    if keep:
+        passes, converged, finite = out.split()
+        assert child.returncode == 0 and 3 <= int(passes) < 10**6 and (converged, finite) == ("False", "True")
+    else:
+        assert child.returncode != 0 and out == "" and "KeyboardInterrupt: the fit of BayesianGLMRegressor" in error
+        assert path in error and sksvi.load(path).n_iter_ >= 2
