@@ -110,7 +110,7 @@ class GeneralizedPMF(
     user_biases_, item_biases_, global_bias_ : ndarray, ndarray, float
         Posterior means of the biases, with ``biases=True``; an item's bias is less the global one.
     levels_ : ndarray of shape (L,)
-        Ordinal: the sorted values of y; binary: 0 and 1.
+        Ordinal: the sorted values of y, or the names of an ordered Categorical in its order; binary: 0 and 1.
     likelihood_ : Likelihood
         The fitted likelihood, its learned scales as numbers.
     noise_ : float
@@ -250,12 +250,13 @@ class GeneralizedPMF(
         features = {name: getattr(self, name) is not None for name in ("user_features", "item_features")}
         return {**fixed, **features, "likelihood": str(self.likelihood)}
 
-    def _targets(self, base: Any, columns: Sequence[Any], y: Any) -> Array:
+    def _targets(self, base: Any, columns: Sequence[Any], y: Any, fresh: bool) -> Array:
         """y as numbers in the likelihood's support."""
         if base.paired or base.n_latents > 1:
             raise ValueError(
                 f"likelihood={self.likelihood!r} needs more than one number per pair: choose a scalar one."
             )
+        y = self._positions(base, y, fresh)
         y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
         check_consistent_length(columns[0], y)
         if not base.ordered:
@@ -269,12 +270,10 @@ class GeneralizedPMF(
             self._check_choices()
         columns = id_columns(self, X, fresh)
         check_some_known(columns)
-        y = self._targets(base, columns, y)
+        given, y = y, self._targets(base, columns, y, fresh)
         weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
-        if base.ordered:
-            if fresh:
-                self._fix_levels(base, y)
-            y = self._codes(y).astype(float)
+        if base.ordered and fresh:
+            y = self._fix_levels(base, y, given).astype(float)
         if fresh:
             self.likelihood_ = base.start(y, weight)
             self._choices = self._fitted_choices()

@@ -129,9 +129,7 @@ class RecommendationMethods:
         missing = columns[0].isna().to_numpy()
         if missing.any():
             raise ValueError(f"the user id in row {int(np.argmax(missing))} of X is missing: whose posterior is it?")
-        y = self._targets(self.likelihood_, columns, y)  # type: ignore[attr-defined]
-        if self.likelihood_.ordered:
-            y = self._codes(y).astype(float)  # type: ignore[attr-defined]
+        y = self._targets(self.likelihood_, columns, y, fresh=False)  # type: ignore[attr-defined]
         weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
         codes, ids = pd.factorize(columns[0], use_na_sentinel=False)
         others, items = pd.factorize(columns[1], use_na_sentinel=False)
@@ -182,7 +180,8 @@ class RecommendationMethods:
         Returns
         -------
         DataFrame
-            user, item (named as the columns of X in `fit`, if it had names), rank, score, mean, std of y.
+            user, item (named as the columns of X in `fit`, if it had names), rank, score, mean, std of y; where levels
+            are names, of their positions 0, 1, ….
 
         Raises
         ------
@@ -241,10 +240,12 @@ class RecommendationMethods:
         )
 
     def _in_levels(self, predictive: Predictive) -> tuple[Array, Array]:
-        """Mean and standard deviation of y."""
+        """Mean and standard deviation of y, or of the positions of its named levels."""
         if not self.likelihood_.ordered:
             return predictive.mean(), predictive.std()
-        p, levels = predictive.probabilities(), self.levels_.astype(float)  # type: ignore[attr-defined]
+        levels = self.levels_  # type: ignore[attr-defined]
+        p = predictive.probabilities()
+        levels = np.arange(len(levels)) if self._named_levels else levels.astype(float)  # type: ignore[attr-defined]
         mean = p @ levels
         return mean, np.sqrt(np.maximum(p @ np.square(levels) - np.square(mean), 0.0))
 

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sksvi import _parallel, algorithms, expectations
 from sksvi.callbacks import CallbackSupport, FitMonitor
+from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.start import FIRST_PORTION, FIT, MORE, PORTION, Start
 from sksvi.families import NotPositiveDefinite
 from sksvi.inference import plan, stream
@@ -103,6 +104,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             metadata = {name: value for name, value in metadata.items() if value is not None}
             with FitMonitor(self, passes - state.passes, self.verbose, X=X, y=y, metadata=metadata) as monitor:
                 state = self._run(problem, state, passes, monitor)
+            remember_offset(self, offset)
             self._finish(model, state, data.total_weight)
             self._refine(problem, state)
         # The fit stands, whatever becomes of the warning.
@@ -193,6 +195,8 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
         with self._all_or_nothing(), _parallel.single_threaded_blas():
             first = not hasattr(self, "state_")
+            if not first:  # scikit-learn looks at the parameters of the first call only
+                self._validate_params()
             data = self._encode(X, y, sample_weight, offset, FIRST_PORTION if first else PORTION)
             model = self._streaming_model(data)
             seen = (0.0 if first else self.n_samples_seen_) + data.total_weight
@@ -203,6 +207,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
                 state = replace(state, messages=NOTHING_SAID)
             with self._columns_named():
                 state = stream.absorb(problem, state, self.tol)
+            remember_offset(self, offset, not first and getattr(self, "_had_offset", False))
             self._finish(model, state, seen)
         return self
 

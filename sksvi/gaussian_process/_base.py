@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sksvi import _parallel, algorithms, likelihoods
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_row_values, interval_table
+from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import FIT, Start
 from sksvi.gaussian_process._start import INPUT_UNIT, OPTIMAL_ROWS, hyperparameters, kernel_per_feature, refused
@@ -235,7 +236,7 @@ class SparseGP(BaseSVI):
     def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        offset = check_row_values(offset, X.shape[0], "offset")
+        offset = checked_offset(self, offset, X.shape[0])
         white, n_latents = self._white, self.likelihood_.n_latents
 
         def one(rows: slice) -> tuple[Array, Array]:

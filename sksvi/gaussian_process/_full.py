@@ -16,6 +16,7 @@ from sksvi import _parallel, algorithms
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.classification import ClassificationMethods
+from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import FIT, MORE, Start
 from sksvi.families.gaussian.views import ChosenRows
@@ -231,7 +232,7 @@ class GPClassifier(ClassificationMethods, BaseSVI):
     def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        offset = check_row_values(offset, X.shape[0], "offset")
+        offset = checked_offset(self, offset, X.shape[0])
         block = self.posterior_["latents"].block
         rows = _parallel.slices(X.shape[0], _parallel.chunk_rows(len(self.X_train_), False))
 

@@ -93,7 +93,7 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
     noise_variance_ : float or None
         Noise variance; for other likelihoods their dispersion or scale, None where there is none.
     levels_ : ndarray of shape (L,)
-        Ordinal: the sorted values of y.
+        Ordinal: the sorted values of y, or in its own order the names that an ordered Categorical has.
     algorithm_ : Algorithm
         The one that fitted q.
     likelihood_ : Likelihood
@@ -194,13 +194,14 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
             self._check_choices()
         base = self._base_likelihood() if fresh else self.likelihood_
         options = {"multi_output": base.paired, "y_numeric": True, "dtype": [np.float64, np.float32]}
+        given, y = y, self._positions(base, y, fresh)
         X, y = validate_data(self, X, y, reset=fresh, **options)
         if not base.ordered:
             base.check_target(y)
         data = self._rows(X, y, sample_weight, offset, start)
         if base.ordered and fresh:
-            self._fix_levels(base, data.y)
-        data = replace(data, y=(self._codes(data.y) if base.ordered else data.y).astype(float))
+            data = replace(data, y=self._fix_levels(base, data.y, given))
+        data = replace(data, y=data.y.astype(float))
         data = data if start.portion else merged(data)
         if fresh:
             self._begin(base, data)

@@ -67,7 +67,7 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     noise_ : float
         Noise variance, dispersion or scale; where the likelihood has one.
     levels_ : ndarray of shape (L,)
-        Ordinal: the sorted values of y.
+        Ordinal: the sorted values of y, or in its own order the names that an ordered Categorical has.
     prior_precision_ : float or ndarray of shape (D,)
         The precision used, learned or fixed.
     likelihood_ : Likelihood
@@ -154,13 +154,14 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
             self._check_choices()
         if base.n_latents > 1:
             raise ValueError(f"likelihood={self.likelihood!r} is for labels: use BayesianGLMClassifier.")
+        given, y = y, self._positions(base, y, start.fresh)
         X, y = self._checked(X, y, start.fresh, multi_output=base.paired, y_numeric=True)
         if not base.ordered:
             base.check_target(y)
         data = self._rows(X, y, sample_weight, offset)
         if base.ordered and start.fresh:
-            self._fix_levels(base, data.y)
-        data = replace(data, y=self._codes(data.y).astype(X.dtype) if base.ordered else data.y.astype(X.dtype))
+            data = replace(data, y=self._fix_levels(base, data.y, given))
+        data = replace(data, y=data.y.astype(X.dtype))
         if not start.portion:
             data = merged(data)
         if start.fresh:

@@ -73,7 +73,7 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
     noise_ : float
         Noise variance, dispersion or scale of the likelihood; where it has one.
     levels_ : ndarray of shape (L,)
-        Ordinal: the sorted values of y.
+        Ordinal: the sorted values of y, or in its own order the names that an ordered Categorical has.
     noise_scale_, noise_variance_ : float
         Scale of the Rayleigh q(w2), and E w2; 0 without noise.
     group_effects_ : DataFrame
