@@ -9,10 +9,11 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel
 from sksvi.estimators.completion import halved_entries
+from sksvi.estimators.validation import validate_data
 from sksvi.models.base import Table
 from sksvi.models.beta_process.globals import Globals, at_values, draw, expected
 from sksvi.models.beta_process.model import BetaProcess, LocalTerms, split

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+
+from sksvi.estimators.validation import validate_data
 
 Array = np.ndarray
 
@@ -30,12 +31,12 @@ def id_columns(estimator: Any, X: Any, reset: bool) -> tuple[Any, Any]:
         # Through a table, so that ids of several types in a list stay what they are.
         table = pd.DataFrame(X if isinstance(X, np.ndarray) else list(X))
         if reset or isinstance(X, np.ndarray):  # a list of pairs is no table that has lost its names
-            validate_data(estimator, X=np.empty((len(table), table.shape[1])), skip_check_array=True, reset=reset)
+            validate_data(estimator, np.empty((len(table), table.shape[1])), skip_check_array=True, reset=reset)
     else:
         table = X
         if table.ndim != 2:
             raise ValueError(f"X has {table.ndim} dimension(s); {name} takes two columns: user id and item id.")
-        validate_data(estimator, X=X, skip_check_array=True, reset=reset)
+        validate_data(estimator, X, skip_check_array=True, reset=reset)
     if table.shape[1] != 2:
         raise ValueError(f"X has {table.shape[1]} columns; {name} takes two: user id and item id.")
     if not len(table):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,6 +22,7 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
+from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.start import without_new_plates
 from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.gaussian import FactorModel
@@ -43,6 +44,7 @@ def _has_classes(model: Any) -> bool:
     return bool(spec.ordered or spec.classifies)
 
 
+@with_own_methods
 class GeneralizedPMF(
     FactorAttributes,
     RecommendationMethods,

@@ -17,13 +17,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms, expectations
 from sksvi.callbacks import CallbackSupport, FitMonitor
 from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.start import FIRST_PORTION, FIT, MORE, PORTION, Start
+from sksvi.estimators.validation import StrOptions, validate_data
 from sksvi.families import NotPositiveDefinite
 from sksvi.inference import plan, stream
 from sksvi.inference.memory.said import NOTHING_SAID
@@ -75,8 +76,9 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         now = self._fitted_choices()
         for name, fitted in self._choices.items():
             if now[name] != fitted:
+                was, is_now = ("a number" if choice == "fixed" else repr(choice) for choice in (fitted, now[name]))
                 raise ValueError(
-                    f"{name} was {fitted!r} when this model was fitted and is {now[name]!r} now: a fit that goes on "
+                    f"{name} was {was} when this model was fitted and is {is_now} now: a fit that goes on "
                     "(warm_start, partial_fit) cannot change it. Set it back, or fit a clone."
                 )
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms, likelihoods
 from sksvi.estimators.base import BaseSVI
@@ -17,6 +17,7 @@ from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import FIT, Start
+from sksvi.estimators.validation import StrOptions, validate_data
 from sksvi.gaussian_process._start import INPUT_UNIT, OPTIMAL_ROWS, hyperparameters, kernel_per_feature, refused
 from sksvi.inference import plan
 from sksvi.inference.problem import Problem

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms
 from sksvi.estimators.base import BaseSVI
@@ -19,6 +18,7 @@ from sksvi.estimators.classification import ClassificationMethods
 from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import FIT, MORE, Start
+from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.families.gaussian.views import ChosenRows
 from sksvi.gaussian_process._start import distinct
 from sksvi.inference.problem import Problem
@@ -33,6 +33,7 @@ from sksvi.predictive import Predictive
 Array = np.ndarray
 
 
+@with_own_methods
 class GPClassifier(ClassificationMethods, BaseSVI):
     """Gaussian process classification on all rows, two classes.
 

@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from sksvi import likelihoods
 from sksvi.estimators.classification import ClassificationMethods
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
+from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.gaussian_process._base import SparseGP
 from sksvi.gaussian_process._start import checked_noise, merged, noiseless, refused
 from sksvi.likelihoods import Likelihood
@@ -31,6 +30,7 @@ def _streams(model: Any) -> bool:
     return True
 
 
+@with_own_methods
 class SparseGPRegressor(RegressionMethods, SparseGP):
     """Gaussian process regression with inducing points: measured, counted, binomial and ordered targets.
 
@@ -208,6 +208,7 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         return data
 
 
+@with_own_methods
 class SparseGPClassifier(ClassificationMethods, SparseGP):
     """Gaussian process classification with inducing points.
 

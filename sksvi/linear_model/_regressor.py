@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import StrOptions
 
 from sksvi import likelihoods
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
+from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.linear_model._base import BayesianGLM
 from sksvi.linear_model._subspace import merged
 from sksvi.models.base import Table
@@ -19,6 +19,7 @@ from sksvi.models.base import Table
 Array = np.ndarray
 
 
+@with_own_methods
 class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     """Bayesian linear, count, robust, binomial and ordinal regression.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.utils._param_validation import StrOptions
-
 from sksvi import likelihoods
+from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.linear_model import BayesianGLMRegressor
 from sksvi.mixed_effects._base import MixedEffects
 
 
+@with_own_methods
 class GMERegressor(MixedEffects, BayesianGLMRegressor):
     """Bayesian generalized linear mixed-effects regression.
 
