@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -19,10 +19,10 @@ from sksvi.decomposition._factor_attributes import FactorAttributes
 from sksvi.decomposition._ids import Features, check_some_known, design_of, id_columns, known_ids, plates_of
 from sksvi.decomposition._recommend import RecommendationMethods
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.checks import check_row_values
+from sksvi.estimators.checks import check_numbers, check_row_values, check_same_rows
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
-from sksvi.estimators.validation import StrOptions, with_own_methods
+from sksvi.estimators.validation import StrOptions, check_numeric_target, with_own_methods
 from sksvi.inference.start import without_new_plates
 from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.gaussian import FactorModel
@@ -258,9 +258,10 @@ class GeneralizedPMF(
             raise ValueError(
                 f"likelihood={self.likelihood!r} needs more than one number per pair: choose a scalar one."
             )
-        y = self._positions(base, y, fresh)
-        y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
-        check_consistent_length(columns[0], y)
+        if not base.ordered and y is not None:
+            check_numeric_target(y)
+        y = column_or_1d(check_numbers(self._positions(base, y, fresh), "y"))
+        check_same_rows(columns[0], y)
         if not base.ordered:
             base.check_target(y)
         return y

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import d2_absolute_error_score, r2_score
-from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
-from sksvi.estimators.checks import check_row_values
+from sksvi.estimators.checks import check_numbers, check_row_values, check_same_rows
 from sksvi.estimators.levels import are_numbers, first_levels, given_order, levels_in_use, positions
+from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
 
@@ -54,12 +55,12 @@ class RegressionMethods(RegressorMixin):
         check_is_fitted(self)
         if self.likelihood_.ordered:
             codes = positions(self.levels_, y)
-            check_consistent_length(X, codes)
+            check_same_rows(X, codes)
             return codes
-        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        y = check_numbers(y, "y")
         if not self.likelihood_.paired:
             y = column_or_1d(y)
-        check_consistent_length(X, y)
+        check_same_rows(X, y)
         self.likelihood_.check_target(y)
         return y
 
@@ -123,9 +124,9 @@ class RegressionMethods(RegressorMixin):
         -------
         ndarray of shape (n, m)
         """
-        q = np.atleast_1d(np.asarray(q, float))
-        if not np.all((q > 0) & (q < 1)):
-            raise ValueError(f"q must lie in (0, 1); found {q}.")
+        given, q = q, np.atleast_1d(check_numbers(q, "q"))
+        if q.ndim > 1 or not len(q) or not np.all((q > 0) & (q < 1)):
+            raise ValueError(f"q must hold numbers in (0, 1), at least one; found {given!r}.")
         return self._values(self._predictive(X, offset).quantile(q))
 
     def predict_interval(self, X: Any, coverage: float = 0.9, offset: Any = None) -> Array:
@@ -142,9 +143,8 @@ class RegressionMethods(RegressorMixin):
         -------
         ndarray of shape (n, 2)
         """
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage must lie in (0, 1); found {coverage}.")
-        return self.predict_quantiles(X, [0.5 - coverage / 2, 0.5 + coverage / 2], offset)
+        tail = tail_of(coverage)
+        return self.predict_quantiles(X, [tail, 1.0 - tail], offset)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None, offset: Any = None) -> Array:
         """Draws of y from the predictive distribution, rows independent.

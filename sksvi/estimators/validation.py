@@ -33,22 +33,78 @@ def validate_data(estimator: Any, X: Any, *args: Any, **options: Any) -> Any:
     if options.get("skip_check_array"):  # ids and levels may be anything
         return validation.validate_data(estimator, X, *args, **options)
     with columns_named(X, getattr(estimator, "_for_text", ENCODE)):
+        if options.get("y_numeric"):
+            check_numeric_target(*args)
         return validation.validate_data(estimator, X, *args, **options)
 
 
 @contextmanager
 def columns_named(X: Any, remedy: str = ENCODE) -> Iterator[None]:
-    """An error about a value of X that is no number says in which column it stands, and what helps."""
-    found = _no_number(X, remedy) if _has_dates(X) else None  # NumPy would count nanoseconds
+    """An error about a value of X that is no number says in which column it stands, and what helps; any other names X.
+
+    Raises
+    ------
+    ValueError
+        Besides those of the block: X is no table, or a column of it holds dates, whose nanoseconds NumPy would take.
+    """
+    if X is None or isinstance(X, str | bytes):
+        first = "" if X is None else ": read the file first"
+        raise ValueError(f"X is {X!r} and must be a table of numbers, one row per sample{first}.")
+    if hasattr(X, "columns") and X.shape[1] == 0:
+        raise ValueError(f"X has 0 feature(s) (shape={X.shape}) while a minimum of 1 is required: it has no columns.")
+    found = _no_number(X, remedy) if _has_dates(X) else None
     if found is not None:
         raise ValueError(found)
     try:
         yield
     except (TypeError, ValueError) as error:
-        found = _no_number(X, remedy)
+        found = _no_number(X, remedy) or _in_words(X, str(error))
         if found is None:
             raise
         raise ValueError(found) from error
+
+
+def _in_words(X: Any, text: str) -> str | None:
+    """scikit-learn's text with what it is about, where it does not say so."""
+    if "inconsistent numbers of samples" in text:
+        return f"X and y differ in length. {text}"
+    if "X contains" in text:
+        return f"{_not_finite(X, 'infinity' in text)}{text}"
+    about_x = not _is_table(X) or text.startswith("Found array with")
+    return f"X: {text}" if about_x and "X" not in text else None
+
+
+def _not_finite(X: Any, infinite: bool) -> str:
+    """Column and row of the first number of a dense table that is infinite, or not finite."""
+    if hasattr(X, "tocsr"):
+        return ""
+    values = validation.check_array(X, dtype=np.float64, ensure_all_finite=False)
+    for row, column in np.argwhere(np.isinf(values) if infinite else np.isnan(values)):
+        name = X.columns[column] if hasattr(X, "columns") else int(column)
+        return f"column {name!r} of X, row {row}: "
+    return ""  # too large for single precision
+
+
+def check_numeric_target(y: Any) -> None:
+    """An error about a target that is text or a date says where it stands."""
+    values = np.atleast_1d(np.asarray(y))
+    if values.dtype.kind not in "OUSM":
+        return
+    for row, value in enumerate(values):
+        for each in np.ravel(value):
+            if _is_text(each):
+                raise ValueError(f"y has {str(each)!r} in row {row}, which is no number: labels are for classifiers.")
+
+
+def _is_table(X: Any) -> bool:
+    """Whether X has rows and columns, whatever they hold."""
+    try:
+        validation.check_array(
+            X, accept_sparse=True, dtype=None, ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=0
+        )
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _has_dates(X: Any) -> bool:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import algorithms
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
-from sksvi.estimators.validation import ENCODE, StrOptions, columns_named, validate_data
+from sksvi.estimators.validation import ENCODE, StrOptions, check_numeric_target, columns_named, validate_data
 from sksvi.families import Marginal
 from sksvi.inference.search import profile
 from sksvi.linear_model._base import BayesianGLM
@@ -59,6 +59,8 @@ class MixedEffects(BayesianGLM):
             self._factors = factor_names(self, X)
             self._slopes = slope_columns(self, X)
         design = self._grouped(X, reset, fit=True)
+        if options.get("y_numeric"):
+            check_numeric_target(y)
         fixed, y = check_X_y(
             design.X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_features=0, **options
         )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from sksvi.predictive.plain import _tail
+from sksvi.predictive.coverage import tail_of
 
 Array = Any
 
@@ -33,7 +33,7 @@ def predict_interval(model: Any, X: Any, coverage: float = 0.9, offset: Any = No
     TypeError
         If there is no regressor with ``predict_interval`` inside, or it takes no offset.
     """
-    tail = _tail(coverage)
+    tail = tail_of(coverage)
     model, X, inverses = _unwrap(model, X)
     if not inverses:
         return _method(model, "predict_interval", offset)(X, coverage=coverage)

@@ -16,6 +16,7 @@ from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import PORTION, Start
 from sksvi.estimators.validation import validate_data
 from sksvi.models.base import Table
+from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
 
@@ -208,7 +209,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
         from scipy.stats import beta
 
         check_is_fitted(self)
-        block, tail = self.posterior_["topics"], 0.5 - 0.5 * coverage
+        block, tail = self.posterior_["topics"], tail_of(coverage)
         order = np.argsort(-self.components_, axis=1, kind="stable")[:, :n]
         mean, std = (np.take_along_axis(part, order, 1).ravel() for part in (self.components_, block.std))
         table = {"mean": mean, "std": std, "lower": mean, "upper": mean}
