@@ -98,6 +98,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         with self._all_or_nothing(), _parallel.single_threaded_blas():
             go_on = self.warm_start and hasattr(self, "state_")
             data = self._encode(X, y, sample_weight, offset, MORE if go_on else FIT)
+            remember_offset(self, offset)
             model, data = self._build_model(data)
             problem = self._problem(model, data)
             state = self._continued(problem) if go_on else self._new_state(problem)
@@ -106,7 +107,6 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             metadata = {name: value for name, value in metadata.items() if value is not None}
             with FitMonitor(self, passes - state.passes, self.verbose, X=X, y=y, metadata=metadata) as monitor:
                 state = self._run(problem, state, passes, monitor)
-            remember_offset(self, offset)
             self._finish(model, state, data.total_weight)
             self._refine(problem, state)
         # The fit stands, whatever becomes of the warning.
@@ -200,6 +200,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             if not first:  # scikit-learn looks at the parameters of the first call only
                 self._validate_params()
             data = self._encode(X, y, sample_weight, offset, FIRST_PORTION if first else PORTION)
+            remember_offset(self, offset, before=not first and getattr(self, "_had_offset", False))
             model = self._streaming_model(data)
             seen = (0.0 if first else self.n_samples_seen_) + data.total_weight
             whole = {"batch_size": None} if self.batch_size == "auto" else {}
@@ -209,7 +210,6 @@ class BaseSVI(CallbackSupport, BaseEstimator):
                 state = replace(state, messages=NOTHING_SAID)
             with self._columns_named():
                 state = stream.absorb(problem, state, self.tol)
-            remember_offset(self, offset, not first and getattr(self, "_had_offset", False))
             self._finish(model, state, seen)
         return self
 

@@ -41,7 +41,8 @@ def first_levels(y: Any, likelihood: Any) -> tuple[Array, Array]:
         return order, positions(order, y, "its own type")
     values = np.asarray(y)
     _check_order(values, likelihood)
-    values = column_or_1d(check_array(values, ensure_2d=False, dtype="numeric", input_name="y"), warn=True)
+    dtype = np.float64 if values.dtype.kind == "O" else None
+    values = column_or_1d(check_array(y, ensure_2d=False, dtype=dtype, input_name="y"), warn=True)
     levels, codes = np.unique(values, return_inverse=True)
     if len(levels) > MOST_LEVELS and np.any(levels % 1):
         raise ValueError(
@@ -74,7 +75,7 @@ def positions(levels: Array, y: Any, where: str = "levels_") -> Array:
     if np.any(codes < 0):
         row = int(np.argmax(codes < 0))
         value = values[row : row + 1].tolist()[0]
-        if value is None or value != value:
+        if _is_missing(value):
             raise ValueError(f"y contains NaN: row {row} has no level.")
         raise ValueError(f"y has a level that is not in {where}: {value!r} in row {row}; known: {levels.tolist()}.")
     return codes
@@ -120,10 +121,21 @@ def _check_order(values: Array, likelihood: Any) -> None:
     """An error for values that are no numbers: strings have an alphabet, which is no order of levels."""
     if values.dtype.kind in "biuf":
         return
-    odd = [v for v in values.ravel() if isinstance(v, np.timedelta64) or not isinstance(v, Number | np.bool_ | None)]
+    odd = [
+        value
+        for value in values.ravel()
+        if isinstance(value, np.timedelta64) or not (isinstance(value, Number | np.bool_) or _is_missing(value))
+    ]
     if odd:
         raise ValueError(
             f"likelihood={likelihood!r} needs levels in their order; y has values such as {str(odd[0])!r}, "
             "which say none: give pandas.Categorical(y, categories=[lowest, ..., highest], ordered=True), "
             "a polars Enum, or numbers."
         )
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value stands for none, by pandas' rules."""
+    import pandas as pd
+
+    return bool(pd.api.types.is_scalar(value) and pd.isna(value))

@@ -90,10 +90,11 @@ def check_numeric_target(y: Any) -> None:
     values = np.atleast_1d(np.asarray(y))
     if values.dtype.kind not in "OUSM":
         return
-    for row, value in enumerate(values):
-        for each in np.ravel(value):
-            if _is_text(each):
-                raise ValueError(f"y has {str(each)!r} in row {row}, which is no number: labels are for classifiers.")
+    width = max(1, values.size // max(1, len(values)))
+    for k, value in enumerate(values.ravel()):
+        if _is_text(value):
+            where = f"{str(value)!r} in row {k // width}"
+            raise ValueError(f"y has {where}, which is no number: labels are for classifiers.")
 
 
 def _is_table(X: Any) -> bool:
@@ -126,14 +127,17 @@ def _no_number(X: Any, remedy: str) -> str | None:
 
 def _first_text(X: Any) -> tuple[Any, int, Any] | None:
     """Column, row and value of the first string or date of a table, or None."""
+    if getattr(getattr(X, "dtype", None), "kind", "O") in "biufc":
+        return None
     if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:
-        columns = [(name, np.asarray(X.iloc[:, j], dtype=object)) for j, name in enumerate(X.columns)]
+        numeric = [getattr(dtype, "kind", "O") in "biufc" for dtype in X.dtypes]
+        columns = [(X.columns[j], np.asarray(X.iloc[:, j], dtype=object)) for j in np.flatnonzero(np.invert(numeric))]
     else:
         try:
             table = np.asarray(X, dtype=object)
         except ValueError:  # rows of several lengths
             return None
-        columns = list(enumerate(table.T)) if table.ndim == 2 else []
+        columns = list(zip(getattr(X, "columns", range(table.shape[-1])), table.T)) if table.ndim == 2 else []
     for name, column in columns:
         for row, value in enumerate(column):
             if _is_text(value):

@@ -131,6 +131,21 @@ def test_a_level_that_no_row_has(name, rng):
     assert np.all(np.isfinite(fixed.log_predictive_density(X, ["ever"] * N)))
 
 
+def test_a_missing_level_is_named_whatever_it_is_written_as(rng):
+    X, y = rng.standard_normal((4, 1)), [0, 1, 0, 1]
+    model = BayesianGLMRegressor(likelihood="ordinal", max_iter=2)
+    missing = (
+        pd.Series([0, 1, None, 1], dtype="Int64"),
+        [0, 1, None, 1],
+        [0, 1, np.nan, 1],
+        ordered([0, 1, None, 1], [0, 1]),
+    )
+    for given in missing:
+        for fitted in (model, clone(model).fit(X, y)):
+            with pytest.raises(ValueError, match="y contains NaN"):
+                fitted.fit(X, given) if fitted is model else fitted.score(X, given)
+
+
 def test_which_numbers_are_levels(rng):
     X = rng.standard_normal((200, 1))
     model = BayesianGLMRegressor(likelihood="ordinal", max_iter=2)
