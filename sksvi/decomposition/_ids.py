@@ -25,6 +25,8 @@ def id_columns(estimator: Any, X: Any, reset: bool) -> tuple[Any, Any]:
     from scipy.sparse import issparse
 
     name = type(estimator).__name__
+    if X is None or isinstance(X, str | bytes):
+        raise ValueError(f"X is {X!r}; {name} takes a table of pairs: user id and item id in each row.")
     if issparse(X):
         raise TypeError(f"X is a sparse matrix; {name} takes a table of pairs: user id and item id in each row.")
     if not hasattr(X, "iloc"):

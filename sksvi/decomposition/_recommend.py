@@ -6,13 +6,12 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel
 from sksvi.algorithms import MCSSVI
 from sksvi.decomposition._ids import id_columns, positions
-from sksvi.estimators.checks import check_row_values
+from sksvi.estimators.checks import check_row_values, check_seed
 from sksvi.families import GaussianPlates
 from sksvi.families.gaussian.views import FoldedUsers
 from sksvi.inference import plan
@@ -199,7 +198,7 @@ class RecommendationMethods:
         users = pd.Series(list(users) if pd.api.types.is_list_like(users) else [users], dtype=object)
         if not len(users):
             raise ValueError("users is empty: name at least one.")
-        rng = check_random_state(random_state)
+        rng = check_seed(random_state)
         drawn_items = self._blocks["items"].sample(1, rng)[0] if strategy == "thompson" else None
         size = max(1, RANKED // max(len(self.items_), 1))
         tables = []

@@ -6,7 +6,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import check_array, check_consistent_length, check_random_state
 
 from sksvi.predictive.coverage import tail_of
 
@@ -31,6 +31,15 @@ def check_numbers(values: Any, name: str) -> Array:
         if name in str(error):
             raise
         raise ValueError(f"{name} must be numbers: {error}") from error
+
+
+def check_seed(random_state: Any) -> np.random.RandomState:
+    """The generator that a user's `random_state` stands for; an error that names the parameter."""
+    try:
+        return check_random_state(random_state)
+    except ValueError as error:
+        found = f"found {random_state!r}"
+        raise ValueError(f"random_state must be an integer, a RandomState or None; {found}.") from error
 
 
 def check_same_rows(X: Any, y: Any) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import d2_absolute_error_score, r2_score
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
-from sksvi.estimators.checks import check_numbers, check_row_values, check_same_rows
+from sksvi.estimators.checks import check_numbers, check_row_values, check_same_rows, check_seed
 from sksvi.estimators.levels import are_numbers, first_levels, given_order, levels_in_use, positions
 from sksvi.predictive.coverage import tail_of
 
@@ -160,7 +160,7 @@ class RegressionMethods(RegressorMixin):
         -------
         ndarray of shape (n, n_samples)
         """
-        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        seed = check_seed(random_state).randint(np.iinfo(np.int32).max)
         return self._values(self._predictive(X, offset).sample(n_samples, np.random.default_rng(seed)))
 
     def log_predictive_density(self, X: Any, y: Any, offset: Any = None) -> Array:

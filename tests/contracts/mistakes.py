@@ -385,7 +385,7 @@ QUESTIONS = [
             "quantiles are text": (lambda at: at.model.predict_quantiles(at.X, "median"), "q must.*'median'"),
             "no draws": (lambda at: at.model.sample_y(at.X, n_samples=0), "n_samples.*found 0"),
             "half a draw": (lambda at: at.model.sample_y(at.X, n_samples=1.5), "n_samples.*found 1.5"),
-            "a seed that is none": (lambda at: at.model.sample_y(at.X, random_state="x"), "'x'.*seed"),
+            "a seed that is none": (lambda at: at.model.sample_y(at.X, random_state="x"), "random_state must.*'x'"),
         },
         fitted=True,
     ),
@@ -464,6 +464,8 @@ OWN = [
                 lambda at: at.fit(at.X.assign(rating=1.0)),
                 "X has 3 columns; {cls} takes two",
             ),
+            "a table is None": (lambda at: at.model.fit(None, at.y), "X is None; {cls} takes"),
+            "a table is a file name": (lambda at: at.fit("data.csv"), "X is 'data.csv'; {cls} takes"),
             "no pairs of ids": (lambda at: at.fit(at.X[:0], at.y[:0]), "X has no rows"),
             "no ids at all": (lambda at: at.fit(at.X.assign(user=None)), "every user id of X is missing"),
             "features that are text": (
