@@ -261,7 +261,8 @@ def _pixels(image: Any, mask: Any) -> tuple[Array, Array]:
     if missing.dtype != bool:
         raise ValueError(f"mask must be boolean, True where a pixel is missing; found dtype {missing.dtype}.")
     if missing.shape not in (shape, shape[:2]):
-        raise ValueError(f"mask.shape == {missing.shape}, expected {shape[:2]} or {shape}.")
+        expected = f"{shape[:2]} or {shape}" if len(shape) > 2 else f"{shape}"
+        raise ValueError(f"mask.shape == {missing.shape}, expected {expected}.")
     missing = missing[..., None] if missing.ndim == 2 else missing
     pixels = pixels.reshape(*shape[:2], -1)
     missing = np.broadcast_to(missing, pixels.shape)

@@ -7,8 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import validate_data
+from sklearn.utils._param_validation import Interval
 
 from sksvi import algorithms
 from sksvi.decomposition._factor_predictions import FactorPredictions
@@ -16,6 +15,7 @@ from sksvi.decomposition._factor_summaries import FactorSummaries, effective_num
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
+from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.inference.passes.sampler import sampling
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START
@@ -35,6 +35,7 @@ KEPT_DRAWS = 50
 INIT_ROWS, INIT_SWEEPS = 2000, 50
 
 
+@with_own_methods
 class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
     """Sparse factor analysis with a learned number of factors and missing entries (beta process factor analysis).
 

@@ -9,10 +9,12 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel
+from sksvi.estimators.checks import check_seed
 from sksvi.estimators.completion import halved_entries
+from sksvi.estimators.validation import validate_data
 from sksvi.models.base import Table
 from sksvi.models.beta_process.globals import Globals, at_values, draw, expected
 from sksvi.models.beta_process.model import BetaProcess, LocalTerms, split
@@ -102,10 +104,8 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         -------
         ndarray of shape (n_draws, n, K)
         """
-        from sklearn.utils import check_random_state
-
         X = self._rows(X)
-        key = int(check_random_state(random_state).randint(1, np.iinfo(np.int32).max))
+        key = int(check_seed(random_state).randint(1, np.iinfo(np.int32).max))
         parts = self._local(self._scaled(X), n_draws, lambda view, terms, rows: terms.omega[-1], key)
         return np.concatenate([np.stack(part) for part in parts], axis=1).astype(X.dtype, copy=False)
 

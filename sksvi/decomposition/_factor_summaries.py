@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sksvi.predictive.coverage import tail_of
+
 Array = np.ndarray
 
 
@@ -36,8 +38,9 @@ class FactorSummaries:
         import pandas as pd
 
         check_is_fitted(self)
+        tail = tail_of(coverage)
         draws = effective_number(self.posterior_["probabilities"].sample(n_samples, random_state))
-        lower, upper = np.quantile(draws, [0.5 - coverage / 2, 0.5 + coverage / 2])
+        lower, upper = np.quantile(draws, [tail, 1.0 - tail])
         return pd.Series({"mean": draws.mean(), "std": draws.std(), "lower": lower, "upper": upper})
 
     def summary(self, coverage: float = 0.9) -> Any:
@@ -57,9 +60,8 @@ class FactorSummaries:
         from scipy.special import betaincinv, gammaincinv
 
         check_is_fitted(self)
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}.")
-        ends = 0.5 - coverage / 2, 0.5 + coverage / 2
+        tail = tail_of(coverage)
+        ends = tail, 1.0 - tail
         use = self.posterior_["probabilities"]
         rows = [np.stack([use.mean, use.std, *(betaincinv(use.a, use.b, end) for end in ends)], 1)]
         names = list(self.get_feature_names_out())

@@ -224,7 +224,7 @@ class FoldingMethods:
         missing = columns[0].isna().to_numpy()
         if missing.any():
             raise ValueError(f"the user id in row {int(np.argmax(missing))} of X is missing: whose posterior is it?")
-        y = self._targets(self.likelihood_, columns, y)  # type: ignore[attr-defined]
+        y = self._targets(self.likelihood_, columns, y, fresh=False)  # type: ignore[attr-defined]
         if self.likelihood_.ordered:
             y = self._codes(y).astype(float)  # type: ignore[attr-defined]
         weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+
+from sksvi.estimators.validation import validate_data
 
 Array = np.ndarray
 
@@ -24,18 +25,20 @@ def id_columns(estimator: Any, X: Any, reset: bool) -> tuple[Any, Any]:
     from scipy.sparse import issparse
 
     name = type(estimator).__name__
+    if X is None or isinstance(X, str | bytes):
+        raise ValueError(f"X is {X!r}; {name} takes a table of pairs: user id and item id in each row.")
     if issparse(X):
         raise TypeError(f"X is a sparse matrix; {name} takes a table of pairs: user id and item id in each row.")
     if not hasattr(X, "iloc"):
         # Through a table, so that ids of several types in a list stay what they are.
         table = pd.DataFrame(X if isinstance(X, np.ndarray) else list(X))
         if reset or isinstance(X, np.ndarray):  # a list of pairs is no table that has lost its names
-            validate_data(estimator, X=np.empty((len(table), table.shape[1])), skip_check_array=True, reset=reset)
+            validate_data(estimator, np.empty((len(table), table.shape[1])), skip_check_array=True, reset=reset)
     else:
         table = X
         if table.ndim != 2:
             raise ValueError(f"X has {table.ndim} dimension(s); {name} takes two columns: user id and item id.")
-        validate_data(estimator, X=X, skip_check_array=True, reset=reset)
+        validate_data(estimator, X, skip_check_array=True, reset=reset)
     if table.shape[1] != 2:
         raise ValueError(f"X has {table.shape[1]} columns; {name} takes two: user id and item id.")
     if not len(table):

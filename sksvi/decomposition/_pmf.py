@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils import column_or_1d
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 
 from sksvi import algorithms, likelihoods
@@ -27,10 +27,11 @@ from sksvi.decomposition._ids import (
 )
 from sksvi.decomposition._recommend import RecommendationMethods
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.checks import check_row_values
+from sksvi.estimators.checks import check_numbers, check_row_values, check_same_rows
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
 from sksvi.estimators.strangers import ON_UNSEEN, check_added, check_asked, check_table
+from sksvi.estimators.validation import StrOptions, check_numeric_target, with_own_methods
 from sksvi.inference.start import without_new_plates
 from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.gaussian import FactorModel
@@ -52,6 +53,7 @@ def _has_classes(model: Any) -> bool:
     return bool(spec.ordered or spec.classifies)
 
 
+@with_own_methods
 class GeneralizedPMF(
     FactorAttributes,
     RecommendationMethods,
@@ -72,7 +74,8 @@ class GeneralizedPMF(
         Factors K; those that the data do not need are shrunk to zero by their learned variances.
     likelihood : str or instance, default="gaussian"
         "gaussian", "student-t", "poisson" (exp), "poisson-softplus", "negative-binomial", "logit", "probit" (y 0 or
-        1), "ordinal" (the sorted values of y are the levels). Scales are learned unless the instance has a number.
+        1), "ordinal" (levels are numbers, or the names of an ordered Categorical). Scales are learned unless the
+        instance has a number.
     biases : bool, default=True
         Whether there are a global, a user's and an item's bias.
     user_features, item_features : DataFrame, default=None
@@ -128,7 +131,7 @@ class GeneralizedPMF(
     user_biases_, item_biases_, global_bias_ : ndarray, ndarray, float
         Posterior means of the biases, with ``biases=True``; an item's bias is less the global one.
     levels_ : ndarray of shape (L,)
-        Ordinal: the sorted values of y; binary: 0 and 1.
+        Ordinal: the sorted values of y, or the names of an ordered Categorical in its order; binary: 0 and 1.
     likelihood_ : Likelihood
         The fitted likelihood, its learned scales as numbers.
     noise_ : float
@@ -274,14 +277,16 @@ class GeneralizedPMF(
         features = {name: getattr(self, name) is not None for name in ("user_features", "item_features")}
         return {**fixed, **features, "likelihood": str(self.likelihood)}
 
-    def _targets(self, base: Any, columns: Sequence[Any], y: Any) -> Array:
+    def _targets(self, base: Any, columns: Sequence[Any], y: Any, fresh: bool) -> Array:
         """y as numbers in the likelihood's support."""
         if base.paired or base.n_latents > 1:
             raise ValueError(
                 f"likelihood={self.likelihood!r} needs more than one number per pair: choose a scalar one."
             )
-        y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
-        check_consistent_length(columns[0], y)
+        if not base.ordered and y is not None:
+            check_numeric_target(y)
+        y = column_or_1d(check_numbers(self._positions(base, y, fresh), "y"))
+        check_same_rows(columns[0], y)
         if not base.ordered:
             base.check_target(y)
         return y
@@ -293,12 +298,10 @@ class GeneralizedPMF(
             self._check_choices()
         columns = id_columns(self, X, fresh)
         check_some_known(columns)
-        y = self._targets(base, columns, y)
+        given, y = y, self._targets(base, columns, y, fresh)
         weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
-        if base.ordered:
-            if fresh:
-                self._fix_levels(base, y)
-            y = self._codes(y).astype(float)
+        if base.ordered and fresh:
+            y = self._fix_levels(base, y, given).astype(float)
         if fresh:
             self.likelihood_ = base.start(y, weight)
             self._choices = self._fitted_choices()

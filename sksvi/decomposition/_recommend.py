@@ -7,12 +7,12 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel
 from sksvi.decomposition._folded import FoldedPairs, FoldedUsers, FoldingMethods, crossed, rated_by
 from sksvi.decomposition._ids import positions
+from sksvi.estimators.checks import check_seed
 from sksvi.families import GaussianPlates
 from sksvi.models.factorization.columns import SIDES, Columns, View
 from sksvi.models.factorization.ratings import Entries
@@ -131,7 +131,8 @@ class RecommendationMethods(FoldingMethods):
         Returns
         -------
         DataFrame
-            user, item (named as the columns of X in `fit`, if it had names), rank, score, mean, std of y.
+            user, item (named as the columns of X in `fit`, if it had names), rank, score, mean, std of y; where levels
+            are names, of their positions 0, 1, ….
 
         Raises
         ------
@@ -147,7 +148,9 @@ class RecommendationMethods(FoldingMethods):
         if not isinstance(n, Integral) or n < 1:
             raise ValueError(f"n must be an integer of at least 1; found {n!r}.")
         users, folded = self._audience(users)
-        rng = check_random_state(random_state)
+        if not len(users):
+            raise ValueError("users is empty: name at least one.")
+        rng = check_seed(random_state)
         drawn_items = self._blocks["items"].sample(1, rng)[0] if strategy == "thompson" else None
         asked = Asked(n, exclude_seen, strategy, drawn_items, rng, folded)
         size = max(1, RANKED // max(len(self.items_), 1))
@@ -200,10 +203,12 @@ class RecommendationMethods(FoldingMethods):
         )
 
     def _in_levels(self, predictive: Predictive) -> tuple[Array, Array]:
-        """Mean and standard deviation of y."""
+        """Mean and standard deviation of y, or of the positions of its named levels."""
         if not self.likelihood_.ordered:
             return predictive.mean(), predictive.std()
-        p, levels = predictive.probabilities(), self.levels_.astype(float)  # type: ignore[attr-defined]
+        levels = self.levels_  # type: ignore[attr-defined]
+        p = predictive.probabilities()
+        levels = np.arange(len(levels)) if self._named_levels else levels.astype(float)  # type: ignore[attr-defined]
         mean = p @ levels
         return mean, np.sqrt(np.maximum(p @ np.square(levels) - np.square(mean), 0.0))
 

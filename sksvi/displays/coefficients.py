@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from sksvi.displays._common import feature_names, fitted, pyplot, unwrapped
+from sksvi.predictive.coverage import tail_of
 
 
 class CoefficientDisplay:
@@ -61,8 +62,7 @@ class CoefficientDisplay:
     def __init__(
         self, mean: Any, std: Any, feature_names: Any, class_names: Any = None, *, coverage: float = 0.9
     ) -> None:
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}.")
+        tail = tail_of(coverage)
         self.mean, self.std = np.atleast_2d(mean), np.atleast_2d(std)
         self.feature_names = [str(name) for name in feature_names]
         self.class_names = None if class_names is None else [str(name) for name in class_names]
@@ -72,7 +72,7 @@ class CoefficientDisplay:
                 f"mean {self.mean.shape}, std {self.std.shape} and the {len(self.feature_names)} feature_names "
                 "must agree in shape."
             )
-        half = ndtri((1 + coverage) / 2) * self.std
+        half = -ndtri(tail) * self.std
         self.lower, self.upper = self.mean - half, self.mean + half
 
     def plot(self, ax: Any = None, **errorbar_kwargs: Any) -> CoefficientDisplay:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from sksvi.displays._common import fitted, pyplot, unwrapped
+from sksvi.predictive.coverage import tail_of
 
 
 class GroupEffectsDisplay:
@@ -71,8 +72,7 @@ class GroupEffectsDisplay:
         *,
         coverage: float = 0.9,
     ) -> None:
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}.")
+        tail = tail_of(coverage)
         mean, std, names = np.asarray(mean, float), np.asarray(std, float), list(level_names)
         if mean.ndim != 1 or mean.shape != std.shape or len(mean) != len(names):
             raise ValueError(
@@ -82,7 +82,7 @@ class GroupEffectsDisplay:
         self.mean, self.std = mean[order], std[order]
         self.level_names = [str(names[i]) for i in order]
         self.group, self.effect, self.coverage = str(group), str(effect), coverage
-        half = ndtri((1 + coverage) / 2) * self.std
+        half = -ndtri(tail) * self.std
         self.lower, self.upper = self.mean - half, self.mean + half
 
     def plot(self, ax: Any = None, **errorbar_kwargs: Any) -> GroupEffectsDisplay:

@@ -17,12 +17,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms, expectations
 from sksvi.callbacks import CallbackSupport, FitMonitor
+from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.start import FIRST_PORTION, FIT, MORE, PORTION, Start
+from sksvi.estimators.validation import StrOptions, validate_data
 from sksvi.families import NotPositiveDefinite
 from sksvi.inference import plan, stream
 from sksvi.inference.memory.said import NOTHING_SAID
@@ -75,8 +77,9 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         now = self._fitted_choices()
         for name, fitted in self._choices.items():
             if now[name] != fitted:
+                was, is_now = ("a number" if choice == "fixed" else repr(choice) for choice in (fitted, now[name]))
                 raise ValueError(
-                    f"{name} was {fitted!r} when this model was fitted and is {now[name]!r} now: a fit that goes on "
+                    f"{name} was {was} when this model was fitted and is {is_now} now: a fit that goes on "
                     "(warm_start, partial_fit) cannot change it. Set it back, or fit a clone."
                 )
 
@@ -99,6 +102,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         with self._all_or_nothing(), _parallel.single_threaded_blas():
             go_on = self.warm_start and hasattr(self, "state_")
             data = self._encode(X, y, sample_weight, offset, MORE if go_on else FIT)
+            remember_offset(self, offset)
             model, data = self._build_model(data)
             problem = self._problem(model, data)
             state = self._continued(problem) if go_on else self._new_state(problem)
@@ -210,7 +214,10 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
         with self._all_or_nothing(), _parallel.single_threaded_blas():
             first = not hasattr(self, "state_")
+            if not first:  # scikit-learn looks at the parameters of the first call only
+                self._validate_params()
             data = self._encode(X, y, sample_weight, offset, FIRST_PORTION if first else PORTION)
+            remember_offset(self, offset, before=not first and getattr(self, "_had_offset", False))
             model = self._streaming_model(data)
             seen = (0.0 if first else self.n_samples_seen_) + data.total_weight
             whole = {"batch_size": None} if self.batch_size == "auto" else {}

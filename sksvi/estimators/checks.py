@@ -6,9 +6,48 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_consistent_length, check_random_state
+
+from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
+
+
+def check_numbers(values: Any, name: str) -> Array:
+    """An array of finite numbers, of any shape.
+
+    Raises
+    ------
+    ValueError
+        Naming the parameter and what was found.
+    """
+    if values is None:
+        raise ValueError(f"{name} is None and must be numbers.")
+    try:
+        return np.asarray(
+            check_array(values, ensure_2d=False, allow_nd=True, ensure_min_samples=0, dtype=np.float64, input_name=name)
+        )
+    except (TypeError, ValueError) as error:
+        if name in str(error):
+            raise
+        raise ValueError(f"{name} must be numbers: {error}") from error
+
+
+def check_seed(random_state: Any) -> np.random.RandomState:
+    """The generator that a user's `random_state` stands for; an error that names the parameter."""
+    try:
+        return check_random_state(random_state)
+    except ValueError as error:
+        found = f"found {random_state!r}"
+        raise ValueError(f"random_state must be an integer, a RandomState or None; {found}.") from error
+
+
+def check_same_rows(X: Any, y: Any) -> None:
+    """An error where X and y differ in their number of rows."""
+    try:
+        check_consistent_length(X, y)
+    except ValueError as error:
+        raise ValueError(f"X and y differ in length. {error}") from error
 
 
 def check_row_values(values: Any, n: int, name: str, weights: bool = False, each: str = "row") -> Array | None:
@@ -23,7 +62,7 @@ def check_row_values(values: Any, n: int, name: str, weights: bool = False, each
         return None
     if isinstance(values, Real):
         values = np.full(n, values)
-    values = check_array(values, ensure_2d=False, dtype=np.float64, input_name=name)
+    values = check_numbers(values, name)
     if values.shape != (n,):
         raise ValueError(f"{name}.shape == {values.shape}, expected {(n,)}: one number per {each} of X.")
     if weights and np.any(values < 0):
@@ -45,8 +84,6 @@ def interval_table(mean: Array, std: Array, coverage: float, index: Any) -> Any:
     import pandas as pd
     from scipy.special import ndtri
 
-    if not 0 < coverage < 1:
-        raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}.")
-    half = ndtri(0.5 + coverage / 2) * std
+    half = ndtri(1.0 - tail_of(coverage)) * std
     columns = {"mean": mean, "std": std, "lower": mean - half, "upper": mean + half}
     return pd.DataFrame({name: np.ravel(values) for name, values in columns.items()}, index=index)

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
+from sksvi.estimators.checks import check_row_values, check_same_rows
 from sksvi.estimators.start import FIT, Start
 from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Table
@@ -181,7 +182,7 @@ class ClassificationMethods(ClassifierMixin):
         """
         check_is_fitted(self)
         y = column_or_1d(y)
-        check_consistent_length(X, y)
+        check_same_rows(X, y)
         return self._predictive(X, offset).log_prob(self._codes(y))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
@@ -197,7 +198,10 @@ class ClassificationMethods(ClassifierMixin):
         -------
         float
         """
-        return float(accuracy_score(y, self.predict(X, offset), sample_weight=sample_weight))
+        check_same_rows(X, y)
+        prediction = self.predict(X, offset)
+        weight = check_row_values(sample_weight, len(prediction), "sample_weight", weights=True)
+        return float(accuracy_score(y, prediction, sample_weight=weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.metrics import r2_score
-from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
+from sklearn.metrics import d2_absolute_error_score, r2_score
+from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
-from sksvi.estimators.checks import check_row_values
+from sksvi.estimators.checks import check_numbers, check_row_values, check_same_rows, check_seed
+from sksvi.estimators.levels import are_numbers, first_levels, given_order, levels_in_use, positions
+from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
 
@@ -33,36 +35,33 @@ class RegressionMethods(RegressorMixin):
     _predictive: Callable[[Any, Any], Any]
 
     # ---- targets
-    def _fix_levels(self, base: Any, y: Array) -> None:
-        """The sorted values of y are the levels; a likelihood whose levels are known says how many there must be."""
-        self.levels_ = np.unique(y)
-        if len(self.levels_) < 2:
-            raise ValueError(
-                f"an ordinal y needs at least two levels; it contains only {self.levels_[0]:g} (n_samples={len(y)})."
-            )
-        if base.levels is not None and len(base.levels) != len(self.levels_):
-            raise ValueError(
-                f"likelihood={base!r} has {len(base.levels)} levels; y has {len(self.levels_)}: {self.levels_}."
-            )
+    def _positions(self, base: Any, y: Any, fresh: bool) -> Any:
+        """y of a fit, an ordinal one as positions among levels: its own (`_fix_levels` thins them) or known ones."""
+        if not base.ordered or y is None:
+            return y
+        if not fresh:
+            return positions(self.levels_, y).astype(float)
+        self.levels_, codes = first_levels(y, self.likelihood)
+        return codes.astype(float)
 
-    def _codes(self, y: Array) -> Array:
-        """Position of each value of an ordinal y in ``levels_``."""
-        codes = np.minimum(np.searchsorted(self.levels_, y), len(self.levels_) - 1)
-        unknown = self.levels_[codes] != y
-        if np.any(unknown):
-            row = int(np.argmax(unknown))
-            raise ValueError(f"y has a level that is not in levels_: {y[row]:g} in row {row}; known: {self.levels_}.")
+    def _fix_levels(self, base: Any, codes: Array, given: Any) -> Array:
+        """Positions, of the rows that count, among the levels that the fit keeps; `given`: y as the user has it."""
+        declared = given_order(given) is not None
+        self.levels_, codes = levels_in_use(self.levels_, codes.astype(int), base, declared)
         return codes
 
     def _check_y(self, X: Any, y: Any) -> Array:
-        """y of a test set, checked against the likelihood; ordinal values as they are."""
+        """y of a test set, checked against the likelihood; an ordinal one as positions in ``levels_``."""
         check_is_fitted(self)
-        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        if self.likelihood_.ordered:
+            codes = positions(self.levels_, y)
+            check_same_rows(X, codes)
+            return codes
+        y = check_numbers(y, "y")
         if not self.likelihood_.paired:
             y = column_or_1d(y)
-        check_consistent_length(X, y)
-        if not self.likelihood_.ordered:
-            self.likelihood_.check_target(y)
+        check_same_rows(X, y)
+        self.likelihood_.check_target(y)
         return y
 
     # ---- prediction
@@ -70,8 +69,13 @@ class RegressionMethods(RegressorMixin):
         """Levels for codes, or the numbers themselves."""
         return self.levels_[codes.astype(int)] if self.likelihood_.ordered else codes
 
+    @property
+    def _named_levels(self) -> bool:
+        """Whether y has levels that are names: they have an order and no mean."""
+        return bool(self.likelihood_.ordered) and not are_numbers(self.levels_)
+
     def predict(self, X: Any, return_std: bool = False, offset: Any = None) -> Any:
-        """Predictive mean of y.
+        """Predictive mean of y; where its levels are names, which have no mean, the median level.
 
         Parameters
         ----------
@@ -85,8 +89,20 @@ class RegressionMethods(RegressorMixin):
         mean : ndarray of shape (n,)
         std : ndarray of shape (n,)
             With ``return_std=True``.
+
+        Raises
+        ------
+        ValueError
+            ``return_std=True`` where levels are names.
         """
         predictive = self._predictive(X, offset)
+        if self._named_levels:
+            if return_std:
+                raise ValueError(
+                    f"return_std=True needs numbers, and y has the levels {self.levels_.tolist()}, which have no "
+                    "standard deviation: use predict_proba or predict_interval."
+                )
+            return self._values(predictive.quantile(np.array([0.5]))[:, 0])
         if self.likelihood_.ordered:
             p = predictive.probabilities()
             mean = p @ self.levels_.astype(p.dtype)
@@ -108,9 +124,9 @@ class RegressionMethods(RegressorMixin):
         -------
         ndarray of shape (n, m)
         """
-        q = np.atleast_1d(np.asarray(q, float))
-        if not np.all((q > 0) & (q < 1)):
-            raise ValueError(f"q must lie in (0, 1); found {q}.")
+        given, q = q, np.atleast_1d(check_numbers(q, "q"))
+        if q.ndim > 1 or not len(q) or not np.all((q > 0) & (q < 1)):
+            raise ValueError(f"q must hold numbers in (0, 1), at least one; found {given!r}.")
         return self._values(self._predictive(X, offset).quantile(q))
 
     def predict_interval(self, X: Any, coverage: float = 0.9, offset: Any = None) -> Array:
@@ -127,9 +143,8 @@ class RegressionMethods(RegressorMixin):
         -------
         ndarray of shape (n, 2)
         """
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage must lie in (0, 1); found {coverage}.")
-        return self.predict_quantiles(X, [0.5 - coverage / 2, 0.5 + coverage / 2], offset)
+        tail = tail_of(coverage)
+        return self.predict_quantiles(X, [tail, 1.0 - tail], offset)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None, offset: Any = None) -> Array:
         """Draws of y from the predictive distribution, rows independent.
@@ -145,7 +160,7 @@ class RegressionMethods(RegressorMixin):
         -------
         ndarray of shape (n, n_samples)
         """
-        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        seed = check_seed(random_state).randint(np.iinfo(np.int32).max)
         return self._values(self._predictive(X, offset).sample(n_samples, np.random.default_rng(seed)))
 
     def log_predictive_density(self, X: Any, y: Any, offset: Any = None) -> Array:
@@ -162,7 +177,7 @@ class RegressionMethods(RegressorMixin):
         ndarray of shape (n,)
         """
         y = self._check_y(X, y)
-        return self._predictive(X, offset).log_prob(self._codes(y) if self.likelihood_.ordered else y)
+        return self._predictive(X, offset).log_prob(y)
 
     @available_if(_is_ordered)
     def predict_proba(self, X: Any, offset: Any = None) -> Array:
@@ -183,6 +198,8 @@ class RegressionMethods(RegressorMixin):
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
         """R², or the share of deviance explained (D²) for counts, rates and binary y.
 
+        Where levels are names: the share of absolute error explained, in steps from level to level.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, D)
@@ -196,6 +213,9 @@ class RegressionMethods(RegressorMixin):
         y = self._check_y(X, y)
         prediction = self.predict(X, offset=offset)
         weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
+        if self._named_levels:
+            return float(d2_absolute_error_score(y, positions(self.levels_, prediction), sample_weight=weight))
+        y = self._values(y)
         deviance = None if self.likelihood_.ordered else self.likelihood_.unit_deviance(y, prediction)
         if deviance is None:
             return float(r2_score(y, prediction, sample_weight=weight))

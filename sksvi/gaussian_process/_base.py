@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms, likelihoods
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_row_values, interval_table
+from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import FIT, Start
+from sksvi.estimators.validation import StrOptions, validate_data
 from sksvi.gaussian_process._start import INPUT_UNIT, OPTIMAL_ROWS, hyperparameters, kernel_per_feature, refused
 from sksvi.inference import plan
 from sksvi.inference.problem import Problem
@@ -255,7 +257,7 @@ class SparseGP(BaseSVI):
     def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        offset = check_row_values(offset, X.shape[0], "offset")
+        offset = checked_offset(self, offset, X.shape[0])
         white, n_latents = self._white, self.likelihood_.n_latents
 
         def one(rows: slice) -> tuple[Array, Array]:

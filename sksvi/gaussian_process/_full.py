@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.classification import ClassificationMethods
+from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import FIT, MORE, Start
+from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.families.gaussian.views import ChosenRows
 from sksvi.gaussian_process._start import distinct
 from sksvi.inference.problem import Problem
@@ -32,6 +33,7 @@ from sksvi.predictive import Predictive
 Array = np.ndarray
 
 
+@with_own_methods
 class GPClassifier(ClassificationMethods, BaseSVI):
     """Gaussian process classification on all rows, two classes.
 
@@ -236,7 +238,7 @@ class GPClassifier(ClassificationMethods, BaseSVI):
     def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        offset = check_row_values(offset, X.shape[0], "offset")
+        offset = checked_offset(self, offset, X.shape[0])
         block = self.posterior_["latents"].block
         rows = _parallel.slices(X.shape[0], _parallel.chunk_rows(len(self.X_train_), False))
 

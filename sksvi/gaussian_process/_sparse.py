@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from sksvi import likelihoods
 from sksvi.estimators.classification import ClassificationMethods
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
+from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.gaussian_process._base import SparseGP
 from sksvi.gaussian_process._start import checked_noise, merged, noiseless, refused
 from sksvi.likelihoods import Likelihood
@@ -31,6 +30,7 @@ def _streams(model: Any) -> bool:
     return True
 
 
+@with_own_methods
 class SparseGPRegressor(RegressionMethods, SparseGP):
     """Gaussian process regression with inducing points: measured, counted, binomial and ordered targets.
 
@@ -99,7 +99,7 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
     noise_variance_ : float or None
         Noise variance; for other likelihoods their dispersion or scale, None where there is none.
     levels_ : ndarray of shape (L,)
-        Ordinal: the sorted values of y.
+        Ordinal: the sorted values of y, or in its own order the names that an ordered Categorical has.
     algorithm_ : Algorithm
         The one that fitted q.
     likelihood_ : Likelihood
@@ -200,19 +200,21 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
             self._check_choices()
         base = self._base_likelihood() if fresh else self.likelihood_
         options = {"multi_output": base.paired, "y_numeric": True, "dtype": [np.float64, np.float32]}
+        given, y = y, self._positions(base, y, fresh)
         X, y = validate_data(self, X, y, reset=fresh, **options)
         if not base.ordered:
             base.check_target(y)
         data = self._rows(X, y, sample_weight, offset, start)
         if base.ordered and fresh:
-            self._fix_levels(base, data.y)
-        data = replace(data, y=(self._codes(data.y) if base.ordered else data.y).astype(float))
+            data = replace(data, y=self._fix_levels(base, data.y, given))
+        data = replace(data, y=data.y.astype(float))
         data = data if start.portion else merged(data)
         if fresh:
             self._begin(base, data)
         return self._centred(data)
 
 
+@with_own_methods
 class SparseGPClassifier(ClassificationMethods, SparseGP):
     """Gaussian process classification with inducing points.
 

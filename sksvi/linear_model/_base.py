@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, likelihoods
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_row_values, interval_table
+from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
+from sksvi.estimators.validation import StrOptions, validate_data
 from sksvi.families import InUnits, ProjectedGaussian
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import restarted
@@ -304,7 +306,7 @@ class BayesianGLM(BaseSVI):
     # ---- prediction
     def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
         X = self._validated(X)
-        offset = check_row_values(offset, X.shape[0], "offset")
+        offset = checked_offset(self, offset, X.shape[0])
         weights, model = self._predicting(X)
         size = max(_parallel.chunk_rows(X.shape[1], False), 512)
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from sksvi.estimators.classification import ClassificationMethods
 from sksvi.estimators.start import Start
+from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import BayesianGLM
 from sksvi.models.base import Table
@@ -18,6 +18,7 @@ from sksvi.models.base import Table
 Array = np.ndarray
 
 
+@with_own_methods
 class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
     """Bayesian logistic or probit regression; softmax regression for more than two classes.
 

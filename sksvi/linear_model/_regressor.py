@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import StrOptions
 
 from sksvi import likelihoods
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
+from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.linear_model._base import BayesianGLM
 from sksvi.models.base import Table
 
 Array = np.ndarray
 
 
+@with_own_methods
 class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     """Bayesian linear, count, robust, binomial and ordinal regression.
 
@@ -73,7 +74,7 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     noise_ : float
         Noise variance, dispersion or scale; where the likelihood has one.
     levels_ : ndarray of shape (L,)
-        Ordinal: the sorted values of y.
+        Ordinal: the sorted values of y, or in its own order the names that an ordered Categorical has.
     prior_precision_ : float or ndarray of shape (D,)
         The precision used, for the columns as given: a fixed number, or one per coefficient.
     likelihood_ : Likelihood
@@ -160,13 +161,14 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
             self._check_choices()
         if base.n_latents > 1:
             raise ValueError(f"likelihood={self.likelihood!r} is for labels: use BayesianGLMClassifier.")
+        given, y = y, self._positions(base, y, start.fresh)
         X, y = self._checked(X, y, start.fresh, multi_output=base.paired, y_numeric=True)
         if not base.ordered:
             base.check_target(y)
         data = self._rows(X, y, sample_weight, offset)
         if base.ordered and start.fresh:
-            self._fix_levels(base, data.y)
-        data = replace(data, y=self._codes(data.y).astype(X.dtype) if base.ordered else data.y.astype(X.dtype))
+            data = replace(data, y=self._fix_levels(base, data.y, given))
+        data = replace(data, y=data.y.astype(X.dtype))
         if start.fresh:
             self.likelihood_ = base.start(data.y, data.weight)
         return self._working(data, start)

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array, check_X_y
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
 from sksvi.estimators.strangers import ON_UNSEEN
+from sksvi.estimators.validation import ENCODE, StrOptions, check_numeric_target, columns_named, validate_data
 from sksvi.families import InUnits, Marginal
 from sksvi.inference.search import profile
 from sksvi.linear_model._base import BayesianGLM
@@ -44,6 +45,7 @@ class MixedEffects(BayesianGLM):
         "random_slopes": ["array-like", str, Integral, Mapping, None],
         "on_unseen": [StrOptions(set(ON_UNSEEN))],
     }
+    _for_text = f"{ENCODE}, or list the column in groups"
     bound: str
     noise: Any
     noise_prior_scale: float
@@ -61,6 +63,8 @@ class MixedEffects(BayesianGLM):
             self._factors = factor_names(self, X)
             self._slopes = slope_columns(self, X)
         design = self._grouped(X, reset, fit=True)
+        if options.get("y_numeric"):
+            check_numeric_target(y)
         fixed, y = check_X_y(
             design.X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_features=0, **options
         )
@@ -75,13 +79,11 @@ class MixedEffects(BayesianGLM):
 
     def _grouped(self, X: Any, reset: bool, fit: bool) -> GroupedDesign:
         """X as fixed columns and codes of levels; -1 where a level is unknown or missing (in predictions only)."""
-        fixed = check_array(
-            fixed_columns(X, self._factors),
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_min_features=0,
-            input_name="X",
-        )
+        fixed = fixed_columns(X, self._factors)
+        with columns_named(fixed, self._for_text):
+            fixed = check_array(
+                fixed, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_features=0, input_name="X"
+            )
         known = None if reset else self._levels
         codes, self_levels, sizes = coded(X, self._factors, known, fit)
         if reset:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.utils._param_validation import StrOptions
-
 from sksvi import likelihoods
+from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.linear_model import BayesianGLMClassifier
 from sksvi.mixed_effects._base import MixedEffects
 
 
+@with_own_methods
 class GMEClassifier(MixedEffects, BayesianGLMClassifier):
     """Bayesian generalized linear mixed-effects classification of two classes.
 

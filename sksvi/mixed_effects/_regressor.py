@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.utils._param_validation import StrOptions
-
 from sksvi import likelihoods
+from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.linear_model import BayesianGLMRegressor
 from sksvi.mixed_effects._base import MixedEffects
 
 
+@with_own_methods
 class GMERegressor(MixedEffects, BayesianGLMRegressor):
     """Bayesian generalized linear mixed-effects regression.
 
@@ -85,7 +85,7 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
     noise_ : float
         Noise variance, dispersion or scale of the likelihood; where it has one.
     levels_ : ndarray of shape (L,)
-        Ordinal: the sorted values of y.
+        Ordinal: the sorted values of y, or in its own order the names that an ordered Categorical has.
     noise_scale_, noise_variance_ : float
         Scale of the Rayleigh q(w2), and E w2; 0 without noise.
     group_effects_ : DataFrame

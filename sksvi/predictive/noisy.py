@@ -147,7 +147,7 @@ class NoisyPredictive(Predictive):
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Draws of y, shape (n_rows, n)."""
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            raise ValueError(f"the number of samples must be an integer >= 1; found {n!r}.")
+            raise ValueError(f"n_samples, the number of samples, must be an integer >= 1; found {n!r}.")
         shape = (len(self._m), int(n))
         sd = np.sqrt(self._v[:, None] + rng.rayleigh(self.sigma, shape))
         return self.likelihood.sample(self._m[:, None] + sd * rng.standard_normal(shape), rng)

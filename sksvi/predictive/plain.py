@@ -13,6 +13,7 @@ from sksvi.integrals.quadrature import expect, standard_deviation
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.links import as_float
 from sksvi.predictive import density
+from sksvi.predictive.coverage import tail_of
 
 Array = Any
 
@@ -124,13 +125,13 @@ class Predictive:
 
     def interval(self, coverage: float = 0.9) -> Array:
         """Equal-tailed interval of y, shape (n, 2)."""
-        tail = _tail(coverage)
+        tail = tail_of(coverage)
         return self.quantile([tail, 1.0 - tail])
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Draws of y, shape (n_rows, n)."""
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            raise ValueError(f"the number of samples must be an integer >= 1; found {n!r}.")
+            raise ValueError(f"n_samples, the number of samples, must be an integer >= 1; found {n!r}.")
         m, sd = np.asarray(self.latent_mean, dtype=float), np.sqrt(np.asarray(self.latent_variance, dtype=float))
         f = m[:, None] + sd[:, None] * rng.standard_normal((len(m), n, *m.shape[1:]))
         return self.likelihood.sample(f, rng)
@@ -249,9 +250,3 @@ class Predictive:
     def _latent_reach(self, share: float) -> Array:
         """Distance from its mean beyond which f lies with probability `share`, or less."""
         return -ndtri(0.5 * share) * np.sqrt(self.latent_variance.astype(np.float64))
-
-
-def _tail(coverage: float) -> float:
-    if not 0 < coverage < 1:
-        raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}.")
-    return 0.5 * (1.0 - coverage)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
-from sksvi.predictive.plain import _tail
+from sksvi.predictive.coverage import tail_of
 
 Array = Any
 
 
-def predict_interval(model: Any, X: Any, coverage: float = 0.9) -> Array:
+def predict_interval(model: Any, X: Any, coverage: float = 0.9, offset: Any = None) -> Array:
     """Equal-tailed predictive interval of y, shape (n, 2), through Pipeline, search and TransformedTargetRegressor.
 
     Parameters
@@ -24,21 +25,23 @@ def predict_interval(model: Any, X: Any, coverage: float = 0.9) -> Array:
         What the wrapper's own ``predict`` takes.
     coverage : float, default=0.9
         Probability of the interval.
+    offset : array-like of shape (n,), default=None
+        Of the rows of X, for the regressor inside.
 
     Raises
     ------
     TypeError
-        If there is no regressor with ``predict_interval`` inside.
+        If there is no regressor with ``predict_interval`` inside, or it takes no offset.
     """
-    tail = _tail(coverage)
+    tail = tail_of(coverage)
     model, X, inverses = _unwrap(model, X)
     if not inverses:
-        return _method(model, "predict_interval")(X, coverage=coverage)
+        return _method(model, "predict_interval", offset)(X, coverage=coverage)
     # a decreasing inverse swaps the ends
-    return np.sort(_through(inverses, _method(model, "predict_quantiles")(X, [tail, 1.0 - tail])), axis=1)
+    return np.sort(_through(inverses, _method(model, "predict_quantiles", offset)(X, [tail, 1.0 - tail])), axis=1)
 
 
-def predict_std(model: Any, X: Any) -> Array:
+def predict_std(model: Any, X: Any, offset: Any = None) -> Array:
     """Predictive standard deviation of y, noise included, shape (n,), through the same wrappers as `predict_interval`.
 
     Through a TransformedTargetRegressor it is that of the transformed predictive distribution, from its quantiles.
@@ -49,15 +52,22 @@ def predict_std(model: Any, X: Any) -> Array:
         A fitted regressor with ``predict(X, return_std=True)``, or one of scikit-learn's wrappers around it.
     X : array-like
         What the wrapper's own ``predict`` takes.
+    offset : array-like of shape (n,), default=None
+        Of the rows of X, for the regressor inside.
+
+    Raises
+    ------
+    TypeError
+        If there is no regressor with ``predict_quantiles`` inside, or it takes no offset.
     """
     model, X, inverses = _unwrap(model, X)
     if not inverses:
-        return _method(model, "predict")(X, return_std=True)[1]
+        return _method(model, "predict", offset)(X, return_std=True)[1]
     # E h(y) = E h(Q(Phi(z))) under z ~ N(0, 1), by the trapezoidal rule
     z = np.linspace(-7.0, 7.0, 29)
     weights = np.exp(-0.5 * z**2)
     weights /= weights.sum()
-    y = _through(inverses, _method(model, "predict_quantiles")(X, ndtr(z)))
+    y = _through(inverses, _method(model, "predict_quantiles", offset)(X, ndtr(z)))
     mean = y @ weights
     return np.sqrt((y - mean[:, None]) ** 2 @ weights)
 
@@ -91,8 +101,9 @@ def _through(inverses: list[Any], y: Array) -> Array:
     return y
 
 
-def _method(model: Any, name: str) -> Callable[..., Any]:
+def _method(model: Any, name: str, offset: Any) -> Callable[..., Any]:
+    """The method, with the offset where there is one."""
     method = getattr(model, name, None)
     if method is None:
         raise TypeError(f"{type(model).__name__} has no {name}: fit one of sksvi's regressors inside the wrapper.")
-    return method
+    return method if offset is None else partial(method, offset=offset)

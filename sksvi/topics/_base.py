@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import _num_features, check_array, check_is_fitted, check_non_negative, validate_data
+from sklearn.utils.validation import _num_features, check_array, check_is_fitted, check_non_negative
 
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.completion import halved
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import PORTION, Start
+from sksvi.estimators.validation import validate_data
 from sksvi.models.base import Table
+from sksvi.predictive.coverage import tail_of
 from sksvi.topics._words import moved, named, places, warn_of_unknown, words_of
 
 Array = np.ndarray
@@ -259,7 +261,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
         from scipy.stats import beta
 
         check_is_fitted(self)
-        block, tail = self.posterior_["topics"], 0.5 - 0.5 * coverage
+        block, tail = self.posterior_["topics"], tail_of(coverage)
         topics, order = self._top(n)
         mean, std = (np.take_along_axis(part[topics], order, 1).ravel() for part in (self.components_, block.std))
         table = {"mean": mean, "std": std, "lower": mean, "upper": mean}

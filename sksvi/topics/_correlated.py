@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms, expectations
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
+from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
@@ -35,6 +36,7 @@ PSEUDO_DOCUMENTS = 10.0
 SEED_COUNT = 50.0
 
 
+@with_own_methods
 class CorrelatedTopicModel(TopicModel):
     """Correlated topic model: topics whose proportions go together, or against each other.
 

@@ -403,22 +403,23 @@ def test_offset_is_a_column_of_known_coefficient(X, rng):
     with_column = weak.fit(np.column_stack([X, offset]), y)
     assert abs(with_column.coef_[3] - 1) < 4 * with_column.coef_std_[3]
     assert np.all(np.abs(model.coef_ - with_column.coef_[:3]) < model.coef_std_)
-    m, v = model.predict_latent(X)
+    m, v = model.predict_latent(X, offset=0)
     shifted, same_v = model.predict_latent(X, offset=offset)
     np.testing.assert_allclose(shifted, m + offset)
     np.testing.assert_array_equal(v, same_v)
-    np.testing.assert_allclose(model.predict(X, offset=offset), model.predict(X) * np.exp(offset))
-    assert model.score(X, y, offset=offset) > model.score(X, y)
+    np.testing.assert_allclose(model.predict(X, offset=offset), model.predict(X, offset=0) * np.exp(offset))
+    assert model.score(X, y, offset=offset) > model.score(X, y, offset=0)
     for method in (model.predict_interval, model.sample_y):
         assert method(X, offset=offset).shape[0] == N
-    assert np.sum(model.log_predictive_density(X, y, offset=offset)) > np.sum(model.log_predictive_density(X, y))
+    with_offset, without = (model.log_predictive_density(X, y, offset=each) for each in (offset, 0))
+    assert np.sum(with_offset) > np.sum(without)
 
 
 def test_offset_of_a_binary_classifier(X, rng):
     offset = 2.0 * rng.normal(size=N)
     y = X[:, 0] + offset + rng.logistic(size=N) > 0
     model = BayesianGLMClassifier(prior_precision=1.0).fit(X, y, offset=offset)
-    assert model.score(X, y, offset=offset) > model.score(X, y)
+    assert model.score(X, y, offset=offset) > model.score(X, y, offset=0)
     assert model.predict_proba(X, offset=offset).shape == (N, 2)
     assert model.decision_function(X, offset=offset).shape == (N,)
     with pytest.raises(ValueError, match="offset"):

@@ -387,7 +387,7 @@ def test_errors_of_groups(frame):
         ({"groups": ["school", "city"], "random_slopes": "city"}, X, ValueError, "names a grouping column"),
         ({"groups": "school", "random_slopes": {"city": ["z"]}}, X, ValueError, "not among groups='school'"),
         ({"groups": ["school", "city"]}, X.assign(school=[1, *X["school"][1:]]), TypeError, "mixes.*'int', 'str'"),
-        ({"groups": "school"}, X, ValueError, "convert string to float"),
+        ({"groups": "school"}, X, ValueError, "column 'city' of X has .*or list the column in groups"),
         ({"groups": ["school", "city"]}, X.assign(x=np.nan), ValueError, "X contains NaN"),
     ):
         fresh = clone(model).set_params(**settings)

@@ -1,0 +1,193 @@
+"""scikit-learn's validation in users' words: columns named, options in one order, the class that was called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import CellType, FunctionType
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _param_validation, validation
+from sklearn.utils.metaestimators import available_if
+
+ENCODE = "encode it as numbers, for example with sklearn.preprocessing.OneHotEncoder"
+
+
+class StrOptions(_param_validation.StrOptions):
+    """Strings that a parameter may be; an error lists them in alphabetical order, whatever their hashes are."""
+
+    def __str__(self) -> str:
+        return f"a str among {{{', '.join(map(repr, sorted(self.options)))}}}"
+
+
+# ---- columns
+def validate_data(estimator: Any, X: Any, *args: Any, **options: Any) -> Any:
+    """scikit-learn's, where a column that holds no numbers is named with what to do about it.
+
+    Raises
+    ------
+    ValueError
+        As scikit-learn's, and for a column of text or dates.
+    """
+    if options.get("skip_check_array"):  # ids and levels may be anything
+        return validation.validate_data(estimator, X, *args, **options)
+    with columns_named(X, getattr(estimator, "_for_text", ENCODE)):
+        if options.get("y_numeric"):
+            check_numeric_target(*args)
+        return validation.validate_data(estimator, X, *args, **options)
+
+
+@contextmanager
+def columns_named(X: Any, remedy: str = ENCODE) -> Iterator[None]:
+    """An error about a value of X that is no number says in which column it stands, and what helps; any other names X.
+
+    Raises
+    ------
+    ValueError
+        Besides those of the block: X is no table, or a column of it holds dates, whose nanoseconds NumPy would take.
+    """
+    if X is None or isinstance(X, str | bytes):
+        first = "" if X is None else ": read the file first"
+        raise ValueError(f"X is {X!r} and must be a table of numbers, one row per sample{first}.")
+    if hasattr(X, "columns") and X.shape[1] == 0:
+        raise ValueError(f"X has 0 feature(s) (shape={X.shape}) while a minimum of 1 is required: it has no columns.")
+    found = _no_number(X, remedy) if _has_dates(X) else None
+    if found is not None:
+        raise ValueError(found)
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        found = _no_number(X, remedy) or _in_words(X, str(error))
+        if found is None:
+            raise
+        raise ValueError(found) from error
+
+
+def _in_words(X: Any, text: str) -> str | None:
+    """scikit-learn's text with what it is about, where it does not say so."""
+    if "inconsistent numbers of samples" in text:
+        return f"X and y differ in length. {text}"
+    if "X contains" in text:
+        return f"{_not_finite(X, 'infinity' in text)}{text}"
+    about_x = not _is_table(X) or text.startswith("Found array with")
+    return f"X: {text}" if about_x and "X" not in text else None
+
+
+def _not_finite(X: Any, infinite: bool) -> str:
+    """Column and row of the first number of a dense table that is infinite, or not finite."""
+    if hasattr(X, "tocsr"):
+        return ""
+    values = validation.check_array(X, dtype=np.float64, ensure_all_finite=False)
+    for row, column in np.argwhere(np.isinf(values) if infinite else np.isnan(values)):
+        name = X.columns[column] if hasattr(X, "columns") else int(column)
+        return f"column {name!r} of X, row {row}: "
+    return ""  # too large for single precision
+
+
+def check_numeric_target(y: Any) -> None:
+    """An error about a target that is text or a date says where it stands."""
+    values = np.atleast_1d(np.asarray(y))
+    if values.dtype.kind not in "OUSM":
+        return
+    width = max(1, values.size // max(1, len(values)))
+    for k, value in enumerate(values.ravel()):
+        if _is_text(value):
+            where = f"{str(value)!r} in row {k // width}"
+            raise ValueError(f"y has {where}, which is no number: labels are for classifiers.")
+
+
+def _is_table(X: Any) -> bool:
+    """Whether X has rows and columns, whatever they hold."""
+    try:
+        validation.check_array(
+            X, accept_sparse=True, dtype=None, ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=0
+        )
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _has_dates(X: Any) -> bool:
+    """Whether X, or a column of it, has a type of dates."""
+    dtypes = X.dtypes if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2 else [getattr(X, "dtype", None)]
+    return any(getattr(dtype, "kind", "") == "M" for dtype in dtypes)
+
+
+def _no_number(X: Any, remedy: str) -> str | None:
+    """What is wrong with the first value of X that is no number, or None."""
+    found = _first_text(X)
+    if found is None:
+        return None
+    name, row, value = found
+    what = repr(value) if isinstance(value, str | bytes) else f"the date {value}"
+    remedy = remedy if isinstance(value, str | bytes) else "take the numbers that matter from it, such as days or hours"
+    return f"column {name!r} of X has {what} in row {row}, which is no number: {remedy}."
+
+
+def _first_text(X: Any) -> tuple[Any, int, Any] | None:
+    """Column, row and value of the first string or date of a table, or None."""
+    if getattr(getattr(X, "dtype", None), "kind", "O") in "biufc":
+        return None
+    if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:
+        numeric = [getattr(dtype, "kind", "O") in "biufc" for dtype in X.dtypes]
+        columns = [(X.columns[j], np.asarray(X.iloc[:, j], dtype=object)) for j in np.flatnonzero(np.invert(numeric))]
+    else:
+        try:
+            table = np.asarray(X, dtype=object)
+        except ValueError:  # rows of several lengths
+            return None
+        columns = list(zip(getattr(X, "columns", range(table.shape[-1])), table.T)) if table.ndim == 2 else []
+    for name, column in columns:
+        for row, value in enumerate(column):
+            if _is_text(value):
+                return name, row, value.item() if isinstance(value, np.generic) else value
+    return None
+
+
+def _is_text(value: Any) -> bool:
+    """A string that is no number, or a point in time."""
+    if hasattr(value, "isoformat") or isinstance(value, np.datetime64):
+        return value == value  # a missing date is a missing number
+    if not isinstance(value, str | bytes):
+        return False
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False
+
+
+# ---- names in TypeErrors
+def with_own_methods(cls: Any) -> Any:
+    """Class decorator: inherited public methods become the class's own, by name.
+
+    Python's TypeErrors name the class that wrote a method; users know the one that they called.
+    """
+    for name in dir(cls):
+        owner = next((base for base in cls.__mro__ if name in vars(base)), cls)
+        public = not name.startswith("_") or name == "__init__"
+        if owner is cls or not public or not owner.__module__.startswith(__package__.partition(".")[0]):
+            continue
+        method = vars(owner)[name]
+        if isinstance(method, FunctionType):
+            setattr(cls, name, _renamed(method, f"{cls.__qualname__}.{name}"))
+        elif hasattr(method, "fn") and hasattr(method, "check"):  # of available_if
+            setattr(cls, name, available_if(method.check)(_renamed(method.fn, f"{cls.__qualname__}.{name}")))
+    return cls
+
+
+def _renamed(function: FunctionType, qualname: str) -> Callable[..., Any]:
+    """A copy of a function under another qualified name, down to the function that a decorator wraps."""
+    inner, closure = vars(function).get("__wrapped__"), function.__closure__
+    if inner is not None:
+        cells = closure or ()
+        wrapped = _renamed(inner, qualname)
+        closure = tuple(CellType(wrapped) if cell.cell_contents is inner else cell for cell in cells)
+    copy = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, closure)
+    copy.__kwdefaults__, copy.__doc__, copy.__module__ = function.__kwdefaults__, function.__doc__, function.__module__
+    copy.__annotations__, copy.__qualname__ = function.__annotations__, qualname
+    vars(copy).update(vars(function))
+    if inner is not None:
+        vars(copy)["__wrapped__"] = wrapped
+    return copy

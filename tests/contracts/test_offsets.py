@@ -1,0 +1,142 @@
+"""An offset of a fit is wanted in predictions, through scikit-learn's wrappers too."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.base import clone, is_classifier
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import sksvi
+from sksvi import (
+    BayesianGLMClassifier,
+    BayesianGLMRegressor,
+    GMEClassifier,
+    GMERegressor,
+    GPClassifier,
+    SparseGPClassifier,
+    SparseGPRegressor,
+    predict_interval,
+    predict_std,
+)
+
+# Fits of a few passes: nothing here depends on how good they are.
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+N = 40
+MODELS = [
+    BayesianGLMClassifier(max_iter=5),
+    BayesianGLMRegressor(likelihood="poisson", max_iter=5),
+    GMEClassifier(max_iter=5),
+    GMERegressor(likelihood="poisson", bound="simple", max_iter=5),
+    GPClassifier(max_iter=5, optimize_hyperparameters=False),
+    SparseGPClassifier(max_iter=5, n_inducing=5, optimize_hyperparameters=False, random_state=0),
+    SparseGPRegressor(likelihood="poisson", max_iter=5, n_inducing=5, optimize_hyperparameters=False, random_state=0),
+]
+WANTED = "was fitted with an offset and predicts without one"
+
+
+@pytest.fixture
+def rng(global_random_seed):
+    return np.random.default_rng(global_random_seed)
+
+
+def problem(model, rng):
+    X, offset = rng.standard_normal((N, 2)), 0.5 * rng.standard_normal(N)
+    f = 0.5 * X[:, 0] + offset
+    return (
+        X,
+        rng.poisson(np.exp(f)) if not is_classifier(model) else np.digitize(f + rng.logistic(size=N), [0.0]),
+        offset,
+    )
+
+
+def silent(call):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return call()
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_a_missing_offset_is_told_once(model, rng, tmp_path):
+    X, y, offset = problem(model, rng)
+    model = clone(model).fit(X, y, offset=offset)
+    model.save(tmp_path / "model")
+    before = copy.copy(vars(model))
+    silent(lambda: model.predict(X, offset=offset))
+    silent(lambda: model.predict(X, offset=0))
+    with pytest.warns(UserWarning, match=f"{type(model).__name__} {WANTED}"):
+        missing = model.predict(X)
+    assert vars(model) == before
+    np.testing.assert_array_equal(missing, silent(lambda: model.predict(X)))
+    silent(lambda: model.score(X, y))
+    silent(lambda: model.predict_latent(X))
+    for other in (sksvi.load(tmp_path / "model"), model.fit(X, y, offset=offset)):
+        with pytest.warns(UserWarning, match=WANTED):
+            other.score(X, y)
+    for none in (None, np.zeros(N)):
+        silent(lambda none=none: model.fit(X, y, offset=none).predict(X))
+
+
+@pytest.mark.parametrize("model", [m for m in MODELS if hasattr(m, "partial_fit")], ids=lambda m: type(m).__name__)
+def test_any_chunk_with_an_offset_counts(model, rng):
+    X, y, offset = problem(model, rng)
+    classes = {"classes": [0, 1]} if is_classifier(model) else {}
+    model = clone(model).partial_fit(X, y, **classes)
+    silent(lambda: model.predict(X))
+    model.partial_fit(X, y, offset=offset).partial_fit(X, y)
+    with pytest.warns(UserWarning, match=WANTED):
+        model.predict(X)
+    silent(lambda: model.fit(X, y).predict(X))
+
+
+@pytest.mark.parametrize("wrapper", ["pipeline", "pipeline in a pipeline", "search"])
+def test_functions_take_an_offset_through_wrappers(wrapper, rng):
+    inner = BayesianGLMRegressor(likelihood="poisson", prior_precision=1.0)
+    X, y, offset = problem(inner, rng)
+    with config_context(enable_metadata_routing=True):
+        model = make_pipeline(StandardScaler(), inner.set_fit_request(offset=True).set_score_request(offset=True))
+        if wrapper == "search":
+            model = GridSearchCV(model, {"bayesianglmregressor__prior_precision": [1.0, 2.0]}, cv=2)
+        elif wrapper != "pipeline":
+            model = make_pipeline(StandardScaler(), model)
+        silent(lambda: model.fit(X, y, offset=offset))
+    Z, last = X, getattr(model, "best_estimator_", model)
+    while hasattr(last, "steps"):
+        Z, last = last[:-1].transform(Z), last[-1]
+    interval = predict_interval(model, X, 0.8, offset=offset)
+    np.testing.assert_array_equal(interval, last.predict_interval(Z, 0.8, offset=offset))
+    np.testing.assert_array_equal(predict_std(model, X, offset=offset), last.predict(Z, True, offset=offset)[1])
+    with pytest.warns(UserWarning, match=WANTED):
+        without = predict_interval(model, X, 0.8)
+    assert not np.array_equal(without, interval)
+
+
+def test_an_offset_of_a_transformed_target(rng):
+    X, offset = rng.standard_normal((N, 2)), rng.standard_normal(N)
+    y = np.exp(X[:, 0] + offset + 0.2 * rng.standard_normal(N))
+    model = TransformedTargetRegressor(BayesianGLMRegressor(), func=np.log, inverse_func=np.exp)
+    model.fit(X, y, offset=offset)
+    inner = model.regressor_
+    np.testing.assert_allclose(
+        predict_interval(model, X, offset=offset), np.exp(inner.predict_interval(X, offset=offset)), rtol=1e-10
+    )
+    mean, std = inner.predict(X, return_std=True, offset=offset)
+    lognormal = np.exp(mean + 0.5 * std**2) * np.sqrt(np.expm1(std**2))
+    np.testing.assert_allclose(predict_std(model, X, offset=offset), lognormal, rtol=1e-3)
+
+
+def test_who_takes_no_offset_says_so(rng):
+    X = rng.standard_normal((N, 2))
+    with pytest.raises(TypeError, match="LinearRegression has no predict_interval"):
+        predict_interval(LinearRegression().fit(X, X[:, 0]), X, offset=0)
