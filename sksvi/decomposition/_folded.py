@@ -225,8 +225,6 @@ class FoldingMethods:
         if missing.any():
             raise ValueError(f"the user id in row {int(np.argmax(missing))} of X is missing: whose posterior is it?")
         y = self._targets(self.likelihood_, columns, y, fresh=False)  # type: ignore[attr-defined]
-        if self.likelihood_.ordered:
-            y = self._codes(y).astype(float)  # type: ignore[attr-defined]
         weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
         self._check_known("items", columns[1], f"items in column {columns[1].name!r} of X")
         codes, ids = pd.factorize(columns[0], use_na_sentinel=False)

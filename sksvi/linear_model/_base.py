@@ -38,6 +38,8 @@ PINNED = 5.0
 INTERCEPT_WIDTH = 10.0
 #: Precision of a flat prior, in the column's own scale and the natural scale of f: a standard deviation of 10,000.
 FLAT = 1e-8
+#: Fewer rows do not say how far a measured target may go.
+FEW_ROWS = 20
 #: Share of a coefficient that the data must determine where the prior is flat.
 DETERMINED = 0.99
 #: Ratio of spreads among columns from which a fixed prior is questioned.
@@ -173,7 +175,9 @@ class BayesianGLM(BaseSVI):
         if not isinstance(self.intercept_precision, str):
             return 0.0, float(self.intercept_precision)
         mean = best_constant(self.likelihood_, data) if self.fit_intercept and self.likelihood_.n_latents == 1 else 0.0
-        precision = FLAT if self._prior_kind == "flat" else INTERCEPT_WIDTH**-2
+        # A few measured rows, as a stream may begin with, say too little of the target's unit.
+        unknown = self.likelihood_.measured and len(data) < FEW_ROWS
+        precision = FLAT if unknown or self._prior_kind == "flat" else INTERCEPT_WIDTH**-2
         return mean, precision / self._unit**2
 
     def _precision(self, n_features: int) -> Any:

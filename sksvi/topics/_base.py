@@ -14,7 +14,7 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.completion import halved
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import PORTION, Start
-from sksvi.estimators.validation import validate_data
+from sksvi.estimators.validation import columns_named, validate_data
 from sksvi.models.base import Table
 from sksvi.predictive.coverage import tail_of
 from sksvi.topics._words import moved, named, places, warn_of_unknown, words_of
@@ -51,7 +51,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
             if reset and words is not None:
                 self.feature_names_in_ = words
         else:
-            X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X", estimator=self)
+            with columns_named(X):
+                X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X", estimator=self)
         check_non_negative(X, f"{type(self).__name__} (counts)")
         X = sp.csr_matrix(X, copy=True)
         if words is not None and known is not None:

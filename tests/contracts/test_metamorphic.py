@@ -86,7 +86,8 @@ def test_weights_are_repeats_and_zero_weights_remove(likelihood, covariance, d, 
     weighted = clone(model).fit(X, y, sample_weight=counts, offset=offset)
     again = np.repeat(np.arange(30), counts)
     repeated = clone(model).fit(X[again], y[again], offset=None if offset is None else offset[again])
-    agree(weighted, repeated)
+    # Softmax is integrated by a rule with an error of its own.
+    agree(weighted, repeated, close={"rtol": 1e-6, "atol": 1e-7 if likelihood == "softmax" else 1e-8})
     assert weighted.n_samples_seen_ == repeated.n_samples_seen_ == counts.sum()
     kept = counts > 0
     removed = clone(model).fit(X[kept], y[kept], counts[kept], None if offset is None else offset[kept])
@@ -103,7 +104,9 @@ def test_weights_are_repeats_and_zero_weights_remove(likelihood, covariance, d, 
 def test_weights_are_repeats_for_every_algorithm(likelihood, algorithm, rng):
     X, y = data_for(likelihood, rng)
     counts = rng.integers(0, 4, N)
-    model = model_for(likelihood, algorithm=algorithm, batch_size=None, max_iter=30)
+    # Columns that are centred leave the intercept, at its best from the start, gradients that are rounding alone:
+    # AdaGrad makes steps of full length of them. A prior about zero keeps them apart.
+    model = model_for(likelihood, algorithm=algorithm, batch_size=None, max_iter=30, intercept_precision=1e-4)
     again = np.repeat(np.arange(N), counts)
     agree(clone(model).fit(X, y, sample_weight=counts), clone(model).fit(X[again], y[again]))
 
@@ -236,9 +239,7 @@ def test_units_of_y(unit, rng):
         (StudentT(), StudentT()),
     ):
         model = BayesianGLMRegressor(likelihood=likelihood, prior_precision=1.0, tol=1e-8).fit(X, y)
-        scaled = BayesianGLMRegressor(
-            likelihood=other, prior_precision=1.0 / unit**2, intercept_precision=1e-4 / unit**2, tol=1e-8
-        ).fit(X, y * unit)
+        scaled = BayesianGLMRegressor(likelihood=other, prior_precision=1.0 / unit**2, tol=1e-8).fit(X, y * unit)
         np.testing.assert_allclose(scaled.coef_ / unit, model.coef_, rtol=1e-3, atol=1e-4)
         np.testing.assert_allclose(scaled.predict_interval(X) / unit, model.predict_interval(X), rtol=1e-3, atol=1e-3)
         np.testing.assert_allclose(scaled.lower_bound_ + N * np.log(unit), model.lower_bound_, rtol=1e-6)
@@ -283,7 +284,11 @@ def any_small_data(data):
     y = np.array(data.draw(st.lists(st.integers(0, 20), min_size=n, max_size=n)), float)
     weight = np.array(data.draw(st.lists(st.integers(1, 3), min_size=n, max_size=n)))
     likelihood = data.draw(st.sampled_from(["gaussian", "poisson", "negative-binomial", "student-t"]))
-    model = BayesianGLMRegressor(likelihood=likelihood, prior_precision=1.0, max_iter=20)
+    # One number for all columns, and about zero: sparse columns are not centred, dense ones would be.
+    precision = np.ones(d)
+    model = BayesianGLMRegressor(
+        likelihood=likelihood, prior_precision=precision, intercept_precision=1e-4, max_iter=20
+    )
     weighted = clone(model).fit(X, y, sample_weight=weight)
     mean, std = weighted.predict(X, return_std=True)
     for values in (mean, weighted.coef_, weighted.coef_std_, weighted.lower_bounds_):

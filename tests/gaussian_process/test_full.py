@@ -172,7 +172,8 @@ def test_it_is_the_glm_on_a_root_of_the_kernel(likelihood, algorithm, global_ran
     order = np.lexsort((y, X[:, 1], X[:, 0]))
     X, y, weight = X[order], y[order], weight[order]
     root = np.linalg.cholesky(KERNEL(X) + 1e-10 * np.eye(60))
-    linear = BayesianGLMClassifier(likelihood=likelihood, prior_precision=1.0, fit_intercept=False, tol=1e-13)
+    options = {"prior_precision": np.ones(60), "fit_intercept": False, "tol": 1e-13}
+    linear = BayesianGLMClassifier(likelihood=likelihood, **options)
     linear.fit(root, y, weight)
     gp = fixed(likelihood=likelihood, algorithm=algorithm, tol=1e-13).fit(X, y, weight)
     assert gp.lower_bound_ == pytest.approx(linear.lower_bound_, rel=1e-8)

@@ -577,10 +577,13 @@ def banana(x):
 
 
 def test_a_search_steps_back_from_points_without_value():
-    best, value = ascend(banana, np.array([-1.2, 1.0]), [(None, None)] * 2, lambda value: False, 1e-12, 500)
+    best, value = ascend(
+        banana, np.array([-1.2, 1.0]), [(None, None)] * 2, lambda value: False, lambda value: 1e-12, 500
+    )
     np.testing.assert_allclose(best, 1.0, atol=1e-3)
     assert value == banana(best)[0]
-    best, _ = ascend(banana, np.array([-1.2, 1.0]), [(None, 0.9), (None, None)], lambda value: False, 1e-12, 500)
+    box = [(None, 0.9), (None, None)]
+    best, _ = ascend(banana, np.array([-1.2, 1.0]), box, lambda value: False, lambda value: 1e-12, 500)
     np.testing.assert_allclose(best, [0.9, 0.81], atol=1e-3)
 
 
@@ -591,9 +594,9 @@ def test_a_search_ends_when_told_and_keeps_the_best():
         seen.append(value)
         return len(seen) == 7
 
-    best, value = ascend(banana, np.array([-1.2, 1.0]), [(None, None)] * 2, tick, 1e-12, 500)
+    best, value = ascend(banana, np.array([-1.2, 1.0]), [(None, None)] * 2, tick, lambda value: 1e-12, 500)
     assert len(seen) == 7 and seen == sorted(seen) and value == seen[-1] == banana(best)[0]
     with pytest.raises(NotPositiveDefinite):
-        ascend(banana, np.array([0.25, 0.0]), [(None, None)] * 2, tick, 1e-12, 500)
+        ascend(banana, np.array([0.25, 0.0]), [(None, None)] * 2, tick, lambda value: 1e-12, 500)
     with pytest.raises(ValueError, match="not finite where the search begins"):
-        ascend(banana, np.array([0.0, 3.0]), [(None, None)] * 2, tick, 1e-12, 500)
+        ascend(banana, np.array([0.0, 3.0]), [(None, None)] * 2, tick, lambda value: 1e-12, 500)
