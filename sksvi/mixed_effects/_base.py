@@ -147,14 +147,17 @@ class MixedEffects(BayesianGLM):
         return data
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
-        if self.groups is None:
-            return super()._build_model(data)
-        self._subspace = None
-        return self._streaming_model(data), data
+        if self.groups is not None:
+            return self._streaming_model(data), data
+        model, data = super()._build_model(data)
+        model.tabulate(data.y)
+        return model, data
 
     def _streaming_model(self, data: Table) -> Any:
         self._subspace = None
-        return self._model(data.X.shape[1], self.likelihood_, self._precision(self._n_fixed))
+        model = self._model(data.X.shape[1], self.likelihood_, self._precision(self._n_fixed))
+        model.tabulate(data.y)
+        return model
 
     def _fitted_choices(self) -> dict[str, Any]:
         more = {"noise": self._noisy, "groups": str(self.groups), "random_slopes": str(self.random_slopes)}

@@ -18,6 +18,7 @@ from sksvi.families import Marginal, Point, Rayleigh
 from sksvi.models.base import LinearTerms
 from sksvi.models.linear.glm import LinearModel
 from sksvi.models.mixed import noise_bounds
+from sksvi.models.mixed.noise_table import MOST_VALUES, NoiseTable
 
 Array = np.ndarray
 
@@ -79,6 +80,14 @@ class MixedModel(LinearModel):
         self.bound, self.noise_prior_scale, self.groups, self.unit = bound, noise_prior_scale, groups, unit
         #: Variance of each effect of a level that the fit did not see, for predictions.
         self.unseen: Array | None = None
+        #: Serves the optimal bound of a fit.
+        self.table: NoiseTable | None = None
+
+    def tabulate(self, y: Array) -> None:
+        """Let a table serve the optimal bound for these y, where there is nothing to learn and few values differ."""
+        wanted = self.noise_prior_scale is not None and self.bound == "optimal" and not self.likelihood.learned
+        if wanted and self.likelihood.noise_variance is None and len(np.unique(y, axis=0)) <= MOST_VALUES:
+            self.table = NoiseTable(self.likelihood)
 
     @property
     def n_fixed(self) -> int:
@@ -125,7 +134,8 @@ class MixedModel(LinearModel):
         if self.noise_prior_scale is None:
             return super().expected(q, likelihood, y, m, v, expect, rng)
         scale = q["noise"].scale
-        value, alpha, gamma, slope = noise_bounds.BOUNDS[self.bound](likelihood, y, m, v, scale, expect, rng)
+        terms = noise_bounds.BOUNDS[self.bound] if self.table is None else self.table.optimal
+        value, alpha, gamma, slope = terms(likelihood, y, m, v, scale, expect, rng)
         points = {}
         if "likelihood" in q:
             points["likelihood"] = noise_bounds.parameters(likelihood, y, m, v, scale, expect, rng, bound=self.bound)

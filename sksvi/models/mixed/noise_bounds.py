@@ -52,7 +52,7 @@ def optimal(
     value, alpha, gamma, dnoise : ndarray of shape (n,)
         The term in nats and its derivatives in m, in v and in g.
     """
-    y, m, v = _prepared(y, m, v)
+    y, m, v = prepared(y, m, v)
     if isinstance(expect, MonteCarlo):
         return _sampled_optimal(likelihood, y, m, v, sigma, expect, rng)
 
@@ -71,7 +71,7 @@ def simple(
     likelihood: Likelihood, y: Array, m: Array, v: Array, sigma: float, expect: Expectation, rng: Any = None
 ) -> Terms:
     """E log p(y | f) under f ~ N(m, v + w2), averaged over w2; parameters and result as for `optimal`."""
-    y, m, v = _prepared(y, m, v)
+    y, m, v = prepared(y, m, v)
     if isinstance(expect, MonteCarlo):
         value, slope, curve, noise = np.zeros((4, len(m)))
         for w2, z in _outer_draws(m, sigma, expect, rng):
@@ -96,7 +96,7 @@ def mean_field(
     likelihood: Likelihood, y: Array, m: Array, v: Array, sigma: float, expect: Expectation, rng: Any = None
 ) -> Terms:
     """E[log p(y | f) + log N(f | u, w2)] + entropy under the best Gaussian q(f) of its own; otherwise as `optimal`."""
-    y, m, v = _prepared(y, m, v)
+    y, m, v = prepared(y, m, v)
     kappa = _MEAN_INVERSE / sigma
     b, s = _local(likelihood, y, m, kappa, expect, rng)
     square = (b - m) ** 2 + s + v
@@ -121,7 +121,7 @@ def parameters(
 
     ``bound`` is "optimal", "simple" or "mean-field"; q(f) of the last is held where it is best.
     """
-    y, m, v = _prepared(y, m, v)
+    y, m, v = prepared(y, m, v)
     size = len(likelihood.unconstrained)
     if size == 0 or not len(m):
         return np.zeros((len(m), size)), np.zeros((len(m), size, size))
@@ -151,7 +151,8 @@ def parameters(
 BOUNDS: dict[str, Callable[..., Terms]] = {"optimal": optimal, "simple": simple, "mean-field": mean_field}
 
 
-def _prepared(y: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
+def prepared(y: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
+    """y, and m and v in double precision."""
     return np.asarray(y), np.asarray(m, dtype=np.float64), np.asarray(v, dtype=np.float64)
 
 
