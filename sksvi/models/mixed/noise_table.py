@@ -27,6 +27,8 @@ LEAST, MOST = 1e-3, 6.6
 #: Rows whose u is farther out, or less certain, in widths, are not served; all others ask for less than `BLOCKS`.
 FARTHEST, WIDEST = 250.0, 4.0
 BLOCKS = 512
+#: Slots times nodes of w2 that are filled at once.
+AT_ONCE = 2**12
 #: Most distinct y that a table is made for: about 20 kB each.
 MOST_VALUES = 2048
 
@@ -148,31 +150,38 @@ class NoiseTable:
         new = np.full((more, CELLS + 1, 3), np.nan)
         self._columns = {k: np.concatenate([column, new]) for k, column in self._columns.items()}
 
-    def _column(self, k: int, slots: Array) -> Array:
-        """log phi, r1, r2 at the k-th node of w2 for these slots, (slots, points, 3)."""
-        if k not in self._columns:
-            self._columns[k] = np.full((len(self._block), CELLS + 1, 3), np.nan)
-        column = self._columns[k]
-        new = slots[np.isnan(column[slots, 0, 0])]
-        if len(new):
-            u = self._step * (CELLS * self._block[new] + np.arange(CELLS + 1)[:, None])
-            y = np.stack([self._y[i] for i in self._of[new]])
-            parts = noise_marginal.log_marginal(self.likelihood, y, u, float(np.exp(LOG_STEP * k)))
-            column[new] = np.stack(parts, axis=-1).swapaxes(0, 1)
-        return column[slots]
-
     def _contract(self, slots: Array) -> None:
         """Spline coefficients of the average over w2, and of its derivative in the noise's moment, for these slots."""
-        sigma = self._sigma
+        numbers, weights, slopes = noise_weights(self._sigma)
+        self._fill(numbers, slots)
         total, moved = np.zeros((2, len(slots), CELLS + 1, 3))
-        for k, weight, slope in zip(*noise_weights(sigma), strict=True):
-            column = self._column(k, slots)
+        for k, weight, slope in zip(numbers, weights, slopes, strict=True):
+            column = self._columns[k][slots]
             total += weight * column
             moved += slope * column
         scale = self._step ** np.arange(3)
+        both = [spline(total * scale), spline(moved * (scale * 0.25 / self._sigma))]
         self._cells = self._cells.copy()
-        self._cells[slots] = np.concatenate([spline(total * scale), spline(moved * (scale * 0.25 / sigma))], axis=-1)
+        self._cells[slots] = np.concatenate(both, axis=-1)
         self._ready[slots] = True
+
+    def _fill(self, numbers: range, slots: Array) -> None:
+        """log phi, r1, r2 at these nodes of w2 for these slots, where they are not known yet."""
+        new = []
+        for k in numbers:
+            if k not in self._columns:
+                self._columns[k] = np.full((len(self._block), CELLS + 1, 3), np.nan)
+            own = slots[np.isnan(self._columns[k][slots, 0, 0])]
+            new.append(np.stack([np.full(len(own), k), own]))
+        nodes, own = np.concatenate(new, axis=1)
+        for start in range(0, len(own), AT_ONCE):
+            k, slot = nodes[start : start + AT_ONCE], own[start : start + AT_ONCE]
+            u = self._step * (CELLS * self._block[slot] + np.arange(CELLS + 1)[:, None])
+            y = np.stack([self._y[i] for i in self._of[slot]])
+            parts = noise_marginal.log_marginal(self.likelihood, y, u, np.exp(LOG_STEP * k))
+            values = np.stack(parts, axis=-1).swapaxes(0, 1)
+            for number in np.unique(k):
+                self._columns[number][slot[k == number]] = values[k == number]
 
 
 def spline(values: Array) -> Array:
