@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral, Real
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from sksvi.families import NotPositiveDefinite
 from sksvi.inference import plan, stream
 from sksvi.inference.memory.said import NOTHING_SAID
 from sksvi.inference.problem import Problem
+from sksvi.inference.search import Looks
 from sksvi.inference.start import continued, first_state
 from sksvi.inference.state import State
 
@@ -103,12 +105,12 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             metadata = {name: value for name, value in metadata.items() if value is not None}
             with FitMonitor(self, passes - state.passes, self.verbose, X=X, y=y, metadata=metadata) as monitor:
                 state = self._run(problem, state, passes, monitor)
-            self._finish(model, state, data.total_weight)
-            self._refine(problem, state)
+                self._finish(model, state, data.total_weight)
+                undone = self._refined(problem, passes, monitor) if state.converged else "did not converge"
         # The fit stands, whatever becomes of the warning.
-        if not state.converged and state.passes >= passes:
+        if undone and self.n_iter_ >= passes:
             warnings.warn(
-                f"{type(self).__name__} did not converge in max_iter={self.max_iter} passes (tol={self.tol}): "
+                f"{type(self).__name__} {undone} in max_iter={self.max_iter} passes (tol={self.tol}): "
                 "raise max_iter or tol.",
                 ConvergenceWarning,
                 stacklevel=4,
@@ -118,8 +120,21 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             warnings.warn(advice, UserWarning, stacklevel=4)
         return self
 
-    def _refine(self, problem: Problem, state: State) -> None:
-        """What an estimator adds to a fit while the data are at hand."""
+    def _refined(self, problem: Problem, passes: int, monitor: FitMonitor) -> str | None:
+        """What `_refine` left undone; its looks at the data are passes of the fit."""
+        # Lists of their own: a callback's snapshot is still that of the last step.
+        state = replace(self.state_, bounds=list(self.state_.bounds), history=list(self.state_.history))
+        seconds = state.history[-1]["seconds"] if state.history else 0.0
+        started, full = perf_counter() - seconds, state.passes >= passes
+        looks = Looks(problem, state, passes, started, lambda state: monitor.pass_end(state.history[-1]), full)
+        undone = self._refine(problem, state, looks)
+        self.state_ = state
+        self._passes_counted(state)
+        return undone
+
+    def _refine(self, problem: Problem, state: State, looks: Looks) -> str | None:
+        """What an estimator adds to a fit that has converged while the data are at hand; what it left undone."""
+        return None
 
     def _advice(self) -> str | None:
         """What a user should know about a fit that stands, or None."""
@@ -182,13 +197,17 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     def _finish(self, model: Any, state: State, weight: float) -> None:
         self.state_ = state
         self.lower_bound_ = float(state.bound if state.finished else state.bounds[-1])
-        self.lower_bounds_ = np.asarray(state.bounds, float)
-        self.n_iter_ = int(state.passes)
+        self._passes_counted(state)
         self.n_steps_ = int(state.steps)
         self.n_samples_seen_ = float(weight)
         self.converged_ = bool(state.converged)
         # Where noisy steps go on, users see their average.
         self._expose(model, replace(state, q=state.shown))
+
+    def _passes_counted(self, state: State) -> None:
+        """Passes and their bounds."""
+        self.lower_bounds_ = np.asarray(state.bounds, float)
+        self.n_iter_ = int(state.passes)
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
         with self._all_or_nothing(), _parallel.single_threaded_blas():

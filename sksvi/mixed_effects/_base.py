@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,7 +17,7 @@ from sksvi import algorithms
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
 from sksvi.families import Marginal
-from sksvi.inference.search import profile
+from sksvi.inference.search import Ended, Looks, profile
 from sksvi.linear_model._base import BayesianGLM
 from sksvi.mixed_effects._levels import coded, factor_names, fixed_columns, slope_columns
 from sksvi.models.base import Table
@@ -40,12 +41,14 @@ class MixedEffects(BayesianGLM):
         "noise_prior_scale": [Interval(Real, 0, None, closed="neither")],
         "groups": ["array-like", str, Integral, None],
         "random_slopes": ["array-like", str, Integral, Mapping, None],
+        "group_std_posterior": ["boolean"],
     }
     bound: str
     noise: Any
     noise_prior_scale: float
     groups: Any
     random_slopes: Any
+    group_std_posterior: bool
 
     # ---- rows
     def _checked(self, X: Any, y: Any, reset: bool, **options: Any) -> tuple[Any, Array]:
@@ -177,13 +180,21 @@ class MixedEffects(BayesianGLM):
             self._log_scales: LogScales = log_scales(model, state.q)
         self.posterior_ = Posterior(blocks)
 
-    def _refine(self, problem: Any, state: Any) -> None:
+    def _refine(self, problem: Any, state: Any, looks: Looks) -> str | None:
         """Standard deviations of the groups with q(w) settled anew; with Gaussian noise alone messages are exact."""
         exact = not self._noisy and self.likelihood_.closed_posterior
-        if self.groups is not None and not exact:
-            self._log_scales = log_scales(
-                problem.model, state.q, profile(problem, state, "group_std", SETTLING_PASSES, SETTLED)
-            )
+        if self.groups is None or exact or not self.group_std_posterior:
+            return None
+        model, q = problem.model.held(state.q, problem.data.y)
+        there = replace(problem, model=model), replace(state, q=q)
+        try:
+            if looks.ended:
+                raise Ended
+            settled = profile(*there, "group_std", SETTLING_PASSES, SETTLED, looks)
+            self._log_scales = log_scales(model, q, settled)
+        except Ended:
+            return "did not settle the posterior of group_std_, which is too narrow,"
+        return None
 
     def _column_names(self) -> list[str]:
         names = super()._column_names()
@@ -239,7 +250,9 @@ class MixedEffects(BayesianGLM):
             raise AttributeError("group effects are there after a fit with groups")
 
     def summary(self, coverage: float = 0.9) -> Any:
-        """Posterior of every coefficient, of the groups' standard deviations and of the noise variance.
+        """Posterior of every coefficient, of the groups' standard deviations, the residual's and the noise variance.
+
+        The residual's is a learned point, with the spread that the data's curvature gives it.
 
         Parameters
         ----------
@@ -256,6 +269,7 @@ class MixedEffects(BayesianGLM):
         tables = [super().summary(coverage)]
         if self.groups is not None:
             tables.append(self._log_scales.table([f"std({g}, {e})" for g, e in self.group_std_.index], coverage))
+            tables += self._residual(coverage)
         if self.noise_scale_:
             tail = 0.5 - 0.5 * coverage
             ends = [self.noise_scale_ * np.sqrt(-2.0 * np.log1p(-p)) for p in (tail, 1 - tail)]
@@ -263,6 +277,19 @@ class MixedEffects(BayesianGLM):
             row = [float(noise.mean[0]), float(noise.std[0]), *ends]
             tables.append(pd.DataFrame([row], index=["noise variance"], columns=["mean", "std", "lower", "upper"]))
         return pd.concat(tables).rename_axis("coefficient")
+
+    def _residual(self, coverage: float) -> list[Any]:
+        """A table of the standard deviation of learned Gaussian noise, log-normal about its value; else none."""
+        import pandas as pd
+        from scipy.special import ndtri
+
+        learned, variance = self.state_.q.get("likelihood"), self.likelihood_.noise_variance
+        if variance is None or learned is None or learned.information is None:
+            return []
+        std, spread = np.sqrt(variance), 0.5 / np.sqrt(learned.information[0, 0])
+        half = ndtri(0.5 + coverage / 2) * spread
+        row = [std, std * spread, std * np.exp(-half), std * np.exp(half)]
+        return [pd.DataFrame([row], index=["std(residual)"], columns=["mean", "std", "lower", "upper"])]
 
     # ---- prediction
     def _predicting(self, X: Any) -> tuple[Any, Any]:

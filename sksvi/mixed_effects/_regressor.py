@@ -37,6 +37,10 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
     random_slopes : str, int, list of them or mapping, default=None
         Columns of X whose slope varies between levels, for every group, or by group ``{group: columns}``. Intercepts
         and slopes are independent a priori, each with its own standard deviation.
+    group_std_posterior : bool, default=True
+        Whether `fit`, once it has converged, lets q settle at smaller and larger standard deviations between levels,
+        for their posterior; those passes count in `max_iter` and `history_` (with rate 0). False: the posterior is read
+        off the converged fit, and is too narrow for labels and counts. Nothing to do with Gaussian noise.
     prior_precision : {"auto", "ard"}, float or array-like of shape (D,), default="auto"
         Precision (1/variance) of the zero-mean Gaussian prior of the coefficients. "auto" learns one for all, "ard"
         one per coefficient, both by maximising the bound (empirical Bayes).
@@ -129,6 +133,7 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
         noise_prior_scale: float = 5.0,
         groups: Any = None,
         random_slopes: Any = None,
+        group_std_posterior: bool = True,
         prior_precision: Any = "auto",
         intercept_precision: float = 1e-4,
         fit_intercept: bool = True,
@@ -166,3 +171,4 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
         self.noise_prior_scale = noise_prior_scale
         self.groups = groups
         self.random_slopes = random_slopes
+        self.group_std_posterior = group_std_posterior

@@ -7,11 +7,13 @@ group's standard deviation s is a point on the log scale with a half-Student-t p
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from sksvi.algorithms.rules import ClosedForm, Rule
 from sksvi.families import Marginal, Point, Rayleigh
@@ -88,6 +90,16 @@ class MixedModel(LinearModel):
         wanted = self.noise_prior_scale is not None and self.bound == "optimal" and not self.likelihood.learned
         if wanted and self.likelihood.noise_variance is None and len(np.unique(y, axis=0)) <= MOST_VALUES:
             self.table = NoiseTable(self.likelihood)
+
+    def held(self, q: dict[str, Any], y: Array) -> tuple[MixedModel, dict[str, Any]]:
+        """The model of data y whose likelihood has nothing to learn, its parameters where q has them, and q without."""
+        if "likelihood" not in q:
+            return self, q
+        model = copy.copy(self)
+        model.likelihood = clone(self.current_likelihood(q))
+        vars(model).pop("hyper", None)
+        model.tabulate(y)
+        return model, {name: block for name, block in q.items() if name != "likelihood"}
 
     @property
     def n_fixed(self) -> int:
