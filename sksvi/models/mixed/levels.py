@@ -116,7 +116,9 @@ class GroupedDesign(Design):
     def __getitem__(self, rows: Array | slice) -> GroupedDesign:
         """These rows."""
         values = tuple(None if value is None else value[rows] for value in self.values)
-        return GroupedDesign(self.X[rows], self.codes[rows], values, self.levels, self.arrow, self.sparse, self.expanded)
+        return GroupedDesign(
+            self.X[rows], self.codes[rows], values, self.levels, self.arrow, self.sparse, self.expanded
+        )
 
     def rows(self, intercept: bool) -> GroupedRows | DenseRows:
         """The row block."""

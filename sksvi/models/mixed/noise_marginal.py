@@ -25,7 +25,9 @@ _FAR = 50.0  # widths
 _HALF_LOG_2PI = 0.9189385332046727
 
 
-def log_marginal(likelihood: Likelihood, y: Array, u: Array, w2: Array | float, parameters: bool = False) -> list[Array]:
+def log_marginal(
+    likelihood: Likelihood, y: Array, u: Array, w2: Array | float, parameters: bool = False
+) -> list[Array]:
     """log phi, r1, r2 at u; or the derivatives of log phi in the likelihood's learned parameters.
 
     Parameters
@@ -100,7 +102,10 @@ def _tilted(likelihood: Likelihood, y: Array, u: Array, w2: Array, parameters: b
                 write(out, louis(*derivatives_in_parameters(likelihood, y[at], f[:, None]), p), at, n)
                 continue
             value = (
-                top + shift * (centre - 0.5 * middle - 0.5 * u[:, at]) + np.log(total * (step / root[at])) - _HALF_LOG_2PI
+                top
+                + shift * (centre - 0.5 * middle - 0.5 * u[:, at])
+                + np.log(total * (step / root[at]))
+                - _HALF_LOG_2PI
             )
             if code % 2:  # p(y | f) is the narrower factor: moments of f do not cancel
                 mean, square = _moments(p, x, x * x, total)
