@@ -235,7 +235,7 @@ def _gaussian(
 def _weighted(
     likelihood: Likelihood, y: Array, u: Array, shifts: Array, weights: Array, of_parameters: bool = False
 ) -> list[Array]:
-    """log phi, r1, r2 at u, (J, n) or (n,), or derivatives in the parameters, from f = u + shifts, (L, 1 or J, n) or (L, n)."""
+    """log phi, r1, r2 at u, (n,) or (J, n), or derivatives in the parameters; f = u + shifts, (L, n) or (L, 1, n)."""
     f = u + shifts
     value, slope, curve = likelihood.derivatives(y, f)
     p = value + np.log(weights).reshape(-1, *[1] * u.ndim)
