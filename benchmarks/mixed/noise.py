@@ -13,7 +13,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -121,11 +122,8 @@ def rows_of(name: str, n_splits: int) -> list[dict[str, Any]]:
         losses, seconds, model = [], [], None
         for seed in range(n_splits):
             X, y, X_test, y_test = split(data, seed)
-            if method.endswith("each pass"):
-                with without_table():
-                    model, clock = timed(lambda X=X, y=y: fit(method, X, y, data.groups))
-            else:
-                model, clock = timed(lambda X=X, y=y: fit(method, X, y, data.groups))
+            with without_table() if method.endswith("each pass") else nullcontext():
+                model, clock = timed(partial(fit, method, X, y, data.groups))
             if method == "row id as a group":
                 X_test = with_ids(X_test, len(X))
             losses.append(-float(np.mean(model.log_predictive_density(X_test, y_test))))

@@ -185,7 +185,7 @@ class NoiseTable:
 
 
 def spline(values: Array) -> Array:
-    """Coefficients (..., cells, 6) of each cell's quintic, in its own unit, from value and two derivatives at its ends."""
+    """Coefficients (..., cells, 6) of each cell's quintic, in its own unit, from value and derivatives at its ends."""
     a, b = values[..., :-1, :], values[..., 1:, :]
     rise = b[..., 0] - a[..., 0]
     d0, d1, s0, s1 = a[..., 1], b[..., 1], a[..., 2], b[..., 2]
