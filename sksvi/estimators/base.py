@@ -81,6 +81,9 @@ class BaseSVI(CallbackSupport, BaseEstimator):
                     "(warm_start, partial_fit) cannot change it. Set it back, or fit a clone."
                 )
 
+    def _from_earlier(self) -> None:
+        """Bring a fit that an earlier version saved up to date."""
+
     # ---- fitting
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -106,7 +109,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             with FitMonitor(self, passes - state.passes, self.verbose, X=X, y=y, metadata=metadata) as monitor:
                 state = self._run(problem, state, passes, monitor)
                 self._finish(model, state, data.total_weight)
-                undone = self._refined(problem, passes, monitor) if state.converged else "did not converge"
+                undone = self._refined(problem, passes, monitor)
         # The fit stands, whatever becomes of the warning.
         if undone and self.n_iter_ >= passes:
             warnings.warn(
@@ -130,10 +133,10 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         undone = self._refine(problem, state, looks)
         self.state_ = state
         self._passes_counted(state)
-        return undone
+        return undone if state.converged else "did not converge"
 
     def _refine(self, problem: Problem, state: State, looks: Looks) -> str | None:
-        """What an estimator adds to a fit that has converged while the data are at hand; what it left undone."""
+        """What an estimator adds to a fit while the data are at hand; what `max_iter` left undone."""
         return None
 
     def _advice(self) -> str | None:

@@ -185,6 +185,10 @@ class Fit(Protocol):
         """
         ...
 
+    def size(self, bound: float) -> float:
+        """What `tol` is relative to at a bound, nats."""
+        ...
+
     def divergence(self, q: Blocks) -> float:
         """What q pays for its distance from the prior, nats."""
         ...
@@ -206,6 +210,8 @@ class Model(ABC):
     ``globals`` : how local steps see the global blocks: "expected" or "corrected"; None: as the algorithm says.
     ``averages`` : the mean of q along a noisy path is a q (not where coordinates move with hyperparameters).
     ``step_rate`` : schedule of noisy steps, where the model knows better than the algorithm; None: the algorithm's.
+    ``log_unit`` : log of a measured target's natural unit, nats per datum: tolerances are relative to the bound of a
+    target in that unit, so that the user's unit does not matter.
     ``remedy`` : what a user can do about a numerically impossible step.
     """
 
@@ -217,6 +223,7 @@ class Model(ABC):
     globals: str | None = "expected"
     averages: bool = True
     step_rate: Any = None
+    log_unit: float = 0.0
     remedy: str = "Standardise the columns, or drop duplicated ones."
 
     @property

@@ -58,14 +58,12 @@ class MixedModel(LinearModel):
 
     Parameters
     ----------
-    likelihood, prior_precision, intercept_precision, n_features, fit_intercept, full, n_uninformed
+    likelihood, **options
         As for :class:`sksvi.models.linear.glm.LinearModel`; `n_features` counts the levels' effects too.
     bound : {"optimal", "simple", "mean-field"}
     noise_prior_scale : float or None
         Of the Rayleigh prior of w2; None: no noise.
     groups : Groups or None
-    unit : float, default=1.0
-        Natural scale of f, for the prior of the groups' standard deviations.
     """
 
     def __init__(
@@ -75,11 +73,10 @@ class MixedModel(LinearModel):
         bound: str,
         noise_prior_scale: float | None,
         groups: Groups | None = None,
-        unit: float = 1.0,
         **options: Any,
     ) -> None:
         super().__init__(likelihood, **options)
-        self.bound, self.noise_prior_scale, self.groups, self.unit = bound, noise_prior_scale, groups, unit
+        self.bound, self.noise_prior_scale, self.groups = bound, noise_prior_scale, groups
         #: Variance of each effect of a level that the fit did not see, for predictions.
         self.unseen: Array | None = None
         #: Serves the optimal bound of a fit.
@@ -154,9 +151,9 @@ class MixedModel(LinearModel):
         return LinearTerms(value, alpha, gamma, m, points, {"noise": slope})
 
     def log_group_density(self, q: dict[str, Any]) -> float:
-        """Half-Student-t of the groups' standard deviations, in their logarithm."""
+        """Half-Student-t of the groups' standard deviations, in the logarithm of what they are in the unit of f."""
         log_std = q["group_std"].value
-        return float(np.sum(log_std - 2.0 * np.log1p(self._squared(log_std) / 3.0)))
+        return float(np.sum(log_std - self.log_unit - 2.0 * np.log1p(self._squared(log_std) / 3.0)))
 
     def _squared(self, log_std: Array) -> Array:
         """(s / prior scale)²."""
