@@ -7,10 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from sksvi import GMERegressor
 from sksvi.expectations import Auto, GaussHermite
 from sksvi.integrals import rayleigh
-from sksvi.likelihoods import Bernoulli, Binomial, NegativeBinomial, Poisson
+from sksvi.likelihoods import Bernoulli, Binomial, Gaussian, NegativeBinomial, Poisson
 from sksvi.models.mixed import noise_table
+from sksvi.models.mixed.glm import MixedModel
 from sksvi.models.mixed.noise_bounds import optimal
 from sksvi.models.mixed.noise_table import NoiseTable, noise_weights, spline
 
@@ -143,3 +145,33 @@ def test_splines_keep_polynomials_of_degree_five(rng):
     values = np.stack([np.polyval(np.polyder(c, k), x) for k in range(3)], axis=-1)
     for cell, own in enumerate(spline(values)):
         np.testing.assert_allclose(np.polyval(own[::-1], 0.4), np.polyval(c, cell + 0.4), rtol=1e-10, atol=1e-10)
+
+
+def tabulated(likelihood, y, **options):
+    settings = {"bound": "optimal", "noise_prior_scale": 5.0, "prior_precision": 1.0, "intercept_precision": 1.0}
+    model = MixedModel(likelihood, **{**settings, **options}, n_features=1, fit_intercept=True, full=True)
+    model.tabulate(y)
+    return model.table is not None
+
+
+def test_who_has_a_table():
+    y = np.arange(4000.0) % 7
+    assert tabulated(Poisson(), y) and tabulated(Binomial(), np.stack([y, 7 - y], axis=1))
+    assert tabulated(NegativeBinomial(dispersion=0.5), y)
+    assert not tabulated(Poisson(), np.arange(4000.0))  # a value per row
+    assert not tabulated(NegativeBinomial().start(y), y)  # it would be another one in every pass
+    assert not tabulated(Gaussian(variance=1.0), y)  # closed form
+    assert not tabulated(Poisson(), y, bound="mean-field") and not tabulated(Poisson(), y, noise_prior_scale=None)
+
+
+def test_a_fit_is_the_same_with_and_without(rng, monkeypatch):
+    X = rng.standard_normal((60, 2))
+    y = rng.poisson(np.exp(0.5 + 0.4 * X[:, 0] + 0.6 * rng.standard_normal(60)))
+    settings = {"likelihood": "poisson", "tol": 1e-8}
+    found = GMERegressor(**settings).fit(X, y)
+    monkeypatch.setattr(MixedModel, "tabulate", lambda self, y: None)
+    wanted = GMERegressor(**settings).fit(X, y)
+    assert found.lower_bound_ == pytest.approx(wanted.lower_bound_, rel=1e-7)
+    assert np.all(np.abs(found.coef_ - wanted.coef_) < 1e-3 * wanted.coef_std_)
+    np.testing.assert_allclose(found.coef_std_, wanted.coef_std_, rtol=1e-3)
+    assert found.noise_variance_ == pytest.approx(wanted.noise_variance_, rel=1e-2)
