@@ -95,14 +95,14 @@ def noise_of(model: Any) -> tuple[float | None, float | None]:
     return None, None
 
 
-def fresh(name: str) -> float:
-    """CPU seconds of a process's first fit with noise per row, imports aside; what numba compiles is not there yet."""
+def fresh(name: str, method: str) -> float:
+    """CPU seconds of a process's first fit, imports aside; what numba compiles is not there yet."""
     code = (
         "import time, pandas\n"
         "from sksvi import GMERegressor\n"
         "from benchmarks.mixed.noise import DATA, fit, split\n"
         f"data = DATA[{name!r}](); X, y, _, _ = split(data, 0); start = time.process_time()\n"
-        "fit('noise per row', X, y, data.groups); print(time.process_time() - start)"
+        f"fit({method!r}, X, y, data.groups); print(time.process_time() - start)"
     )
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
@@ -132,8 +132,8 @@ def rows_of(name: str, n_splits: int) -> list[dict[str, Any]]:
         own = {"data": name, "rows": round(0.8 * len(data.y)), "method": method, "test NLL": float(np.mean(losses))}
         own |= {"E noise variance": mean, "its sd": std, "passes": model.n_iter_}
         rows.append({**own, "CPU seconds": float(np.median(seconds)), "fresh process": None, "times the table's": None})
-        if method == "noise per row":
-            rows[-1]["fresh process"] = fresh(name)
+        if method in ("noise per row", "row id as a group"):
+            rows[-1]["fresh process"] = fresh(name, method)
         progress(rows[-1])
     table, direct = (row["CPU seconds"] for row in rows[-2:])
     rows[-1]["times the table's"] = direct / table
