@@ -85,7 +85,8 @@ class MixedModel(LinearModel):
     def tabulate(self, y: Array) -> None:
         """Let a table serve the optimal bound for these y, where there is nothing to learn and few values differ."""
         wanted = self.noise_prior_scale is not None and self.bound == "optimal" and not self.likelihood.learned
-        if wanted and self.likelihood.noise_variance is None and len(np.unique(y, axis=0)) <= MOST_VALUES:
+        smooth = self.likelihood.log_concave and self.likelihood.noise_variance is None
+        if wanted and smooth and len(np.unique(y, axis=0)) <= MOST_VALUES:
             self.table = NoiseTable(self.likelihood)
 
     def held(self, q: dict[str, Any], y: Array) -> tuple[MixedModel, dict[str, Any]]:

@@ -10,7 +10,7 @@ import pytest
 from sksvi import GMERegressor
 from sksvi.expectations import Auto, GaussHermite
 from sksvi.integrals import rayleigh
-from sksvi.likelihoods import Bernoulli, Binomial, Gaussian, NegativeBinomial, Poisson
+from sksvi.likelihoods import Bernoulli, Binomial, Gaussian, NegativeBinomial, Poisson, StudentT
 from sksvi.models.mixed import noise_table
 from sksvi.models.mixed.glm import MixedModel
 from sksvi.models.mixed.noise_bounds import optimal
@@ -161,6 +161,7 @@ def test_who_has_a_table():
     assert not tabulated(Poisson(), np.arange(4000.0))  # a value per row
     assert not tabulated(NegativeBinomial().start(y), y)  # it would be another one in every pass
     assert not tabulated(Gaussian(variance=1.0), y)  # closed form
+    assert not tabulated(StudentT(scale=1.0, df=4.0), y)  # where an outlier's f lies changes abruptly
     assert not tabulated(Poisson(), y, bound="mean-field") and not tabulated(Poisson(), y, noise_prior_scale=None)
 
 
