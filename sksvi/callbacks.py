@@ -217,7 +217,7 @@ class FitMonitor:
             self._pass = self._root.subcontext(task_name="pass")
             self._pass.call_on_fit_task_begin(**self._data)
 
-    def pass_end(self, info: dict[str, Any], snapshot: Callable[[], Any]) -> bool:
+    def pass_end(self, info: dict[str, Any], snapshot: Callable[[], Any] | None = None) -> bool:
         """Say that a pass has ended.
 
         Parameters
@@ -225,9 +225,9 @@ class FitMonitor:
         info : dict
             The pass's row of ``history_``: pass, step, rows, seconds, bound, exact, rate, repairs.
 
-        snapshot : callable
+        snapshot : callable, optional
             Returns an estimator with the fitted attributes that a fit ending here would have. Called only if a callback
-            asks for it: before the next pass, and again when the fit ends.
+            asks for it: before the next pass, and again when the fit ends. Default: the one of the pass before.
 
         Returns
         -------
@@ -246,7 +246,7 @@ class FitMonitor:
             return False
         if self._pass is None:
             self.pass_begin()
-        self._snapshot = snapshot
+        self._snapshot = snapshot or self._snapshot
         task, self._pass = self._pass, None
         return bool(task.call_on_fit_task_end(**self._data, reconstruction_attributes=self._attributes))
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral, Real
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from sksvi.families import NotPositiveDefinite
 from sksvi.inference import plan, stream
 from sksvi.inference.memory.said import NOTHING_SAID
 from sksvi.inference.problem import Problem
+from sksvi.inference.search import Looks
 from sksvi.inference.start import continued, first_state
 from sksvi.inference.state import State
 
@@ -113,13 +115,11 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             with FitMonitor(self, passes - state.passes, self.verbose, **told) as monitor:
                 state, interruption = self._run(problem, state, passes, monitor), monitor.interruption
                 state = replace(state, converged=state.converged and not interruption.asked)
-                monitor.ended(how_it_ended(state, passes, interruption.asked))
-            self._finish(model, state, data.total_weight)
-            if not interruption.asked:
-                with interruption.heeded():
-                    self._refine(problem, state)
+                self._finish(model, state, data.total_weight)
+                undone = None if interruption.asked else self._refined(problem, passes, monitor)
+                monitor.ended(how_it_ended(self.state_, passes, interruption.asked))
         # The fit stands, whatever becomes of the warning.
-        short = self._fell_short(state, passes, interruption.asked)
+        short = self._fell_short(undone, passes, interruption.asked)
         if short:
             warnings.warn(short, ConvergenceWarning, stacklevel=4)
         advice = self._advice()
@@ -127,20 +127,33 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             warnings.warn(advice, UserWarning, stacklevel=4)
         return self
 
-    def _fell_short(self, state: State, passes: int, interrupted: bool) -> str | None:
-        """What a user should know about a fit that ended before it had settled, or None."""
+    def _fell_short(self, undone: str | None, passes: int, interrupted: bool) -> str | None:
+        """What a user should know about a fit that ended before all was done, or None."""
         name = type(self).__name__
         if interrupted:
             return (
-                f"{name} was interrupted and keeps what it had reached after {state.passes} passes "
+                f"{name} was interrupted and keeps what it had reached after {self.n_iter_} passes "
                 "(keep_interrupted=True): warm_start=True and fit go on from there."
             )
-        if state.converged or state.passes < passes:
+        if undone is None or self.n_iter_ < passes:
             return None
-        return f"{name} did not converge in max_iter={self.max_iter} passes (tol={self.tol}): raise max_iter or tol."
+        return f"{name} {undone} in max_iter={self.max_iter} passes (tol={self.tol}): raise max_iter or tol."
 
-    def _refine(self, problem: Problem, state: State) -> None:
-        """What an estimator adds to a fit while the data are at hand."""
+    def _refined(self, problem: Problem, passes: int, monitor: FitMonitor) -> str | None:
+        """What `_refine` left undone; its looks at the data are passes of the fit."""
+        # Lists of their own: a callback's snapshot is still that of the last step.
+        state = replace(self.state_, bounds=list(self.state_.bounds), history=list(self.state_.history))
+        seconds = state.history[-1]["seconds"] if state.history else 0.0
+        started, full = perf_counter() - seconds, state.passes >= passes
+        looks = Looks(problem, state, passes, started, lambda state: monitor.pass_end(state.history[-1]), full)
+        undone = self._refine(problem, state, looks)
+        self.state_ = state
+        self._passes_counted(state)
+        return undone if state.converged else "did not converge"
+
+    def _refine(self, problem: Problem, state: State, looks: Looks) -> str | None:
+        """What an estimator adds to a fit while the data are at hand; what `max_iter` left undone."""
+        return None
 
     def _advice(self) -> str | None:
         """What a user should know about a fit that stands, or None."""
@@ -203,13 +216,17 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     def _finish(self, model: Any, state: State, weight: float) -> None:
         self.state_ = state
         self.lower_bound_ = float(state.bound if state.finished else state.bounds[-1])
-        self.lower_bounds_ = np.asarray(state.bounds, float)
-        self.n_iter_ = int(state.passes)
+        self._passes_counted(state)
         self.n_steps_ = int(state.steps)
         self.n_samples_seen_ = float(weight)
         self.converged_ = bool(state.converged)
         # Where noisy steps go on, users see their average.
         self._expose(model, replace(state, q=state.shown))
+
+    def _passes_counted(self, state: State) -> None:
+        """Passes and their bounds."""
+        self.lower_bounds_ = np.asarray(state.bounds, float)
+        self.n_iter_ = int(state.passes)
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
         with self._all_or_nothing(), _parallel.single_threaded_blas():

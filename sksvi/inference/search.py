@@ -95,27 +95,46 @@ def improved(problem: Problem, state: State, tick: Tick, tol: float) -> tuple[St
     return (replace(state, q=q, progress=Judging()), True) if moved else (state, False)
 
 
+class Ended(Exception):
+    """No further look at the data is wanted."""
+
+
+@dataclass
+class Looks:
+    """Looks at all the data beside the steps of a fit: each counts as a pass; calling it tells whether it was the last.
+
+    state: lists and counters grow in place. started: when the fit began. pass_end: as in `plan.run`.
+    """
+
+    problem: Problem
+    state: State
+    max_iter: int
+    started: float
+    pass_end: Callable[[State], Any]
+    ended: bool = False
+
+    def __call__(self, bound: float, rate: float = 0.0) -> bool:
+        self.state.passes += 1
+        self.state.rows += self.problem.data.total_weight
+        recorded(self.state, StepInfo(bound, True, rate, 0), perf_counter() - self.started)
+        self.ended = bool(self.pass_end(self.state)) or self.state.passes >= self.max_iter
+        return self.ended
+
+
 def search(
     problem: Problem, state: State, max_iter: int, tol: float, started: float, pass_end: Callable[[State], Any]
 ) -> tuple[State, bool]:
     """`improved` in a fit: every look at all the data counts as a pass; whether the fit goes on."""
-    ended = False
-
-    def tick(bound: float) -> bool:
-        nonlocal ended
-        state.passes += 1
-        state.rows += problem.data.total_weight
-        recorded(state, StepInfo(bound, True, 0.0, 0), perf_counter() - started)
-        ended = bool(pass_end(state)) or state.passes >= max_iter
-        return ended
-
-    found, moved = improved(problem, state, tick, tol)
+    looks = Looks(problem, state, max_iter, started, pass_end)
+    found, moved = improved(problem, state, looks, tol)
     if not moved:
-        return replace(found, converged=not ended), False
-    return found, not ended
+        return replace(found, converged=not looks.ended), False
+    return found, not looks.ended
 
 
-def profile(problem: Problem, state: State, name: str, passes: int, tol: float) -> Callable[[Array], float]:
+def profile(
+    problem: Problem, state: State, name: str, passes: int, tol: float, looks: Looks
+) -> Callable[[Array], float]:
     """Value of the hyperparameter `name` to the bound at the best q there: a few passes from where the fit ended.
 
     Parameters
@@ -128,6 +147,13 @@ def profile(problem: Problem, state: State, name: str, passes: int, tol: float) 
         At most, for each value.
     tol : float
         Nats at which q has settled.
+    looks : Looks
+        Counts the passes; the bound that it is told is that of the fit, which stands.
+
+    Raises
+    ------
+    Ended
+        By the returned function, when `looks` says so.
     """
     model = problem.model
     assert isinstance(model, Linear)
@@ -136,13 +162,18 @@ def profile(problem: Problem, state: State, name: str, passes: int, tol: float) 
     still = hyper.still(problem, algorithm=MCSSVI(), expect=problem.exact, batch_size=None, messages=DIRECT)
     start = replace(state, memory={}, messages=NOTHING_SAID)
 
+    def seen(_: float) -> bool:
+        if looks(state.bound):
+            raise Ended
+        return False
+
     def bound(value: Array) -> float:
         here = {**q, name: type(q[name])(value)}
         try:
             here[model.main] = model.prior(here)[model.main].times(said)
         except NotPositiveDefinite:  # messages of a fit that has not settled: from where it ended
             here[model.main] = q[model.main]
-        settled = judging(settle(still, replace(start, q=here), passes, tol / (abs(state.bound) + 1))).here
+        settled = judging(settle(still, replace(start, q=here), passes, tol / (abs(state.bound) + 1), seen)).here
         assert settled is not None
         return settled.bound
 

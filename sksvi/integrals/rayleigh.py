@@ -21,6 +21,10 @@ Array = Any
 
 # largest sigma / (scale in w2)  at which n Gauss nodes for the Rayleigh weight keep the relative error near 1e-8
 _RAYLEIGH_LIMITS = ((4, 0.02), (5, 0.1), (6, 0.2), (8, 0.5), (10, 0.8), (12, 1.3), (16, 2.2), (20, 3.5))
+#: Rows times nodes of w2 that are asked for at once.
+_AT_ONCE = 2**14
+#: From one rule for steep functions to the next.
+_GROWTH = 1.2
 _RAYLEIGH_EDGES = np.array([limit for _, limit in _RAYLEIGH_LIMITS])
 
 
@@ -83,29 +87,40 @@ def log_exponential_moment(t: float) -> tuple[float, float]:
 
 
 def over_noise(
-    scores: Callable[[Array, float], list[Array]], changes: Array, sigma: float, abrupt: Array | bool = False
+    scores: Callable[[Array, Array], list[Array]], changes: Array, sigma: float, abrupt: Array | bool = False
 ) -> list[Array]:
-    """Sum over the nodes of w2 of what `scores` gives at w2 = sigma r for the rows that share a rule."""
+    """Sum over the nodes of w2 of what `scores` gives at w2 = sigma r for the rows that share a rule.
+
+    ``scores(rows, r)`` is asked for several nodes at once: rows come once for each, r is theirs.
+    """
     out: list[Array] = []
     codes = rayleigh_codes(sigma * changes, abrupt)
     for code in np.unique(codes) if len(codes) else [0]:
         rows = np.flatnonzero(codes == code)
+        nodes, weights = rayleigh_rule(int(code))
+        many = max(1, _AT_ONCE // max(len(rows), 1))
         total: list[Array] = []
-        for r, weight in zip(*rayleigh_rule(int(code)), strict=True):
-            parts = scores(rows, float(r))
+        for start in range(0, len(nodes), many):
+            r = nodes[start : start + many]
+            parts = scores(np.tile(rows, len(r)), np.repeat(r, len(rows)))
+            parts = [part.reshape(*np.shape(part)[:-1], len(r), len(rows)) for part in parts]
             if not total:
-                total = [np.zeros(np.shape(part)) for part in parts]
-            for target, part in zip(total, parts, strict=True):
-                target += weight * part
+                total = [np.zeros(part[..., 0, :].shape) for part in parts]
+            for k, weight in enumerate(weights[start : start + many]):
+                for target, part in zip(total, parts, strict=True):
+                    target += weight * part[..., k, :]
         write(out, total, rows, len(codes))
     return out
 
 
 def over_mean(
-    function: quadrature.Integrand, likelihood: Likelihood, y: Array, m: Array, v: Array, w2: float
+    function: quadrature.Integrand, likelihood: Likelihood, y: Array, m: Array, v: Array, w2: Array | float
 ) -> list[Array]:
-    """E of what `function` returns under u ~ N(m, v), for functions such as log phi(u, w2): wider than log p itself."""
-    width = float(np.sqrt(likelihood.width**2 + (w2 if likelihood.log_concave else 0.25 * w2)))
+    """E of what `function` returns under u ~ N(m, v), for functions such as log phi(u, w2): wider than log p itself.
+
+    w2 is one number or each row's own.
+    """
+    width = np.sqrt(likelihood.width**2 + np.broadcast_to(w2 if likelihood.log_concave else 0.25 * w2, len(m)))
     ratio = np.sqrt(v) / width
     steep = (ratio > 1.1) & (ratio <= 16.0) if likelihood.closed_form_only else np.zeros(len(m), dtype=bool)
     out: list[Array] = []
@@ -114,21 +129,22 @@ def over_mean(
         write(
             out,
             quadrature.expect(
-                _of_rows(function, plain), m[plain], v[plain], width, lambda: likelihood.centre(y[plain])
+                _of_rows(function, plain), m[plain], v[plain], width[plain], lambda: likelihood.centre(y[plain])
             ),
             plain,
             len(m),
         )
     # a rate exp(u) weighs N(m, v) most at m + v: the nodes go that much farther
-    codes = np.ceil(np.log(np.where(steep, ratio, 1.0)) / np.log(1.2)).astype(np.intp)
-    for code in np.unique(codes[steep]):
-        rows = np.flatnonzero(steep & (codes == code))
-        edge = 1.2 ** int(code)
+    rows = np.flatnonzero(steep)
+    codes = np.ceil(np.log(np.stack([ratio[rows], width[rows]])) / np.log(_GROWTH)).astype(np.intp)
+    for code in np.unique(codes, axis=1).T:
+        own = rows[(codes == code[:, None]).all(axis=0)]
+        edge, widest = _GROWTH ** code.astype(float)
         step = min(0.6, 0.95 / edge)
-        nodes = np.arange(-6.5, 6.5 + edge * width + step, step)
+        nodes = np.arange(-6.5, 6.5 + edge * widest + step, step)
         weights = np.exp(-0.5 * nodes**2)
-        parts = quadrature.expect_at(_of_rows(function, rows), m[rows], v[rows], nodes, weights / weights.sum())
-        write(out, parts, rows, len(m))
+        parts = quadrature.expect_at(_of_rows(function, own), m[own], v[own], nodes, weights / weights.sum())
+        write(out, parts, own, len(m))
     return out
 
 

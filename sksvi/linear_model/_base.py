@@ -20,6 +20,7 @@ from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, validate_data
 from sksvi.families import InUnits, ProjectedGaussian
 from sksvi.inference.problem import Problem
+from sksvi.inference.search import Looks
 from sksvi.inference.start import restarted
 from sksvi.inference.state import State
 from sksvi.likelihoods.weighted import own_unit
@@ -254,10 +255,10 @@ class BayesianGLM(BaseSVI):
         intercept = mean[..., d] if self.fit_intercept else np.zeros_like(mean[..., :1].sum(-1))
         self._expose_coefficients(mean[..., :d], std[..., :d], intercept)
 
-    def _refine(self, problem: Problem, state: State) -> None:
+    def _refine(self, problem: Problem, state: State, looks: Looks) -> str | None:
         """Under a flat prior the data must say all: an error names the coefficient of which they say least."""
         if self._prior_kind != "flat":
-            return
+            return None
         model, weights = problem.model, state.q["weights"]
         assert isinstance(model, LinearModel)
         precision = model.by_latent(model.prior(state.q)["weights"].precision)
@@ -269,6 +270,7 @@ class BayesianGLM(BaseSVI):
                 f"coefficient of {self._coordinate_name(int(np.argmin(share)))}: drop columns that others explain or "
                 "that separate the labels, or choose prior_precision='auto'."
             )
+        return None
 
     def _advice(self) -> str | None:
         if self._spreads is not None:

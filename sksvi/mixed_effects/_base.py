@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -18,7 +19,7 @@ from sksvi.estimators.start import Start
 from sksvi.estimators.strangers import ON_UNSEEN
 from sksvi.estimators.validation import ENCODE, StrOptions, check_numeric_target, columns_named, validate_data
 from sksvi.families import InUnits, Marginal
-from sksvi.inference.search import profile
+from sksvi.inference.search import Ended, Looks, profile
 from sksvi.linear_model._base import BayesianGLM
 from sksvi.linear_model._columns import spreads
 from sksvi.mixed_effects._levels import check_levels, coded, factor_names, fixed_columns, slope_columns
@@ -44,6 +45,7 @@ class MixedEffects(BayesianGLM):
         "groups": ["array-like", str, Integral, None],
         "random_slopes": ["array-like", str, Integral, Mapping, None],
         "on_unseen": [StrOptions(set(ON_UNSEEN))],
+        "group_std_posterior": ["boolean"],
     }
     _for_text = f"{ENCODE}, or list the column in groups"
     bound: str
@@ -52,6 +54,7 @@ class MixedEffects(BayesianGLM):
     groups: Any
     random_slopes: Any
     on_unseen: str
+    group_std_posterior: bool
 
     # ---- rows
     def _checked(self, X: Any, y: Any, reset: bool, **options: Any) -> tuple[Any, Array]:
@@ -176,14 +179,17 @@ class MixedEffects(BayesianGLM):
         return GroupedDesign(self._columns.applied(X.X), X.codes, values, X.levels, X.arrow)
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
-        if self.groups is None:
-            return super()._build_model(data)
-        self._subspace = None
-        return self._streaming_model(data), data
+        if self.groups is not None:
+            return self._streaming_model(data), data
+        model, data = super()._build_model(data)
+        model.tabulate(data.y)
+        return model, data
 
     def _streaming_model(self, data: Table) -> Any:
         self._subspace = None
-        return self._model(data.X.shape[1], self.likelihood_, self._precision(self._n_fixed))
+        model = self._model(data.X.shape[1], self.likelihood_, self._precision(self._n_fixed))
+        model.tabulate(data.y)
+        return model
 
     def _fitted_choices(self) -> dict[str, Any]:
         more = {"noise": self._noisy, "groups": str(self.groups), "random_slopes": str(self.random_slopes)}
@@ -207,14 +213,22 @@ class MixedEffects(BayesianGLM):
             self._log_scales: LogScales = log_scales(model, state.q)
         self.posterior_ = Posterior(blocks)
 
-    def _refine(self, problem: Any, state: Any) -> None:
+    def _refine(self, problem: Any, state: Any, looks: Looks) -> str | None:
         """Standard deviations of the groups with q(w) settled anew; with Gaussian noise alone messages are exact."""
-        super()._refine(problem, state)
+        undone = super()._refine(problem, state, looks)
         exact = not self._noisy and self.likelihood_.closed_posterior
-        if self.groups is not None and not exact:
-            self._log_scales = log_scales(
-                problem.model, state.q, profile(problem, state, "group_std", SETTLING_PASSES, SETTLED)
-            )
+        if self.groups is None or exact or not self.group_std_posterior or not state.converged:
+            return undone
+        model, q = problem.model.held(state.q, problem.data.y)
+        there = replace(problem, model=model), replace(state, q=q)
+        try:
+            if looks.ended:
+                raise Ended
+            settled = profile(*there, "group_std", SETTLING_PASSES, SETTLED, looks)
+            self._log_scales = log_scales(model, q, settled)
+        except Ended:
+            return "did not settle the posterior of group_std_, which is too narrow,"
+        return undone
 
     def _column_names(self) -> list[str]:
         names = super()._column_names()
@@ -277,7 +291,9 @@ class MixedEffects(BayesianGLM):
             raise AttributeError("group effects are there after a fit with groups")
 
     def summary(self, coverage: float = 0.9) -> Any:
-        """Posterior of every coefficient, of the groups' standard deviations and of the noise variance.
+        """Posterior of every coefficient, of the groups' standard deviations, the residual's and the noise variance.
+
+        The residual's is a learned point, with the spread that the data's curvature gives it.
 
         Parameters
         ----------
@@ -294,6 +310,7 @@ class MixedEffects(BayesianGLM):
         tables = [super().summary(coverage)]
         if self.groups is not None:
             tables.append(self._user_scales.table([f"std({g}, {e})" for g, e in self.group_std_.index], coverage))
+            tables += self._residual(coverage)
         if self.noise_scale_:
             tail = 0.5 - 0.5 * coverage
             ends = [self.noise_scale_ * np.sqrt(-2.0 * np.log1p(-p)) for p in (tail, 1 - tail)]
@@ -301,6 +318,19 @@ class MixedEffects(BayesianGLM):
             row = [float(noise.mean[0]), float(noise.std[0]), *ends]
             tables.append(pd.DataFrame([row], index=["noise variance"], columns=["mean", "std", "lower", "upper"]))
         return pd.concat(tables).rename_axis("coefficient")
+
+    def _residual(self, coverage: float) -> list[Any]:
+        """A table of the standard deviation of learned Gaussian noise, log-normal about its value; else none."""
+        import pandas as pd
+        from scipy.special import ndtri
+
+        learned, variance = self.state_.q.get("likelihood"), self.likelihood_.noise_variance
+        if variance is None or learned is None or learned.information is None:
+            return []
+        std, spread = np.sqrt(variance), 0.5 / np.sqrt(learned.information[0, 0])
+        half = ndtri(0.5 + coverage / 2) * spread
+        row = [std, std * spread, std * np.exp(-half), std * np.exp(half)]
+        return [pd.DataFrame([row], index=["std(residual)"], columns=["mean", "std", "lower", "upper"])]
 
     # ---- prediction
     def _predicting(self, X: Any) -> tuple[Any, Any]:

@@ -42,6 +42,10 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
         where a column has several and none of them is known, or one of another type than all of the fit ("501" where
         that had 501); single new levels are ordinary. "error": any of them is refused. Rows without a level are never
         told of.
+    group_std_posterior : bool, default=True
+        Whether `fit`, once it has converged, lets q settle at smaller and larger standard deviations between levels,
+        for their posterior; those passes count in `max_iter` and `history_` (with rate 0). False: the posterior is read
+        off the converged fit, and is too narrow for labels and counts. Nothing to do with Gaussian noise.
     prior_precision : {"auto", "ard", "flat"}, float or array-like of shape (D,), default="auto"
         Precision (1/variance) of the zero-mean Gaussian prior of the coefficients. "auto" learns one for all, "ard"
         one per coefficient, both by maximising the bound (empirical Bayes), for columns on a scale of their own: the
@@ -142,6 +146,7 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
         groups: Any = None,
         random_slopes: Any = None,
         on_unseen: str = "warn",
+        group_std_posterior: bool = True,
         prior_precision: Any = "auto",
         intercept_precision: Any = "auto",
         fit_intercept: bool = True,
@@ -182,3 +187,4 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
         self.groups = groups
         self.random_slopes = random_slopes
         self.on_unseen = on_unseen
+        self.group_std_posterior = group_std_posterior

@@ -7,17 +7,20 @@ group's standard deviation s is a point on the log scale with a half-Student-t p
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from sksvi.algorithms.rules import ClosedForm, Rule
 from sksvi.families import Marginal, Point, Rayleigh
 from sksvi.models.base import LinearTerms
 from sksvi.models.linear.glm import LinearModel
 from sksvi.models.mixed import noise_bounds
+from sksvi.models.mixed.noise_table import MOST_VALUES, NoiseTable
 
 Array = np.ndarray
 
@@ -76,6 +79,25 @@ class MixedModel(LinearModel):
         self.bound, self.noise_prior_scale, self.groups = bound, noise_prior_scale, groups
         #: Variance of each effect of a level that the fit did not see, for predictions.
         self.unseen: Array | None = None
+        #: Serves the optimal bound of a fit.
+        self.table: NoiseTable | None = None
+
+    def tabulate(self, y: Array) -> None:
+        """Let a table serve the optimal bound for these y, where there is nothing to learn and few values differ."""
+        wanted = self.noise_prior_scale is not None and self.bound == "optimal" and not self.likelihood.learned
+        smooth = self.likelihood.log_concave and self.likelihood.noise_variance is None
+        if wanted and smooth and len(np.unique(y, axis=0)) <= MOST_VALUES:
+            self.table = NoiseTable(self.likelihood)
+
+    def held(self, q: dict[str, Any], y: Array) -> tuple[MixedModel, dict[str, Any]]:
+        """The model of data y whose likelihood has nothing to learn, its parameters where q has them, and q without."""
+        if "likelihood" not in q:
+            return self, q
+        model = copy.copy(self)
+        model.likelihood = clone(self.current_likelihood(q))
+        vars(model).pop("hyper", None)
+        model.tabulate(y)
+        return model, {name: block for name, block in q.items() if name != "likelihood"}
 
     @property
     def n_fixed(self) -> int:
@@ -122,7 +144,8 @@ class MixedModel(LinearModel):
         if self.noise_prior_scale is None:
             return super().expected(q, likelihood, y, m, v, expect, rng)
         scale = q["noise"].scale
-        value, alpha, gamma, slope = noise_bounds.BOUNDS[self.bound](likelihood, y, m, v, scale, expect, rng)
+        terms = noise_bounds.BOUNDS[self.bound] if self.table is None else self.table.optimal
+        value, alpha, gamma, slope = terms(likelihood, y, m, v, scale, expect, rng)
         points = {}
         if "likelihood" in q:
             points["likelihood"] = noise_bounds.parameters(likelihood, y, m, v, scale, expect, rng, bound=self.bound)

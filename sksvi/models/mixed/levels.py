@@ -20,6 +20,8 @@ Array = np.ndarray
 
 #: Rows of a block: the Gram matrix of many levels is large, and every block makes one.
 GROUPED_ROWS, LARGE_GRAM = 8192, 2**20
+#: Multiplications of a Gram matrix up to which a design is expanded: BLAS needs no compilation.
+EXPANDED = 2**24
 
 
 class GroupedDesign(Design):
@@ -37,6 +39,8 @@ class GroupedDesign(Design):
         The factor whose levels are the diagonal part of an arrow-shaped precision; None: matrices are dense.
     sparse : bool, optional
         Whether X stays sparse; None: where that is cheaper.
+    expanded : bool, optional
+        Whether rows become dense ones, with a column per level; None: where the design is small and has no arrow.
 
     Raises
     ------
@@ -64,6 +68,7 @@ class GroupedDesign(Design):
         levels: tuple[int, ...],
         arrow: int | None = None,
         sparse: bool | None = None,
+        expanded: bool | None = None,
     ) -> None:
         highest = codes.max(axis=0, initial=-1)
         for f in np.flatnonzero(highest >= np.asarray(levels, int)):
@@ -71,6 +76,8 @@ class GroupedDesign(Design):
         self.X, self.codes, self.values, self.levels, self.arrow = X, codes, values, levels, arrow
         #: Decided on all rows, so that a block of them is treated as the whole is.
         self.sparse = stays_sparse(X, True) if sparse is None else sparse
+        small = arrow is None and len(codes) * self.shape[1] ** 2 <= EXPANDED
+        self.expanded = small if expanded is None else expanded
 
     @property
     def effects(self) -> tuple[int, ...]:
@@ -109,11 +116,14 @@ class GroupedDesign(Design):
     def __getitem__(self, rows: Array | slice) -> GroupedDesign:
         """These rows."""
         values = tuple(None if value is None else value[rows] for value in self.values)
-        return GroupedDesign(self.X[rows], self.codes[rows], values, self.levels, self.arrow, self.sparse)
+        return GroupedDesign(
+            self.X[rows], self.codes[rows], values, self.levels, self.arrow, self.sparse, self.expanded
+        )
 
-    def rows(self, intercept: bool) -> GroupedRows:
+    def rows(self, intercept: bool) -> GroupedRows | DenseRows:
         """The row block."""
-        return GroupedRows(self, intercept)
+        rows = GroupedRows(self, intercept)
+        return rows.replaced(rows.dense()) if self.expanded else rows
 
 
 class GroupedRows(_Rows):

@@ -52,7 +52,7 @@ def optimal(
     value, alpha, gamma, dnoise : ndarray of shape (n,)
         The term in nats and its derivatives in m, in v and in g.
     """
-    y, m, v = _prepared(y, m, v)
+    y, m, v = prepared(y, m, v)
     if isinstance(expect, MonteCarlo):
         return _sampled_optimal(likelihood, y, m, v, sigma, expect, rng)
 
@@ -60,7 +60,7 @@ def optimal(
         return m, m, m, m
     changes, abrupt = _changes(likelihood, y, m, v)
 
-    def scores(rows: Any, r: float) -> list[Array]:
+    def scores(rows: Any, r: Array) -> list[Array]:
         value, r1, r2, square = _log_phi(likelihood, y[rows], m[rows], v[rows], sigma * r, expect)
         return [value, r1, 0.5 * r2, 0.125 * (r / sigma) * (r2 + square)]
 
@@ -71,7 +71,7 @@ def simple(
     likelihood: Likelihood, y: Array, m: Array, v: Array, sigma: float, expect: Expectation, rng: Any = None
 ) -> Terms:
     """E log p(y | f) under f ~ N(m, v + w2), averaged over w2; parameters and result as for `optimal`."""
-    y, m, v = _prepared(y, m, v)
+    y, m, v = prepared(y, m, v)
     if isinstance(expect, MonteCarlo):
         value, slope, curve, noise = np.zeros((4, len(m)))
         for w2, z in _outer_draws(m, sigma, expect, rng):
@@ -85,7 +85,7 @@ def simple(
     if closed is not None:
         return closed
 
-    def scores(rows: Any, r: float) -> list[Array]:
+    def scores(rows: Any, r: Array) -> list[Array]:
         value, dm, dv = expect(likelihood, y[rows], m[rows], v[rows] + sigma * r)
         return [value, dm, dv, 0.25 * (r / sigma) * dv]
 
@@ -96,7 +96,7 @@ def mean_field(
     likelihood: Likelihood, y: Array, m: Array, v: Array, sigma: float, expect: Expectation, rng: Any = None
 ) -> Terms:
     """E[log p(y | f) + log N(f | u, w2)] + entropy under the best Gaussian q(f) of its own; otherwise as `optimal`."""
-    y, m, v = _prepared(y, m, v)
+    y, m, v = prepared(y, m, v)
     kappa = _MEAN_INVERSE / sigma
     b, s = _local(likelihood, y, m, kappa, expect, rng)
     square = (b - m) ** 2 + s + v
@@ -121,7 +121,7 @@ def parameters(
 
     ``bound`` is "optimal", "simple" or "mean-field"; q(f) of the last is held where it is best.
     """
-    y, m, v = _prepared(y, m, v)
+    y, m, v = prepared(y, m, v)
     size = len(likelihood.unconstrained)
     if size == 0 or not len(m):
         return np.zeros((len(m), size)), np.zeros((len(m), size, size))
@@ -132,14 +132,14 @@ def parameters(
         first, second = _sampled_parameters(likelihood, y, m, v, sigma, expect, rng, bound == "simple")
     elif bound == "simple":
 
-        def of_mean(rows: Any, r: float) -> list[Array]:
+        def of_mean(rows: Any, r: Array) -> list[Array]:
             g, h = expect.parameters(likelihood, y[rows], m[rows], v[rows] + sigma * r)
             return [np.moveaxis(g, 0, -1), np.moveaxis(h, 0, -1)]
 
         first, second = rayleigh.over_noise(of_mean, _changes_of_mean(likelihood, v), sigma)
     else:
 
-        def of_log(rows: Any, r: float) -> list[Array]:
+        def of_log(rows: Any, r: Array) -> list[Array]:
             return _log_phi(likelihood, y[rows], m[rows], v[rows], sigma * r, expect, True)
 
         changes, abrupt = _changes(likelihood, y, m, v)
@@ -151,7 +151,8 @@ def parameters(
 BOUNDS: dict[str, Callable[..., Terms]] = {"optimal": optimal, "simple": simple, "mean-field": mean_field}
 
 
-def _prepared(y: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
+def prepared(y: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
+    """y, and m and v in double precision."""
     return np.asarray(y), np.asarray(m, dtype=np.float64), np.asarray(v, dtype=np.float64)
 
 
@@ -195,21 +196,22 @@ def _simple_given_rate(likelihood: Likelihood, y: Array, m: Array, v: Array, sig
 
 # ---- the integral of log E p(y | f) over u
 def _log_phi(
-    likelihood: Likelihood, y: Array, m: Array, v: Array, w2: float, expect: Expectation, of_parameters: bool = False
+    likelihood: Likelihood, y: Array, m: Array, v: Array, w2: Array, expect: Expectation, of_parameters: bool = False
 ) -> list[Array]:
-    """E over u of log phi, r1, r2 and r1^2 at one w2, (n,); or of the derivatives in the parameters."""
+    """E over u of log phi, r1, r2 and r1^2 at each row's w2, (n,); or of the derivatives in the parameters."""
     if likelihood.noise_variance is not None:
         return _gaussian(likelihood, likelihood.noise_variance, y, m, v, w2, of_parameters)
 
     def scores(u: Array, at: Any) -> list[Array]:
-        closed = None if of_parameters else likelihood.log_predictive_derivatives(y[at], u, w2)
+        closed = None if of_parameters else likelihood.log_predictive_derivatives(y[at], u, w2[at])
         if closed is not None:
             parts = list(closed)
         elif isinstance(expect, GaussHermite):
             nodes, weights = quadrature.hermite(expect.n)
-            parts = _weighted(likelihood, y[at], u, np.sqrt(w2) * nodes, weights, of_parameters)
+            shifts = np.sqrt(w2[at]) * nodes[:, None, None]
+            parts = _weighted(likelihood, y[at], u, shifts, weights, of_parameters)
         else:
-            parts = noise_marginal.log_marginal(likelihood, y[at], u, w2, of_parameters)
+            parts = noise_marginal.log_marginal(likelihood, y[at], u, w2[at], of_parameters)
         return parts if of_parameters else [*parts, parts[1] ** 2]
 
     if isinstance(expect, GaussHermite):
@@ -218,7 +220,7 @@ def _log_phi(
 
 
 def _gaussian(
-    likelihood: Likelihood, noise: float, y: Array, m: Array, v: Array, w2: float, of_parameters: bool
+    likelihood: Likelihood, noise: float, y: Array, m: Array, v: Array, w2: Array, of_parameters: bool
 ) -> list[Array]:
     total = noise + w2
     square = (y - m) ** 2 + v
@@ -233,8 +235,8 @@ def _gaussian(
 def _weighted(
     likelihood: Likelihood, y: Array, u: Array, shifts: Array, weights: Array, of_parameters: bool = False
 ) -> list[Array]:
-    """log phi, r1, r2 at u (J, n) or derivatives in the parameters, from f = u + shifts, (L,) or (L, J, n)."""
-    f = u + shifts.reshape(len(shifts), *(shifts.shape[1:] or [1] * u.ndim))
+    """log phi, r1, r2 at u, (n,) or (J, n), or derivatives in the parameters; f = u + shifts, (L, n) or (L, 1, n)."""
+    f = u + shifts
     value, slope, curve = likelihood.derivatives(y, f)
     p = value + np.log(weights).reshape(-1, *[1] * u.ndim)
     top = p.max(axis=0)

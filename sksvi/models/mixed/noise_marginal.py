@@ -25,7 +25,9 @@ _FAR = 50.0  # widths
 _HALF_LOG_2PI = 0.9189385332046727
 
 
-def log_marginal(likelihood: Likelihood, y: Array, u: Array, w2: float, parameters: bool = False) -> list[Array]:
+def log_marginal(
+    likelihood: Likelihood, y: Array, u: Array, w2: Array | float, parameters: bool = False
+) -> list[Array]:
     """log phi, r1, r2 at u; or the derivatives of log phi in the likelihood's learned parameters.
 
     Parameters
@@ -34,7 +36,7 @@ def log_marginal(likelihood: Likelihood, y: Array, u: Array, w2: float, paramete
     y : ndarray of shape (n,) or (n, 2)
     u : ndarray of shape (J, n)
         Means of f, increasing along the first axis.
-    w2 : float
+    w2 : float or ndarray of shape (n,)
         Variance of f given u, > 0.
     parameters : bool, default=False
 
@@ -42,6 +44,7 @@ def log_marginal(likelihood: Likelihood, y: Array, u: Array, w2: float, paramete
     -------
     list of ndarray of shape (J, n), for parameters (P, J, n) and (P, P, J, n)
     """
+    w2 = np.broadcast_to(w2, u.shape[1:])
     if likelihood.scale_mixture is not None:
         return _mixture(likelihood.scale_mixture, y, u, w2, parameters)
     if not likelihood.log_concave:
@@ -58,7 +61,7 @@ def log_marginal(likelihood: Likelihood, y: Array, u: Array, w2: float, paramete
     for k in np.unique(pieces):
         rows = np.flatnonzero(pieces == k)
         if k == 1:
-            parts = _tilted(likelihood, y[rows], u[:, rows], w2, parameters)
+            parts = _tilted(likelihood, y[rows], u[:, rows], w2[rows], parameters)
         else:
             size = -(-count // k)
             index = np.minimum(np.arange(k * size), count - 1).reshape(k, size)
@@ -66,15 +69,15 @@ def log_marginal(likelihood: Likelihood, y: Array, u: Array, w2: float, paramete
             repeated = np.tile(y[rows], (k, *[1] * (y.ndim - 1)))
             parts = [
                 part.reshape(*part.shape[:-1], k, len(rows)).swapaxes(-3, -2).reshape(*part.shape[:-2], -1, len(rows))
-                for part in _tilted(likelihood, repeated, cut, w2, parameters)
+                for part in _tilted(likelihood, repeated, cut, np.tile(w2[rows], k), parameters)
             ]
         write(out, [part[..., :count, :] for part in parts], rows, u.shape[1])
     return out
 
 
-def _tilted(likelihood: Likelihood, y: Array, u: Array, w2: float, parameters: bool) -> list[Array]:
+def _tilted(likelihood: Likelihood, y: Array, u: Array, w2: Array, parameters: bool) -> list[Array]:
     """`log_marginal` for a log-concave likelihood by the trapezoidal rule, one grid of f for the u of each column."""
-    n, root = u.shape[1], float(np.sqrt(w2))
+    n, root = u.shape[1], np.sqrt(w2)
     low, high, size, narrow = _grid(likelihood, y, u, root)
     out: list[Array] = []
     codes = 2 * np.searchsorted(_SIZES, size) + narrow
@@ -86,8 +89,8 @@ def _tilted(likelihood: Likelihood, y: Array, u: Array, w2: float, parameters: b
             terms = likelihood.derivatives(y[at], f)
             # log N(f | u, w2) as a parabola about the middle u and what is linear in f: one product per node and u
             middle, centre = u[len(u) // 2, at], f[count // 2]
-            shift, x = (u[:, at] - middle) / w2, f - centre
-            base = terms[0] - (0.5 / w2) * np.square(f - middle)
+            shift, x = (u[:, at] - middle) / w2[at], f - centre
+            base = terms[0] - (0.5 / w2[at]) * np.square(f - middle)
             top = base.max(axis=0)
             base -= top
             p = x[:, None] * shift
@@ -99,11 +102,15 @@ def _tilted(likelihood: Likelihood, y: Array, u: Array, w2: float, parameters: b
                 write(out, louis(*derivatives_in_parameters(likelihood, y[at], f[:, None]), p), at, n)
                 continue
             value = (
-                top + shift * (centre - 0.5 * middle - 0.5 * u[:, at]) + np.log(total * (step / root)) - _HALF_LOG_2PI
+                top
+                + shift * (centre - 0.5 * middle - 0.5 * u[:, at])
+                + np.log(total * (step / root[at]))
+                - _HALF_LOG_2PI
             )
             if code % 2:  # p(y | f) is the narrower factor: moments of f do not cancel
                 mean, square = _moments(p, x, x * x, total)
-                r1, r2 = (centre + mean - u[:, at]) / w2, ((square - mean * mean) / w2 - 1.0) / w2
+                r1 = (centre + mean - u[:, at]) / w2[at]
+                r2 = ((square - mean * mean) / w2[at] - 1.0) / w2[at]
             else:
                 slope = terms[1] - terms[1][count // 2]
                 mean, square = _moments(p, slope, terms[2] + slope * slope, total)
@@ -130,7 +137,7 @@ def louis(g: Array, h: Array, p: Array) -> tuple[Array, Array]:
     return first, second
 
 
-def _mixture(mixture: ScaleMixture, y: Array, u: Array, w2: float, parameters: bool) -> list[Array]:
+def _mixture(mixture: ScaleMixture, y: Array, u: Array, w2: Array, parameters: bool) -> list[Array]:
     """A mixture of Gaussians over their variance: log phi has closed form given that variance, unit exp(x)."""
     low, high = mixture.reach(np.maximum(np.square(y - u).max(axis=0), w2))
     size = np.ceil((high - low) / mixture.step)
@@ -141,7 +148,7 @@ def _mixture(mixture: ScaleMixture, y: Array, u: Array, w2: float, parameters: b
         for at in _chunks(np.flatnonzero(codes == code), count * len(u)):
             step = (high[at] - low) / count
             x = low + step * np.arange(count + 1)[:, None]
-            total = w2 + mixture.unit * np.exp(x)
+            total = w2[at] + mixture.unit * np.exp(x)
             square = np.square(y[at] - u[:, at])
             inverse = 1.0 / total
             base = mixture.log_density(x) - 0.5 * np.log(total)
@@ -161,27 +168,28 @@ def _mixture(mixture: ScaleMixture, y: Array, u: Array, w2: float, parameters: b
     return out
 
 
-def _grid(likelihood: Likelihood, y: Array, u: Array, root: float) -> tuple[Array, Array, Array, Array]:
+def _grid(likelihood: Likelihood, y: Array, u: Array, root: Array) -> tuple[Array, Array, Array, Array]:
     """Ends of each column's grid, its number of steps, and whether p(y | f) is narrow against the Gaussian.
 
     The tilted densities for the first and the last u enclose those between: stochastically they increase with u.
     """
     n = u.shape[1]
     ends = np.concatenate([u[0], u[-1]])
-    both = np.concatenate([y, y])
-    mode, rho = _modes(likelihood, both, ends, root * root)
+    both, spread = np.concatenate([y, y]), np.concatenate([root, root])
+    mode, rho = _modes(likelihood, both, ends, np.square(spread))
     sign = np.repeat([-1.0, 1.0], n)
     # by concavity the density has fallen far enough at 6.6 sd of the Gaussian, often long before
-    reach = np.minimum(1.2 * _REACH * rho, _REACH * root)
-    rows = np.flatnonzero(reach < 0.8 * _REACH * root)
-    reach[reach >= 0.8 * _REACH * root] = _REACH * root
+    most = _REACH * spread
+    reach = np.minimum(1.2 * _REACH * rho, most)
+    rows = np.flatnonzero(reach < 0.8 * most)
+    reach[reach >= 0.8 * most] = most[reach >= 0.8 * most]
     if len(rows):
-        peak = likelihood.log_prob(both[rows], mode[rows]) - 0.5 * ((mode[rows] - ends[rows]) / root) ** 2
+        peak = likelihood.log_prob(both[rows], mode[rows]) - 0.5 * ((mode[rows] - ends[rows]) / spread[rows]) ** 2
     while len(rows):
         f = mode[rows] + sign[rows] * reach[rows]
-        fall = peak - likelihood.log_prob(both[rows], f) + 0.5 * ((f - ends[rows]) / root) ** 2
-        reach[rows] = np.where(fall < _DROP, np.minimum(1.4 * reach[rows], _REACH * root), reach[rows])
-        short = (fall < _DROP) & (reach[rows] < _REACH * root)
+        fall = peak - likelihood.log_prob(both[rows], f) + 0.5 * ((f - ends[rows]) / spread[rows]) ** 2
+        reach[rows] = np.where(fall < _DROP, np.minimum(1.4 * reach[rows], most[rows]), reach[rows])
+        short = (fall < _DROP) & (reach[rows] < most[rows])
         rows, peak = rows[short], peak[short]
     low, high = mode[:n] - reach[:n], mode[n:] + reach[n:]
     between = mode[:n] + (mode[n:] - mode[:n]) * np.array([[1.0 / 3.0], [2.0 / 3.0]])
@@ -193,7 +201,7 @@ def _grid(likelihood: Likelihood, y: Array, u: Array, root: float) -> tuple[Arra
     return low, high, size, np.maximum(rho[:n], rho[n:]) < 0.5 * root
 
 
-def _modes(likelihood: Likelihood, y: Array, u: Array, w2: float) -> tuple[Array, Array]:
+def _modes(likelihood: Likelihood, y: Array, u: Array, w2: Array) -> tuple[Array, Array]:
     """Mode of p(y | f) N(f | u, w2), (n,), to a few per cent of its sd, and that sd at the mode."""
     _, slope, curve = likelihood.derivatives(y, u)
     # l' falls, so the mode lies between u and u + w2 l'(u)
@@ -208,8 +216,8 @@ def _modes(likelihood: Likelihood, y: Array, u: Array, w2: float) -> tuple[Array
     rows = np.arange(len(u))
     for step in range(200):
         _, slope, curve = likelihood.derivatives(y[rows], f[rows])
-        slope = slope - (f[rows] - u[rows]) / w2
-        precision = 1.0 / w2 - curve
+        slope = slope - (f[rows] - u[rows]) / w2[rows]
+        precision = 1.0 / w2[rows] - curve
         rho[rows] = 1.0 / np.sqrt(precision)
         low[rows] = np.where(slope > 0, f[rows], low[rows])
         high[rows] = np.where(slope > 0, high[rows], f[rows])

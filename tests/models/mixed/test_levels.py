@@ -20,7 +20,7 @@ from sksvi.inference.start import first_state
 from sksvi.likelihoods import Bernoulli
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
-from sksvi.models.linear.rows import design, project, pull_back, row_slices, stays_sparse
+from sksvi.models.linear.rows import DenseRows, design, project, pull_back, row_slices, stays_sparse
 from sksvi.models.mixed.levels import GROUPED_ROWS, GroupedDesign, GroupedRows
 
 N = 61
@@ -76,7 +76,8 @@ def setting(case, seed, intercept=True):
     codes[:3] = -1  # rows without any level
     values = tuple(rng.standard_normal((N, r)) if r else None for r in effects)
     tolerance = 2e-5 if form == "float32" else 1e-10
-    return GroupedDesign(X, codes, values, levels, arrow), naive(X, codes, values, levels, intercept), tolerance
+    design = GroupedDesign(X, codes, values, levels, arrow, expanded=False)
+    return design, naive(X, codes, values, levels, intercept), tolerance
 
 
 def dense_of(matrix):
@@ -100,6 +101,19 @@ def blocks_for(rows, A, seed):
     diagonal = DiagonalGaussian(rng.standard_normal(p), rng.uniform(0.5, 3.0, p))
     arrow = [arrow_block(rows, A, seed)] if rows.design.arrow is not None else []
     return [full, full.standard(), diagonal, diagonal.standard(), *arrow]
+
+
+@pytest.mark.parametrize("case", [name for name, setting in CASES.items() if setting[4] is None])
+def test_small_designs_are_expanded(case, global_random_seed):
+    """With a column per level the verbs say the same, and rows of a design are treated as the whole is."""
+    X, A, tolerance = setting(case, global_random_seed)
+    small = GroupedDesign(X.X, X.codes, X.values, X.levels)
+    assert isinstance(small.rows(True), DenseRows) and isinstance(small[:5].rows(True), DenseRows)
+    assert isinstance(X[:5].rows(True), GroupedRows)
+    gamma = np.random.default_rng(global_random_seed).standard_normal(N)
+    q = blocks_for(X.rows(True), A, global_random_seed)[0]
+    np.testing.assert_allclose(small.rows(True).gram(gamma, True), X.rows(True).gram(gamma, True), atol=tolerance * 1e3)
+    np.testing.assert_allclose(small.rows(True).spread(q), X.rows(True).spread(q), rtol=tolerance * 1e3)
 
 
 @CASE
@@ -252,7 +266,7 @@ def fitted(rows, y, q, prior, n_steps=8):
 @pytest.mark.parametrize("case", [case for case in CASES if CASES[case][4] is not None and case != "float32"])
 def test_a_fit_with_the_arrow_is_the_dense_fit(case, global_random_seed):
     X, A, _ = setting(case, global_random_seed)
-    dense = GroupedDesign(X.X, X.codes, X.values, X.levels)
+    dense = GroupedDesign(X.X, X.codes, X.values, X.levels, expanded=False)
     y = (np.random.default_rng(global_random_seed).random(N) < 0.5).astype(float)
     p = A.shape[1]
     prior = DiagonalGaussian(np.zeros(p), np.full(p, 0.7))
@@ -272,7 +286,7 @@ def test_the_engine_fits_it_as_the_dense_design(algorithm, batch_size, arrow, gl
     n, levels = 200, (12, 7)
     codes = np.column_stack([rng.integers(-1, count, n) for count in levels]).astype(np.int32)
     values = (np.column_stack([np.ones(n), rng.standard_normal(n)]), None)
-    grouped = GroupedDesign(rng.standard_normal((n, 2)), codes, values, levels, arrow)
+    grouped = GroupedDesign(rng.standard_normal((n, 2)), codes, values, levels, arrow, expanded=False)
     dense = grouped.rows(False).dense()
     y = (rng.random(n) < expit(dense @ rng.standard_normal(dense.shape[1]))).astype(float)
     p = dense.shape[1]

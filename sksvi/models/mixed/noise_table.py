@@ -1,0 +1,195 @@
+"""The terms of the optimal bound from a table: E log phi(u, w2) over the noise is a function of y and u alone.
+
+log phi(u, w2) = log E p(y | f) under f ~ N(u, w2) depends on neither q(w) nor q(w2), so one table per distinct y serves
+every pass of a fit. Its lattice is fixed in u and in log w2: for any scale of q(w2) the average over w2 is a weighted
+sum of columns (the trapezoidal rule in log w2), and what is left is a function of u, a quintic spline, that is averaged
+over N(m, v) row by row. Whatever is filled in when, a row's bits depend on that row alone.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from sksvi.expectations import Expectation, Quadrature
+from sksvi.integrals import rayleigh
+from sksvi.likelihoods.base import Likelihood
+from sksvi.models.mixed import noise_bounds, noise_marginal
+
+Array = np.ndarray
+
+#: Step of the lattice in u, in widths of the likelihood, and in log w2; cells of u that are filled together.
+STEP, LOG_STEP, CELLS = 0.25, 0.2, 8
+#: Ends of the lattice in w2, in scales of q(w2).
+LEAST, MOST = 1e-3, 6.6
+#: Rows whose u is farther out, or less certain, in widths, are not served; all others ask for less than `BLOCKS`.
+FARTHEST, WIDEST = 250.0, 4.0
+BLOCKS = 512
+#: Slots times nodes of w2 that are filled at once.
+AT_ONCE = 2**12
+#: Most distinct y that a table is made for: about 20 kB each.
+MOST_VALUES = 2048
+
+
+def noise_weights(sigma: float) -> tuple[range, Array, Array]:
+    """Numbers k of the nodes w2 = exp(k LOG_STEP), their weights under Rayleigh(sigma), derivatives of these in sigma.
+
+    The trapezoidal rule in log w2; what is left below the first node belongs to it.
+    """
+    numbers = range(int(np.floor(np.log(LEAST * sigma) / LOG_STEP)), int(np.ceil(np.log(MOST * sigma) / LOG_STEP)) + 1)
+    square = np.square(np.exp(LOG_STEP * np.array(numbers)) / sigma)
+    weight = LOG_STEP * square * np.exp(-0.5 * square)
+    slope = weight * (square - 2.0) / sigma
+    weight[0] += 1.0 - weight.sum()
+    slope[0] -= slope.sum()
+    return numbers, weight, slope
+
+
+class NoiseTable:
+    """log phi of one likelihood, filled as rows ask for it.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        With one latent, every parameter a number.
+    """
+
+    def __init__(self, likelihood: Likelihood) -> None:
+        self.likelihood = likelihood
+        self._step = STEP * likelihood.width
+        self._lock = Lock()
+        self._ids: dict[bytes, int] = {}
+        self._y: list[Array] = []
+        #: By number of y and block of cells the slot in what follows, -1: none yet; and back.
+        self._slot_of = np.full((0, BLOCKS), -1)
+        self._of, self._block = np.empty(0, np.intp), np.empty(0, np.intp)
+        #: By number of the node of w2: log phi, r1, r2 at the lattice points of each slot; NaN where not asked for.
+        self._columns: dict[int, Array] = {}
+        self._sigma = 0.0
+        self._ready = np.empty(0, bool)
+        self._cells = np.empty((0, CELLS, 12))
+
+    def optimal(
+        self, likelihood: Likelihood, y: Array, m: Array, v: Array, sigma: float, expect: Expectation, rng: Any = None
+    ) -> noise_bounds.Terms:
+        """`noise_bounds.optimal` of the table's own likelihood: from the table where q(u) is narrow, else directly."""
+        if not isinstance(expect, Quadrature) or not len(m):
+            return noise_bounds.optimal(likelihood, y, m, v, sigma, expect, rng)
+        y, m, v = noise_bounds.prepared(y, m, v)
+        width = likelihood.width
+        narrow = (np.abs(m) <= FARTHEST * width) & (v <= (WIDEST * width) ** 2)
+        out: list[Array] = []
+        for one, rows in ((self._terms, np.flatnonzero(narrow)), (self._direct, np.flatnonzero(~narrow))):
+            if len(rows):
+                rayleigh.write(out, one(y[rows], m[rows], v[rows], sigma, expect), rows, len(m))
+        return tuple(out)  # type: ignore[return-value]
+
+    def _direct(self, y: Array, m: Array, v: Array, sigma: float, expect: Expectation) -> noise_bounds.Terms:
+        return noise_bounds.optimal(self.likelihood, y, m, v, sigma, expect)
+
+    def _terms(self, y: Array, m: Array, v: Array, sigma: float, expect: Expectation) -> list[Array]:
+        values, own = np.unique(y, axis=0, return_inverse=True)
+        known = self._known(values)[own.ravel()]
+
+        def scores(u: Array, at: Any) -> list[Array]:
+            position = u / self._step
+            cell = np.floor(position)
+            x = position - cell
+            cell = cell.astype(np.intp) + CELLS * (BLOCKS // 2)
+            block = cell // CELLS
+            slot, cells = self._asked(np.broadcast_to(known[at], u.shape), block, sigma)
+            c = np.moveaxis(cells.reshape(-1, 12).take(slot * CELLS + cell % CELLS, axis=0), -1, 0)
+            value = ((((c[5] * x + c[4]) * x + c[3]) * x + c[2]) * x + c[1]) * x + c[0]
+            slope = (((5.0 * c[5] * x + 4.0 * c[4]) * x + 3.0 * c[3]) * x + 2.0 * c[2]) * x + c[1]
+            bend = ((10.0 * c[5] * x + 6.0 * c[4]) * x + 3.0 * c[3]) * x + c[2]
+            noise = ((((c[11] * x + c[10]) * x + c[9]) * x + c[8]) * x + c[7]) * x + c[6]
+            return [value, slope / self._step, bend / self._step**2, noise]
+
+        return rayleigh.over_mean(scores, self.likelihood, y, m, v, 0.0)
+
+    # ---- all that follows is done by one thread at a time; arrays that another may be reading are made anew
+    def _known(self, values: Array) -> Array:
+        """Numbers of these distinct y, new ones entered."""
+        with self._lock:
+            keys = [value.tobytes() for value in values]
+            for key, value in zip(keys, values, strict=True):
+                if key not in self._ids:
+                    self._ids[key] = len(self._ids)
+                    self._y.append(value)
+            more = len(self._ids) - len(self._slot_of)
+            self._slot_of = np.concatenate([self._slot_of, np.full((more, BLOCKS), -1)])
+            return np.array([self._ids[key] for key in keys])
+
+    def _asked(self, known: Array, block: Array, sigma: float) -> tuple[Array, Array]:
+        """Slot of each y and block, and the coefficients of all slots, these at least filled for sigma."""
+        with self._lock:
+            if sigma != self._sigma:
+                self._sigma, self._ready = sigma, np.zeros_like(self._ready)
+            slot = self._slot_of[known, block]
+            if slot.min() < 0:
+                self._enter(np.unique((known * BLOCKS + block)[slot < 0]))
+                slot = self._slot_of[known, block]
+            asked = np.zeros_like(self._ready)
+            asked[slot.ravel()] = True
+            todo = np.flatnonzero(asked & ~self._ready)
+            if len(todo):
+                self._contract(todo)
+            return slot, self._cells
+
+    def _enter(self, codes: Array) -> None:
+        """Slots for pairs of y and block."""
+        y, block = np.divmod(codes, BLOCKS)
+        first, more = len(self._block), len(codes)
+        self._slot_of[y, block] = first + np.arange(more)
+        self._of = np.concatenate([self._of, y])
+        self._block = np.concatenate([self._block, block - BLOCKS // 2])
+        self._ready = np.concatenate([self._ready, np.zeros(more, bool)])
+        self._cells = np.concatenate([self._cells, np.empty((more, CELLS, 12))])
+        new = np.full((more, CELLS + 1, 3), np.nan)
+        self._columns = {k: np.concatenate([column, new]) for k, column in self._columns.items()}
+
+    def _contract(self, slots: Array) -> None:
+        """Spline coefficients of the average over w2, and of its derivative in the noise's moment, for these slots."""
+        numbers, weights, slopes = noise_weights(self._sigma)
+        self._fill(numbers, slots)
+        total, moved = np.zeros((2, len(slots), CELLS + 1, 3))
+        for k, weight, slope in zip(numbers, weights, slopes, strict=True):
+            column = self._columns[k][slots]
+            total += weight * column
+            moved += slope * column
+        scale = self._step ** np.arange(3)
+        both = [spline(total * scale), spline(moved * (scale * 0.25 / self._sigma))]
+        self._cells = self._cells.copy()
+        self._cells[slots] = np.concatenate(both, axis=-1)
+        self._ready[slots] = True
+
+    def _fill(self, numbers: range, slots: Array) -> None:
+        """log phi, r1, r2 at these nodes of w2 for these slots, where they are not known yet."""
+        new = []
+        for k in numbers:
+            if k not in self._columns:
+                self._columns[k] = np.full((len(self._block), CELLS + 1, 3), np.nan)
+            own = slots[np.isnan(self._columns[k][slots, 0, 0])]
+            new.append(np.stack([np.full(len(own), k), own]))
+        nodes, own = np.concatenate(new, axis=1)
+        for start in range(0, len(own), AT_ONCE):
+            k, slot = nodes[start : start + AT_ONCE], own[start : start + AT_ONCE]
+            u = self._step * (CELLS * self._block[slot] + np.arange(CELLS + 1)[:, None])
+            y = np.stack([self._y[i] for i in self._of[slot]])
+            parts = noise_marginal.log_marginal(self.likelihood, y, u, np.exp(LOG_STEP * k))
+            values = np.stack(parts, axis=-1).swapaxes(0, 1)
+            for number in np.unique(k):
+                self._columns[number][slot[k == number]] = values[k == number]
+
+
+def spline(values: Array) -> Array:
+    """Coefficients (..., cells, 6) of each cell's quintic, in its own unit, from value and derivatives at its ends."""
+    a, b = values[..., :-1, :], values[..., 1:, :]
+    rise = b[..., 0] - a[..., 0]
+    d0, d1, s0, s1 = a[..., 1], b[..., 1], a[..., 2], b[..., 2]
+    third = 10.0 * rise - 6.0 * d0 - 4.0 * d1 - 1.5 * s0 + 0.5 * s1
+    fourth = -15.0 * rise + 8.0 * d0 + 7.0 * d1 + 1.5 * s0 - s1
+    fifth = 6.0 * rise - 3.0 * (d0 + d1) - 0.5 * (s0 - s1)
+    return np.stack([a[..., 0], d0, 0.5 * s0, third, fourth, fifth], axis=-1)

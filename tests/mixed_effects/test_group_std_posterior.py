@@ -1,0 +1,126 @@
+"""The posterior of standard deviations between levels: its looks at the data are passes of the fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from sksvi import GMERegressor, load
+from sksvi.callbacks import Checkpoint
+
+
+@pytest.fixture
+def data(global_random_seed):
+    """Counts of 90 rows in 9 groups."""
+    rng = np.random.default_rng([global_random_seed, 31])
+    X = pd.DataFrame({"x": rng.standard_normal(90), "g": np.repeat(list("abcdefghi"), 10)})
+    f = 0.8 + 0.3 * X["x"] + np.repeat(0.6 * rng.standard_normal(9), 10) + 0.4 * rng.standard_normal(90)
+    return X, rng.poisson(np.exp(f)).astype(float)
+
+
+def model(**settings):
+    return GMERegressor(**{"likelihood": "poisson", "groups": "g", **settings})
+
+
+class Passes:
+    """Counts passes; stops or crashes after some of them."""
+
+    def __init__(self, stop_after=None, crash_after=None):
+        self.stop_after, self.crash_after, self.count = stop_after, crash_after, 0
+
+    def setup(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context):
+        if context.task_name != "pass":
+            return False
+        self.count += 1
+        if self.count == self.crash_after:
+            raise KeyboardInterrupt
+        return self.count == self.stop_after
+
+    def teardown(self, estimator, context):
+        pass
+
+
+@pytest.fixture
+def plain(data):
+    """The fit without the looks."""
+    return model(group_std_posterior=False).fit(*data)
+
+
+def test_looks_are_passes_of_the_fit(data, plain):
+    passes = Passes()
+    whole = model().set_callbacks(passes).fit(*data)
+    history, looks = whole.history_, whole.n_iter_ - plain.n_iter_
+    assert looks > 2 and passes.count == whole.n_iter_ == len(history) == len(whole.lower_bounds_)
+    # What stands is the q of the last step, and its bound.
+    assert np.all(history["rate"][-looks:] == 0.0) and np.all(history["rate"][:-looks] > 0.0)
+    np.testing.assert_array_equal(whole.lower_bounds_[-looks:], whole.lower_bound_)
+    assert np.all(np.diff(history["seconds"]) >= 0) and np.all(np.diff(history["rows"]) == 90)
+    assert whole.converged_ and whole.lower_bound_ == plain.lower_bound_
+    np.testing.assert_array_equal(whole.coef_, plain.coef_)
+    # Messages that stay where they are make it too narrow.
+    assert whole.group_std_["std"].iloc[0] != plain.group_std_["std"].iloc[0]
+
+
+def test_max_iter_is_the_most_passes_of_all(data, plain):
+    with pytest.warns(ConvergenceWarning, match="group_std_.*raise max_iter"):
+        cut = model(max_iter=plain.n_iter_ + 2).fit(*data)
+    assert cut.n_iter_ == plain.n_iter_ + 2 and cut.converged_
+    pd.testing.assert_frame_equal(cut.group_std_, plain.group_std_)
+    with pytest.warns(ConvergenceWarning, match="did not converge"):
+        early = model(max_iter=2).fit(*data)
+    assert early.n_iter_ == 2
+
+
+def test_a_callback_ends_the_looks(data, plain, recwarn):
+    stopped = model().set_callbacks(Passes(stop_after=plain.n_iter_ + 1)).fit(*data)
+    assert stopped.n_iter_ == plain.n_iter_ + 1 and stopped.converged_
+    pd.testing.assert_frame_equal(stopped.group_std_, plain.group_std_)
+    assert not recwarn.list
+
+
+def test_a_fit_that_crashes_while_it_looks_goes_on_to_the_same_bits(data, plain, tmp_path):
+    whole = model(random_state=0).fit(*data)
+    path = tmp_path / "fit.sksvi"
+    broken = model(random_state=0)
+    crash = Passes(crash_after=plain.n_iter_ + 2)
+    with pytest.raises(KeyboardInterrupt):
+        broken.set_callbacks(Checkpoint(path), crash).fit(*data)
+    assert not hasattr(broken, "coef_")
+    saved = load(path)
+    assert saved.n_iter_ == plain.n_iter_
+    resumed = saved.set_params(warm_start=True).fit(*data)
+    assert resumed.n_iter_ == whole.n_iter_
+    np.testing.assert_array_equal(resumed.lower_bounds_, whole.lower_bounds_)
+    pd.testing.assert_frame_equal(resumed.group_std_, whole.group_std_)
+
+
+def test_learned_parameters_of_the_likelihood_are_held(data):
+    """What is looked at has them as they were learned: the same posterior as with these numbers given."""
+    from sksvi.likelihoods import NegativeBinomial
+
+    learned = model(likelihood="negative-binomial", tol=1e-8).fit(*data)
+    fixed = model(likelihood=NegativeBinomial(dispersion=learned.noise_), tol=1e-8).fit(*data)
+    np.testing.assert_allclose(learned.group_std_["mean"], fixed.group_std_["mean"], rtol=2e-2)
+    np.testing.assert_allclose(learned.group_std_["std"], fixed.group_std_["std"], rtol=5e-2)
+
+
+def test_summary_has_the_residual(data, global_random_seed):
+    X, _ = data
+    rng = np.random.default_rng([global_random_seed, 32])
+    y = 3.0 + np.repeat(rng.standard_normal(9), 10) + 0.7 * rng.standard_normal(90)
+    table = GMERegressor(groups="g").fit(X, y).summary()
+    mean, std, lower, upper = table.loc["std(residual)"]
+    # The sd of 90 draws: a fourteenth of it is its standard error.
+    assert abs(mean - 0.7) < 4 * 0.7 / np.sqrt(2 * 81)
+    assert std == pytest.approx(mean / np.sqrt(2 * 90), rel=0.1)
+    assert lower < mean < upper
+    assert "std(residual)" not in model().fit(*data).summary().index
+    assert "noise variance" in model().fit(*data).summary().index
