@@ -116,7 +116,10 @@ class BaseSVI(CallbackSupport, BaseEstimator):
                 state, interruption = self._run(problem, state, passes, monitor), monitor.interruption
                 state = replace(state, converged=state.converged and not interruption.asked)
                 self._finish(model, state, data.total_weight)
-                undone = None if interruption.asked else self._refined(problem, passes, monitor)
+                undone = None
+                if not interruption.asked:
+                    with interruption.heeded():
+                        undone = self._refined(problem, passes, monitor)
                 monitor.ended(how_it_ended(self.state_, passes, interruption.asked))
         # The fit stands, whatever becomes of the warning.
         short = self._fell_short(undone, passes, interruption.asked)

@@ -128,7 +128,6 @@ def test_chunks_after_a_fit_go_on_from_it(global_random_seed):
 def test_learned_noise_and_precision_maximise_the_evidence(algorithm, form, global_random_seed):
     """With a Gaussian likelihood the bound is the log evidence, whose maximum an optimiser finds by itself."""
     X, y, _, _, A, _, _ = regression(form, global_random_seed)
-    d = A.shape[1] - 1
 
     def negative(log_scales):
         noise, precision = np.exp(log_scales)

@@ -201,7 +201,7 @@ def test_handlers_of_others_are_respected(global_random_seed):
 @pytest.mark.parametrize("keep", [True, False])
 def test_what_follows_the_passes_may_be_cut_short(keep, global_random_seed, monkeypatch):
     X, y = data_of("GMERegressor", global_random_seed)
-    monkeypatch.setattr(GMERegressor, "_refine", lambda self, problem, state: interrupt())
+    monkeypatch.setattr(GMERegressor, "_refine", lambda self, problem, state, looks: interrupt())
     model = GMERegressor(groups="g", likelihood="poisson", noise=False, keep_interrupted=keep)
     if not keep:
         with pytest.raises(KeyboardInterrupt):
