@@ -1,0 +1,248 @@
+"""The dictionary that an image is explained by: how large, how long it is learned, and what it says of every pixel.
+
+Some observed pixels are held out. Now and then the dictionary of the moment predicts them; the fit ends where that no
+longer improves, and the dictionary that predicted them best is kept. The image is then estimated from all pixels.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from sksvi._patches import PATCH_SIZE, extract_patches, reconstruct, windows
+from sksvi.estimators.posterior import Posterior
+from sksvi.families import Beta, Gamma
+
+Array = np.ndarray
+
+#: Patches that a dictionary is learned from at most, and rows of a step.
+MOST_PATCHES, BATCH_ROWS = 50_000, 250
+#: Factors: so many times the root of the number of patches, at most the second.
+COMPONENTS, MOST_COMPONENTS = 1.5, 250
+#: Steps at least, for each batch of patches, and at most.
+FEWEST_STEPS, PASSES, MOST_STEPS = 200, 28, 4000
+#: Share of the observed pixels that is held out, at most and at least so many; of fewer the error says nothing.
+HELD_SHARE, MOST_HELD, FEWEST_HELD = 0.05, 1000, 20
+#: Patches that predict them in a check, the first check, the ratio of the steps of successive ones, and what the mean
+#: squared error must lose while the steps double.
+CHECK_PATCHES, FIRST_CHECK, CHECK_FACTOR, GAIN = 2000, 100, 1.4, 0.02
+#: Held-out pixels that all of their patches predict in the end.
+JUDGED = 300
+#: What the odds of use and the precision of the weights are multiplied by in the end, by which held-out pixels prefer:
+#: sparse patches are learned from best, and predicted better by the mean over richer ones.
+RICHER = ((1.0, 1.0), (7.0, 4.0))
+#: Draws of the dictionary, and the sweeps for each, that a pixel is estimated with.
+FINAL_DRAWS = 3
+FINAL_SWEEPS = {"n_burn_in": 2, "n_local_samples": 4}
+
+
+def default_estimator(n_patches: int, parameters: dict[str, Any]) -> Any:
+    """What is fitted where no estimator is given: its size and its steps follow from the number of patches."""
+    from sksvi.decomposition import BetaProcessFA
+
+    learned_from = min(n_patches, MOST_PATCHES)
+    n_components = min(MOST_COMPONENTS, math.ceil(COMPONENTS * math.sqrt(n_patches)))
+    batches = math.ceil(learned_from / BATCH_ROWS)
+    steps = min(max(FEWEST_STEPS, PASSES * batches), MOST_STEPS)
+    # No tolerance: what the noisy bound still gains is hardly seen in an image.
+    return BetaProcessFA(
+        n_components, batch_size=BATCH_ROWS, max_iter=math.ceil(steps / batches), tol=0.0, **parameters
+    )
+
+
+def hide(missing: Array, rng: np.random.RandomState) -> Array:
+    """Which observed pixels are held out, (height, width); none where there are too few."""
+    observed = np.flatnonzero(~missing.all(-1))
+    n = min(int(HELD_SHARE * len(observed)), MOST_HELD)
+    hidden = np.zeros(missing.shape[:2], bool)
+    if n >= FEWEST_HELD:
+        hidden.flat[rng.choice(observed, n, replace=False)] = True
+    return hidden
+
+
+def default_size(missing: Array) -> int:
+    """Side of the patches: small images need several patches too, and no place of a patch may always be missing."""
+    size = min(PATCH_SIZE, max(1, min(missing.shape[:2]) // 2))
+    while windows(missing, size).all((0, 1)).any():
+        size -= 1
+    return size
+
+
+def learned(
+    pixels: Array,
+    missing: Array,
+    estimator: Any,
+    defaults: dict[str, Any],
+    known: dict[str, Any] | None = None,
+    *,
+    seed: Any,
+    **settings: Any,
+) -> Dictionary:
+    """The estimator, or the default one, fitted to the patches of (height, width, channels), NaN where missing."""
+    settings = {name: value for name, value in settings.items() if value} | (known or {})
+    size = default_size(missing)
+    if estimator is not None:
+        model = clone(estimator).set_params(**settings)
+        if model.get_params()["random_state"] is None:
+            model.set_params(random_state=seed)
+        return Dictionary(model.fit(extract_patches(pixels, size)))
+    rng = check_random_state(seed)
+    n = math.prod(side - size + 1 for side in missing.shape[:2])
+    model = default_estimator(n, defaults).set_params(random_state=rng.randint(2**31 - 1), **settings)
+    hidden = hide(missing, rng)
+    patches = extract_patches(pixels, size, mask=hidden)
+    some = np.sort(rng.choice(n, MOST_PATCHES, replace=False)) if n > MOST_PATCHES else slice(None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        if not hidden.any():
+            return Dictionary(model.fit(patches[some]))
+        stop = Stop(HeldOut.of(pixels, hidden, patches, CHECK_PATCHES, rng))
+        model.set_callbacks(stop).fit(patches[some])
+    return chosen(stop.best or model, HeldOut.of(pixels, fewer(hidden, JUDGED, rng), patches, None, rng))
+
+
+def fewer(hidden: Array, n: int, rng: np.random.RandomState) -> Array:
+    """At most n of the held-out pixels."""
+    held = np.flatnonzero(hidden)
+    few = np.zeros_like(hidden)
+    few.flat[rng.choice(held, min(n, len(held)), replace=False)] = True
+    return few
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """A fitted estimator, what its odds of use and its weights' precision are multiplied by, and its errors' scale."""
+
+    model: Any
+    richer: tuple[float, float] = (1.0, 1.0)
+    scale: float = 1.0
+
+    @property
+    def noise(self) -> float:
+        """Variance of the noise."""
+        return 1.0 / self.model.noise_precision_
+
+    def predicted(self, patches: Array) -> tuple[Array, Array]:
+        """Mean of every entry of patches, and the variance that a new observation of it has."""
+        short = copy.copy(self.model).set_params(**FINAL_SWEEPS)
+        q = dict(self.model.posterior_)
+        use, weight = q["probabilities"], q["weight_precision"]
+        q["probabilities"] = Beta(self.richer[0] * use.a, use.b)
+        q["weight_precision"] = Gamma(weight.shape, weight.rate / self.richer[1])
+        short.posterior_ = Posterior(q)
+        mean, std = short.reconstruct(patches, return_std=True, n_draws=FINAL_DRAWS)
+        return mean, np.square(std) + self.noise
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Held-out values of pixels and channels, and patches that hold them, without their values.
+
+    value (m,). patches (n, D). asked (n, D): entries that are held out; place: which of the m each of these is.
+    """
+
+    value: Array
+    patches: Array
+    asked: Array
+    place: Array
+
+    @classmethod
+    def of(cls, pixels: Array, hidden: Array, patches: Array, n: int | None, rng: np.random.RandomState) -> HeldOut:
+        """Patches with held-out pixels: at most n of them, or all."""
+        size = math.isqrt(patches.shape[1] // pixels.shape[2])
+        rows = np.flatnonzero(windows(hidden[..., None], size).any((2, 3, 4)))
+        if n is not None and len(rows) > n:
+            rows = np.sort(rng.choice(rows, n, replace=False))
+        at = np.unravel_index(rows, [side - size + 1 for side in hidden.shape])
+        target = windows(np.where(hidden[..., None], pixels, np.nan), size)[at].reshape(len(rows), -1)
+        number = windows(np.arange(pixels.size).reshape(pixels.shape), size)[at].reshape(len(rows), -1)
+        asked = ~np.isnan(target)
+        numbers, place = np.unique(number[asked], return_inverse=True)
+        return cls(pixels.ravel()[numbers], patches[rows], asked, place)
+
+    def predicted(self, dictionary: Dictionary) -> tuple[Array, Array]:
+        """Mean and variance of the held-out values, by the patches that hold them together."""
+        mean, variance = (moment[self.asked] for moment in dictionary.predicted(self.patches))
+        total = np.bincount(self.place, 1.0 / variance)
+        together = np.bincount(self.place, mean / variance) / total
+        apart = np.square(mean - together[self.place]) + variance - dictionary.noise
+        return together, np.bincount(self.place, apart / variance) / total + dictionary.noise
+
+    def error(self, dictionary: Dictionary) -> float:
+        """Mean squared error."""
+        return float(np.mean(np.square(self.predicted(dictionary)[0] - self.value)))
+
+
+class Stop:
+    """Callback that ends a fit where held-out pixels are predicted no better than after half as many steps."""
+
+    def __init__(self, held_out: HeldOut) -> None:
+        self.held_out = held_out
+        self.checks: list[tuple[int, float]] = []
+        self.best: Any = None
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Nothing to prepare."""
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Nothing to tidy."""
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        """Nothing before a pass."""
+
+    def on_fit_task_end(self, estimator: Any, context: Any, *, fitted_estimator: Any = None) -> bool:
+        """After a pass: check, where one is due; True where the fit is to end."""
+        if context.task_name != "pass":
+            return False
+        steps = fitted_estimator.n_steps_
+        if steps < (CHECK_FACTOR * self.checks[-1][0] if self.checks else FIRST_CHECK):
+            return False
+        error = self.held_out.error(Dictionary(fitted_estimator))
+        if self.best is None or error < min(before for _, before in self.checks):
+            self.best = fitted_estimator
+        self.checks.append((steps, error))
+        return stalled(self.checks)
+
+
+def stalled(checks: list[tuple[int, float]]) -> bool:
+    """Whether the error of checks (steps, error) has lost less than GAIN since half as many steps.
+
+    Examples
+    --------
+    >>> from sksvi._image_fit import stalled
+    >>> stalled([(100, 9.0), (200, 5.0)]), stalled([(100, 9.0), (200, 8.9)]), stalled([(100, 9.0)])
+    (False, True, False)
+    """
+    now = checks[-1][0]
+    early = [error for steps, error in checks if steps <= now / 2]
+    late = [error for steps, error in checks if steps > now / 2]
+    return bool(early) and min(late) > (1.0 - GAIN) * min(early)
+
+
+def chosen(model: Any, held_out: HeldOut) -> Dictionary:
+    """As rich as held-out pixels prefer, and standard deviations of the size of their errors."""
+    best = min((Dictionary(model, richer) for richer in RICHER), key=held_out.error)
+    mean, variance = held_out.predicted(best)
+    return replace(best, scale=float(np.sqrt(np.mean(np.square(held_out.value - mean) / variance))))
+
+
+def estimated(dictionary: Dictionary, pixels: Array) -> tuple[Array, Array]:
+    """Mean of every pixel without noise, and the variance of a new observation of it, before it is scaled.
+
+    A pixel's posterior is the mixture of what its patches say of it: they overlap, so that they are no independent
+    witnesses. They are weighted by their predictive precisions.
+    """
+    size = math.isqrt(dictionary.model.n_features_in_ // pixels.shape[2])
+    mean, variance = dictionary.predicted(extract_patches(pixels, size))
+    std = np.sqrt(variance)
+    image = reconstruct(mean, pixels.shape, std=std)
+    apart = np.square(mean - extract_patches(image, size)) + variance - dictionary.noise
+    return image, reconstruct(apart, pixels.shape, std=std)
