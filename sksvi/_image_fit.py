@@ -27,21 +27,19 @@ Array = np.ndarray
 MOST_PATCHES, BATCH_ROWS = 50_000, 250
 #: Factors: so many times the root of the number of patches, at most the second.
 COMPONENTS, MOST_COMPONENTS = 1.5, 250
-#: Steps at least, for each batch of patches, and at most.
-FEWEST_STEPS, PASSES, MOST_STEPS = 200, 28, 4000
+#: Steps at least, passes, and steps at most.
+FEWEST_STEPS, PASSES, MOST_STEPS = 200, 18, 3500
 #: Share of the observed pixels that is held out, at most and at least so many; of fewer the error says nothing.
-HELD_SHARE, MOST_HELD, FEWEST_HELD = 0.05, 1000, 20
-#: Patches that predict them in a check, the first check, the ratio of the steps of successive ones, and what the mean
-#: squared error must lose while the steps double.
-CHECK_PATCHES, FIRST_CHECK, CHECK_FACTOR, GAIN = 2000, 100, 1.4, 0.02
-#: Held-out pixels that all of their patches predict in the end.
-JUDGED = 300
+HELD_SHARE, MOST_HELD, FEWEST_HELD = 0.05, 128, 20
+#: The first check, the ratio of the steps of successive ones, and what the mean squared error must lose while the steps
+#: double.
+FIRST_CHECK, CHECK_FACTOR, GAIN = 100, 1.4, 0.02
 #: What the odds of use and the precision of the weights are multiplied by in the end, by which held-out pixels prefer:
 #: sparse patches are learned from best, and predicted better by the mean over richer ones.
 RICHER = ((1.0, 1.0), (7.0, 4.0))
-#: Draws of the dictionary, and the sweeps for each, that a pixel is estimated with.
-FINAL_DRAWS = 3
-FINAL_SWEEPS = {"n_burn_in": 2, "n_local_samples": 4}
+#: Draws of the dictionary that a pixel is checked and estimated with, and the sweeps for each.
+CHECK_DRAWS, FINAL_DRAWS = 1, 3
+SWEEPS = {"n_burn_in": 2, "n_local_samples": 4}
 
 
 def default_estimator(n_patches: int, parameters: dict[str, Any]) -> Any:
@@ -87,34 +85,36 @@ def learned(
     **settings: Any,
 ) -> Dictionary:
     """The estimator, or the default one, fitted to the patches of (height, width, channels), NaN where missing."""
-    settings = {name: value for name, value in settings.items() if value} | (known or {})
-    size = default_size(missing)
+    quiet = (("verbose", 0), ("verbose", False))
+    settings = {k: v for k, v in settings.items() if v is not None and (k, v) not in quiet} | (known or {})
     if estimator is not None:
         model = clone(estimator).set_params(**settings)
         if model.get_params()["random_state"] is None:
             model.set_params(random_state=seed)
-        return Dictionary(model.fit(extract_patches(pixels, size)))
+        return Dictionary(model.fit(extract_patches(pixels, default_size(missing))))
     rng = check_random_state(seed)
-    n = math.prod(side - size + 1 for side in missing.shape[:2])
-    model = default_estimator(n, defaults).set_params(random_state=rng.randint(2**31 - 1), **settings)
     hidden = hide(missing, rng)
-    patches = extract_patches(pixels, size, mask=hidden)
-    some = np.sort(rng.choice(n, MOST_PATCHES, replace=False)) if n > MOST_PATCHES else slice(None)
+    patches = extract_patches(pixels, default_size(missing | hidden[..., None]), mask=hidden)
+    model = default_estimator(len(patches), defaults)
+    model.set_params(random_state=rng.randint(2**31 - 1), **settings)
+    model._validate_params()
+    some = telling(patches, rng)
+    batches = math.ceil(len(some) / BATCH_ROWS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         if not hidden.any():
             return Dictionary(model.fit(patches[some]))
-        stop = Stop(HeldOut.of(pixels, hidden, patches, CHECK_PATCHES, rng))
+        stop = Stop(HeldOut.of(pixels, hidden, patches), model.max_iter * batches / 2)
         model.set_callbacks(stop).fit(patches[some])
-    return chosen(stop.best or model, HeldOut.of(pixels, fewer(hidden, JUDGED, rng), patches, None, rng))
+    return chosen(model if stop.best is None else stop.best, stop.held_out)
 
 
-def fewer(hidden: Array, n: int, rng: np.random.RandomState) -> Array:
-    """At most n of the held-out pixels."""
-    held = np.flatnonzero(hidden)
-    few = np.zeros_like(hidden)
-    few.flat[rng.choice(held, min(n, len(held)), replace=False)] = True
-    return few
+def telling(patches: Array, rng: np.random.RandomState) -> Array:
+    """Which patches a dictionary is learned from: all, or as many as it may, of those in which something was seen."""
+    if len(patches) <= MOST_PATCHES:
+        return np.arange(len(patches))
+    rows = np.flatnonzero(~np.isnan(patches).all(1))
+    return np.sort(rng.choice(rows, min(len(rows), MOST_PATCHES), replace=False))
 
 
 @dataclass(frozen=True)
@@ -127,19 +127,19 @@ class Dictionary:
 
     @property
     def noise(self) -> float:
-        """Variance of the noise."""
-        return 1.0 / self.model.noise_precision_
+        """Variance of the noise, the mean over a patch."""
+        return float(np.mean(1.0 / self.model.noise_precision_))
 
-    def predicted(self, patches: Array) -> tuple[Array, Array]:
+    def predicted(self, patches: Array, n_draws: int) -> tuple[Array, Array]:
         """Mean of every entry of patches, and the variance that a new observation of it has."""
-        short = copy.copy(self.model).set_params(**FINAL_SWEEPS)
+        short = copy.copy(self.model).set_params(**SWEEPS)
         q = dict(self.model.posterior_)
         use, weight = q["probabilities"], q["weight_precision"]
         q["probabilities"] = Beta(self.richer[0] * use.a, use.b)
         q["weight_precision"] = Gamma(weight.shape, weight.rate / self.richer[1])
         short.posterior_ = Posterior(q)
-        mean, std = short.reconstruct(patches, return_std=True, n_draws=FINAL_DRAWS)
-        return mean, np.square(std) + self.noise
+        mean, std = short.reconstruct(patches, return_std=True, n_draws=n_draws)
+        return mean, np.square(std) + 1.0 / self.model.noise_precision_
 
 
 @dataclass(frozen=True)
@@ -155,12 +155,10 @@ class HeldOut:
     place: Array
 
     @classmethod
-    def of(cls, pixels: Array, hidden: Array, patches: Array, n: int | None, rng: np.random.RandomState) -> HeldOut:
-        """Patches with held-out pixels: at most n of them, or all."""
+    def of(cls, pixels: Array, hidden: Array, patches: Array) -> HeldOut:
+        """The patches that have held-out pixels."""
         size = math.isqrt(patches.shape[1] // pixels.shape[2])
         rows = np.flatnonzero(windows(hidden[..., None], size).any((2, 3, 4)))
-        if n is not None and len(rows) > n:
-            rows = np.sort(rng.choice(rows, n, replace=False))
         at = np.unravel_index(rows, [side - size + 1 for side in hidden.shape])
         target = windows(np.where(hidden[..., None], pixels, np.nan), size)[at].reshape(len(rows), -1)
         number = windows(np.arange(pixels.size).reshape(pixels.shape), size)[at].reshape(len(rows), -1)
@@ -168,9 +166,9 @@ class HeldOut:
         numbers, place = np.unique(number[asked], return_inverse=True)
         return cls(pixels.ravel()[numbers], patches[rows], asked, place)
 
-    def predicted(self, dictionary: Dictionary) -> tuple[Array, Array]:
+    def predicted(self, dictionary: Dictionary, n_draws: int) -> tuple[Array, Array]:
         """Mean and variance of the held-out values, by the patches that hold them together."""
-        mean, variance = (moment[self.asked] for moment in dictionary.predicted(self.patches))
+        mean, variance = (moment[self.asked] for moment in dictionary.predicted(self.patches, n_draws))
         total = np.bincount(self.place, 1.0 / variance)
         together = np.bincount(self.place, mean / variance) / total
         apart = np.square(mean - together[self.place]) + variance - dictionary.noise
@@ -178,14 +176,18 @@ class HeldOut:
 
     def error(self, dictionary: Dictionary) -> float:
         """Mean squared error."""
-        return float(np.mean(np.square(self.predicted(dictionary)[0] - self.value)))
+        return float(np.mean(np.square(self.predicted(dictionary, CHECK_DRAWS)[0] - self.value)))
 
 
 class Stop:
-    """Callback that ends a fit where held-out pixels are predicted no better than after half as many steps."""
+    """Callback that ends a fit where held-out pixels are predicted no better than after half as many steps.
 
-    def __init__(self, held_out: HeldOut) -> None:
-        self.held_out = held_out
+    Not before so many steps: at first a patch uses many rough factors, which predict well for a while; fine ones that
+    predict better take their time.
+    """
+
+    def __init__(self, held_out: HeldOut, steps: float) -> None:
+        self.held_out, self.steps = held_out, steps
         self.checks: list[tuple[int, float]] = []
         self.best: Any = None
 
@@ -209,11 +211,11 @@ class Stop:
         if self.best is None or error < min(before for _, before in self.checks):
             self.best = fitted_estimator
         self.checks.append((steps, error))
-        return stalled(self.checks)
+        return steps >= self.steps and stalled(self.checks)
 
 
 def stalled(checks: list[tuple[int, float]]) -> bool:
-    """Whether the error of checks (steps, error) has lost less than GAIN since half as many steps.
+    """Whether the error of checks (steps, error) has lost less than GAIN while the steps doubled.
 
     Examples
     --------
@@ -221,28 +223,27 @@ def stalled(checks: list[tuple[int, float]]) -> bool:
     >>> stalled([(100, 9.0), (200, 5.0)]), stalled([(100, 9.0), (200, 8.9)]), stalled([(100, 9.0)])
     (False, True, False)
     """
-    now = checks[-1][0]
-    early = [error for steps, error in checks if steps <= now / 2]
-    late = [error for steps, error in checks if steps > now / 2]
-    return bool(early) and min(late) > (1.0 - GAIN) * min(early)
+    now, error = checks[-1]
+    before = [error for steps, error in checks if steps <= now / 2]
+    return bool(before) and error > (1.0 - GAIN) * before[-1]
 
 
 def chosen(model: Any, held_out: HeldOut) -> Dictionary:
     """As rich as held-out pixels prefer, and standard deviations of the size of their errors."""
     best = min((Dictionary(model, richer) for richer in RICHER), key=held_out.error)
-    mean, variance = held_out.predicted(best)
+    mean, variance = held_out.predicted(best, FINAL_DRAWS)
     return replace(best, scale=float(np.sqrt(np.mean(np.square(held_out.value - mean) / variance))))
 
 
 def estimated(dictionary: Dictionary, pixels: Array) -> tuple[Array, Array]:
-    """Mean of every pixel without noise, and the variance of a new observation of it, before it is scaled.
+    """Mean and variance of every pixel without noise.
 
     A pixel's posterior is the mixture of what its patches say of it: they overlap, so that they are no independent
     witnesses. They are weighted by their predictive precisions.
     """
     size = math.isqrt(dictionary.model.n_features_in_ // pixels.shape[2])
-    mean, variance = dictionary.predicted(extract_patches(pixels, size))
+    mean, variance = dictionary.predicted(extract_patches(pixels, size), FINAL_DRAWS)
     std = np.sqrt(variance)
     image = reconstruct(mean, pixels.shape, std=std)
-    apart = np.square(mean - extract_patches(image, size)) + variance - dictionary.noise
+    apart = np.square(mean - extract_patches(image, size)) + variance - 1.0 / dictionary.model.noise_precision_
     return image, reconstruct(apart, pixels.shape, std=std)

@@ -153,7 +153,15 @@ def denoise(
     pixels, missing = _checked(image, None)
     known = {} if sigma is None else {"noise": float(sigma)}
     dictionary = learned(
-        pixels, missing, estimator, DENOISING, known, max_iter=max_iter, n_jobs=n_jobs, verbose=verbose, seed=random_state
+        pixels,
+        missing,
+        estimator,
+        DENOISING,
+        known,
+        max_iter=max_iter,
+        n_jobs=n_jobs,
+        verbose=verbose,
+        seed=random_state,
     )
     mean, variance = estimated(dictionary, pixels)
     clean = mean.reshape(np.shape(image))

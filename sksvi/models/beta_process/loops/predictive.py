@@ -57,8 +57,9 @@ def _loose(spread: Array, used: Array, L: Array, x: Array, e: Array, share: floa
 def given_use(
     omega: Array, y: Array, seen: Array, phi: Array, spread: Array, precision: float, mean: Array, second: Array
 ) -> None:
-    """E of each entry and of its square, noise apart, averaged over the draws of z: omega (S, n, K) is not 0 where z is 1.
+    """E of each entry and of its square, noise apart, averaged over the draws of z.
 
+    omega (S, n, K) is not 0 where z is 1.
     y (n, D), phi (K, D) and spread (K, D), or (0, D) for a draw, are in units of the noise, as are mean and second
     (n, D), which come as 0.
     """
