@@ -106,7 +106,7 @@ def learned(
             return Dictionary(model.fit(patches[some]))
         stop = Stop(HeldOut.of(pixels, hidden, patches), model.max_iter * batches / 2)
         model.set_callbacks(stop).fit(patches[some])
-    return chosen(model if stop.best is None else stop.best, stop.held_out)
+    return chosen([model] if stop.best is None else [stop.best, model], stop.held_out)
 
 
 def telling(patches: Array, rng: np.random.RandomState) -> Array:
@@ -228,11 +228,15 @@ def stalled(checks: list[tuple[int, float]]) -> bool:
     return bool(before) and error > (1.0 - GAIN) * before[-1]
 
 
-def chosen(model: Any, held_out: HeldOut) -> Dictionary:
-    """As rich as held-out pixels prefer, and standard deviations of the size of their errors."""
-    best = min((Dictionary(model, richer) for richer in RICHER), key=held_out.error)
+def chosen(models: list[Any], held_out: HeldOut) -> Dictionary:
+    """The model that predicts held-out pixels best, as rich as they prefer, its variances of the size of their errors.
+
+    The scale is learned with the weight of one more pixel at 1: errors of exactly 0 leave no interval of width 0.
+    """
+    best = min((Dictionary(model, richer) for model in models for richer in RICHER), key=held_out.error)
     mean, variance = held_out.predicted(best, FINAL_DRAWS)
-    return replace(best, scale=float(np.sqrt(np.mean(np.square(held_out.value - mean) / variance))))
+    squares = np.square(held_out.value - mean) / variance
+    return replace(best, scale=float(np.sqrt((1.0 + squares.sum()) / (1.0 + len(squares)))))
 
 
 def estimated(dictionary: Dictionary, pixels: Array) -> tuple[Array, Array]:

@@ -45,7 +45,7 @@ def inpaint(
         True where a pixel is missing, whatever its value.
     estimator : BetaProcessFA, default=None
         A clone is fitted to the patches, as its own parameters say. None: a dictionary whose size and steps follow from
-        the number of patches, at most 250 factors and 4,000 steps of 250 patches; it ends sooner where observed pixels
+        the number of patches, at most 250 factors and 3,500 steps of 250 patches; it ends sooner where observed pixels
         that are held out are predicted no better.
     max_iter : int or None, default=None
         Passes over the patches at most, of 50,000 of them where there are more; None: by their number, or as the
