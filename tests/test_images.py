@@ -182,14 +182,17 @@ def test_steps_follow_from_the_number_of_patches():
     assert [model.n_components for model in sizes] == [6, 62, 134, 250, 250]
 
 
-def test_a_fit_ends_where_held_out_pixels_gain_nothing(monkeypatch):
-    """Noise alone has nothing to learn: half of the budget is spent, and then no check gains."""
+@pytest.mark.parametrize("gain, steps", [(1.0, 30), (-np.inf, 60)])
+def test_a_fit_ends_where_held_out_pixels_gain_nothing(monkeypatch, gain, steps):
+    """Of a budget of 60 steps: the first check from half of it on ends the fit, or none does."""
     fitted = []
     fit = BetaProcessFA.fit
     monkeypatch.setattr(BetaProcessFA, "fit", lambda self, X, y=None: fitted.append(self) or fit(self, X, y))
     monkeypatch.setattr(_image_fit, "FIRST_CHECK", 5)
-    denoise(np.random.default_rng(0).standard_normal((30, 30)), max_iter=60, random_state=0)
-    assert 60 <= fitted[0].n_steps_ < 120
+    monkeypatch.setattr(_image_fit, "GAIN", gain)
+    denoise(picture(30, 30), max_iter=20, random_state=0)
+    # Three steps a pass; checks after 6, 9, 15, 21, 30, ...
+    assert fitted[0].n_steps_ == steps
 
 
 def test_nothing_missing():
