@@ -1,7 +1,8 @@
 """The dictionary that an image is explained by: how large, how long it is learned, and what it says of every pixel.
 
 Some observed pixels are held out. Now and then the dictionary of the moment predicts them; the fit ends where that no
-longer improves, and the dictionary that predicted them best is kept. The image is then estimated from all pixels.
+longer improves. The last dictionary is kept, or an earlier one that was clearly better, and the image is estimated from
+all observed pixels.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ COMPONENTS, MOST_COMPONENTS = 1.5, 250
 FEWEST_STEPS, PASSES, MOST_STEPS = 200, 18, 3500
 #: Share of the observed pixels that is held out, at most and at least so many; of fewer the error says nothing.
 HELD_SHARE, MOST_HELD, FEWEST_HELD = 0.05, 128, 20
-#: The first check, the ratio of the steps of successive ones, and what the mean squared error must lose while the steps
-#: double.
-FIRST_CHECK, CHECK_FACTOR, GAIN = 100, 1.4, 0.02
+#: The first check, the ratio of the steps of successive ones, and the share that the mean absolute error must lose
+#: while the steps double.
+FIRST_CHECK, CHECK_FACTOR, GAIN = 100, 1.4, 0.01
+#: Standard errors by which an earlier dictionary must be better than the last to be kept.
+SIGNIFICANT = 2.0
 #: What the odds of use and the precision of the weights are multiplied by in the end, by which held-out pixels prefer:
 #: sparse patches are learned from best, and predicted better by the mean over richer ones.
 RICHER = ((1.0, 1.0), (7.0, 4.0))
@@ -106,7 +109,7 @@ def learned(
             return Dictionary(model.fit(patches[some]))
         stop = Stop(HeldOut.of(pixels, hidden, patches), model.max_iter * batches / 2)
         model.set_callbacks(stop).fit(patches[some])
-    return chosen([model] if stop.best is None else [stop.best, model], stop.held_out)
+    return chosen(model, stop.best, stop.held_out)
 
 
 def telling(patches: Array, rng: np.random.RandomState) -> Array:
@@ -174,9 +177,9 @@ class HeldOut:
         apart = np.square(mean - together[self.place]) + variance - dictionary.noise
         return together, np.bincount(self.place, apart / variance) / total + dictionary.noise
 
-    def error(self, dictionary: Dictionary) -> float:
-        """Mean squared error."""
-        return float(np.mean(np.square(self.predicted(dictionary, CHECK_DRAWS)[0] - self.value)))
+    def errors(self, dictionary: Dictionary) -> Array:
+        """Absolute errors: squares of a hundred pixels would be those of the few at edges."""
+        return np.abs(self.predicted(dictionary, CHECK_DRAWS)[0] - self.value)
 
 
 class Stop:
@@ -207,7 +210,7 @@ class Stop:
         steps = fitted_estimator.n_steps_
         if steps < (CHECK_FACTOR * self.checks[-1][0] if self.checks else FIRST_CHECK):
             return False
-        error = self.held_out.error(Dictionary(fitted_estimator))
+        error = float(self.held_out.errors(Dictionary(fitted_estimator)).mean())
         if self.best is None or error < min(before for _, before in self.checks):
             self.best = fitted_estimator
         self.checks.append((steps, error))
@@ -228,15 +231,28 @@ def stalled(checks: list[tuple[int, float]]) -> bool:
     return bool(before) and error > (1.0 - GAIN) * before[-1]
 
 
-def chosen(models: list[Any], held_out: HeldOut) -> Dictionary:
-    """The model that predicts held-out pixels best, as rich as they prefer, its variances of the size of their errors.
+def chosen(last: Any, early: Any, held_out: HeldOut) -> Dictionary:
+    """The last model, or an early one that is clearly better, as rich as held-out pixels prefer, and its errors' scale.
 
     The scale is learned with the weight of one more pixel at 1: errors of exactly 0 leave no interval of width 0.
     """
-    best = min((Dictionary(model, richer) for model in models for richer in RICHER), key=held_out.error)
+    best, errors = as_rich(last, held_out)
+    if early is not None:
+        other, its_errors = as_rich(early, held_out)
+        gain = errors - its_errors
+        if gain.mean() > SIGNIFICANT * gain.std() / math.sqrt(len(gain)):
+            best = other
     mean, variance = held_out.predicted(best, FINAL_DRAWS)
     squares = np.square(held_out.value - mean) / variance
     return replace(best, scale=float(np.sqrt((1.0 + squares.sum()) / (1.0 + len(squares)))))
+
+
+def as_rich(model: Any, held_out: HeldOut) -> tuple[Dictionary, Array]:
+    """The model as rich as held-out pixels prefer, and their errors."""
+    both = [Dictionary(model, richer) for richer in RICHER]
+    errors = [held_out.errors(dictionary) for dictionary in both]
+    best = int(np.argmin(np.mean(errors, axis=1)))
+    return both[best], errors[best]
 
 
 def estimated(dictionary: Dictionary, pixels: Array) -> tuple[Array, Array]:
