@@ -42,6 +42,8 @@ SIGNIFICANT = 2.0
 RICHER = ((1.0, 1.0), (7.0, 4.0))
 #: Draws of the dictionary that a pixel is checked and estimated with, and the sweeps for each.
 CHECK_DRAWS, FINAL_DRAWS = 1, 3
+#: Patches times draws at most, where one draw is not more.
+MOST_DRAWN = 250_000
 SWEEPS = {"n_burn_in": 2, "n_local_samples": 4}
 
 
@@ -109,7 +111,8 @@ def learned(
             return Dictionary(model.fit(patches[some]))
         stop = Stop(HeldOut.of(pixels, hidden, patches), model.max_iter * batches / 2)
         model.set_callbacks(stop).fit(patches[some])
-    return chosen(model, stop.best, stop.held_out)
+    n_draws = max(1, min(FINAL_DRAWS, MOST_DRAWN // len(patches)))
+    return chosen(model, stop.best, stop.held_out, n_draws)
 
 
 def telling(patches: Array, rng: np.random.RandomState) -> Array:
@@ -122,11 +125,15 @@ def telling(patches: Array, rng: np.random.RandomState) -> Array:
 
 @dataclass(frozen=True)
 class Dictionary:
-    """A fitted estimator, what its odds of use and its weights' precision are multiplied by, and its errors' scale."""
+    """A fitted estimator, what its odds of use and its weights' precision are multiplied by, and its errors' scale.
+
+    n_draws: of the factors, that an image is estimated with.
+    """
 
     model: Any
     richer: tuple[float, float] = (1.0, 1.0)
     scale: float = 1.0
+    n_draws: int = FINAL_DRAWS
 
     @property
     def noise(self) -> float:
@@ -231,7 +238,7 @@ def stalled(checks: list[tuple[int, float]]) -> bool:
     return bool(before) and error > (1.0 - GAIN) * before[-1]
 
 
-def chosen(last: Any, early: Any, held_out: HeldOut) -> Dictionary:
+def chosen(last: Any, early: Any, held_out: HeldOut, n_draws: int) -> Dictionary:
     """The last model, or an early one that is clearly better, as rich as held-out pixels prefer, and its errors' scale.
 
     The scale is learned with the weight of one more pixel at 1: errors of exactly 0 leave no interval of width 0.
@@ -242,9 +249,10 @@ def chosen(last: Any, early: Any, held_out: HeldOut) -> Dictionary:
         gain = errors - its_errors
         if gain.mean() > SIGNIFICANT * gain.std() / math.sqrt(len(gain)):
             best = other
-    mean, variance = held_out.predicted(best, FINAL_DRAWS)
+    mean, variance = held_out.predicted(best, n_draws)
     squares = np.square(held_out.value - mean) / variance
-    return replace(best, scale=float(np.sqrt((1.0 + squares.sum()) / (1.0 + len(squares)))))
+    scale = float(np.sqrt((1.0 + squares.sum()) / (1.0 + len(squares))))
+    return replace(best, scale=scale, n_draws=n_draws)
 
 
 def as_rich(model: Any, held_out: HeldOut) -> tuple[Dictionary, Array]:
@@ -262,7 +270,7 @@ def estimated(dictionary: Dictionary, pixels: Array) -> tuple[Array, Array]:
     witnesses. They are weighted by their predictive precisions.
     """
     size = math.isqrt(dictionary.model.n_features_in_ // pixels.shape[2])
-    mean, variance = dictionary.predicted(extract_patches(pixels, size), FINAL_DRAWS)
+    mean, variance = dictionary.predicted(extract_patches(pixels, size), dictionary.n_draws)
     std = np.sqrt(variance)
     image = reconstruct(mean, pixels.shape, std=std)
     apart = np.square(mean - extract_patches(image, size)) + variance - 1.0 / dictionary.model.noise_precision_

@@ -50,7 +50,8 @@ def default_runs(quick: bool) -> None:
         "the number of patches and a stopping rule on held-out pixels. PSNR in dB over the whole image, nothing kept. "
         "cover: share of the pixels within +- 1.645 of `return_std`. sd: the standard deviation that was learned. BM3D "
         "is the figure that the task description gives, not run here. used: expected factors per patch. richer: "
-        "whether held-out pixels preferred more. The table of the version before, 6,000 steps for every image, is "
+        "whether held-out pixels preferred more. Images that are not in the table were not run. The "
+        "table of the version before, 6,000 steps for every image, is "
         "`denoising_before`."
     ]
     rows: list[dict[str, Any]] = []
