@@ -230,7 +230,7 @@ def stalled(checks: list[tuple[int, float]]) -> bool:
     Examples
     --------
     >>> from sksvi._image_fit import stalled
-    >>> stalled([(100, 9.0), (200, 5.0)]), stalled([(100, 9.0), (200, 8.9)]), stalled([(100, 9.0)])
+    >>> stalled([(100, 9.0), (200, 5.0)]), stalled([(100, 9.0), (200, 8.95)]), stalled([(100, 9.0)])
     (False, True, False)
     """
     now, error = checks[-1]
