@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sksvi import BetaProcessFA
+from sksvi import BetaProcessFA, _image_fit
+from sksvi._image_fit import BATCH_ROWS, MOST_PATCHES, MOST_STEPS, default_estimator
 from sksvi.images import denoise, extract_patches, inpaint, reconstruct
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -79,41 +80,149 @@ def test_integer_and_colour_images():
     assert better.shape == image.shape and np.all(np.isfinite(better))
 
 
-def test_defaults_need_no_estimator(monkeypatch):
-    from sksvi import images
-
-    monkeypatch.setattr(images, "INPAINT_STEPS", 20)
+def test_defaults_need_no_estimator():
     mask = np.random.default_rng(0).random((30, 30)) < 0.5
-    a, b = (inpaint(picture(30, 30), mask, random_state=0) for _ in range(2))
+    a, b = (inpaint(picture(30, 30), mask, max_iter=5, random_state=0) for _ in range(2))
     np.testing.assert_array_equal(a, b)
     estimator = quick(max_iter=2)
     inpaint(picture(30, 30), mask, estimator=estimator, random_state=0)
     assert not hasattr(estimator, "components_")
 
 
-def test_nothing_missing_and_small_images():
+def test_pixels_that_are_nan_are_a_mask():
+    image = picture(24, 24)
+    mask = np.random.default_rng(0).random(image.shape) < 0.3
+    holes = np.where(mask, np.nan, image)
+    wanted = inpaint(image, mask, max_iter=5, random_state=0)
+    np.testing.assert_array_equal(inpaint(holes, max_iter=5, random_state=0), wanted)
+    # Some by the mask, some as NaN.
+    first = np.arange(24)[:, None] < 12
+    mixed = np.where(first, holes, image)
+    np.testing.assert_array_equal(inpaint(mixed, mask & ~first, max_iter=5, random_state=0), wanted)
+
+
+def test_threads_change_no_bit_and_verbose_shows_the_passes(capsys):
+    image = picture(24, 24)
+    image[::2, ::3] = np.nan
+    one = inpaint(image, max_iter=3, return_std=True, random_state=0)
+    capsys.readouterr()
+    two = inpaint(image, max_iter=3, return_std=True, random_state=0, n_jobs=2, verbose=1)
+    for a, b in zip(one, two, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert "BetaProcessFA" in capsys.readouterr().err
+
+
+def test_settings_override_those_of_the_estimator(monkeypatch):
+    fitted = []
+    fit = BetaProcessFA.fit
+    monkeypatch.setattr(BetaProcessFA, "fit", lambda self, X, y=None: fitted.append(self) or fit(self, X, y))
+    image = picture(20, 20)
+    denoise(image, estimator=quick(), max_iter=2, n_jobs=2, sigma=3.0, random_state=4)
+    denoise(image, estimator=quick(max_iter=3, random_state=1), random_state=4)
+    names = ("max_iter", "n_jobs", "noise", "random_state")
+    assert [[model.get_params()[name] for name in names] for model in fitted] == [
+        [2, 2, 3.0, 4],
+        [3, None, "shared", 1],
+    ]
+
+
+def test_standard_deviations_cover(global_random_seed):
+    """Pixels are inside intervals of 90 %: those that are missing, and all without their noise."""
+    rng = np.random.default_rng(global_random_seed)
+    image, mask = picture(32, 32), rng.random((32, 32)) < 0.5
+    observed = image + 10 * rng.standard_normal(image.shape)
+    filled, std = inpaint(observed, mask, return_std=True, max_iter=12, random_state=global_random_seed)
+    assert np.all(std[~mask] == 0) and np.all(std[mask] > 0)
+    # About 25 held-out pixels give the scale, 15 % or so of it; errors of neighbours go together.
+    assert 0.75 < np.mean(np.abs(filled - observed)[mask] < 1.645 * std[mask]) < 0.995
+    clean, std = denoise(observed, sigma=10.0, return_std=True, max_iter=12, random_state=global_random_seed)
+    assert clean.shape == std.shape == image.shape
+    assert np.mean(np.abs(clean - image) < 1.645 * std) > 0.75
+
+
+@pytest.mark.parametrize("scale, shift", [(1 / 255, 0.0), (1e4, 0.0), (1e-3, 1e4)])
+def test_images_of_any_scale(scale, shift):
+    image = picture(20, 20)
+    mask = np.random.default_rng(0).random(image.shape) < 0.3
+    wanted, std = inpaint(image, mask, max_iter=10, return_std=True, random_state=0)
+    found, other = inpaint(scale * image + shift, mask, max_iter=10, return_std=True, random_state=0)
+    np.testing.assert_allclose((found - shift) / scale, wanted, atol=1e-2)
+    np.testing.assert_allclose(other / scale, std, atol=1e-2)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (3, 3), (5, 5), (9, 2, 3)])
+def test_images_smaller_than_a_patch(shape):
+    image = np.random.default_rng(0).random(shape)
+    mask = np.zeros(shape[:2], bool)
+    mask[0, 0] = image.size > 3
+    filled, std = inpaint(image, mask, return_std=True, max_iter=20, random_state=0)
+    assert filled.shape == std.shape == shape and np.all(np.isfinite(filled)) and np.all(np.isfinite(std))
+    assert np.all(np.isfinite(denoise(image, max_iter=20, random_state=0)))
+
+
+def test_constant_images_and_single_observed_pixels():
+    constant = np.full((20, 20), 7.0)
+    holes = constant.copy()
+    holes[::3] = np.nan
+    filled, std = inpaint(holes, return_std=True, max_iter=10, random_state=0)
+    np.testing.assert_allclose(filled, constant, atol=1e-6)
+    assert np.all(np.isfinite(std))
+    np.testing.assert_allclose(denoise(constant, max_iter=10, random_state=0), constant, atol=1e-6)
+    # A place of a patch without an observed pixel would have no mean: patches become smaller.
+    alone = np.full((6, 6), np.nan)
+    alone[2, 3] = 5.0
+    np.testing.assert_allclose(inpaint(alone, random_state=0), 5.0, atol=1e-6)
+
+
+def test_steps_follow_from_the_number_of_patches():
+    sizes = [default_estimator(n, {}) for n in (16, 1681, 7921, 62_001, 255_025)]
+    batches = [np.ceil(min(n, MOST_PATCHES) / BATCH_ROWS) for n in (16, 1681, 7921, 62_001, 255_025)]
+    steps = [model.max_iter * b for model, b in zip(sizes, batches, strict=True)]
+    assert steps == sorted(steps) and steps[0] <= 200 and steps[-1] < MOST_STEPS + batches[-1]
+    assert [model.n_components for model in sizes] == [6, 62, 134, 250, 250]
+
+
+@pytest.mark.parametrize("gain, steps", [(1.0, 30), (-np.inf, 60)])
+def test_a_fit_ends_where_held_out_pixels_gain_nothing(monkeypatch, gain, steps):
+    """Of a budget of 60 steps: the first check from half of it on ends the fit, or none does."""
+    fitted = []
+    fit = BetaProcessFA.fit
+    monkeypatch.setattr(BetaProcessFA, "fit", lambda self, X, y=None: fitted.append(self) or fit(self, X, y))
+    monkeypatch.setattr(_image_fit, "FIRST_CHECK", 5)
+    monkeypatch.setattr(_image_fit, "GAIN", gain)
+    denoise(picture(30, 30), max_iter=20, random_state=0)
+    # Three steps a pass; checks after 6, 9, 15, 21, 30, ...
+    assert fitted[0].n_steps_ == steps
+
+
+def test_nothing_missing():
     image = picture(20, 20)
     np.testing.assert_array_equal(inpaint(image, np.zeros(image.shape, bool), estimator=quick(max_iter=2)), image)
-    tiny = inpaint(np.eye(3), np.eye(3) == 1, estimator=quick(max_iter=2), random_state=0)
-    assert np.all(np.isfinite(tiny))
+    np.testing.assert_array_equal(inpaint(image, max_iter=2), image)
 
 
 def test_bad_images():
     image, mask = picture(12, 12), np.zeros((12, 12), bool)
-    with pytest.raises(ValueError, match="mask is True everywhere"):
+    with pytest.raises(ValueError, match="every pixel is missing"):
         inpaint(image, ~mask)
+    colour = np.stack([image, image, np.full_like(image, np.nan)], -1)
+    with pytest.raises(ValueError, match="channel 2 of image has no observed pixel"):
+        inpaint(colour)
     with pytest.raises(ValueError, match="boolean"):
         inpaint(image, mask.astype(int))
     with pytest.raises(ValueError, match=r"mask.shape == \(3, 3\)"):
         inpaint(image, mask[:3, :3])
     with pytest.raises(ValueError, match="found shape"):
         denoise(image[0])
-    with pytest.raises(ValueError, match="NaN or infinite"):
+    with pytest.raises(ValueError, match="infinite values"):
         inpaint(np.where(image > image.mean(), np.inf, image), mask)
     with pytest.raises(ValueError, match="real numbers"):
         denoise(image.astype(complex))
-    with pytest.raises(ValueError, match="no pixel that is not NaN"):
+    with pytest.raises(ValueError, match="every pixel is missing"):
         denoise(np.full((9, 9), np.nan))
+    for wrong in (0, 2.5, "many"):
+        with pytest.raises(ValueError, match="max_iter"):
+            inpaint(image, max_iter=wrong)
     for sigma in (0.0, -1.0, np.nan):
         with pytest.raises(ValueError, match="sigma"):
             denoise(image, sigma=sigma)

@@ -30,6 +30,15 @@ def psnr(estimate: Array, truth: Array, where: Any = None) -> float:
     return float(10 * np.log10(255**2 / np.mean(error if where is None else error[where])))
 
 
+def middle(name: str, size: int | None) -> Array:
+    """The middle square of an image, or with None all of it."""
+    whole = image(name)
+    if size is None:
+        return whole
+    top, left = ((side - size) // 2 for side in whole.shape)
+    return whole[top : top + size, left : left + size]
+
+
 def hidden(name: str) -> tuple[Array, Array, Array]:
     """An image, its missing pixels and its patches."""
     from sksvi.images import extract_patches
@@ -37,6 +46,28 @@ def hidden(name: str) -> tuple[Array, Array, Array]:
     truth = image(name)
     missing = ~observed_mask(truth.shape)
     return truth, missing, extract_patches(np.where(missing, np.nan, truth), 8, mask=missing)
+
+
+def filled(data: Array, defaults: dict[str, Any]) -> tuple[Array, Array, Any, dict[str, Any]]:
+    """The default's image, its variance without noise, the dictionary, and what it cost; NaN pixels are missing."""
+    import time
+
+    from sksvi._image_fit import estimated, learned
+    from sksvi._patches import pixels_of
+
+    wall, cpu = time.perf_counter(), time.process_time()
+    pixels, missing = pixels_of(data, None)
+    dictionary = learned(pixels, missing, None, defaults, seed=0)
+    image, variance = (moment.reshape(data.shape) for moment in estimated(dictionary, pixels))
+    row = {"steps": dictionary.model.n_steps_, "seconds": time.perf_counter() - wall}
+    row |= {"CPU seconds": time.process_time() - cpu, "sd": float(dictionary.noise**0.5)}
+    row |= {"used": float(dictionary.model.feature_probability_.sum()), "richer": dictionary.richer[0] > 1.0}
+    return image, variance, dictionary, row
+
+
+def cover(estimate: Array, variance: Array, truth: Array, where: Array) -> float:
+    """Share of the pixels `where` within the interval of 90 %."""
+    return float(np.mean(np.square(estimate - truth)[where] <= 1.6449**2 * variance[where]))
 
 
 def qualities(estimate: Array, truth: Array, missing: Array) -> dict[str, float]:

@@ -148,7 +148,7 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         std = np.sqrt(np.square(spread) + 1.0 / np.broadcast_to(self.noise_precision_, X.shape))
         return filled, np.where(missing, std, 0.0).astype(X.dtype, copy=False)
 
-    def reconstruct(self, X: Any, return_std: bool = False) -> Any:
+    def reconstruct(self, X: Any, return_std: bool = False, *, n_draws: int | None = None) -> Any:
         """Posterior mean of (z∘w)Φ for every entry, observed or not: rows without their noise.
 
         Parameters
@@ -157,29 +157,26 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             NaN where an entry is missing.
         return_std : bool, default=False
             Whether to return its standard deviation, without noise.
+        n_draws : int or None, default=None
+            Draws of the factors to average over. None: ten with `return_std`, else their posterior mean alone.
 
         Returns
         -------
         ndarray of shape (n, D), or two of them
         """
-        return self._moments(self._rows(X), return_std)
+        return self._moments(self._rows(X), return_std, n_draws)
 
-    def _moments(self, X: Array, return_std: bool) -> Any:
+    def _moments(self, X: Array, return_std: bool, n_draws: int | None = None) -> Any:
         """What ``reconstruct`` returns, of rows that have been checked."""
-
-        def moments(view: Globals, terms: LocalTerms, rows: Any) -> Array:
-            fits = terms.omega @ view.features
-            loose = terms.omega**2 @ view.spread if len(view.spread) else 0.0
-            first = fits.mean(0)
-            return np.stack([first, (np.square(fits) + loose).mean(0)]) if return_std else first[None]
-
-        parts = self._local(self._scaled(X), GLOBAL_DRAWS if return_std else 0, moments)
+        X, dtype = self._scaled(X), X.dtype
+        n_draws = n_draws or (GLOBAL_DRAWS if return_std else 0)  # of the globals; 0: expectations
+        parts = self._local(X, n_draws, lambda view, terms, rows: entry_moments(view, terms, X[rows]))
         sums = np.concatenate([np.mean(part, 0) for part in parts], axis=1)
-        mean = (self.mean_ + self.scale_ * sums[0]).astype(X.dtype, copy=False)
+        mean = (self.mean_ + self.scale_ * sums[0]).astype(dtype, copy=False)
         if not return_std:
             return mean
         spread = np.sqrt(np.maximum(sums[1] - np.square(sums[0]), 0.0))
-        return mean, (self.scale_ * spread).astype(X.dtype, copy=False)
+        return mean, (self.scale_ * spread).astype(dtype, copy=False)
 
     def log_predictive_density(self, X: Any, held_out: Any) -> Array:
         """Log density of entries that X lacks, given those that it has, per row.
@@ -252,6 +249,21 @@ def local_draws(model: BetaProcess, view: Globals, data: Table, rows: slice, key
         used = rng.random(shape) < theta
         terms.omega = np.where(used, u + np.sqrt(inverse) * rng.standard_normal(shape), 0.0)
     return terms
+
+
+def entry_moments(view: Globals, terms: LocalTerms, X: Array) -> Array:
+    """Mean and second moment of every entry, noise apart, averaged over the draws of z, (2, n, D)."""
+    if terms.law is not None:
+        fits = terms.omega @ view.features
+        loose = terms.omega**2 @ view.spread if len(view.spread) else 0.0
+        return np.stack([fits.mean(0), (np.square(fits) + loose).mean(0)])
+    from sksvi.models.beta_process.loops.predictive import given_use
+
+    (y, seen), root, out = split(X), np.sqrt(view.noise), np.zeros((2, *X.shape))
+    given_use(terms.omega, y * root, seen, view.scaled, view.scaled_spread, view.precision, out[0], out[1])
+    out[0] /= root
+    out[1] /= view.noise
+    return out
 
 
 def stored_view(draws: dict[str, Any], i: int, order: Array) -> Globals:

@@ -24,7 +24,7 @@ def _add_products(phi: Array, used: Array, columns: Array, M: Array) -> None:
 
 
 @numba.njit(cache=True, nogil=True)
-def _factor(M: Array, n: int) -> float:
+def factor(M: Array, n: int) -> float:
     """Cholesky factor of the leading n x n part in place; half the log determinant."""
     half = 0.0
     for a in range(n):
@@ -38,7 +38,7 @@ def _factor(M: Array, n: int) -> float:
 
 
 @numba.njit(cache=True, nogil=True)
-def _forward(L: Array, n: int, x: Array) -> None:
+def forward(L: Array, n: int, x: Array) -> None:
     """x = L⁻¹ x."""
     for a in range(n):
         for b in range(a):
@@ -47,7 +47,7 @@ def _forward(L: Array, n: int, x: Array) -> None:
 
 
 @numba.njit(cache=True, nogil=True)
-def _backward(L: Array, n: int, x: Array) -> None:
+def backward(L: Array, n: int, x: Array) -> None:
     """x = L⁻ᵀ x."""
     for a in range(n - 1, -1, -1):
         for b in range(a + 1, n):
@@ -83,10 +83,10 @@ def _weights(
         M[a, a] = precision
     _add_products(phi, used, columns, M)
     L = M[:n, :n].copy()
-    half = _factor(L, n)
+    half = factor(L, n)
     _products(phi, used, columns, y, m)
-    _forward(L, n, m)
-    _backward(L, n, m)
+    forward(L, n, m)
+    backward(L, n, m)
     return half
 
 
@@ -126,9 +126,9 @@ def held_out_density(
                     r[d] -= m[a] * phi[used[a], d]
             # The asked entries have covariance I + phiᵀ M⁻¹ phi; its inverse and determinant by those of M + phi phiᵀ.
             _add_products(phi, used, asked, M)
-            half -= _factor(M, n)
+            half -= factor(M, n)
             _products(phi, used, asked, r, x)
-            _forward(M, n, x)
+            forward(M, n, x)
             total = half - 0.5 * len(asked) * np.log(2.0 * np.pi)
             for d in asked:
                 total -= 0.5 * r[d] * r[d]
