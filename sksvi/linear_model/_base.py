@@ -26,7 +26,7 @@ from sksvi.inference.state import State
 from sksvi.likelihoods.weighted import own_unit
 from sksvi.linear_model._columns import Columns, spreads
 from sksvi.linear_model._earlier import in_units
-from sksvi.linear_model._subspace import in_subspace, informed, merged
+from sksvi.linear_model._subspace import in_subspace, informed
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel, best_constant
 from sksvi.predictive import Predictive
@@ -139,7 +139,6 @@ class BayesianGLM(BaseSVI):
 
     def _working(self, data: Table, start: Start) -> Table:
         """The rows in the coordinates of the fit; the first ones fix these."""
-        data = data if start.portion else merged(data)
         fixed = self._fixed_part(data.X)
         if start.fresh:
             centred = self.fit_intercept and isinstance(self.intercept_precision, str)

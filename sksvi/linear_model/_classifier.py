@@ -13,6 +13,7 @@ from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import BayesianGLM
+from sksvi.linear_model._subspace import merged
 from sksvi.models.base import Table
 
 Array = np.ndarray
@@ -201,7 +202,8 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         check_classification_targets(y)
         if not start.fresh:
             self._check_choices()
-        return self._working(self._coded(self._rows(X, y, sample_weight, offset), start), start)
+        data = self._coded(self._rows(X, y, sample_weight, offset), start)
+        return self._working(data if start.portion else merged(data), start)
 
     def _expose_coefficients(self, coef: Array, std: Array, intercept: Any) -> None:
         self.coef_, self.coef_std_ = np.atleast_2d(coef), np.atleast_2d(std)

@@ -13,6 +13,7 @@ from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.linear_model._base import BayesianGLM
+from sksvi.linear_model._subspace import merged
 from sksvi.models.base import Table
 
 Array = np.ndarray
@@ -169,6 +170,7 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         if base.ordered and start.fresh:
             data = replace(data, y=self._fix_levels(base, data.y, given))
         data = replace(data, y=data.y.astype(X.dtype))
+        data = data if start.portion else merged(data)
         if start.fresh:
             self.likelihood_ = base.start(data.y, data.weight)
         return self._working(data, start)

@@ -32,12 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 CLASSES = [BayesianGLMClassifier, BayesianGLMRegressor]
 MIXED_CLASSES = [GMEClassifier, GMERegressor]
 # Few passes, enough for every check of accuracy; the same with as many as they want are in LONG_FITS.
-# About zero: at the centre of the columns the gradient of the intercept is rounding, of which AdaGrad makes full steps.
-BY_ALGORITHM = [
-    cls(algorithm=name, max_iter=4 if name == "fp" else 10, intercept_precision=1e-4)
-    for name in VARIATIONAL
-    for cls in CLASSES
-]
+BY_ALGORITHM = [cls(algorithm=name, max_iter=4 if name == "fp" else 10) for name in VARIATIONAL for cls in CLASSES]
 DIAGONAL = [cls(covariance="diag", max_iter=3) for cls in CLASSES]
 PRIORS = [BayesianGLMClassifier(prior_precision="ard", max_iter=10), BayesianGLMRegressor(prior_precision=1.0)]
 LIKELIHOODS = [
@@ -78,7 +73,7 @@ SPARSE_GP = [
 # What is above with few passes, until it converges or has had enough.
 LONG_FITS = [
     *(
-        cls(algorithm=name, max_iter=300 if name in ("cvi", "mc-ssvi") else 60, intercept_precision=1e-4)
+        cls(algorithm=name, max_iter=300 if name in ("cvi", "mc-ssvi") else 60)
         for name in VARIATIONAL
         for cls in CLASSES
     ),
@@ -157,10 +152,11 @@ with warnings.catch_warnings():
 
 @pytest.mark.parametrize("max_iter", [1, pytest.param(20, marks=pytest.mark.exhaustive)])
 def test_ordinal_passes_but_for_having_probabilities(max_iter):
-    """The checks' targets are real numbers, so that every row is a level of its own."""
+    """The checks' targets are real numbers: a few are levels, many are refused as none, as a user would want it."""
     model = BayesianGLMRegressor(likelihood="ordinal", max_iter=max_iter)
     results = check_estimator(model, on_fail=None, on_skip=None)
-    assert {r["check_name"] for r in results if r["status"] == "failed"} <= CALLS_IT_A_CLASSIFIER
+    failed = [r for r in results if r["status"] == "failed" and "takes every distinct value" not in str(r["exception"])]
+    assert {r["check_name"] for r in failed} <= CALLS_IT_A_CLASSIFIER
 
 
 @pytest.mark.parametrize("name", UNYIELDED)
