@@ -15,6 +15,10 @@ class NothingSaid:
         """The prior itself."""
         return prior
 
+    def told(self, q: Blocks) -> tuple[dict[str, Any], float]:
+        """Gradient per block and value, nats, of what was said as a part of the data's sum: none."""
+        return {}, 0.0
+
     def lengthened(self, name: str, n: int) -> NothingSaid:
         """Of a block with n more plates, of which nothing was said."""
         return self

@@ -229,7 +229,7 @@ class SparseGPModel(LinearLatents):
         t = BOUNDS[self.bound](*arguments)
         h = t if self.teacher == self.bound else BOUNDS[self.teacher](*arguments)
         own = hyper_terms(h)
-        return GPTerms(t.value, t.alpha, like(t.gamma, s), linear, h.points, own=own, at=block).weighted(
+        return GPTerms(t.value, t.alpha, like(t.gamma, s), linear, h.points, variance=s, own=own, at=block).weighted(
             batch.data.weight
         )
 
