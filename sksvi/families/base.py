@@ -161,6 +161,10 @@ class Family:
         """What is kept of the block when a fit starts anew."""
         return self
 
+    def faded(self, share: float) -> Any:
+        """The block with a share of what it remembers of earlier data."""
+        return self
+
     def blended(self, other: Any, weight: float) -> Any:
         """(1 - weight) of what holds this block plus weight of the other's: an average over a fit's path."""
         mine, its = ([getattr(block, name) for name in self.held_in] for block in (self, other))

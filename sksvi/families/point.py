@@ -77,6 +77,10 @@ class Point(Spreadless):
         """The same point without memory of earlier data."""
         return type(self)(self.value)
 
+    def faded(self, share: float) -> Self:
+        """The same point with a share of that memory."""
+        return type(self)(self.value, self.centre, None if self.information is None else share * self.information)
+
     def moved(self, step: Array, rate: float) -> Self:
         """The point after `rate` times a step, cut to the trust radius."""
         longest = float(np.max(np.abs(step), initial=0.0))

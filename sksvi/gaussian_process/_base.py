@@ -42,6 +42,7 @@ class SparseGP(BaseSVI):
 
     _parameter_constraints: dict[str, list[Any]] = {
         **BaseSVI._parameter_constraints,
+        "stream_sample": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
         "likelihood": [str, likelihoods.Likelihood],
         "kernel": [Kernel, None],
         "n_inducing": [Interval(Integral, 1, None, closed="left")],
@@ -70,6 +71,9 @@ class SparseGP(BaseSVI):
         max_iter: int = 2000,
         tol: float = 1e-4,
         total_samples: float | None = None,
+        forgetting: float = 1.0,
+        half_life: float | None = None,
+        stream_sample: int | str = "auto",
         n_jobs: int | None = None,
         warm_start: bool = False,
         random_state: Any = None,
@@ -90,6 +94,9 @@ class SparseGP(BaseSVI):
         self.max_iter = max_iter
         self.tol = tol
         self.total_samples = total_samples
+        self.forgetting = forgetting
+        self.half_life = half_life
+        self.stream_sample = stream_sample
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.random_state = random_state

@@ -21,7 +21,8 @@ class Problem:
     local steps see the globals, and what stands between terms and pull-back. ``total`` is the population's weight where
     the data are a part of it, ``frozen`` names blocks that stay as they are, ``past`` is the size of the bound of
     earlier portions (nats): `tol` is relative to all data seen. ``said``: what rows that are no longer at hand said, a
-    part of the data's sum. ``stream``: one step on a portion, at the rates of noisy steps.
+    part of the data's sum. ``stream``: one step on a portion, at the rates of noisy steps, and
+    at least at `least_rate`: what forgets faster.
     """
 
     model: Model
@@ -38,6 +39,7 @@ class Problem:
     past: float = 0.0
     said: NothingSaid = NOTHING_SAID
     stream: bool = False
+    least_rate: float = 0.0
 
     @property
     def full_batch(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ class BayesianGLM(BaseSVI):
 
     _parameter_constraints: dict[str, list[Any]] = {
         **BaseSVI._parameter_constraints,
+        "stream_sample": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
         "likelihood": [str, likelihoods.Likelihood],
         "prior_precision": [StrOptions({"auto", "ard"}), Interval(Real, 0, None, closed="neither"), "array-like"],
         "intercept_precision": [Interval(Real, 0, None, closed="neither")],
@@ -55,6 +56,9 @@ class BayesianGLM(BaseSVI):
         max_iter: int = 300,
         tol: float = 1e-4,
         total_samples: float | None = None,
+        forgetting: float = 1.0,
+        half_life: float | None = None,
+        stream_sample: int | str = "auto",
         n_jobs: int | None = None,
         warm_start: bool = False,
         random_state: Any = None,
@@ -71,6 +75,9 @@ class BayesianGLM(BaseSVI):
         self.max_iter = max_iter
         self.tol = tol
         self.total_samples = total_samples
+        self.forgetting = forgetting
+        self.half_life = half_life
+        self.stream_sample = stream_sample
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.random_state = random_state

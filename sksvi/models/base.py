@@ -81,6 +81,11 @@ class Table:
             None if self.offset is None else self.offset[rows],
         )
 
+    @property
+    def bytes_per_row(self) -> float:
+        """Memory of a row, about."""
+        return nbytes(self.X) / max(len(self), 1) + self.y.nbytes / max(len(self), 1) + 32.0
+
     def times(self, factor: Array) -> Table:
         """Every row's weight times a factor."""
         return replace(self, weight=factor if self.weight is None else self.weight * factor)
@@ -96,6 +101,11 @@ class Table:
 
         X, y = stacked(self.X, other.X), np.concatenate([self.y, other.y])
         return Table(X, y, both(self.weight, other.weight, 1.0), both(self.offset, other.offset, 0.0))
+
+
+def nbytes(X: Any) -> int:
+    """Memory of a design: an array, a CSR matrix, or one that knows."""
+    return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if sp.issparse(X) else X.nbytes)
 
 
 def stacked(a: Any, b: Any) -> Any:
@@ -169,6 +179,10 @@ class LinearTerms:
     def joined(self, other: LinearTerms) -> LinearTerms:
         """These rows, then the other's."""
         return self._each(lambda a, b: np.concatenate([a, b]), other)
+
+    def blended(self, other: LinearTerms, share: float) -> LinearTerms:
+        """(1 - share) of these numbers plus share of the other's."""
+        return self if share == 0.0 else self._each(lambda a, b: (1 - share) * a + share * b, other)
 
     def _each(self, change: Callable[..., Array], *others: LinearTerms) -> LinearTerms:
         """Every array changed, with those of the others beside it."""

@@ -15,6 +15,9 @@ __all__ = ["DiagonalGaussian", "Gaussian", "NotPositiveDefinite", "PreciseGaussi
 
 Array = np.ndarray
 
+#: Share of the prior's precision that stays while the data's precision changes by a ratio.
+STILL = 0.01
+
 
 def gaussian(mean: Array, precision: Any, root: Any = None) -> Any:
     """N(mean, precision⁻¹) in the structure that the precision is held in.
@@ -152,6 +155,17 @@ class PreciseGaussian(Normal):
         linear, precision = message.added()
         value = np.sum(linear * self.mean) - 0.5 * self.structure.expected_quadratic(precision, self.mean, self)
         return (linear - self.structure.dot(precision, self.mean), -0.5 * precision), float(value)
+
+    def carried(self, said: Message, old: Message, new: Message, prior: Any) -> Message:
+        """What all rows said, after a sample of them that said `old` says `new`.
+
+        A share of the prior keeps directions in place that the sample does not inform.
+        """
+        (h, P), (h_old, P_old), (h_new, P_new) = (message.added() for message in (said, old, new))
+        verbs, still, m = self.structure, STILL * prior.precision_like(self), self.mean
+        precision = verbs.carried(P, still + P_old, still + P_new)
+        # The difference of gradients here, and the ratio of precisions.
+        return Message((h + (h_new - h_old) - verbs.dot(P + (P_new - P_old) - precision, m), precision))
 
     # ---- plates
     @property

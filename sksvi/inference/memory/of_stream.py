@@ -10,16 +10,18 @@ leverage stand for themselves alone. While nothing was dropped the stream is the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sksvi import _parallel
-from sksvi.families.base import Message
+from sksvi.families.base import Message, NotPositiveDefinite
+from sksvi.inference.engine import evaluate, whole
 from sksvi.inference.memory.of_rows import Direct
-from sksvi.inference.memory.said import Said
-from sksvi.models.base import Blocks, Linear, LinearTerms, Table
+from sksvi.inference.memory.said import NOTHING_SAID, Said
+from sksvi.models.base import Blocks, Gradient, Linear, LinearTerms, Table
 
 if TYPE_CHECKING:
     from sksvi.inference.problem import Problem
@@ -27,28 +29,49 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
+#: Farthest that a look at the sample takes q, in nats per weight, and how often its step is halved for that.
+REACH, REACH_HALVINGS = 0.01, 10
+
 
 class Kept(Direct):
-    """Nothing between terms and pull-back; the terms of the last look are kept, with the q that they belong to."""
+    """Nothing between terms and pull-back; the terms of the last look are kept, with the q that they belong to.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    main : str
+        The block that tells one q from another.
+    """
+
+    def __init__(self, main: str) -> None:
+        self.main = main
         self._seen: dict[int, tuple[Any, LinearTerms]] = {}
 
     def between(self, terms: Any, rows: Any, problem: Problem, state: State) -> Any:
         """The terms, kept by the first row of their chunk."""
         if isinstance(rows, slice):
-            self._seen[rows.start] = state.q[problem.model.main], terms  # type: ignore[attr-defined]
+            self._seen[rows.start] = state.q[self.main], terms
         return terms
 
-    def of(self, q: Any, chunks: list[Any]) -> LinearTerms | None:
-        """The terms of all chunks at the main block `q`, or None where they were last seen elsewhere."""
+    def of(self, problem: Problem, q: Blocks) -> LinearTerms | None:
+        """The terms of all rows at q, or None where some were last seen elsewhere."""
+        chunks = problem.model.chunks(slice(0, len(problem.data)), problem.data)
         found = [self._seen.get(rows.start, (None, None)) for rows in chunks]
-        if not all(block is q for block, _ in found):
+        if not all(block is q[self.main] for block, _ in found):
             return None
-        out = found[0][1]
-        for _, more in found[1:]:
-            out = out.joined(more)
-        return out
+        return reduce(LinearTerms.joined, (terms for _, terms in found))  # type: ignore[arg-type]
+
+
+def speaks(block: Any, gradient: tuple[Any, ...]) -> bool:
+    """Whether a block has messages: all but points that have no curvature."""
+    return block.column != "hyper" or len(gradient) > 1
+
+
+def near(prior: Any, said: Message, block: Any) -> bool:
+    """Whether q after a message is one that a step may reach."""
+    try:
+        return bool(prior.times(said).kl(block) <= REACH * block.mean.size)
+    except NotPositiveDefinite:
+        return False
 
 
 def trailing(values: Array) -> Array:
@@ -146,18 +169,46 @@ class Sample:
     def messages(self, model: Any, q: Blocks) -> tuple[dict[str, Message], float]:
         """What stands for the sampled rows, blown up: a message per block, and the constant."""
         weighted, main = self.sites.weighted(self.factor), model.main
-
-        def one(rows: Any) -> Any:
-            return model.pull_back(weighted.take(rows), model.batch(self.data, rows))
-
-        chunks = model.chunks(slice(0, len(self)), self.data)
-        sums = _parallel.tree_sum(map(one, chunks))
+        model.view(q, None)
+        sums = self.summed(model, weighted)
         found = {name: Message(q[name].natural_gradient(part)) for name, part in sums.items()}
         constant = float(weighted.value.sum())
         if self.mean is not None:
             at = type(q[main])(self.mean, q[main].precision, q[main].root)
             found[main] = at.heard(sums[main])
         return found, constant
+
+
+    def trusted(self, now: LinearTerms, moved: Array, block: Any) -> float:
+        """Share of the sites' change that is more than its sampling error (James and Stein), in [0, 1].
+
+        Errors are those of the main block's gradient, in units of posterior deviations. A change that one row makes
+        alone is one of that row alone, however many it stands for.
+        """
+        before, curved = self.sites.alpha, self.sites.gamma
+        if self.mean is None:
+            matrix = curved.ndim == 3
+            before = before + 2.0 * (np.einsum("nkl,nl->nk", curved, now.linear) if matrix else curved * now.linear)
+        change, v = now.alpha - before, now.variance
+        spread = np.einsum("nk,nkl,nl->n", change, v, change) if v.ndim == 3 else trailing(np.square(change) * v)
+        factor = self.factor
+        error = float(np.sum(factor * np.maximum(factor - self.share, 0.0) * spread))
+        size = float(np.sum(moved * block.solve(moved)))
+        return max(0.0, 1.0 - error / size) if size > 0 else 1.0
+
+    def moved(self, sites: LinearTerms, share: float, block: Any) -> Sample:
+        """With sites so far on the way to others."""
+        if self.mean is None:
+            return replace(self, sites=self.sites.blended(sites, share))
+        return replace(self, sites=sites, mean=block.mean)
+
+    def summed(self, model: Any, terms: LinearTerms) -> Any:
+        """Terms of the rows pulled back."""
+
+        def one(rows: Any) -> Any:
+            return model.pull_back(terms.take(rows), model.batch(self.data, rows))
+
+        return _parallel.tree_sum(map(one, model.chunks(slice(0, len(self)), self.data)))
 
 
 #: Arrays of a sample that have one number per row.
@@ -168,14 +219,14 @@ ROW_PARTS = ("importance", "priority", "share")
 class Past(Said):
     """Messages of all rows that came, about every block.
 
-    constant: what their part of the bound has beyond the messages, nats. weight: of all rows. waiting: of those that
+    constant: what their part of the bound has beyond the messages, nats. weight: of all rows. waiting: how many
     came since the sample was looked at last. sample: rows to look at again, or None.
     """
 
     constant: float = 0.0
     weight: float = 0.0
     waiting: float = 0.0
-    sample: Sample | None = field(default=None)
+    sample: Sample | None = None
 
     def told(self, q: Blocks) -> tuple[dict[str, Any], float]:
         """Gradient and value of what was said, at q."""
@@ -192,14 +243,76 @@ class Past(Said):
         rest = {name: share * getattr(self, name) for name in ("constant", "weight", "waiting")}
         return replace(self, by_block=by_block, sample=sample, **rest)
 
-    def without_sample(self, model: Linear, q: Blocks) -> Past:
+    def with_rows(self, data: Any, q: Blocks, gradient: Gradient, value: float) -> Past:
+        """After the rows of `data`, where gradient and value of the sum of all rows are known at q."""
+        by_block = {name: q[name].heard(part) for name, part in gradient.items() if speaks(q[name], part)}
+        came = data.total_weight
+        now = Past(by_block, 0.0, self.weight + came, self.waiting + len(data))
+        return replace(now, constant=value - now.told(q)[1])
+
+    def without_sample(self, model: Any, q: Blocks) -> Past:
         """What the rows that are not in the sample said."""
         assert self.sample is not None
         messages, constant = self.sample.messages(model, q)
         by_block = {**self.by_block, **{k: self.by_block[k].plus(m, -1.0) for k, m in messages.items()}}
         return replace(self, by_block=by_block, constant=self.constant - constant)
 
+    def looked(self, problem: Problem, state: State) -> Past:
+        """The sample's sites at the state's q, and the sum of all sites after them."""
+        model, q, sample = problem.model, state.q, self.sample
+        assert isinstance(model, Linear) and sample is not None
+        main, block = model.main, q[model.main]
+        kept = Kept(main)
+        there = replace(problem, data=sample.blown_up, messages=kept, said=NOTHING_SAID)
+        gradient, _ = evaluate(there, state, whole(there))
+        terms = kept.of(there, q)
+        assert terms is not None
+        terms = terms.weighted(1.0 / sample.factor)
+        old, constant = sample.messages(model, q)
+        moved = gradient[main][0] - block.told(old[main])[0][0]
+        sites, share = sites_of(terms, q, block.full), sample.trusted(terms, moved, block)
+        prior = model.prior(q)[main]
+        for _ in range(REACH_HALVINGS):
+            seen = sample.moved(sites, share, block)
+            new, now = seen.messages(model, q)
+            by_block = {**self.by_block, **{k: self.by_block[k].plus(new[k].plus(old[k], -1.0)) for k in new}}
+            by_block[main] = block.carried(self.by_block[main], old[main], new[main], prior)
+            if share == 0.0 or near(prior, by_block[main], block):
+                break
+            share /= 2.0
+        sample = seen
+        found = replace(self, by_block=by_block, constant=0.0, waiting=0.0, sample=sample)
+        # Ratios move what the other rows said; what they said of the bound stays.
+        value = self.told(q)[1] + now - constant + sum(q[k].told(new[k])[1] - q[k].told(old[k])[1] for k in new)
+        return replace(found, constant=value - found.told(q)[1])
+
     @property
     def complete(self) -> bool:
         """Whether nothing was dropped from the sample."""
         return self.sample is not None and self.sample.dropped == 0.0
+
+
+def sampled(problem: Problem, state: State, terms: LinearTerms, past: Past, now: Past, keep: int) -> Sample | None:
+    """The sample with this portion's rows in it, of which `terms` holds first theirs and then those looked at again.
+
+    A row's importance is its weight, and its leverage in units of the mean leverage of all rows. A diagonal block has
+    sites at one mean only: its sample begins anew when it would have to drop a row.
+    """
+    model, data, q, n = problem.model, problem.data, state.q, len(problem.data)
+    assert isinstance(model, Linear)
+    block, old, new = q[model.main], past.sample, terms.take(slice(0, n))
+    assert new.variance is not None
+    leverage = trailing(np.abs(2.0 * new.gamma * new.variance))
+    precision = now.by_block[model.main].added()[1]
+    total = max(block.structure.expected_quadratic(precision, np.zeros_like(block.mean), block), leverage.sum())
+    importance = np.ones(n) if data.weight is None else data.weight
+    importance = importance + leverage * (now.weight / total) if total > 0 else importance
+    draws = np.random.default_rng([state.seed, state.passes, 0, 4]).random(n)
+    at = None if block.full else block.mean
+    fresh = Sample(data, sites_of(new, q, block.full), importance, importance / (1.0 - draws), np.ones(n), mean=at)
+    if old is not None and len(terms.value) > n:
+        own = terms.take(slice(n, None)).weighted(1.0 / old.factor)
+        old = replace(old, sites=sites_of(own, q, block.full))
+    if not block.full and n + (0 if old is None else len(old)) > keep:
+        return None if n > keep else fresh.joined(fresh.none, keep)
+    return fresh.joined(fresh.none, keep) if old is None else old.joined(fresh, keep)

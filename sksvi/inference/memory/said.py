@@ -53,6 +53,12 @@ class Said(NothingSaid):
         """Of some plates of a block."""
         return Said({**self.by_block, name: self.by_block[name].of(plates)})
 
+    def faded(self, share: float) -> Said:
+        """A share of what was said."""
+        if share == 1.0:
+            return self
+        return Said({name: message.faded(share) for name, message in self.by_block.items()})
+
     @classmethod
     def between(cls, q: Blocks, prior: Blocks) -> Said:
         """What the data said about every block that has a prior: q over prior."""
