@@ -156,16 +156,18 @@ class PreciseGaussian(Normal):
         value = np.sum(linear * self.mean) - 0.5 * self.structure.expected_quadratic(precision, self.mean, self)
         return (linear - self.structure.dot(precision, self.mean), -0.5 * precision), float(value)
 
-    def carried(self, said: Message, old: Message, new: Message, prior: Any) -> Message:
+    def carried(self, said: Message, old: Message, new: Message, prior: Any, across: Any, own: Any) -> Message:
         """What all rows said, after a sample of them that said `old` says `new`.
 
+        Precisions change by their ratio. Gradients, which may have any sign, by their difference, and what the sample
+        missed of the old sum is regressed on: `own` is the covariance of that error, `across` that with the new one's.
         A share of the prior keeps directions in place that the sample does not inform.
         """
         (h, P), (h_old, P_old), (h_new, P_new) = (message.added() for message in (said, old, new))
         verbs, still, m = self.structure, STILL * prior.precision_like(self), self.mean
+        error = verbs.regressed(h - h_old - verbs.dot(P - P_old, m), across + still, own + still)
         precision = verbs.carried(P, still + P_old, still + P_new)
-        # The difference of gradients here, and the ratio of precisions.
-        return Message((h + (h_new - h_old) - verbs.dot(P + (P_new - P_old) - precision, m), precision))
+        return Message((error + h_new + verbs.dot(precision - P_new, m), precision))
 
     # ---- plates
     @property

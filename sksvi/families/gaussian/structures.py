@@ -113,6 +113,10 @@ class Structure:
         """
         return P + (new - old)
 
+    def regressed(self, error: Array, across: Any, own: Any) -> Array:
+        """What a sampling error becomes, given its covariance and that with what it becomes; here it stays."""
+        return error
+
     # ---- roots
     def root(self, P: Any) -> Any:
         """C of P."""
@@ -192,6 +196,13 @@ class Dense(Structure):
         carry = old @ (U * np.sqrt(ratio)) @ U.T
         out = carry @ P @ carry.T
         return 0.5 * (out + out.T)
+
+    def regressed(self, error: Array, across: Array, own: Array) -> Array:
+        """across own⁻¹ error."""
+        try:
+            return across @ self.solve(inverse_factor(own), error)
+        except NotPositiveDefinite:
+            return error
 
     def outer(self, u: Array, v: Array, like: Any) -> Array:
         """½ (u vᵀ + v uᵀ)."""
@@ -280,6 +291,10 @@ class Diagonal(Structure):
     def carried(self, P: Array, old: Array, new: Array) -> Array:
         """The same entry by entry."""
         return P * (new / old)
+
+    def regressed(self, error: Array, across: Array, own: Array) -> Array:
+        """The same entry by entry."""
+        return error * (across / own)
 
     def outer(self, u: Array, v: Array, like: Any) -> Array:
         """u v, entry by entry."""

@@ -179,22 +179,43 @@ class Sample:
         return found, constant
 
 
+    def changes(self, now: LinearTerms) -> tuple[Array, Array]:
+        """Gradient of the kept sites at the q of `now`, and by how much that of `now` differs."""
+        before, curved = self.sites.alpha, self.sites.gamma
+        if self.mean is None:
+            matrix = curved.ndim == 3
+            before = before + 2.0 * (np.einsum("nkl,nl->nk", curved, now.linear) if matrix else curved * now.linear)
+        return before, now.alpha - before
+
     def trusted(self, now: LinearTerms, moved: Array, block: Any) -> float:
         """Share of the sites' change that is more than its sampling error (James and Stein), in [0, 1].
 
         Errors are those of the main block's gradient, in units of posterior deviations. A change that one row makes
         alone is one of that row alone, however many it stands for.
         """
-        before, curved = self.sites.alpha, self.sites.gamma
-        if self.mean is None:
-            matrix = curved.ndim == 3
-            before = before + 2.0 * (np.einsum("nkl,nl->nk", curved, now.linear) if matrix else curved * now.linear)
-        change, v = now.alpha - before, now.variance
+        _, change = self.changes(now)
+        v = now.variance
+        assert v is not None
         spread = np.einsum("nk,nkl,nl->n", change, v, change) if v.ndim == 3 else trailing(np.square(change) * v)
-        factor = self.factor
-        error = float(np.sum(factor * np.maximum(factor - self.share, 0.0) * spread))
+        error = float(np.sum(self.noise * spread))
         size = float(np.sum(moved * block.solve(moved)))
         return max(0.0, 1.0 - error / size) if size > 0 else 1.0
+
+    @property
+    def noise(self) -> Array:
+        """Variance that each row's blowing up adds to a sum, in squares of what it adds itself."""
+        return self.factor * np.maximum(self.factor - self.share, 0.0)
+
+    def errors(self, model: Any, now: LinearTerms, share: float) -> tuple[Any, Any]:
+        """Covariance of the sampling errors of the gradients before and after a share of the change, and before."""
+        before, change = self.changes(now)
+        noise = self.noise.reshape(-1, *[1] * (before.ndim - 1)) * before
+
+        def gram(other: Array) -> Any:
+            both = noise[:, :, None] * other[:, None, :] if self.sites.gamma.ndim == 3 else noise * other
+            return self.summed(model, replace(self.sites, gamma=both, points={}, scalars={}))[model.main][1]
+
+        return gram(before + share * change), gram(before)
 
     def moved(self, sites: LinearTerms, share: float, block: Any) -> Sample:
         """With sites so far on the way to others."""
@@ -276,7 +297,8 @@ class Past(Said):
             seen = sample.moved(sites, share, block)
             new, now = seen.messages(model, q)
             by_block = {**self.by_block, **{k: self.by_block[k].plus(new[k].plus(old[k], -1.0)) for k in new}}
-            by_block[main] = block.carried(self.by_block[main], old[main], new[main], prior)
+            errors = sample.errors(model, terms, share)
+            by_block[main] = block.carried(self.by_block[main], old[main], new[main], prior, *errors)
             if share == 0.0 or near(prior, by_block[main], block):
                 break
             share /= 2.0
