@@ -32,7 +32,8 @@ class State:
     """All that a fit knows.
 
     q: the blocks. memory: what each block's rule remembers. messages: what data have said, by row or by block. locals:
-    where each row's local variables ended. counted: weight of a stream, faded rows by what is left of them. progress: the pass's own (what it judges by, what it averages).
+    where each row's local variables ended. counted: weight of a stream, faded rows by what is left of them. progress:
+    the pass's own (what it judges by, what it averages).
     """
 
     q: Blocks

@@ -11,10 +11,10 @@ from sksvi import _parallel
 from sksvi.inference import hyper
 from sksvi.inference.engine import evaluate, whole
 from sksvi.inference.memory.locals import NO_LOCALS
-from sksvi.inference.memory.of_stream import Kept, Past, sampled
 from sksvi.inference.memory.said import NOTHING_SAID, Said
 from sksvi.inference.passes import by_side
 from sksvi.inference.passes.noisy import Noisy, noisy_step
+from sksvi.inference.past import Kept, Past, sampled
 from sksvi.inference.plan import changed, pass_of, remembers
 from sksvi.inference.priors import divergence
 from sksvi.inference.problem import Problem
@@ -22,7 +22,7 @@ from sksvi.inference.progress import START, Judging
 from sksvi.inference.search import improved
 from sksvi.inference.state import State, StepInfo, recorded
 from sksvi.inference.stopping import PORTION_PASSES
-from sksvi.models.base import Gradient, Linear, LinearTerms, Segment, Sided
+from sksvi.models.base import Gradient, Linear, LinearTerms, Segment, Sided, Table
 
 #: The sample is looked at again when so many rows have come since, in shares of its size.
 SAMPLE_SHARE = 0.5
@@ -82,6 +82,7 @@ def reviewed(alone: Problem, state: State, past: Past) -> tuple[Past, Problem]:
     """
     sample = past.sample
     if sample is not None and past.complete:
+        assert isinstance(alone.data, Table)
         both = alone.data.joined(sample.blown_up)
         return replace(past, waiting=0.0), replace(alone, data=both, said=past.without_sample(alone.model, state.q))
     if sample is not None and past.waiting + len(alone.data) >= SAMPLE_SHARE * len(sample):

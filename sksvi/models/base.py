@@ -105,7 +105,8 @@ class Table:
 
 def nbytes(X: Any) -> int:
     """Memory of a design: an array, a CSR matrix, or one that knows."""
-    return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if sp.issparse(X) else X.nbytes)
+    held: Any = X
+    return sum(part.nbytes for part in (held.data, held.indices, held.indptr)) if sp.issparse(X) else int(X.nbytes)
 
 
 def stacked(a: Any, b: Any) -> Any:
@@ -187,13 +188,16 @@ class LinearTerms:
     def _each(self, change: Callable[..., Array], *others: LinearTerms) -> LinearTerms:
         """Every array changed, with those of the others beside it."""
         of = (self, *others)
-        points = {k: tuple(change(*(t.points[k][i] for t in of)) for i in range(2)) for k in self.points}
-        return LinearTerms(
-            *(change(*(getattr(t, name) for t in of)) for name in ("value", "alpha", "gamma", "linear")),
-            points=points,  # type: ignore[arg-type]
-            scalars={k: change(*(t.scalars[k] for t in of)) for k in self.scalars},
-            variance=None if self.variance is None else change(*(t.variance for t in of)),
-        )
+
+        def part(name: str) -> Any:
+            return change(*(getattr(terms, name) for terms in of))
+
+        points = {
+            k: (change(*(t.points[k][0] for t in of)), change(*(t.points[k][1] for t in of))) for k in self.points
+        }
+        scalars = {k: change(*(t.scalars[k] for t in of)) for k in self.scalars}
+        variance = None if self.variance is None else part("variance")
+        return LinearTerms(part("value"), part("alpha"), part("gamma"), part("linear"), points, scalars, variance)
 
 
 class Fit(Protocol):

@@ -114,7 +114,9 @@ class GroupedDesign(Design):
 
     def stacked(self, other: GroupedDesign) -> GroupedDesign:
         """These rows, then the other's; there may be more levels than these rows know."""
-        values = tuple(None if a is None else np.concatenate([a, b]) for a, b in zip(self.values, other.values, strict=True))
+        values = tuple(
+            None if a is None else np.concatenate([a, b]) for a, b in zip(self.values, other.values, strict=True)
+        )
         levels = tuple(max(pair) for pair in zip(self.levels, other.levels, strict=True))
         X, codes = stacked(self.X, other.X), np.concatenate([self.codes, other.codes])
         return GroupedDesign(X, codes, values, levels, self.arrow, self.sparse)

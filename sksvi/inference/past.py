@@ -178,7 +178,6 @@ class Sample:
             found[main] = at.heard(sums[main])
         return found, constant
 
-
     def changes(self, now: LinearTerms) -> tuple[Array, Array]:
         """Gradient of the kept sites at the q of `now`, and by how much that of `now` differs."""
         before, curved = self.sites.alpha, self.sites.gamma
@@ -321,7 +320,7 @@ def sampled(problem: Problem, state: State, terms: LinearTerms, past: Past, now:
     sites at one mean only: its sample begins anew when it would have to drop a row.
     """
     model, data, q, n = problem.model, problem.data, state.q, len(problem.data)
-    assert isinstance(model, Linear)
+    assert isinstance(model, Linear) and isinstance(data, Table)
     block, old, new = q[model.main], past.sample, terms.take(slice(0, n))
     assert new.variance is not None
     leverage = trailing(np.abs(2.0 * new.gamma * new.variance))
