@@ -107,7 +107,7 @@ class Sample:
     """Rows of a stream, raw, with their sites and priorities.
 
     importance, priority (R,): both faded with the row. share (R,): what forgetting left of each row. dropped: largest
-    priority that is not here. mean: of the main block where the sites were found (diagonal blocks).
+    priority that is not here. at: the main block where the sites were found, if it is diagonal.
     """
 
     data: Table
@@ -116,7 +116,7 @@ class Sample:
     priority: Array
     share: Array
     dropped: float = 0.0
-    mean: Array | None = None
+    at: Any = None
 
     def __len__(self) -> int:
         return len(self.priority)
@@ -164,7 +164,7 @@ class Sample:
         parts = [(a, np.concatenate([getattr(self, a)[mine], getattr(other, a)[its]])) for a in ROW_PARTS]
         data, sites = self.data.take(mine), self.sites.take(mine)
         data, sites = data.joined(other.data.take(its)), sites.joined(other.sites.take(its))
-        return Sample(data, sites, **dict(parts), dropped=dropped, mean=other.mean)
+        return Sample(data, sites, **dict(parts), dropped=dropped, at=other.at)
 
     def messages(self, model: Any, q: Blocks) -> tuple[dict[str, Message], float]:
         """What stands for the sampled rows, blown up: a message per block, and the constant."""
@@ -173,15 +173,15 @@ class Sample:
         sums = self.summed(model, weighted)
         found = {name: Message(q[name].natural_gradient(part)) for name, part in sums.items()}
         constant = float(weighted.value.sum())
-        if self.mean is not None:
-            at = type(q[main])(self.mean, q[main].precision, q[main].root)
-            found[main] = at.heard(sums[main])
+        if self.at is not None:
+            found[main] = self.at.heard(sums[main])
+            constant -= self.at.told(found[main])[1]
         return found, constant
 
     def changes(self, now: LinearTerms) -> tuple[Array, Array]:
         """Gradient of the kept sites at the q of `now`, and by how much that of `now` differs."""
         before, curved = self.sites.alpha, self.sites.gamma
-        if self.mean is None:
+        if self.at is None:
             matrix = curved.ndim == 3
             before = before + 2.0 * (np.einsum("nkl,nl->nk", curved, now.linear) if matrix else curved * now.linear)
         return before, now.alpha - before
@@ -218,9 +218,9 @@ class Sample:
 
     def moved(self, sites: LinearTerms, share: float, block: Any) -> Sample:
         """With sites so far on the way to others."""
-        if self.mean is None:
+        if self.at is None:
             return replace(self, sites=self.sites.blended(sites, share))
-        return replace(self, sites=sites, mean=block.mean)
+        return replace(self, sites=sites, at=block)
 
     def summed(self, model: Any, terms: LinearTerms) -> Any:
         """Terms of the rows pulled back."""
@@ -329,11 +329,11 @@ def sampled(problem: Problem, state: State, terms: LinearTerms, past: Past, now:
     importance = np.ones(n) if data.weight is None else data.weight
     importance = importance + leverage * (now.weight / total) if total > 0 else importance
     draws = np.random.default_rng([state.seed, state.passes, 0, 4]).random(n)
-    at = None if block.full else block.mean
-    fresh = Sample(data, sites_of(new, q, block.full), importance, importance / (1.0 - draws), np.ones(n), mean=at)
+    at = None if block.full else block
+    fresh = Sample(data, sites_of(new, q, block.full), importance, importance / (1.0 - draws), np.ones(n), at=at)
     if old is not None and len(terms.value) > n:
         own = terms.take(slice(n, None)).weighted(1.0 / old.factor)
-        old = replace(old, sites=sites_of(own, q, block.full))
+        old = replace(old, sites=sites_of(own, q, block.full), at=at)
     if not block.full and n + (0 if old is None else len(old)) > keep:
         return None if n > keep else fresh.joined(fresh.none, keep)
     return fresh.joined(fresh.none, keep) if old is None else old.joined(fresh, keep)

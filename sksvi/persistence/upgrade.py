@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 from sksvi.families.base import Message
@@ -12,7 +13,10 @@ from sksvi.inference.progress import Averaging, Judging, Siding
 
 
 def upgraded(estimator: Any) -> None:
-    """Bring the state of an estimator that version 0.1.0.dev0 saved before its engine had passes up to date."""
+    """Bring an estimator of an earlier version up to date: parameters it did not have, and the names of its state."""
+    for name, parameter in signature(type(estimator).__init__).parameters.items():
+        if parameter.default is not parameter.empty:
+            vars(estimator).setdefault(name, parameter.default)
     state = vars(estimator).get("state_")
     if state is None or "absorbed" not in vars(state):
         return
