@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 #: Farthest that a look at the sample takes q, in nats per weight, and how often its step is halved for that.
-REACH, REACH_HALVINGS = 0.01, 10
+REACH, REACH_HALVINGS = 0.03, 10
 
 
 class Kept(Direct):
@@ -66,10 +66,15 @@ def speaks(block: Any, gradient: tuple[Any, ...]) -> bool:
     return block.column != "hyper" or len(gradient) > 1
 
 
-def near(prior: Any, said: Message, block: Any) -> bool:
-    """Whether q after a message is one that a step may reach."""
+def far(block: Any, before: Any, share: float = 1.0) -> bool:
+    """Whether a block has moved by more than a share of what a look at the sample may move it."""
+    return bool(block.kl(before) > share * REACH * block.mean.size)
+
+
+def near(prior: Any, said: Message, before: Any) -> bool:
+    """Whether the prior times a message is one that a step from `before` may reach."""
     try:
-        return bool(prior.times(said).kl(block) <= REACH * block.mean.size)
+        return not far(prior.times(said), before)
     except NotPositiveDefinite:
         return False
 
@@ -292,13 +297,14 @@ class Past(Said):
         moved = gradient[main][0] - block.told(old[main])[0][0]
         sites, share = sites_of(terms, q, block.full), sample.trusted(terms, moved, block)
         prior = model.prior(q)[main]
+        before = prior.times(self.by_block[main])
         for _ in range(REACH_HALVINGS):
             seen = sample.moved(sites, share, block)
             new, now = seen.messages(model, q)
             by_block = {**self.by_block, **{k: self.by_block[k].plus(new[k].plus(old[k], -1.0)) for k in new}}
             errors = sample.errors(model, terms, share)
             by_block[main] = block.carried(self.by_block[main], old[main], new[main], prior, *errors)
-            if share == 0.0 or near(prior, by_block[main], block):
+            if share == 0.0 or near(prior, by_block[main], before):
                 break
             share /= 2.0
         sample = seen

@@ -14,7 +14,7 @@ from sksvi.inference.memory.locals import NO_LOCALS
 from sksvi.inference.memory.said import NOTHING_SAID, Said
 from sksvi.inference.passes import by_side
 from sksvi.inference.passes.noisy import Noisy, noisy_step
-from sksvi.inference.past import Kept, Past, sampled
+from sksvi.inference.past import Kept, Past, far, sampled
 from sksvi.inference.plan import changed, pass_of, remembers
 from sksvi.inference.priors import divergence
 from sksvi.inference.problem import Problem
@@ -26,6 +26,10 @@ from sksvi.models.base import Gradient, Linear, LinearTerms, Segment, Sided, Tab
 
 #: The sample is looked at again when so many rows have come since, in shares of its size.
 SAMPLE_SHARE = 0.5
+#: Most looks at the sample after the first one of a portion.
+MOST_LOOKS = 4
+#: Sites are found again where q has moved by more, in shares of the farthest that a look takes it.
+STALE = 0.1
 
 
 def absorb(problem: Problem, state: State, tol: float, keep: int = 0, fade: float = 1.0) -> State:
@@ -66,7 +70,13 @@ def absorb_messages(problem: Problem, state: State, tol: float, keep: int, fade:
     alone = replace(changed(problem, batch_size=None, total=None, frozen=frozen), messages=Kept(model.main))
     inner = replace(state, q=hyper.forgetting(state.q), bounds=[], progress=START, messages=NOTHING_SAID)
     past, now = reviewed(alone, inner, past)
-    inner = settled_on(now, inner, tol, first)
+    before, inner = inner, settled_on(now, inner, tol, first)
+    for _ in range(further_looks(past, len(alone.data)) if now.said is past else 0):
+        if not far(inner.q[model.main], before.q[model.main], STALE):
+            break
+        past = past.looked(alone, inner)
+        now, before = replace(alone, said=past), inner
+        inner = settled_on(now, replace(inner, progress=START), tol, False)
     closed, terms, gradient, value = ended(now, inner)
     known = past.with_rows(alone.data, closed.q, gradient, value)
     known = replace(known, sample=sampled(alone, closed, terms, past, known, keep) if keep else None)
@@ -88,6 +98,11 @@ def reviewed(alone: Problem, state: State, past: Past) -> tuple[Past, Problem]:
     if sample is not None and past.waiting + len(alone.data) >= SAMPLE_SHARE * len(sample):
         past = past.looked(alone, state)
     return past, replace(alone, said=past)
+
+
+def further_looks(past: Past, n: int) -> int:
+    """Looks at the sample after the first that a portion of n rows pays for, where q goes on moving."""
+    return 0 if past.sample is None else min(MOST_LOOKS, n // len(past.sample))
 
 
 def past_of(problem: Problem, state: State) -> Past:
