@@ -121,6 +121,7 @@ def drift(quick: bool) -> list[dict[str, Any]]:
     }
     table = []
     for name, estimator in kinds.items():
+        fitted: Any = None
         losses, started = [], time.process_time()
         for t in range(chunks):
             if t:

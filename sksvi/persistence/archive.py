@@ -133,9 +133,8 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
     """Write an estimator to a file, fitted or not, with the state that ``partial_fit`` and ``warm_start`` go on from.
 
     The file is written beside ``path`` and renamed when it is complete and on disk, so that a crash leaves either the
-    old file or the new one. It holds training rows only where they are the model, those of a full Gaussian process, and those
-    that a stream looks at again (``stream_sample``).
-    Callbacks are not saved.
+    old file or the new one. It holds training rows only where they are the model, those of a full Gaussian process, and
+    those that a stream looks at again (``stream_sample``). Callbacks are not saved.
 
     Parameters
     ----------
