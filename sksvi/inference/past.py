@@ -185,10 +185,9 @@ class Sample:
 
     def changes(self, now: LinearTerms) -> tuple[Array, Array]:
         """Gradient of the kept sites at the q of `now`, and by how much that of `now` differs."""
-        before, curved = self.sites.alpha, self.sites.gamma
-        if self.at is None:
-            matrix = curved.ndim == 3
-            before = before + 2.0 * (np.einsum("nkl,nl->nk", curved, now.linear) if matrix else curved * now.linear)
+        curved, f = self.sites.gamma, now.linear
+        bent = np.einsum("nkl,nl->nk", curved, f) if curved.ndim == 3 else curved * f
+        before = self.sites.alpha + 2.0 * bent
         return before, now.alpha - before
 
     def trusted(self, now: LinearTerms, moved: Array, block: Any) -> float:
@@ -220,12 +219,6 @@ class Sample:
             return self.summed(model, replace(self.sites, gamma=both, points={}, scalars={}))[model.main][1]
 
         return gram(before + share * change), gram(before)
-
-    def moved(self, sites: LinearTerms, share: float, block: Any) -> Sample:
-        """With sites so far on the way to others."""
-        if self.at is None:
-            return replace(self, sites=self.sites.blended(sites, share))
-        return replace(self, sites=sites, at=block)
 
     def summed(self, model: Any, terms: LinearTerms) -> Any:
         """Terms of the rows pulled back."""
@@ -298,15 +291,15 @@ class Past(Said):
         sites, share = sites_of(terms, q, block.full), sample.trusted(terms, moved, block)
         prior = model.prior(q)[main]
         before = prior.times(self.by_block[main])
-        for _ in range(REACH_HALVINGS):
-            seen = sample.moved(sites, share, block)
+        for halvings in range(REACH_HALVINGS):
+            seen = replace(sample, sites=sample.sites.blended(sites, share))
             new, now = seen.messages(model, q)
             by_block = {**self.by_block, **{k: self.by_block[k].plus(new[k].plus(old[k], -1.0)) for k in new}}
             errors = sample.errors(model, terms, share)
             by_block[main] = block.carried(self.by_block[main], old[main], new[main], prior, *errors)
             if share == 0.0 or near(prior, by_block[main], before):
                 break
-            share /= 2.0
+            share = share / 2.0 if halvings < REACH_HALVINGS - 2 else 0.0
         sample = seen
         found = replace(self, by_block=by_block, constant=0.0, waiting=0.0, sample=sample)
         # Ratios move what the other rows said; what they said of the bound stays.

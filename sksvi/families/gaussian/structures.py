@@ -288,14 +288,6 @@ class Diagonal(Structure):
         """The diagonal."""
         return np.diagonal(matrix, axis1=-2, axis2=-1)
 
-    def carried(self, P: Array, old: Array, new: Array) -> Array:
-        """The same entry by entry."""
-        return P * (new / old)
-
-    def regressed(self, error: Array, across: Array, own: Array) -> Array:
-        """The same entry by entry."""
-        return error * (across / own)
-
     def outer(self, u: Array, v: Array, like: Any) -> Array:
         """u v, entry by entry."""
         return u * v
