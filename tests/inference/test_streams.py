@@ -166,3 +166,30 @@ def test_two_ways_of_forgetting_are_refused():
     with pytest.raises(ValueError, match=r"forgetting=0\.9 and half_life=100\.0"):
         model.partial_fit(np.eye(3), np.ones(3))
     assert not hasattr(model, "state_")
+
+
+@pytest.mark.parametrize("algorithm", ["cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi"])
+@pytest.mark.parametrize("kind", ["ratings", "rows", "documents"])
+def test_other_streams_forget(rng, kind, algorithm):
+    """The weight that counts fades, and what was said twice is said more loudly by what came last."""
+    if kind == "ratings":
+        make, data = sksvi.GeneralizedPMF, np.column_stack([np.arange(120) % 6, rng.integers(0, 5, 120)])
+        chunks = [(data, np.ones(120)), (data, -np.ones(120))]
+        options = {"n_components": 2}
+    elif kind == "rows":
+        make, options = sksvi.BetaProcessFA, {"n_components": 2}
+        chunks = [(rng.standard_normal((40, 4)),), (rng.standard_normal((40, 4)) + 3.0,)]
+    else:
+        make, options = sksvi.CorrelatedTopicModel, {"n_components": 3}
+        chunks = [(rng.poisson(1.0, (40, 12)),), (rng.poisson(1.0, (40, 12)),)]
+    found = []
+    for forgetting in (1.0, 0.3):
+        model = make(algorithm=algorithm, forgetting=forgetting, random_state=0, **options)
+        for chunk in chunks:
+            model.partial_fit(*chunk)
+        found.append(model)
+    weight = found[0].n_samples_seen_ / 2
+    assert found[1].n_samples_seen_ == 2 * weight and found[1].state_.counted == pytest.approx(1.3 * weight)
+    if kind == "ratings":
+        keeps, forgets = (model.predict(chunks[0][0]).mean() for model in found)
+        assert forgets < keeps
