@@ -190,6 +190,7 @@ def test_other_streams_forget(rng, kind, algorithm):
         found.append(model)
     weight = found[0].n_samples_seen_ / 2
     assert found[1].n_samples_seen_ == 2 * weight and found[1].state_.counted == pytest.approx(1.3 * weight)
-    if kind == "ratings":
+    # Two steps by AdaGrad are too few to tell.
+    if kind == "ratings" and algorithm in ("cvi", "mc-ssvi"):
         keeps, forgets = (model.predict(chunks[0][0]).mean() for model in found)
         assert forgets < keeps
