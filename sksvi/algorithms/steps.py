@@ -40,6 +40,10 @@ class AdaGradMemory:
         reach = max(1.0, float(np.sqrt(n / q.mean.shape[-1])))
         return cls(q.root, np.zeros_like(q.mean), np.zeros_like(q.root), reach)
 
+    def faded(self, share: float) -> AdaGradMemory:
+        """A share of the sums."""
+        return replace(self, mean=share * self.mean, root=share * self.root)
+
     def raised(self, q: Any, share: Array, n: float, adagrad: AdaGrad) -> AdaGradMemory:
         """Sums at least such that no step is longer than about the natural one of rate `share` (P,).
 
@@ -171,6 +175,10 @@ class FlatMemory:
     def start(cls, q: Any) -> FlatMemory:
         """Empty sums."""
         return cls(np.zeros_like(q.standard_values))
+
+    def faded(self, share: float) -> FlatMemory:
+        """A share of the sums."""
+        return replace(self, total=share * self.total)
 
 
 def flat_step(

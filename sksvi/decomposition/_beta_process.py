@@ -80,6 +80,11 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         Relative change of the bound at which the fit stops.
     total_samples : float or None, default=None
         Rows of the population, for ``partial_fit``; None: those seen so far.
+    forgetting : float, default=1.0
+        Share, in (0, 1], of what earlier chunks said that each `partial_fit` keeps: natural parameters decay towards
+        the prior.
+    half_life : float, default=None
+        The same in rows: what was said counts half when so much weight has come since. At most one of the two.
     n_jobs : int or None, default=None
         Threads; never changes a bit of the result.
     warm_start : bool, default=False
@@ -159,6 +164,8 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         max_iter: int = 100,
         tol: float = 1e-4,
         total_samples: float | None = None,
+        forgetting: float = 1.0,
+        half_life: float | None = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
         keep_interrupted: bool = False,
@@ -182,6 +189,8 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         self.max_iter = max_iter
         self.tol = tol
         self.total_samples = total_samples
+        self.forgetting = forgetting
+        self.half_life = half_life
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.keep_interrupted = keep_interrupted

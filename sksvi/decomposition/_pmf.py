@@ -108,6 +108,11 @@ class GeneralizedPMF(
         The fit stops when the relative change of the bound per pass stays below it.
     total_samples : float, default=None
         Population size for `partial_fit`; None: the weight seen so far.
+    forgetting : float, default=1.0
+        Share, in (0, 1], of what earlier chunks said that each `partial_fit` keeps: natural parameters decay towards
+        the prior.
+    half_life : float, default=None
+        The same in rows: what was said counts half when so much weight has come since. At most one of the two.
     n_jobs : int, default=None
         Threads over columns; no value changes a bit of the result.
     warm_start : bool, default=False
@@ -198,6 +203,8 @@ class GeneralizedPMF(
         max_iter: int = 100,
         tol: float = 1e-4,
         total_samples: float | None = None,
+        forgetting: float = 1.0,
+        half_life: float | None = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
         keep_interrupted: bool = False,
@@ -218,6 +225,8 @@ class GeneralizedPMF(
         self.max_iter = max_iter
         self.tol = tol
         self.total_samples = total_samples
+        self.forgetting = forgetting
+        self.half_life = half_life
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.keep_interrupted = keep_interrupted

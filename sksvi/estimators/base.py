@@ -36,6 +36,9 @@ from sksvi.inference.state import State
 
 Array = np.ndarray
 
+#: Rows of a stream that are kept where the user leaves it to us, and the most memory that their columns may take.
+STREAM_ROWS, STREAM_BYTES = 2000, 2**24
+
 
 class BaseSVI(CallbackSupport, BaseEstimator):
     """Parameters, the way from data to posterior, and what a fit leaves behind."""
@@ -51,6 +54,8 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "total_samples": [Interval(Real, 0, None, closed="neither"), None],
+        "forgetting": [Interval(Real, 0, 1, closed="right")],
+        "half_life": [Interval(Real, 0, None, closed="neither"), None],
         "n_jobs": [Integral, None],
         "warm_start": ["boolean"],
         "keep_interrupted": ["boolean"],
@@ -239,16 +244,35 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             data = self._encode(X, y, sample_weight, offset, FIRST_PORTION if first else PORTION)
             remember_offset(self, offset, before=not first and getattr(self, "_had_offset", False))
             model = self._streaming_model(data)
-            seen = (0.0 if first else self.n_samples_seen_) + data.total_weight
+            seen, fade = (0.0 if first else self.n_samples_seen_) + data.total_weight, self._fade(data.total_weight)
+            counted = 0.0 if first else fade * (self.state_.counted or self.n_samples_seen_)
+            counted += data.total_weight
             whole = {"batch_size": None} if self.batch_size == "auto" else {}
-            problem = plan.changed(self._problem(model, data), total=self.total_samples or seen, **whole)
+            problem = plan.changed(self._problem(model, data), total=self.total_samples or counted, **whole)
             state = self._new_state(problem) if first else self._continued(problem)
+            state = replace(state, counted=counted)
             if not plan.remembers(problem):
                 state = replace(state, messages=NOTHING_SAID)
             with self._columns_named():
-                state = stream.absorb(problem, state, self.tol)
+                state = stream.absorb(problem, state, self.tol, self._stream_rows(data), fade)
             self._finish(model, state, seen)
         return self
+
+    def _fade(self, weight: float) -> float:
+        """Share of what was said that is left when data of this weight have come."""
+        if self.half_life is None:
+            return float(self.forgetting)
+        if self.forgetting != 1.0:
+            raise ValueError(
+                f"forgetting={self.forgetting!r} and half_life={self.half_life!r} say the same in two ways: set "
+                "forgetting=1.0 or half_life=None."
+            )
+        return float(0.5 ** (weight / self.half_life))
+
+    def _stream_rows(self, data: Any) -> int:
+        """Rows of a stream that are kept, where its model can look at them again."""
+        rows = getattr(self, "stream_sample", 0)
+        return min(STREAM_ROWS, int(STREAM_BYTES // data.bytes_per_row)) if rows == "auto" else int(rows)
 
     def _streaming_model(self, data: Any) -> Any:
         """The model of one portion."""

@@ -68,6 +68,14 @@ class Message:
         """The parts as a prior adds them to its own."""
         return self.parts
 
+    def plus(self, other: Message, share: float = 1.0) -> Self:
+        """With a share of another message's parts added."""
+        return replace(self, parts=tuple(a + share * b for a, b in zip(self.parts, other.parts, strict=True)))
+
+    def faded(self, share: float) -> Self:
+        """What is left of it: a share of every part."""
+        return replace(self, parts=tuple(share * part for part in self.parts))
+
     def of(self, plates: Any) -> Self:
         """Some plates."""
         return replace(self, parts=tuple(part[plates] for part in self.parts))
@@ -153,6 +161,10 @@ class Family:
         """What is kept of the block when a fit starts anew."""
         return self
 
+    def faded(self, share: float) -> Any:
+        """The block with a share of what it remembers of earlier data."""
+        return self
+
     def blended(self, other: Any, weight: float) -> Any:
         """(1 - weight) of what holds this block plus weight of the other's: an average over a fit's path."""
         mine, its = ([getattr(block, name) for name in self.held_in] for block in (self, other))
@@ -169,6 +181,14 @@ class Family:
 
     def times(self, message: Message) -> Any:
         """This prior times a message, in the structure of the message."""
+        raise AttributeError(f"{type(self).__name__} has no messages")
+
+    def heard(self, gradient: tuple[Any, ...]) -> Message:
+        """The message whose expected logarithm has this gradient in the block's moments, here."""
+        raise AttributeError(f"{type(self).__name__} has no messages")
+
+    def told(self, message: Message) -> tuple[tuple[Any, ...], float]:
+        """Gradient in the block's moments and value of E log of a message, nats; the message need not be proper."""
         raise AttributeError(f"{type(self).__name__} has no messages")
 
     # ---- plates

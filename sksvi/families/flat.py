@@ -119,6 +119,15 @@ class Flat(Family):
         (said,) = message.added()
         return self.of_theta(self.theta + said)
 
+    def heard(self, gradient: tuple[Array]) -> Message:
+        """The gradient in the moments is a message itself."""
+        return Message(tuple(gradient))
+
+    def told(self, message: Message) -> tuple[tuple[Array], float]:
+        """θ of the message, and θ·η."""
+        (said,) = message.added()
+        return (said,), float(np.sum(said * self.moments))
+
     def blended(self, other: Any, weight: float) -> Self:
         """(1 - weight) of these natural parameters plus weight of the other's."""
         return self.of_theta((1 - weight) * self.theta + weight * other.theta)

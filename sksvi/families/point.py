@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from sksvi.families.base import Spreadless
+from sksvi.families.base import Message, Spreadless
 
 Array = np.ndarray
 
@@ -62,6 +62,12 @@ class Point(Spreadless):
         delta = self._strayed()
         return 0.5 * float(delta @ self.information @ delta)
 
+    @property
+    def curvature(self) -> Array:
+        """Hessian of what it remembers, (P, P)."""
+        size = self.value.size
+        return np.zeros((size, size)) if self.information is None else -self.information
+
     def blended(self, other: Point, weight: float) -> Self:
         """(1 - weight) of this value plus weight of the other's."""
         value = (1 - weight) * self.value + weight * other.value
@@ -70,6 +76,10 @@ class Point(Spreadless):
     def forgotten(self) -> Self:
         """The same point without memory of earlier data."""
         return type(self)(self.value)
+
+    def faded(self, share: float) -> Self:
+        """The same point with a share of that memory."""
+        return type(self)(self.value, self.centre, None if self.information is None else share * self.information)
 
     def moved(self, step: Array, rate: float) -> Self:
         """The point after `rate` times a step, cut to the trust radius."""
@@ -83,6 +93,23 @@ class Point(Spreadless):
         if self.information is None:
             return ascent(g, hessian)
         return ascent(g - self.information @ self._strayed(), hessian - self.information)
+
+    def heard(self, gradient: tuple[Array, Array]) -> Message:
+        """(g + J θ, J) with J = -H, for gradient and Hessian at the value θ."""
+        g, information = self.natural_gradient(gradient)
+        return Message((g + information @ self.value, information))
+
+    @staticmethod
+    def natural_gradient(gradient: tuple[Array, Array]) -> tuple[Array, Array]:
+        """(g, J) with J = -H."""
+        g, hessian = gradient
+        return g, -hessian
+
+    def told(self, message: Message) -> tuple[tuple[Array, Array], float]:
+        """Gradient and Hessian at the value θ of hᵀθ - θᵀJ θ / 2, and itself."""
+        linear, information = message.added()
+        there = information @ self.value
+        return (linear - there, -information), float(self.value @ (linear - 0.5 * there))
 
     def absorbed(self, hessian: Array) -> Self:
         """The point with this data's curvature added to the information."""

@@ -46,6 +46,7 @@ class SparseGP(BaseSVI):
 
     _parameter_constraints: dict[str, list[Any]] = {
         **BaseSVI._parameter_constraints,
+        "stream_sample": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
         "likelihood": [str, likelihoods.Likelihood],
         "kernel": [Kernel, None],
         "n_inducing": [Interval(Integral, 1, None, closed="left")],
@@ -74,6 +75,9 @@ class SparseGP(BaseSVI):
         max_iter: int = 2000,
         tol: float = 1e-4,
         total_samples: float | None = None,
+        forgetting: float = 1.0,
+        half_life: float | None = None,
+        stream_sample: int | str = "auto",
         n_jobs: int | None = None,
         warm_start: bool = False,
         keep_interrupted: bool = False,
@@ -95,6 +99,9 @@ class SparseGP(BaseSVI):
         self.max_iter = max_iter
         self.tol = tol
         self.total_samples = total_samples
+        self.forgetting = forgetting
+        self.half_life = half_life
+        self.stream_sample = stream_sample
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.keep_interrupted = keep_interrupted

@@ -79,7 +79,10 @@ def evaluate(problem: Problem, state: State, segment: Segment, gradient_wanted: 
     if gradient_wanted:
         gradient = problem.messages.blown_up(problem.globals.corrected(gradient, q, view), scale)
         gradient = model.completed(gradient, q)
-    return gradient, value * scale
+    earlier, known = problem.said.told(q)
+    if gradient_wanted and earlier:
+        gradient = {**gradient, **{name: _parallel.add(gradient.get(name), part) for name, part in earlier.items()}}
+    return gradient, value * scale + known
 
 
 def step(

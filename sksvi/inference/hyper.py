@@ -10,6 +10,7 @@ import numpy as np
 from sksvi.algorithms.rules import ClosedForm
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference.problem import Problem
+from sksvi.inference.state import State
 from sksvi.models.base import Blocks, Gradient, Linear
 
 #: When closed-form steps stop, in the largest change of a coordinate.
@@ -50,6 +51,20 @@ def remembering(problem: Problem, q: Blocks, gradient: Gradient) -> Blocks:
 def forgetting(q: Blocks) -> Blocks:
     """The blocks without what they remember of earlier data."""
     return {name: block.forgotten() for name, block in q.items()}
+
+
+def faded(state: State, share: float) -> State:
+    """The state with a share of what points, and rules by AdaGrad, remember of earlier data."""
+    if share == 1.0:
+        return state
+    q = {name: block.faded(share) for name, block in state.q.items()}
+    memory = {name: fading(own, share) for name, own in state.memory.items()}
+    return replace(state, q=q, memory=memory)
+
+
+def fading(memory: Any, share: float) -> Any:
+    """A memory with less in it, where it holds sums over the past."""
+    return memory.faded(share) if hasattr(memory, "faded") else memory
 
 
 def still(problem: Problem, **changes: Any) -> Problem:

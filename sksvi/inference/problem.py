@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sksvi.algorithms.rows import Algorithm
 from sksvi.algorithms.rules import FIXED, Rule
 from sksvi.expectations import Expectation
 from sksvi.inference.globals import GLOBALS, Expected
 from sksvi.inference.memory.of_rows import DIRECT, Direct
+from sksvi.inference.memory.said import NOTHING_SAID, NothingSaid
 from sksvi.models.base import Blocks, Data, Model
 
 
@@ -19,8 +20,9 @@ class Problem:
     ``expect`` serves the steps, ``exact`` the bound that a fit reports at its end. ``globals`` and ``messages``: how
     local steps see the globals, and what stands between terms and pull-back. ``total`` is the population's weight where
     the data are a part of it, ``frozen`` names blocks that stay as they are, ``past`` is the size of the bound of
-    earlier portions (nats): `tol` is relative to all data seen. ``so_far`` is what a stream left, the prior of this
-    portion, by block. ``stream``: one step on a portion, at the rates of noisy steps.
+    earlier portions (nats): `tol` is relative to all data seen. ``said``: what rows that are no longer at hand said, a
+    part of the data's sum. ``stream``: one step on a portion, at the rates of noisy steps, and
+    at least at `least_rate`: what forgets faster.
     """
 
     model: Model
@@ -35,8 +37,9 @@ class Problem:
     total: float | None = None
     frozen: frozenset[str] = frozenset()
     past: float = 0.0
-    so_far: Blocks = field(default_factory=dict)
+    said: NothingSaid = NOTHING_SAID
     stream: bool = False
+    least_rate: float = 0.0
 
     @property
     def full_batch(self) -> bool:

@@ -106,6 +106,7 @@ def begun(problem: Problem, state: State) -> State:
         q=hyper.forgetting(state.q),
         messages=state.messages.of_fit(len(problem.data)),
         locals=locals_of(problem, state),
+        counted=0.0,
         finished=False,
         converged=False,
     )

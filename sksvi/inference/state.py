@@ -32,7 +32,8 @@ class State:
     """All that a fit knows.
 
     q: the blocks. memory: what each block's rule remembers. messages: what data have said, by row or by block. locals:
-    where each row's local variables ended. progress: the pass's own (what it judges by, what it averages).
+    where each row's local variables ended. counted: weight of a stream, faded rows by what is left of them. progress:
+    the pass's own (what it judges by, what it averages).
     """
 
     q: Blocks
@@ -40,6 +41,7 @@ class State:
     passes: int = 0
     steps: int = 0
     rows: float = 0.0
+    counted: float = 0.0
     memory: dict[str, Any] = field(default_factory=dict)
     messages: NothingSaid | Said | Sites = NOTHING_SAID
     locals: NoLocals | Locals = NO_LOCALS

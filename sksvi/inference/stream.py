@@ -9,52 +9,133 @@ import numpy as np
 
 from sksvi import _parallel
 from sksvi.inference import hyper
+from sksvi.inference.engine import evaluate, whole
 from sksvi.inference.memory.locals import NO_LOCALS
 from sksvi.inference.memory.said import NOTHING_SAID, Said
 from sksvi.inference.passes import by_side
 from sksvi.inference.passes.noisy import Noisy, noisy_step
+from sksvi.inference.past import Kept, Past, far, sampled
 from sksvi.inference.plan import changed, pass_of, remembers
-from sksvi.inference.priors import prior_of
+from sksvi.inference.priors import divergence
 from sksvi.inference.problem import Problem
-from sksvi.inference.progress import START
+from sksvi.inference.progress import START, Judging
 from sksvi.inference.search import improved
 from sksvi.inference.state import State, StepInfo, recorded
 from sksvi.inference.stopping import PORTION_PASSES
-from sksvi.models.base import Linear, Segment, Sided
+from sksvi.models.base import Gradient, Linear, LinearTerms, Segment, Sided, Table
+
+#: The sample is looked at again when so many rows have come since, in shares of its size.
+SAMPLE_SHARE = 0.5
+#: Most looks at the sample after the first one of a portion.
+MOST_LOOKS = 4
+#: Sites are found again where q has moved by more, in shares of the farthest that a look takes it.
+STALE = 0.1
 
 
-def absorb(problem: Problem, state: State, tol: float) -> State:
-    """One portion of a stream: messages iterated and absorbed, or one step per batch."""
+def absorb(problem: Problem, state: State, tol: float, keep: int = 0, fade: float = 1.0) -> State:
+    """One portion of a stream: messages iterated and absorbed, or one step per batch.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of the portion.
+    state : State
+    tol : float
+    keep : int
+        Most past rows that are looked at again.
+    fade : float
+        Share that is left of what was said before.
+    """
     started = perf_counter()
     state = replace(state, bounds=list(state.bounds), history=list(state.history), locals=NO_LOCALS)
     if isinstance(problem.model, Sided):
-        state, info = by_side.absorb(replace(problem, stream=True), state, tol)
+        state, info = by_side.absorb(replace(problem, stream=True), state, tol, fade)
     elif remembers(problem):
-        state, info = absorb_messages(changed(problem, batch_size=None, total=None), state, tol)
+        state, info = absorb_messages(problem, state, tol, keep, fade)
     else:
-        state, info = absorb_steps(problem, state)
+        state, info = absorb_steps(problem, state, fade)
     state = replace(state, passes=state.passes + 1, rows=state.rows + problem.data.total_weight, finished=True)
     return recorded(state, info, perf_counter() - started)
 
 
-def absorb_messages(problem: Problem, state: State, tol: float) -> tuple[State, StepInfo]:
-    """The posterior so far is the prior of the portion; what it said then joins a sum kept apart from the prior."""
-    model, first, past = problem.model, state.steps == 0, 0.0
+def absorb_messages(problem: Problem, state: State, tol: float, keep: int, fade: float) -> tuple[State, StepInfo]:
+    """What earlier rows said is a part of the data's sum; what these say joins it, and some of them the sample."""
+    model, first = problem.model, state.steps == 0
     assert isinstance(model, Linear)
-    if not first:
-        past = state.bound
-        said = state.messages if isinstance(state.messages, Said) else Said.between(state.q, model.prior(state.q))
-        so_far = prior_of(problem, replace(state, messages=said), state.q)
-        frozen = frozenset(name for name, rule in model.hyper.items() if not rule.streams)
-        problem = replace(problem, frozen=frozen, past=abs(past), so_far=so_far)
-    inner = settled_on(problem, replace(state, bounds=[], progress=START, messages=NOTHING_SAID), tol, first)
-    closed = pass_of(problem).end(problem, inner)
-    said = Said.between(closed.q, model.prior(closed.q))
-    alone = replace(problem, frozen=frozenset(), so_far={})
-    q = hyper.settled(alone, closed.q, said.by_block[model.main], PORTION_PASSES)
-    total = past + closed.bound
-    done = replace(closed, q=q, messages=said, bounds=state.bounds, passes=state.passes, bound=total)
-    return done, StepInfo(total, problem.deterministic, 1.0, inner.repairs - state.repairs)
+    past = past_of(problem, state).faded(fade)
+    if not keep:
+        past = replace(past, sample=None)
+    # Coordinates that messages live in stay.
+    frozen = frozenset() if first else frozenset(name for name, rule in model.hyper.items() if rule.lagged)
+    alone = replace(changed(problem, batch_size=None, total=None, frozen=frozen), messages=Kept(model.main))
+    inner = replace(state, q=hyper.forgetting(state.q), bounds=[], progress=START, messages=NOTHING_SAID)
+    past, now = reviewed(alone, inner, past)
+    before, inner = inner, settled_on(now, inner, tol, first)
+    for _ in range(further_looks(past, len(alone.data)) if now.said is past else 0):
+        if not far(inner.q[model.main], before.q[model.main], STALE):
+            break
+        past = past.looked(alone, inner)
+        now, before = replace(alone, said=past), inner
+        inner = settled_on(now, replace(inner, progress=START), tol, False)
+    closed, terms, gradient, value = ended(now, inner)
+    known = past.with_rows(alone.data, closed.q, gradient, value)
+    known = replace(known, sample=sampled(alone, closed, terms, past, known, keep) if keep else None)
+    q = hyper.settled(alone, closed.q, known.by_block[model.main], PORTION_PASSES)
+    done = replace(closed, q=q, messages=known, bounds=state.bounds, passes=state.passes)
+    return done, StepInfo(closed.bound, alone.deterministic, 1.0, inner.repairs - state.repairs)
+
+
+def reviewed(alone: Problem, state: State, past: Past) -> tuple[Past, Problem]:
+    """The past after a look at its sample, where one is due, and the problem of the portion after it.
+
+    Where the sample holds every row it is fitted together with the portion: nothing has to be corrected.
+    """
+    sample = past.sample
+    if sample is not None and past.complete:
+        assert isinstance(alone.data, Table)
+        both = alone.data.joined(sample.blown_up)
+        return replace(past, waiting=0.0), replace(alone, data=both, said=past.without_sample(alone.model, state.q))
+    if sample is not None and past.waiting + len(alone.data) >= SAMPLE_SHARE * len(sample):
+        past = past.looked(alone, state)
+    return past, replace(alone, said=past)
+
+
+def further_looks(past: Past, n: int) -> int:
+    """Looks at the sample after the first that a portion of n rows pays for, where q goes on moving."""
+    return 0 if past.sample is None else min(MOST_LOOKS, n // len(past.sample))
+
+
+def past_of(problem: Problem, state: State) -> Past:
+    """What a stream or a fit left: messages of q over its prior, and the curvature that points remember."""
+    if isinstance(state.messages, Past):
+        return state.messages
+    prior = problem.model.prior(state.q)
+    said = state.messages if isinstance(state.messages, Said) else Said.between(state.q, prior)
+    by_block = {name: said.by_block[name] for name in prior}
+    for name, rule in problem.model.hyper.items():
+        if rule.streams:
+            zero = np.zeros_like(state.q[name].value)
+            by_block[name] = state.q[name].heard((zero, state.q[name].curvature))
+    if state.steps == 0:
+        return Past({name: message.faded(0.0) for name, message in by_block.items()})
+    past = Past(by_block, weight=state.counted - problem.data.total_weight)
+    value = state.bound + divergence(problem, replace(state, messages=NOTHING_SAID), state.q)
+    return replace(past, constant=value - past.told(state.q)[1])
+
+
+def ended(problem: Problem, state: State) -> tuple[State, LinearTerms, Gradient, float]:
+    """The end of a portion: the state, every row's terms there, and gradient and value of the sum."""
+    kept = problem.messages
+    assert isinstance(kept, Kept)
+    closed = pass_of(problem).end(problem, state)
+    terms = kept.of(problem, closed.q)
+    here = state.progress.here if isinstance(state.progress, Judging) else None
+    if terms is not None and here is not None and here.q[kept.main] is closed.q[kept.main]:
+        return closed, terms, here.gradient, closed.bound + divergence(problem, state, here.q)
+    gradient, value = evaluate(replace(problem, expect=problem.exact), closed, whole(problem))
+    terms = kept.of(problem, closed.q)
+    assert terms is not None
+    return closed, terms, gradient, value
 
 
 def settled_on(problem: Problem, state: State, tol: float, first: bool) -> State:
@@ -72,14 +153,19 @@ def settled_on(problem: Problem, state: State, tol: float, first: bool) -> State
     return state
 
 
-def absorb_steps(problem: Problem, state: State) -> tuple[State, StepInfo]:
-    """One step per batch of the portion, in order, blown up to the population."""
+def absorb_steps(problem: Problem, state: State, fade: float) -> tuple[State, StepInfo]:
+    """One step per batch of the portion, in order, blown up to the population.
+
+    A natural step of rate 1 - fade on a population of weight W / (1 - fade) is what a portion of weight W adds to
+    natural parameters that decay towards the prior's.
+    """
     n, run = len(problem.data), Noisy()
     bounds, rate, before = [], 0.0, state.repairs
     # A portion is a sample, however exact its integrals are: its steps go at the rates of noisy ones.
-    problem = replace(problem, stream=True)
-    state = run.begin(problem, state)
-    for part in _parallel.slices(n, problem.batch_size or n):
+    parts = _parallel.slices(n, problem.batch_size or n)
+    problem = replace(problem, stream=True, least_rate=1.0 - fade ** (1.0 / len(parts)))
+    state = run.begin(problem, hyper.faded(state, fade))
+    for part in parts:
         weight = problem.data.take(part).total_weight
         if weight > 0:
             segment = Segment(np.arange(part.start, part.stop), problem.data.total_weight / weight)

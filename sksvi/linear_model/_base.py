@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,7 @@ class BayesianGLM(BaseSVI):
 
     _parameter_constraints: dict[str, list[Any]] = {
         **BaseSVI._parameter_constraints,
+        "stream_sample": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
         "likelihood": [str, likelihoods.Likelihood],
         "prior_precision": [StrOptions({"auto", "ard", "flat"}), Interval(Real, 0, None, closed="left"), "array-like"],
         "intercept_precision": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
@@ -72,6 +73,9 @@ class BayesianGLM(BaseSVI):
         max_iter: int = 300,
         tol: float = 1e-4,
         total_samples: float | None = None,
+        forgetting: float = 1.0,
+        half_life: float | None = None,
+        stream_sample: int | str = "auto",
         n_jobs: int | None = None,
         warm_start: bool = False,
         keep_interrupted: bool = False,
@@ -89,6 +93,9 @@ class BayesianGLM(BaseSVI):
         self.max_iter = max_iter
         self.tol = tol
         self.total_samples = total_samples
+        self.forgetting = forgetting
+        self.half_life = half_life
+        self.stream_sample = stream_sample
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.keep_interrupted = keep_interrupted

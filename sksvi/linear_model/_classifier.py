@@ -54,6 +54,14 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         The fit stops when the relative change of the bound per pass stays below it.
     total_samples : float, default=None
         Population size for `partial_fit`; None: the weight seen so far.
+    forgetting : float, default=1.0
+        Share, in (0, 1], of what earlier chunks said that each `partial_fit` keeps: natural parameters decay towards
+        the prior.
+    half_life : float, default=None
+        The same in rows: what was said counts half when so much weight has come since. At most one of the two.
+    stream_sample : int or "auto", default="auto"
+        Past rows that `partial_fit` keeps under "cvi" to correct what the others said as q moves on; 0: none. "auto":
+        2,000, fewer where they would take more than 16 MB.
     n_jobs : int, default=None
         Threads over row blocks; no value changes a bit of the result.
     warm_start : bool, default=False
@@ -118,6 +126,9 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         max_iter: int = 300,
         tol: float = 1e-4,
         total_samples: float | None = None,
+        forgetting: float = 1.0,
+        half_life: float | None = None,
+        stream_sample: int | str = "auto",
         n_jobs: int | None = None,
         warm_start: bool = False,
         keep_interrupted: bool = False,
@@ -136,6 +147,9 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
             max_iter=max_iter,
             tol=tol,
             total_samples=total_samples,
+            forgetting=forgetting,
+            half_life=half_life,
+            stream_sample=stream_sample,
             n_jobs=n_jobs,
             warm_start=warm_start,
             keep_interrupted=keep_interrupted,

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 
 from sksvi import _parallel
 
@@ -80,6 +81,40 @@ class Table:
             None if self.offset is None else self.offset[rows],
         )
 
+    @property
+    def bytes_per_row(self) -> float:
+        """Memory of a row, about."""
+        return nbytes(self.X) / max(len(self), 1) + self.y.nbytes / max(len(self), 1) + 32.0
+
+    def times(self, factor: Array) -> Table:
+        """Every row's weight times a factor."""
+        return replace(self, weight=factor if self.weight is None else self.weight * factor)
+
+    def joined(self, other: Table) -> Table:
+        """These rows, then the other's."""
+
+        def both(a: Array | None, b: Array | None, unless: float) -> Array | None:
+            if a is None and b is None:
+                return None
+            parts = zip((a, b), (len(self), len(other)), strict=True)
+            return np.concatenate([np.full(n, unless) if part is None else part for part, n in parts])
+
+        X, y = stacked(self.X, other.X), np.concatenate([self.y, other.y])
+        return Table(X, y, both(self.weight, other.weight, 1.0), both(self.offset, other.offset, 0.0))
+
+
+def nbytes(X: Any) -> int:
+    """Memory of a design: an array, a CSR matrix, or one that knows."""
+    held: Any = X
+    return sum(part.nbytes for part in (held.data, held.indices, held.indptr)) if sp.issparse(X) else int(X.nbytes)
+
+
+def stacked(a: Any, b: Any) -> Any:
+    """The rows of two designs of one kind, arrays and CSR matrices among each other too."""
+    if sp.issparse(a) or sp.issparse(b):
+        return sp.vstack([sp.csr_matrix(a), sp.csr_matrix(b)], format="csr")
+    return np.concatenate([a, b]) if isinstance(a, np.ndarray) else a.stacked(b)
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -107,7 +142,7 @@ class LinearTerms:
     value (n,): E log p(y|f), nats. alpha, gamma (n,) or (n, K), jointly over classes gamma (n, K, K): its derivatives
     in mean and (co)variance of f. linear: hᵀm, the mean of f without offset (what a site needs). points: derivatives
     in the unconstrained likelihood parameters, (n, P) and (n, P, P). scalars (n,): gradient in the one moment of
-    a further block.
+    a further block. variance: that of hᵀw, in the shape of gamma, where rows of a stream are kept.
     """
 
     value: Array
@@ -116,6 +151,7 @@ class LinearTerms:
     linear: Array
     points: dict[str, tuple[Array, Array]] = field(default_factory=dict)
     scalars: dict[str, Array] = field(default_factory=dict)
+    variance: Array | None = None
     repairs: ClassVar[int] = 0
 
     def weighted(self, weight: Array | None) -> LinearTerms:
@@ -136,6 +172,32 @@ class LinearTerms:
         if self.gamma.ndim == 3:
             return self.alpha - 2 * np.einsum("nkl,nl->nk", self.gamma, self.linear), self.gamma
         return self.alpha - 2 * self.gamma * self.linear, self.gamma
+
+    def take(self, rows: Rows) -> LinearTerms:
+        """Those of some rows."""
+        return self._each(lambda part: part[rows])
+
+    def joined(self, other: LinearTerms) -> LinearTerms:
+        """These rows, then the other's."""
+        return self._each(lambda a, b: np.concatenate([a, b]), other)
+
+    def blended(self, other: LinearTerms, share: float) -> LinearTerms:
+        """(1 - share) of these numbers plus share of the other's."""
+        return self if share == 0.0 else self._each(lambda a, b: (1 - share) * a + share * b, other)
+
+    def _each(self, change: Callable[..., Array], *others: LinearTerms) -> LinearTerms:
+        """Every array changed, with those of the others beside it."""
+        of = (self, *others)
+
+        def part(name: str) -> Any:
+            return change(*(getattr(terms, name) for terms in of))
+
+        points = {
+            k: (change(*(t.points[k][0] for t in of)), change(*(t.points[k][1] for t in of))) for k in self.points
+        }
+        scalars = {k: change(*(t.scalars[k] for t in of)) for k in self.scalars}
+        variance = None if self.variance is None else part("variance")
+        return LinearTerms(part("value"), part("alpha"), part("gamma"), part("linear"), points, scalars, variance)
 
 
 class Fit(Protocol):

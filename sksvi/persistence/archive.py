@@ -93,6 +93,11 @@ REGISTRY: dict[str, str] = {
     "Sites": "sksvi.inference.memory.of_rows:Sites",
     "NothingSaid": "sksvi.inference.memory.said:NothingSaid",
     "Said": "sksvi.inference.memory.said:Said",
+    "Past": "sksvi.inference.past:Past",
+    "Sample": "sksvi.inference.past:Sample",
+    "Table": "sksvi.models.base:Table",
+    "LinearTerms": "sksvi.models.base:LinearTerms",
+    "GroupedDesign": "sksvi.models.mixed.levels:GroupedDesign",
     "NoLocals": "sksvi.inference.memory.locals:NoLocals",
     "Locals": "sksvi.inference.memory.locals:Locals",
     "PlateMemory": "sksvi.inference.memory.of_plates:PlateMemory",
@@ -130,8 +135,8 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
     """Write an estimator to a file, fitted or not, with the state that ``partial_fit`` and ``warm_start`` go on from.
 
     The file is written beside ``path`` and renamed when it is complete and on disk, so that a crash leaves either the
-    old file or the new one. It holds training rows only where they are the model: those of a full Gaussian process.
-    Callbacks are not saved.
+    old file or the new one. It holds training rows only where they are the model, those of a full Gaussian process, and
+    those that a stream looks at again (``stream_sample``). Callbacks are not saved.
 
     Parameters
     ----------

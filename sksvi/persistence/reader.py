@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from sksvi.persistence.writer import EXTENSION, NEVER_SAVED, SCALARS, resolve_class, slot_names
 
@@ -50,6 +51,7 @@ class Decoder:
             "objects": self._object_array,
             "strings": self._strings,
             "random-state": self._random_state,
+            "csr": self._csr,
             "object": self._object,
             "reference": lambda node: self._objects[node["id"]],
             **{name: self._pandas for name in ("frame", "series", "range-index", "multi-index", "index", "missing")},
@@ -112,6 +114,23 @@ class Decoder:
         raw, ends = data.tobytes(), offsets.tolist()
         texts = [raw[a:b].decode("utf-8", "surrogatepass") for a, b in itertools.pairwise(ends)]
         return _filled(texts, node["shape"])
+
+    def _csr(self, node: dict) -> sp.csr_matrix:
+        data, indices, indptr = (self._array(part) for part in node["parts"])
+        rows, columns = node["shape"]
+        if any(part.ndim != 1 for part in (data, indices, indptr)) or data.dtype.kind not in "biuf":
+            raise ValueError("malformed sparse matrix")
+        if indices.dtype.kind != "i" or indptr.dtype.kind != "i" or any(type(n) is not int for n in (rows, columns)):
+            raise ValueError("malformed sparse matrix")
+        # Compiled loops trust the indices: every one is checked.
+        within = len(indptr) == rows + 1 and len(data) == len(indices) == indptr[-1] and indptr[0] == 0
+        if (
+            not within
+            or (np.diff(indptr) < 0).any()
+            or (len(indices) and not 0 <= indices.min() <= indices.max() < columns)
+        ):
+            raise ValueError("malformed sparse matrix")
+        return sp.csr_matrix((data, indices, indptr), shape=(rows, columns))
 
     def _random_state(self, node: dict) -> np.random.RandomState:
         keys = self._array(node["keys"])

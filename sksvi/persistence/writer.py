@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 # Callbacks and their contexts belong to the session that set them; metadata requests have a node of their own.
 NEVER_SAVED = frozenset(
@@ -111,6 +112,9 @@ class Encoder:
             _, keys, position, has_gauss, cached = value.get_state(legacy=True)
             parts = self.encode([int(position), int(has_gauss), float(cached)], where, depth)
             return {"type": "random-state", "keys": self._own(np.asarray(keys), where, depth), "state": parts}
+        if isinstance(value, sp.csr_matrix | sp.csr_array):
+            parts = [self._own(part, where, depth) for part in (value.data, value.indices, value.indptr)]
+            return {"type": "csr", "parts": parts, "shape": list(map(int, value.shape))}
         pandas = sys.modules.get("pandas")
         if pandas is not None:
             node = self._pandas(pandas, value, where, depth)

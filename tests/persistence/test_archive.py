@@ -13,6 +13,7 @@ from types import MappingProxyType
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator
 
@@ -634,3 +635,21 @@ def test_an_unfitted_estimator_comes_back(path):
     model = estimator("classifier", prior_precision="ard", tol=1e-6)
     model.save(path)
     assert load(path).get_params() == model.get_params()
+
+
+def test_a_sparse_matrix_comes_back_and_a_wrong_index_is_refused():
+    matrix = sp.csr_matrix(np.array([[0.0, 2.0, 0.0], [1.0, 0.0, 3.0]]))
+    encoder = Encoder(REGISTRY)
+    node = encoder.encode(matrix, "matrix")
+
+    def decoded(arrays):
+        return Decoder(REGISTRY, arrays.__getitem__, 2**20).decode(node)
+
+    assert_array_equal(decoded(encoder.arrays).toarray(), matrix.toarray())
+    for name, array in encoder.arrays.items():
+        for wrong in (array[:-1], array.astype(float) if array.dtype.kind == "i" else array.astype("S4")):
+            with pytest.raises(ValueError, match="sparse"):
+                decoded({**encoder.arrays, name: wrong})
+    indices = encoder.arrays[node["parts"][1]["member"]]
+    with pytest.raises(ValueError, match="sparse"):
+        decoded({**encoder.arrays, node["parts"][1]["member"]: indices + 2})

@@ -15,6 +15,9 @@ __all__ = ["DiagonalGaussian", "Gaussian", "NotPositiveDefinite", "PreciseGaussi
 
 Array = np.ndarray
 
+#: Share of the prior's precision that stays while the data's precision changes by a ratio.
+STILL = 0.01
+
 
 def gaussian(mean: Array, precision: Any, root: Any = None) -> Any:
     """N(mean, precision⁻¹) in the structure that the precision is held in.
@@ -141,6 +144,30 @@ class PreciseGaussian(Normal):
         root = structure.root(precision)
         mean = structure.solve(root, self.dot(self.mean) + linear)
         return structure.block(mean, precision, root)
+
+    def heard(self, gradient: tuple[Array, Any]) -> Message:
+        """(g + P m, P) with P = -2 H, for the gradient (g, H) in mean and covariance."""
+        g, precision = self.natural_gradient(gradient)
+        return Message((g + self.structure.dot(precision, self.mean), precision))
+
+    def told(self, message: Message) -> tuple[tuple[Any, ...], float]:
+        """(h - P m, -P / 2), and hᵀm - (mᵀP m + tr P S) / 2."""
+        linear, precision = message.added()
+        value = np.sum(linear * self.mean) - 0.5 * self.structure.expected_quadratic(precision, self.mean, self)
+        return (linear - self.structure.dot(precision, self.mean), -0.5 * precision), float(value)
+
+    def carried(self, said: Message, old: Message, new: Message, prior: Any, across: Any, own: Any) -> Message:
+        """What all rows said, after a sample of them that said `old` says `new`.
+
+        Precisions change by their ratio. Gradients, which may have any sign, by their difference, and what the sample
+        missed of the old sum is regressed on: `own` is the covariance of that error, `across` that with the new one's.
+        A share of the prior keeps directions in place that the sample does not inform.
+        """
+        (h, P), (h_old, P_old), (h_new, P_new) = (message.added() for message in (said, old, new))
+        verbs, still, m = self.structure, STILL * prior.precision_like(self), self.mean
+        error = verbs.regressed(h - h_old - verbs.dot(P - P_old, m), across + still, own + still)
+        precision = verbs.carried(P, still + P_old, still + P_new)
+        return Message((error + h_new + verbs.dot(precision - P_new, m), precision))
 
     # ---- plates
     @property

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import eigh, lapack
 
 from sksvi.families.base import NotPositiveDefinite
 
@@ -106,6 +106,17 @@ class Structure:
         """log |P| of a block held as mean and precision, summed over plates."""
         return -block.log_det_cov()
 
+    def carried(self, P: Any, old: Any, new: Any) -> Any:
+        """P, a sum over all rows, after the part of it that a sample estimates went from `old` to `new`.
+
+        Here by the difference; where a structure can, by the ratio: what is definite stays definite.
+        """
+        return P + (new - old)
+
+    def regressed(self, error: Array, across: Any, own: Any) -> Array:
+        """What a sampling error becomes, given its covariance and that with what it becomes; here it stays."""
+        return error
+
     # ---- roots
     def root(self, P: Any) -> Any:
         """C of P."""
@@ -173,6 +184,25 @@ class Dense(Structure):
     def of_dense(self, matrix: Array, like: Any) -> Array:
         """The matrix itself."""
         return matrix
+
+    def carried(self, P: Array, old: Array, new: Array) -> Array:
+        """T P Tᵀ with T = old (old⁻¹ new)^½, which takes `old` to `new` and leaves alone what did not change."""
+        try:
+            ratio, U = eigh(new, old)
+        except np.linalg.LinAlgError:
+            return super().carried(P, old, new)
+        if not ratio.min() > 0:
+            return super().carried(P, old, new)
+        carry = old @ (U * np.sqrt(ratio)) @ U.T
+        out = carry @ P @ carry.T
+        return 0.5 * (out + out.T)
+
+    def regressed(self, error: Array, across: Array, own: Array) -> Array:
+        """across own⁻¹ error."""
+        try:
+            return across @ self.solve(inverse_factor(own), error)
+        except NotPositiveDefinite:
+            return error
 
     def outer(self, u: Array, v: Array, like: Any) -> Array:
         """½ (u vᵀ + v uᵀ)."""

@@ -36,6 +36,11 @@ class PlateMemory:
         """That of some plates."""
         return PlateMemory(self.clock[plates], self.seen[plates], chosen(self.rule, plates))
 
+    def faded(self, share: float) -> PlateMemory:
+        """With a share of the weight that was seen, and of a rule's sums."""
+        rule = self.rule.faded(share) if hasattr(self.rule, "faded") else self.rule
+        return replace(self, seen=share * self.seen, rule=rule)
+
     def lengthened(self, new: Any) -> PlateMemory:
         """With nothing yet of new plates, a block."""
         n = new.n_plates

@@ -127,11 +127,11 @@ class Direct:
 
     def rate(self, name: str, problem: Problem, state: State, segment: Segment) -> float:
         """How far."""
-        return problem.algorithm.rate(state.steps, problem.deterministic)
+        return self.reported(problem, state)
 
     def reported(self, problem: Problem, state: State) -> float:
         """The rate that the history tells of a step."""
-        return problem.algorithm.rate(state.steps, problem.deterministic)
+        return max(problem.algorithm.rate(state.steps, problem.deterministic), problem.least_rate)
 
     def fresh(self, problem: Problem, state: State) -> None:
         """Sums that changes have not drifted from, now and then."""

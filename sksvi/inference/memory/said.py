@@ -15,6 +15,10 @@ class NothingSaid:
         """The prior itself."""
         return prior
 
+    def told(self, q: Blocks) -> tuple[dict[str, Any], float]:
+        """Gradient per block and value, nats, of what was said as a part of the data's sum: none."""
+        return {}, 0.0
+
     def lengthened(self, name: str, n: int) -> NothingSaid:
         """Of a block with n more plates, of which nothing was said."""
         return self
@@ -48,6 +52,12 @@ class Said(NothingSaid):
     def of(self, name: str, plates: Any) -> Said:
         """Of some plates of a block."""
         return Said({**self.by_block, name: self.by_block[name].of(plates)})
+
+    def faded(self, share: float) -> Said:
+        """A share of what was said."""
+        if share == 1.0:
+            return self
+        return Said({name: message.faded(share) for name, message in self.by_block.items()})
 
     @classmethod
     def between(cls, q: Blocks, prior: Blocks) -> Said:

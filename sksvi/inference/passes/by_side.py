@@ -176,21 +176,25 @@ def paid(problem: Problem, q: Blocks, said: Said) -> float:
 
 
 # ---- streams
-def absorb(problem: Problem, state: State, tol: float) -> tuple[State, StepInfo]:
-    """One portion of ratings: columns iterated on it and absorbed, or one step of each by its own clock."""
+def absorb(problem: Problem, state: State, tol: float, fade: float = 1.0) -> tuple[State, StepInfo]:
+    """One portion of ratings: columns iterated on it and absorbed, or one step of each by its own clock.
+
+    Of what was known of every plate a share `fade` is left.
+    """
+    state, problem = hyper.faded(state, fade), replace(problem, least_rate=1.0 - fade)
     memory = dict(state.memory)
     for side, entries in entries_of(problem).items():
         memory[side] = replace(memory[side], seen=memory[side].seen + entries.totals)
     progress = state.progress if isinstance(state.progress, Siding) else Siding()
     state = replace(state, memory=memory, progress=replace(progress, bound=None))
     if problem.algorithm.row.messages:
-        return absorb_columns(problem, state, tol)
+        return absorb_columns(problem, state, tol, fade)
     state, info = BySide().once(problem, state, 0.0)
     assert info is not None
     return replace(state, bound=info.bound, passes=state.passes - 1), info
 
 
-def absorb_columns(problem: Problem, state: State, tol: float) -> tuple[State, StepInfo]:
+def absorb_columns(problem: Problem, state: State, tol: float, fade: float) -> tuple[State, StepInfo]:
     """What earlier portions said about a plate is its prior; what this one says then joins it."""
     first, past, run = state.steps == 0, 0.0, BySide()
     # A portion is iterated without sampling noise: its messages stay.
@@ -199,7 +203,7 @@ def absorb_columns(problem: Problem, state: State, tol: float) -> tuple[State, S
         past = state.bound
         said = (
             state.messages if isinstance(state.messages, Said) else Said.between(state.q, problem.model.prior(state.q))
-        )
+        ).faded(fade)
         run, problem = BySide(said), replace(problem, past=abs(past))
         state = replace(state, q=rejoined(problem, state.q, said))
     repairs = state.repairs

@@ -56,7 +56,7 @@ class Stepper:
         """Rate of each plate, by how often it has moved."""
         times, which = np.unique(clock, return_inverse=True)
         rates = [self.problem.algorithm.rate(int(t), self.problem.deterministic) for t in times]
-        return np.asarray(rates, float)[which]
+        return np.maximum(np.asarray(rates, float), self.problem.least_rate)[which]
 
     def _prior(self, plates: Any) -> Any:
         """Prior of some plates, what earlier portions said about them included."""

@@ -96,5 +96,6 @@ def averaged(problem: Problem, state: State) -> Blocks:
     average = averaging(state).average
     if not average or not problem.model.averages:
         return state.q
-    weight = 4.0 / (state.steps - averaging(state).since + 3.0)
+    steps = state.steps - averaging(state).since
+    weight = min(1.0, max(4.0 / (steps + 3.0), 4.0 * problem.least_rate))
     return {name: average[name].blended(block, weight) for name, block in state.q.items()}

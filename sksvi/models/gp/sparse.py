@@ -210,6 +210,11 @@ class SparseGPModel(LinearLatents):
         keep = isinstance(rows, slice) and len(data) * self.n_inducing <= KEPT_NUMBERS
         return Chunk(data.take(rows), (data.X, rows.start, rows.stop) if keep else None)  # type: ignore[union-attr]
 
+    def view(self, q: dict[str, Any], rng: Any) -> dict[str, Any]:
+        """q, with its geometry at hand for whatever is pulled back."""
+        self.geometry(q)
+        return q
+
     # ---- gradients
     def terms(self, view: dict[str, Any], batch: Chunk, expect: Any, rng: Any) -> LinearTerms:
         """T and its derivatives per datum."""
@@ -232,7 +237,7 @@ class SparseGPModel(LinearLatents):
         t = BOUNDS[self.bound](*arguments)
         h = t if self.teacher == self.bound else BOUNDS[self.teacher](*arguments)
         own = hyper_terms(h)
-        return GPTerms(t.value, t.alpha, like(t.gamma, s), linear, h.points, own=own, at=block).weighted(
+        return GPTerms(t.value, t.alpha, like(t.gamma, s), linear, h.points, variance=s, own=own, at=block).weighted(
             batch.data.weight
         )
 

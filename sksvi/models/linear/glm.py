@@ -203,7 +203,7 @@ class LinearModel(LinearLatents):
         if batch.data.offset is not None:
             m = linear + batch.data.offset.reshape(-1, *[1] * (linear.ndim - 1))
         terms = self.expected(q, likelihood, batch.data.y, m, as_matrices(v), expect, rng)
-        return replace(terms, gamma=like(terms.gamma, v), linear=linear).weighted(batch.data.weight)
+        return replace(terms, gamma=like(terms.gamma, v), linear=linear, variance=v).weighted(batch.data.weight)
 
     def expected(
         self, q: dict[str, Any], likelihood: Any, y: Array, m: Array, v: Array, expect: Any, rng: Any

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sksvi.families.gaussian.arrow import ArrowMatrix
+from sksvi.models.base import nbytes, stacked
 from sksvi.models.linear.rows import DenseRows, Design, _Rows, stays_sparse
 
 Array = np.ndarray
@@ -119,6 +120,20 @@ class GroupedDesign(Design):
         return GroupedDesign(
             self.X[rows], self.codes[rows], values, self.levels, self.arrow, self.sparse, self.expanded
         )
+
+    def stacked(self, other: GroupedDesign) -> GroupedDesign:
+        """These rows, then the other's; there may be more levels than these rows know."""
+        values = tuple(
+            None if a is None else np.concatenate([a, b]) for a, b in zip(self.values, other.values, strict=True)
+        )
+        levels = tuple(max(pair) for pair in zip(self.levels, other.levels, strict=True))
+        X, codes = stacked(self.X, other.X), np.concatenate([self.codes, other.codes])
+        return GroupedDesign(X, codes, values, levels, self.arrow, self.sparse, self.expanded)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all rows."""
+        return nbytes(self.X) + self.codes.nbytes + sum(value.nbytes for value in self.values if value is not None)
 
     def rows(self, intercept: bool) -> GroupedRows | DenseRows:
         """The row block."""

@@ -1,0 +1,338 @@
+"""What a stream remembers of the rows that are gone: their messages' sum, and a sample of rows to look at again.
+
+A row's site belongs to the q that it was found at. Early rows were seen by a wide q, and the sum of their sites stays
+wrong while q moves on. So a bounded sample of past rows is kept, each with the site that stands for it in the sum, and
+the change of the sampled sites, blown up, corrects the sum (a control variate: only changes are sampled). The sample is
+a priority sample (Duffield, Lund and Thorup 2007): row j of importance i_j draws u_j once, the R rows of largest i_j /
+u_j stay, and row j stands for 1 / min(1, i_j / τ) rows, τ the largest priority that was ever dropped. Rows of large
+leverage stand for themselves alone. While nothing was dropped the stream is the fit to all rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sksvi import _parallel
+from sksvi.families.base import Message, NotPositiveDefinite
+from sksvi.inference.engine import evaluate, whole
+from sksvi.inference.memory.of_rows import Direct
+from sksvi.inference.memory.said import NOTHING_SAID, Said
+from sksvi.models.base import Blocks, Gradient, Linear, LinearTerms, Table
+
+if TYPE_CHECKING:
+    from sksvi.inference.problem import Problem
+    from sksvi.inference.state import State
+
+Array = np.ndarray
+
+#: Farthest that a look at the sample takes q, in nats per weight, and how often its step is halved for that.
+REACH, REACH_HALVINGS = 0.03, 10
+
+
+class Kept(Direct):
+    """Nothing between terms and pull-back; the terms of the last look are kept, with the q that they belong to.
+
+    Parameters
+    ----------
+    main : str
+        The block that tells one q from another.
+    """
+
+    def __init__(self, main: str) -> None:
+        self.main = main
+        self._seen: dict[int, tuple[Any, LinearTerms]] = {}
+
+    def between(self, terms: Any, rows: Any, problem: Problem, state: State) -> Any:
+        """The terms, kept by the first row of their chunk."""
+        if isinstance(rows, slice):
+            self._seen[rows.start] = state.q[self.main], terms
+        return terms
+
+    def of(self, problem: Problem, q: Blocks) -> LinearTerms | None:
+        """The terms of all rows at q, or None where some were last seen elsewhere."""
+        chunks = problem.model.chunks(slice(0, len(problem.data)), problem.data)
+        found = [self._seen.get(rows.start, (None, None)) for rows in chunks]
+        if not all(block is q[self.main] for block, _ in found):
+            return None
+        return reduce(LinearTerms.joined, (terms for _, terms in found))  # type: ignore[arg-type]
+
+
+def speaks(block: Any, gradient: tuple[Any, ...]) -> bool:
+    """Whether a block has messages: all but points that have no curvature."""
+    return block.column != "hyper" or len(gradient) > 1
+
+
+def far(block: Any, before: Any, share: float = 1.0) -> bool:
+    """Whether a block has moved by more than a share of what a look at the sample may move it."""
+    return bool(block.kl(before) > share * REACH * block.mean.size)
+
+
+def near(prior: Any, said: Message, before: Any) -> bool:
+    """Whether the prior times a message is one that a step from `before` may reach."""
+    try:
+        return not far(prior.times(said), before)
+    except NotPositiveDefinite:
+        return False
+
+
+def trailing(values: Array) -> Array:
+    """Sum over all axes but the first."""
+    return values.reshape(len(values), -1).sum(1)
+
+
+def sites_of(terms: LinearTerms, q: Blocks, full: bool) -> LinearTerms:
+    """What each row says of every block, as numbers that `pull_back` makes messages about zero of.
+
+    ``value``: what the row's part of the bound has beyond the expected logarithm of its messages. Of a diagonal main
+    block, on which no row's message lives, gradients are kept as they are.
+    """
+    value, alpha, gamma = terms.value, terms.alpha, terms.gamma
+    points, scalars = {}, terms.scalars
+    for name, (g, hessian) in terms.points.items():
+        at = q[name].value
+        linear = g - hessian @ at
+        points[name] = linear, hessian
+        value = value - linear @ at - 0.5 * (hessian @ at) @ at
+    for name, slope in scalars.items():
+        value = value - slope * q[name].moments[0]
+    if full:
+        alpha, gamma = terms.message()
+        m, v = terms.linear, terms.variance
+        squares = m[..., :, None] * m[..., None, :] if gamma.ndim == 3 else np.square(m)
+        value = value - trailing(alpha * m) - trailing(gamma * (squares + v))
+    return LinearTerms(value, alpha, gamma, alpha, points, scalars)
+
+
+@dataclass
+class Sample:
+    """Rows of a stream, raw, with their sites and priorities.
+
+    importance, priority (R,): both faded with the row. share (R,): what forgetting left of each row. dropped: largest
+    priority that is not here. at: the main block where the sites were found, if it is diagonal.
+    """
+
+    data: Table
+    sites: LinearTerms
+    importance: Array
+    priority: Array
+    share: Array
+    dropped: float = 0.0
+    at: Any = None
+
+    def __len__(self) -> int:
+        return len(self.priority)
+
+    @property
+    def factor(self) -> Array:
+        """How many rows each stands for."""
+        return self.share / np.minimum(1.0, self.importance / self.dropped) if self.dropped > 0 else self.share
+
+    @property
+    def blown_up(self) -> Table:
+        """The rows with the weight that each stands for."""
+        factor = self.factor
+        return self.data if np.all(factor == 1.0) else self.data.times(factor)
+
+    def faded(self, share: float) -> Sample:
+        """Every row counts less."""
+        if share == 1.0:
+            return self
+        return replace(
+            self,
+            importance=share * self.importance,
+            priority=share * self.priority,
+            share=share * self.share,
+            dropped=share * self.dropped,
+        )
+
+    @property
+    def none(self) -> Sample:
+        """No row of it."""
+        rows = slice(0, 0)
+        parts = {name: getattr(self, name)[rows] for name in ROW_PARTS}
+        return replace(self, data=self.data.take(rows), sites=self.sites.take(rows), **parts)
+
+    def joined(self, other: Sample, size: int) -> Sample:
+        """Of the rows of both those of largest priority."""
+        n = len(self) + len(other)
+        priority = np.concatenate([self.priority, other.priority])
+        rows, dropped = np.arange(n), max(self.dropped, other.dropped)
+        if n > size:
+            order = np.argpartition(priority, n - size)
+            rows, dropped = np.sort(order[n - size :]), max(dropped, float(priority[order[: n - size]].max()))
+        # Each part is cut first: portions may be long.
+        mine, its = rows[rows < len(self)], rows[rows >= len(self)] - len(self)
+        parts = [(a, np.concatenate([getattr(self, a)[mine], getattr(other, a)[its]])) for a in ROW_PARTS]
+        data, sites = self.data.take(mine), self.sites.take(mine)
+        data, sites = data.joined(other.data.take(its)), sites.joined(other.sites.take(its))
+        return Sample(data, sites, **dict(parts), dropped=dropped, at=other.at)
+
+    def messages(self, model: Any, q: Blocks) -> tuple[dict[str, Message], float]:
+        """What stands for the sampled rows, blown up: a message per block, and the constant."""
+        weighted, main = self.sites.weighted(self.factor), model.main
+        model.view(q, None)
+        sums = self.summed(model, weighted)
+        found = {name: Message(q[name].natural_gradient(part)) for name, part in sums.items()}
+        constant = float(weighted.value.sum())
+        if self.at is not None:
+            found[main] = self.at.heard(sums[main])
+            constant -= self.at.told(found[main])[1]
+        return found, constant
+
+    def changes(self, now: LinearTerms) -> tuple[Array, Array]:
+        """Gradient of the kept sites at the q of `now`, and by how much that of `now` differs."""
+        curved, f = self.sites.gamma, now.linear
+        bent = np.einsum("nkl,nl->nk", curved, f) if curved.ndim == 3 else curved * f
+        before = self.sites.alpha + 2.0 * bent
+        return before, now.alpha - before
+
+    def trusted(self, now: LinearTerms, moved: Array, block: Any) -> float:
+        """Share of the sites' change that is more than its sampling error (James and Stein), in [0, 1].
+
+        Errors are those of the main block's gradient, in units of posterior deviations. A change that one row makes
+        alone is one of that row alone, however many it stands for.
+        """
+        _, change = self.changes(now)
+        v = now.variance
+        assert v is not None
+        spread = np.einsum("nk,nkl,nl->n", change, v, change) if v.ndim == 3 else trailing(np.square(change) * v)
+        error = float(np.sum(self.noise * spread))
+        size = float(np.sum(moved * block.solve(moved)))
+        return max(0.0, 1.0 - error / size) if size > 0 else 1.0
+
+    @property
+    def noise(self) -> Array:
+        """Variance that each row's blowing up adds to a sum, in squares of what it adds itself."""
+        return self.factor * np.maximum(self.factor - self.share, 0.0)
+
+    def errors(self, model: Any, now: LinearTerms, share: float) -> tuple[Any, Any]:
+        """Covariance of the sampling errors of the gradients before and after a share of the change, and before."""
+        before, change = self.changes(now)
+        noise = self.noise.reshape(-1, *[1] * (before.ndim - 1)) * before
+
+        def gram(other: Array) -> Any:
+            both = noise[:, :, None] * other[:, None, :] if self.sites.gamma.ndim == 3 else noise * other
+            return self.summed(model, replace(self.sites, gamma=both, points={}, scalars={}))[model.main][1]
+
+        return gram(before + share * change), gram(before)
+
+    def summed(self, model: Any, terms: LinearTerms) -> Any:
+        """Terms of the rows pulled back."""
+
+        def one(rows: Any) -> Any:
+            return model.pull_back(terms.take(rows), model.batch(self.data, rows))
+
+        return _parallel.tree_sum(map(one, model.chunks(slice(0, len(self)), self.data)))
+
+
+#: Arrays of a sample that have one number per row.
+ROW_PARTS = ("importance", "priority", "share")
+
+
+@dataclass
+class Past(Said):
+    """Messages of all rows that came, about every block.
+
+    constant: what their part of the bound has beyond the messages, nats. weight: of all rows. waiting: how many
+    came since the sample was looked at last. sample: rows to look at again, or None.
+    """
+
+    constant: float = 0.0
+    weight: float = 0.0
+    waiting: float = 0.0
+    sample: Sample | None = None
+
+    def told(self, q: Blocks) -> tuple[dict[str, Any], float]:
+        """Gradient and value of what was said, at q."""
+        found = {name: q[name].told(message) for name, message in self.by_block.items()}
+        value = self.constant + sum(value for _, value in found.values())
+        return {name: gradient for name, (gradient, _) in found.items()}, value
+
+    def faded(self, share: float) -> Past:
+        """All rows count less: natural parameters decay towards the prior's."""
+        if share == 1.0:
+            return self
+        by_block = {name: message.faded(share) for name, message in self.by_block.items()}
+        sample = None if self.sample is None else self.sample.faded(share)
+        rest = {name: share * getattr(self, name) for name in ("constant", "weight", "waiting")}
+        return replace(self, by_block=by_block, sample=sample, **rest)
+
+    def with_rows(self, data: Any, q: Blocks, gradient: Gradient, value: float) -> Past:
+        """After the rows of `data`, where gradient and value of the sum of all rows are known at q."""
+        by_block = {name: q[name].heard(part) for name, part in gradient.items() if speaks(q[name], part)}
+        came = data.total_weight
+        now = Past(by_block, 0.0, self.weight + came, self.waiting + len(data))
+        return replace(now, constant=value - now.told(q)[1])
+
+    def without_sample(self, model: Any, q: Blocks) -> Past:
+        """What the rows that are not in the sample said."""
+        assert self.sample is not None
+        messages, constant = self.sample.messages(model, q)
+        by_block = {**self.by_block, **{k: self.by_block[k].plus(m, -1.0) for k, m in messages.items()}}
+        return replace(self, by_block=by_block, constant=self.constant - constant)
+
+    def looked(self, problem: Problem, state: State) -> Past:
+        """The sample's sites at the state's q, and the sum of all sites after them."""
+        model, q, sample = problem.model, state.q, self.sample
+        assert isinstance(model, Linear) and sample is not None
+        main, block = model.main, q[model.main]
+        kept = Kept(main)
+        there = replace(problem, data=sample.blown_up, messages=kept, said=NOTHING_SAID)
+        gradient, _ = evaluate(there, state, whole(there))
+        terms = kept.of(there, q)
+        assert terms is not None
+        terms = terms.weighted(1.0 / sample.factor)
+        old, constant = sample.messages(model, q)
+        moved = gradient[main][0] - block.told(old[main])[0][0]
+        sites, share = sites_of(terms, q, block.full), sample.trusted(terms, moved, block)
+        prior = model.prior(q)[main]
+        before = prior.times(self.by_block[main])
+        for halvings in range(REACH_HALVINGS):
+            seen = replace(sample, sites=sample.sites.blended(sites, share))
+            new, now = seen.messages(model, q)
+            by_block = {**self.by_block, **{k: self.by_block[k].plus(new[k].plus(old[k], -1.0)) for k in new}}
+            errors = sample.errors(model, terms, share)
+            by_block[main] = block.carried(self.by_block[main], old[main], new[main], prior, *errors)
+            if share == 0.0 or near(prior, by_block[main], before):
+                break
+            share = share / 2.0 if halvings < REACH_HALVINGS - 2 else 0.0
+        sample = seen
+        found = replace(self, by_block=by_block, constant=0.0, waiting=0.0, sample=sample)
+        # Ratios move what the other rows said; what they said of the bound stays.
+        value = self.told(q)[1] + now - constant + sum(q[k].told(new[k])[1] - q[k].told(old[k])[1] for k in new)
+        return replace(found, constant=value - found.told(q)[1])
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing was dropped from the sample."""
+        return self.sample is not None and self.sample.dropped == 0.0
+
+
+def sampled(problem: Problem, state: State, terms: LinearTerms, past: Past, now: Past, keep: int) -> Sample | None:
+    """The sample with this portion's rows in it, of which `terms` holds first theirs and then those looked at again.
+
+    A row's importance is its weight, and its leverage in units of the mean leverage of all rows. A diagonal block has
+    sites at one mean only: its sample begins anew when it would have to drop a row.
+    """
+    model, data, q, n = problem.model, problem.data, state.q, len(problem.data)
+    assert isinstance(model, Linear) and isinstance(data, Table)
+    block, old, new = q[model.main], past.sample, terms.take(slice(0, n))
+    assert new.variance is not None
+    leverage = trailing(np.abs(2.0 * new.gamma * new.variance))
+    precision = now.by_block[model.main].added()[1]
+    total = max(block.structure.expected_quadratic(precision, np.zeros_like(block.mean), block), leverage.sum())
+    importance = np.ones(n) if data.weight is None else data.weight
+    importance = importance + leverage * (now.weight / total) if total > 0 else importance
+    draws = np.random.default_rng([state.seed, state.passes, 0, 4]).random(n)
+    at = None if block.full else block
+    fresh = Sample(data, sites_of(new, q, block.full), importance, importance / (1.0 - draws), np.ones(n), at=at)
+    if old is not None and len(terms.value) > n:
+        own = terms.take(slice(n, None)).weighted(1.0 / old.factor)
+        old = replace(old, sites=sites_of(own, q, block.full), at=at)
+    if not block.full and n + (0 if old is None else len(old)) > keep:
+        return None if n > keep else fresh.joined(fresh.none, keep)
+    return fresh.joined(fresh.none, keep) if old is None else old.joined(fresh, keep)

@@ -1,0 +1,196 @@
+"""Streams: a sample of past rows looked at again, and forgetting."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+
+import sksvi
+from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMERegressor, SparseGPRegressor
+from sksvi.datasets import make_glm
+from sksvi.likelihoods import Gaussian
+
+EXACT = {"tol": 1e-13, "random_state": 0}
+
+
+def counts(rng, n=300, d=3):
+    X = rng.standard_normal((n, d))
+    # More than Poisson, so that a dispersion has one optimum.
+    return X, rng.poisson(np.exp(0.3 + 0.5 * X[:, 0]) * rng.gamma(2.0, 0.5, n)).astype(float)
+
+
+def chunked(model, X, y, size, **more):
+    for first in range(0, len(y), size):
+        part = slice(first, first + size)
+        model.partial_fit(X[part], y[part], **more)
+    return model
+
+
+def assert_same_posterior(a, b, rtol=1e-8):
+    mine, its = a.posterior_["weights"], b.posterior_["weights"]
+    assert_allclose(mine.mean, its.mean, atol=rtol * float(np.max(its.std)) * 10)
+    assert_allclose(mine.std, its.std, rtol=rtol * 10)
+    assert_allclose(a.lower_bound_, b.lower_bound_, rtol=1e-8)
+
+
+@pytest.fixture
+def rng(global_random_seed):
+    return np.random.default_rng(global_random_seed)
+
+
+@pytest.mark.parametrize("likelihood", ["poisson", "negative-binomial", "student-t", "gaussian"])
+@pytest.mark.parametrize("size", [37, 150])
+def test_a_stream_whose_sample_holds_every_row_is_the_batch_fit(rng, likelihood, size):
+    X, y = counts(rng)
+    batch = BayesianGLMRegressor(likelihood=likelihood, **EXACT).fit(X, y)
+    stream = chunked(BayesianGLMRegressor(likelihood=likelihood, **EXACT), X, y, size)
+    assert_same_posterior(stream, batch, 1e-6)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "classes", "diag", "weights"])
+def test_the_same_for_every_kind_of_row(rng, kind):
+    X, y, _ = make_glm(240, 3, likelihood="logit", coef=True, random_state=int(rng.integers(1000)))
+    options, more = {"prior_precision": 1.0, **EXACT}, {}
+    if kind == "sparse":
+        X = sp.csr_matrix(X * (np.abs(X) > 0.5))
+    if kind == "classes":
+        y = np.where(X[:, 1] + rng.standard_normal(len(y)) > 0.8, 2, y)
+    if kind == "diag":
+        options["covariance"] = "diag"
+    if kind == "weights":
+        more["sample_weight"] = rng.uniform(0.5, 2.0, len(y))
+    batch = BayesianGLMClassifier(**options).fit(X, y, **more)
+    stream = BayesianGLMClassifier(**options)
+    for first in range(0, len(y), 80):
+        part = slice(first, first + 80)
+        own = {name: value[part] for name, value in more.items()}
+        stream.partial_fit(X[part], y[part], classes=np.unique(y), **own)
+    # Several classes have integrals of a finite rule, a diagonal block a mean by L-BFGS.
+    assert_same_posterior(stream, batch, 1e-6 if kind in ("sparse", "weights") else 1e-4)
+
+
+def test_groups_stream_to_the_batch_fit(rng):
+    X, y = counts(rng, d=2)
+    X = np.column_stack([X, np.arange(len(y)) % 7])
+    options = {"likelihood": "poisson", "noise": False, "groups": 2, "algorithm": "cvi", **EXACT}
+    batch, stream = GMERegressor(**options).fit(X, y), chunked(GMERegressor(**options), X, y, 100)
+    assert_allclose(stream.coef_, batch.coef_, atol=1e-6)
+    assert_allclose(stream.group_effects_["mean"], batch.group_effects_["mean"], atol=1e-5)
+
+
+def test_a_sample_brings_the_stream_nearer_to_the_batch_fit(rng):
+    """Errors in posterior deviations: an early q is wide, and sites that stay where they were are wrong."""
+    n = 3000
+    X = np.column_stack([rng.standard_normal((n, 3)), rng.random(n) < 0.02])
+    y = rng.poisson(np.exp(1.0 + X @ [0.6, -0.4, 0.5, 2.0]) * rng.gamma(1.0, 1.0, n)).astype(float)
+    batch = BayesianGLMRegressor(likelihood="poisson").fit(X, y).posterior_["weights"]
+
+    def error(rows):
+        model = BayesianGLMRegressor(likelihood="poisson", stream_sample=rows, random_state=0)
+        return np.max(np.abs(chunked(model, X, y, 100).posterior_["weights"].mean - batch.mean) / batch.std)
+
+    sampled, without = error(1000), error(0)
+    assert sampled < 0.6 * without
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_sample_is_bounded_saved_and_gone_on_from(rng, tmp_path, sparse):
+    X, y = counts(rng)
+    X = sp.csr_matrix(X) if sparse else X
+    model = chunked(BayesianGLMRegressor(likelihood="poisson", stream_sample=50, random_state=0), X[:200], y[:200], 60)
+    sample = model.state_.messages.sample
+    assert len(sample) == 50 and sample.dropped > 0 and np.all(sample.factor >= 1.0)
+    assert sp.issparse(sample.data.X) == sparse
+    model.save(tmp_path / "stream")
+    again = sksvi.load(tmp_path / "stream")
+    for one in (model, again):
+        one.partial_fit(X[200:], y[200:])
+    assert np.array_equal(model.coef_, again.coef_)
+
+
+def test_a_sample_stands_for_all_rows(rng):
+    """What rows stand for adds up to their number: E Σ k_j = n, and each k_j is at most n."""
+    X, y = counts(rng, 2000)
+    totals = []
+    for seed in range(20):
+        model = BayesianGLMRegressor(likelihood="poisson", stream_sample=100, random_state=seed)
+        totals.append(chunked(model, X, y, 500).state_.messages.sample.factor.sum())
+    assert abs(np.mean(totals) - 2000) < 4 * np.std(totals, ddof=1) / np.sqrt(len(totals))
+
+
+def test_a_sparse_process_streams_with_a_sample(rng):
+    X = rng.uniform(0, 6, (300, 1))
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(300)
+    model = chunked(SparseGPRegressor(n_inducing=8, stream_sample=60, random_state=0), X, y, 60)
+    assert len(model.state_.messages.sample) == 60
+    assert np.sqrt(np.mean((model.predict(X) - np.sin(X[:, 0])) ** 2)) < 0.1
+
+
+# ---- forgetting
+@pytest.mark.parametrize("sample", [0, 1000])
+@pytest.mark.parametrize("how", [{"forgetting": 0.8}, {"half_life": 90.0}])
+def test_forgetting_is_a_fit_with_weights_that_decay(rng, sample, how):
+    X, y = counts(rng)
+    share = how.get("forgetting", 0.5 ** (60 / 90.0))
+    options = {"likelihood": Gaussian(variance=1.3), "prior_precision": 2.0, **EXACT}
+    stream = chunked(BayesianGLMRegressor(stream_sample=sample, **how, **options), X, y, 60)
+    weight = share ** (4 - np.arange(300) // 60)
+    batch = BayesianGLMRegressor(**options).fit(X, y, sample_weight=weight)
+    assert_allclose(stream.coef_, batch.coef_, rtol=1e-8)
+    assert_allclose(stream.coef_std_, batch.coef_std_, rtol=1e-8)
+
+
+def test_forgetting_with_a_whole_sample_is_exact_for_counts_too(rng):
+    X, y = counts(rng)
+    options = {"likelihood": "negative-binomial", **EXACT}
+    stream = chunked(BayesianGLMRegressor(forgetting=0.7, **options), X, y, 60)
+    batch = BayesianGLMRegressor(**options).fit(X, y, sample_weight=0.7 ** (4 - np.arange(300) // 60))
+    assert_same_posterior(stream, batch, 1e-6)
+
+
+@pytest.mark.parametrize("algorithm", ["cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi"])
+def test_what_forgets_follows_a_drift(rng, algorithm):
+    """The slope turns round in the middle of the stream."""
+    X = rng.standard_normal((2000, 1))
+    slope = np.where(np.arange(2000) < 1000, 1.0, -1.0)
+    y = slope * X[:, 0] + 0.3 * rng.standard_normal(2000)
+    options = {"likelihood": Gaussian(variance=0.1), "algorithm": algorithm, "random_state": 0}
+    forgets = chunked(BayesianGLMRegressor(half_life=200.0, **options), X, y, 50)
+    keeps = chunked(BayesianGLMRegressor(**options), X, y, 50)
+    assert abs(forgets.coef_[0] + 1.0) < 0.2 < abs(keeps.coef_[0] + 1.0) + 0.1
+    assert abs(forgets.coef_[0] + 1.0) < abs(keeps.coef_[0] + 1.0) + 0.05
+
+
+def test_two_ways_of_forgetting_are_refused():
+    model = BayesianGLMRegressor(forgetting=0.9, half_life=100.0)
+    with pytest.raises(ValueError, match=r"forgetting=0\.9 and half_life=100\.0"):
+        model.partial_fit(np.eye(3), np.ones(3))
+    assert not hasattr(model, "state_")
+
+
+@pytest.mark.parametrize("algorithm", ["cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi"])
+@pytest.mark.parametrize("kind", ["ratings", "rows", "documents"])
+def test_other_streams_forget(rng, kind, algorithm):
+    """The weight that counts fades, and what was said twice is said more loudly by what came last."""
+    if kind == "ratings":
+        make, data = sksvi.GeneralizedPMF, np.column_stack([np.arange(120) % 6, rng.integers(0, 5, 120)])
+        chunks = [(data, np.ones(120)), (data, -np.ones(120))]
+        options = {"n_components": 2}
+    elif kind == "rows":
+        make, options = sksvi.BetaProcessFA, {"n_components": 2}
+        chunks = [(rng.standard_normal((40, 4)),), (rng.standard_normal((40, 4)) + 3.0,)]
+    else:
+        make, options = sksvi.CorrelatedTopicModel, {"n_components": 3}
+        chunks = [(rng.poisson(1.0, (40, 12)),), (rng.poisson(1.0, (40, 12)),)]
+    found = []
+    for forgetting in (1.0, 0.3):
+        model = make(algorithm=algorithm, forgetting=forgetting, random_state=0, **options)
+        for chunk in chunks:
+            model.partial_fit(*chunk)
+        found.append(model)
+    weight = found[0].n_samples_seen_ / 2
+    assert found[1].n_samples_seen_ == 2 * weight and found[1].state_.counted == pytest.approx(1.3 * weight)
+    # Two steps by AdaGrad are too few to tell.
+    if kind == "ratings" and algorithm in ("cvi", "mc-ssvi"):
+        keeps, forgets = (model.predict(chunks[0][0]).mean() for model in found)
+        assert forgets < keeps
