@@ -174,8 +174,8 @@ def main(quick: bool = False) -> int:
     notes = [
         f"{len(rows) - failed} of {len(rows)} default calls hold what they promise: at most {MOST_SECONDS:g} CPU "
         f"seconds below {SMALL_ROWS} rows and {SMALL_COLUMNS} columns (median of the folds), a score no more than "
-        f"{BEHIND:g} standard errors below the peer's, 90 % intervals that hold {low} to {high} of new measured targets "
-        f"and at least {COVERS['counts'][0]} of counts. A set whose first fold takes more than {PATIENCE:g} s is judged "
+        f"{BEHIND:g} standard errors below the peer's, 90 % intervals that hold {low} to {high} of measured targets "
+        f"and at least {COVERS['counts'][0]} of counts. A set whose first fold takes over {PATIENCE:g} s is judged "
         "by it alone."
     ]
     report("product/defaults", "Default calls beside what was called before", rows, notes, quick)
