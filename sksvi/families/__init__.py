@@ -6,6 +6,7 @@ from sksvi.families.gamma import Gamma
 from sksvi.families.gaussian.dense import DiagonalGaussian, Gaussian
 from sksvi.families.gaussian.plates import GaussianPlates
 from sksvi.families.gaussian.standard import StandardGaussian
+from sksvi.families.gaussian.units import InUnits
 from sksvi.families.gaussian.views import ClassGaussian, Marginal, ProjectedGaussian
 from sksvi.families.point import Free, Point
 from sksvi.families.population import Population
@@ -23,6 +24,7 @@ __all__ = [
     "Gamma",
     "Gaussian",
     "GaussianPlates",
+    "InUnits",
     "Marginal",
     "Message",
     "NotPositiveDefinite",

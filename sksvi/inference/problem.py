@@ -59,6 +59,10 @@ class Problem:
         """Weight of the population: the N that gradients are blown up to."""
         return self.data.total_weight * self.scale
 
+    def size(self, bound: float) -> float:
+        """What `tol` is relative to at a bound: all data seen, in the target's own unit, nats."""
+        return abs(bound + self.weight * self.model.log_unit) + self.past + 1
+
     def rule(self, name: str, q: Blocks) -> Rule:
         """How a block moves."""
         if name in self.frozen:

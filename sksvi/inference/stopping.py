@@ -7,6 +7,8 @@ falls as C/t, the gain from t/FACTOR to t is (FACTOR - 1) C/t: as much as is lef
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 #: The first check, and the ratio of the passes of successive checks.
 FIRST_CHECK, FACTOR = 4, 1.5
 #: Most passes over one portion of a stream, and most closed-form steps of hyperparameters after it.
@@ -32,16 +34,18 @@ def check_due(t: int) -> bool:
     return check == t
 
 
-def settled(bounds: list[float], tol: float) -> bool:
+def settled(bounds: list[float], tol: float, size: Callable[[float], float]) -> bool:
     """Whether the exact bounds at the last three checks gained too little, twice, to go on.
+
+    `size` says what `tol` is relative to at a bound.
 
     Examples
     --------
     >>> from sksvi.inference.stopping import settled
-    >>> settled([-120.0, -110.0, -109.99], 1e-4), settled([-110.0, -109.99, -109.98], 1e-4)
+    >>> settled([-120.0, -110.0, -109.99], 1e-4, abs), settled([-110.0, -109.99, -109.98], 1e-4, abs)
     (False, True)
     """
     if len(bounds) < 3:
         return False
-    small = GAIN * tol * (abs(bounds[-1]) + 1)
+    small = GAIN * tol * size(bounds[-1])
     return abs(bounds[-1] - bounds[-2]) < small and abs(bounds[-2] - bounds[-3]) < small

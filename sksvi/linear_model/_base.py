@@ -15,19 +15,28 @@ from sksvi import _parallel, likelihoods
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.posterior import Posterior
-from sksvi.families import ProjectedGaussian
+from sksvi.families import InUnits, ProjectedGaussian
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import restarted
 from sksvi.inference.state import State
-from sksvi.linear_model._subspace import in_subspace, informed
+from sksvi.linear_model._columns import Columns, spreads
+from sksvi.linear_model._subspace import in_subspace, informed, merged
 from sksvi.models.base import Table
-from sksvi.models.linear.glm import LinearModel
+from sksvi.models.linear.glm import LinearModel, best_constant
 from sksvi.predictive import Predictive
 
 Array = np.ndarray
 
 #: Prior standard deviations between an intercept and zero from which a user is told.
 PINNED = 5.0
+#: Standard deviation of the intercept's default prior, in natural scales of f.
+INTERCEPT_WIDTH = 10.0
+#: Precision of a flat prior, in the column's own scale and the natural scale of f: a standard deviation of 10,000.
+FLAT = 1e-8
+#: Share of a coefficient that the data must determine where the prior is flat.
+DETERMINED = 0.99
+#: Ratio of spreads among columns from which a fixed prior is questioned.
+UNEVEN = 100.0
 
 
 class BayesianGLM(BaseSVI):
@@ -36,8 +45,8 @@ class BayesianGLM(BaseSVI):
     _parameter_constraints: dict[str, list[Any]] = {
         **BaseSVI._parameter_constraints,
         "likelihood": [str, likelihoods.Likelihood],
-        "prior_precision": [StrOptions({"auto", "ard"}), Interval(Real, 0, None, closed="neither"), "array-like"],
-        "intercept_precision": [Interval(Real, 0, None, closed="neither")],
+        "prior_precision": [StrOptions({"auto", "ard", "flat"}), Interval(Real, 0, None, closed="left"), "array-like"],
+        "intercept_precision": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "fit_intercept": ["boolean"],
     }
 
@@ -46,7 +55,7 @@ class BayesianGLM(BaseSVI):
         *,
         likelihood: Any = "gaussian",
         prior_precision: Any = "auto",
-        intercept_precision: float = 1e-4,
+        intercept_precision: Any = "auto",
         fit_intercept: bool = True,
         algorithm: Any = "cvi",
         expectation: Any = "auto",
@@ -81,7 +90,9 @@ class BayesianGLM(BaseSVI):
         return LinearModel(
             likelihood,
             prior_precision=precision,
-            intercept_precision=self.intercept_precision,
+            intercept_mean=self._intercept_prior[0],
+            intercept_precision=self._intercept_prior[1],
+            unit=self._unit,
             n_features=n_features,
             fit_intercept=self.fit_intercept,
             full=self.covariance == "full",
@@ -107,9 +118,63 @@ class BayesianGLM(BaseSVI):
             data = replace(data, X=X)
         return data
 
+    # ---- units
+    @property
+    def _prior_kind(self) -> str:
+        """ "auto", "ard", "flat" or "fixed"."""
+        given = self.prior_precision
+        if isinstance(given, str):
+            return given
+        return "flat" if isinstance(given, Real) and given == 0 else "fixed"
+
+    def _working(self, data: Table, start: Start) -> Table:
+        """The rows in the coordinates of the fit; the first ones fix these."""
+        data = data if start.portion else merged(data)
+        fixed = self._fixed_part(data.X)
+        if start.fresh:
+            centred = self.fit_intercept and isinstance(self.intercept_precision, str)
+            scaled = self._prior_kind != "fixed"
+            self._columns = Columns.of(fixed, data.weight, centred=centred, scaled=scaled)
+            self._unit = self._natural_unit(data)
+            self._intercept_prior = self._intercept(data)
+            self._spreads = spreads(fixed, data.weight, np.zeros(fixed.shape[1])) if self._one_for_all else None
+        else:
+            self._columns = self._columns.seen(fixed, data.weight)
+        return replace(data, X=self._in_units(data.X))
+
+    @property
+    def _one_for_all(self) -> bool:
+        """Whether one fixed number is the prior precision of columns as they are."""
+        return self._prior_kind == "fixed" and isinstance(self.prior_precision, Real)
+
+    def _fixed_part(self, X: Any) -> Any:
+        """The columns that have a coefficient."""
+        return X
+
+    def _in_units(self, X: Any) -> Any:
+        """Rows in the coordinates of the fit."""
+        return self._columns.applied(X)
+
+    def _natural_unit(self, data: Table) -> float:
+        """The standard deviation of a measured target; links have a scale of their own, about 1."""
+        if self.likelihood_.discrete or self.likelihood_.ordered:
+            return 1.0
+        at = data.y if data.offset is None else data.y - data.offset
+        spread = float(np.sqrt(np.cov(at, aweights=data.weight, ddof=0))) if len(at) > 1 else 0.0
+        return spread if spread > 0 else float(np.abs(at[0])) or 1.0
+
+    def _intercept(self, data: Table) -> tuple[float, float]:
+        """Prior mean and precision of the intercept at the centre of the columns."""
+        if not isinstance(self.intercept_precision, str):
+            return 0.0, float(self.intercept_precision)
+        mean = best_constant(self.likelihood_, data) if self.fit_intercept and self.likelihood_.n_latents == 1 else 0.0
+        precision = FLAT if self._prior_kind == "flat" else INTERCEPT_WIDTH**-2
+        return mean, precision / self._unit**2
+
     def _precision(self, n_features: int) -> Any:
-        if isinstance(self.prior_precision, str | Real):
-            return self.prior_precision
+        kind = self._prior_kind
+        if kind != "fixed":
+            return FLAT / self._unit**2 if kind == "flat" else kind
         precision = check_row_values(self.prior_precision, n_features, "prior_precision", each="column")
         assert precision is not None
         if not np.all(precision > 0):
@@ -117,7 +182,7 @@ class BayesianGLM(BaseSVI):
             raise ValueError(
                 f"prior_precision must be positive; found {precision[j]:g} for {self._coordinate_name(j)}."
             )
-        return precision
+        return float(self.prior_precision) if isinstance(self.prior_precision, Real) else precision
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         n, d = data.X.shape
@@ -143,12 +208,13 @@ class BayesianGLM(BaseSVI):
             "likelihood": str(self.likelihood),
             "covariance": self.covariance,
             "fit_intercept": bool(self.fit_intercept),
-            "prior_precision": self.prior_precision if isinstance(self.prior_precision, str) else "fixed",
+            "prior_precision": self._prior_kind,
+            "intercept_precision": "auto" if isinstance(self.intercept_precision, str) else "fixed",
         }
 
     def _continued(self, problem: Problem) -> State:
         block = self.state_.q["weights"]
-        moved = in_subspace(self.posterior_["weights"], block, self._subspace)
+        moved = in_subspace(self.posterior_["weights"].inner, block, self._subspace)
         if moved is block:
             return super()._continued(problem)
         return restarted(problem, replace(self.state_, q={**self.state_.q, "weights": moved}))
@@ -162,23 +228,53 @@ class BayesianGLM(BaseSVI):
             learned = float(np.exp(q["prior_precision"].value[0])) if "prior_precision" in q else 1.0
             weights = ProjectedGaussian(scale, basis, weights, 1.0 / np.sqrt(learned))
             precision = learned / np.square(scale)
+        weights = InUnits(weights, self._columns.centre, self._columns.scale)
         self.posterior_ = Posterior({"weights": weights})
         self.likelihood_ = model.current_likelihood(q)
-        shared = isinstance(self.prior_precision, Real) or self._fitted_choices()["prior_precision"] == "auto"
-        self.prior_precision_ = float(precision[0]) if shared and len(precision) else np.array(precision)
+        shared = isinstance(self.prior_precision, Real)
+        precision = precision * np.square(self._columns.scale)
+        self.prior_precision_ = float(self.prior_precision) if shared else precision
         self._choices = self._fitted_choices()
         mean, std = weights.mean.astype(self._dtype), weights.std.astype(self._dtype)
         d = mean.shape[-1] - self.fit_intercept
         intercept = mean[..., d] if self.fit_intercept else np.zeros_like(mean[..., :1].sum(-1))
         self._expose_coefficients(mean[..., :d], std[..., :d], intercept)
 
+    def _refine(self, problem: Problem, state: State) -> None:
+        """Under a flat prior the data must say all: an error names the coefficient of which they say least."""
+        if self._prior_kind != "flat":
+            return
+        model, weights = problem.model, state.q["weights"]
+        assert isinstance(model, LinearModel)
+        precision = model.by_latent(model.prior(state.q)["weights"].precision)
+        share = (1.0 - precision * model.by_latent(weights.variance)).min(axis=0)
+        share = np.append(share[: model.n_fixed], share[-1:] if self.fit_intercept else [])
+        if len(share) and share.min() < DETERMINED:
+            raise ValueError(
+                f"prior_precision={self.prior_precision!r} is a flat prior, but the data do not determine the "
+                f"coefficient of {self._coordinate_name(int(np.argmin(share)))}: drop columns that others explain or "
+                "that separate the labels, or choose prior_precision='auto'."
+            )
+
     def _advice(self) -> str | None:
+        if self._spreads is not None:
+            some = np.flatnonzero(self._spreads > 0)
+            low, high = (some[int(f(self._spreads[some]))] if len(some) else 0 for f in (np.argmin, np.argmax))
+            if len(some) and self._spreads[high] > UNEVEN * self._spreads[low]:
+                return (
+                    f"prior_precision={self.prior_precision:g} is one prior for columns on different scales: "
+                    f"{self._coordinate_name(high)} spreads over {self._spreads[high]:.3g}, "
+                    f"{self._coordinate_name(low)} over {self._spreads[low]:.3g}. Set prior_precision='auto', or scale "
+                    "the columns."
+                )
+        if isinstance(self.intercept_precision, str) or not self.fit_intercept or self.likelihood_.discrete:
+            return None
         pull = float(np.max(np.abs(self.intercept_))) * np.sqrt(self.intercept_precision)
-        if not self.fit_intercept or self.likelihood_.discrete or pull < PINNED:
+        if pull < PINNED:
             return None
         return (
             f"the intercept lies {pull:.1f} standard deviations of its prior from zero, which pulls it there: "
-            f"lower intercept_precision={self.intercept_precision:g}, or centre and scale y."
+            f"set intercept_precision='auto', or lower {self.intercept_precision:g}."
         )
 
     def _coordinate_name(self, coordinate: int) -> str:
@@ -205,7 +301,7 @@ class BayesianGLM(BaseSVI):
         size = max(_parallel.chunk_rows(X.shape[1], False), 512)
 
         def one(rows: slice) -> tuple[Array, Array]:
-            return model.predict_latent(weights, X[rows], None if offset is None else offset[rows])
+            return model.predict_latent(weights, self._in_units(X[rows]), None if offset is None else offset[rows])
 
         with _parallel.single_threaded_blas():
             weights.prepare()
@@ -216,7 +312,7 @@ class BayesianGLM(BaseSVI):
 
     def _predicting(self, X: Any) -> tuple[Any, Any]:
         """The block that latents are projected from, and the model that does it."""
-        return self.posterior_["weights"], self._model(X.shape[1], self.likelihood_, 1.0)
+        return self.posterior_["weights"].inner, self._model(X.shape[1], self.likelihood_, 1.0)
 
     def predict_latent(self, X: Any, offset: Any = None) -> tuple[Array, Array]:
         """Mean and variance of f = Xw + offset under the posterior.

@@ -13,7 +13,6 @@ from sksvi.estimators.classification import ClassificationMethods
 from sksvi.estimators.start import Start
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import BayesianGLM
-from sksvi.linear_model._subspace import merged
 from sksvi.models.base import Table
 
 Array = np.ndarray
@@ -29,11 +28,15 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
     ----------
     likelihood : {"logit", "probit", "softmax"} or instance, default="logit"
         "logit" becomes softmax for more than two classes; "probit" is binary.
-    prior_precision : {"auto", "ard"}, float or array-like of shape (D,), default="auto"
+    prior_precision : {"auto", "ard", "flat"}, float or array-like of shape (D,), default="auto"
         Precision (1/variance) of the zero-mean Gaussian prior of the coefficients. "auto" learns one for all, "ard"
-        one per coefficient, both by maximising the bound (empirical Bayes).
-    intercept_precision : float, default=1e-4
-        Prior precision of the intercept.
+        one per coefficient, both by maximising the bound (empirical Bayes), for columns on a scale of their own: the
+        distance of the two values of a column that has two, else the standard deviation, so that units do not matter.
+        "flat" or 0: no information, for data that determine every coefficient. Numbers are for the columns as given.
+    intercept_precision : "auto" or float, default="auto"
+        Prior precision of the intercept, about 0. "auto": at the columns' means the prior is centred where the
+        intercept alone would be, with a standard deviation of 10 times that of a measured target, behind a link of 10;
+        sparse columns count as centred at 0.
     fit_intercept : bool, default=True
     algorithm : {"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi", "fp"} or instance, default="cvi"
         How q is fitted; see :mod:`sksvi.algorithms`.
@@ -64,7 +67,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         Posterior means and standard deviations.
     intercept_ : ndarray of shape (1,) or (K,)
     prior_precision_ : float or ndarray of shape (D,)
-        The precision used, learned or fixed.
+        The precision used, for the columns as given: a fixed number, or one per coefficient.
     likelihood_ : Likelihood
         The fitted likelihood, its learned scales as numbers.
     posterior_ : mapping
@@ -101,7 +104,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         *,
         likelihood: Any = "logit",
         prior_precision: Any = "auto",
-        intercept_precision: float = 1e-4,
+        intercept_precision: Any = "auto",
         fit_intercept: bool = True,
         algorithm: Any = "cvi",
         expectation: Any = "auto",
@@ -192,8 +195,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         check_classification_targets(y)
         if not start.fresh:
             self._check_choices()
-        data = self._coded(self._rows(X, y, sample_weight, offset), start)
-        return data if start.portion else merged(data)
+        return self._working(self._coded(self._rows(X, y, sample_weight, offset), start), start)
 
     def _expose_coefficients(self, coef: Array, std: Array, intercept: Any) -> None:
         self.coef_, self.coef_std_ = np.atleast_2d(coef), np.atleast_2d(std)

@@ -13,7 +13,6 @@ from sksvi import likelihoods
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
 from sksvi.linear_model._base import BayesianGLM
-from sksvi.linear_model._subspace import merged
 from sksvi.models.base import Table
 
 Array = np.ndarray
@@ -31,11 +30,15 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         "gaussian", "student-t", "poisson" (exp), "poisson-softplus", "negative-binomial", "binomial" (y of shape
         (n, 2): successes, failures), "logit", "probit" (y 0 or 1), "ordinal". Scales are learned unless the instance
         has a number.
-    prior_precision : {"auto", "ard"}, float or array-like of shape (D,), default="auto"
+    prior_precision : {"auto", "ard", "flat"}, float or array-like of shape (D,), default="auto"
         Precision (1/variance) of the zero-mean Gaussian prior of the coefficients. "auto" learns one for all, "ard"
-        one per coefficient, both by maximising the bound (empirical Bayes).
-    intercept_precision : float, default=1e-4
-        Prior precision of the intercept.
+        one per coefficient, both by maximising the bound (empirical Bayes), for columns on a scale of their own: the
+        distance of the two values of a column that has two, else the standard deviation, so that units do not matter.
+        "flat" or 0: no information, for data that determine every coefficient. Numbers are for the columns as given.
+    intercept_precision : "auto" or float, default="auto"
+        Prior precision of the intercept, about 0. "auto": at the columns' means the prior is centred where the
+        intercept alone would be, with a standard deviation of 10 times that of a measured target, behind a link of 10;
+        sparse columns count as centred at 0.
     fit_intercept : bool, default=True
     algorithm : {"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi", "fp"} or instance, default="cvi"
         How q is fitted; see :mod:`sksvi.algorithms`.
@@ -69,7 +72,7 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     levels_ : ndarray of shape (L,)
         Ordinal: the sorted values of y.
     prior_precision_ : float or ndarray of shape (D,)
-        The precision used, learned or fixed.
+        The precision used, for the columns as given: a fixed number, or one per coefficient.
     likelihood_ : Likelihood
         The fitted likelihood, its learned scales as numbers.
     posterior_ : mapping
@@ -161,11 +164,9 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         if base.ordered and start.fresh:
             self._fix_levels(base, data.y)
         data = replace(data, y=self._codes(data.y).astype(X.dtype) if base.ordered else data.y.astype(X.dtype))
-        if not start.portion:
-            data = merged(data)
         if start.fresh:
             self.likelihood_ = base.start(data.y, data.weight)
-        return data
+        return self._working(data, start)
 
     def _expose_coefficients(self, coef: Array, std: Array, intercept: Any) -> None:
         self.coef_, self.coef_std_, self.intercept_ = coef, std, intercept[()]

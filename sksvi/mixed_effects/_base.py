@@ -15,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sksvi import algorithms
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
-from sksvi.families import Marginal
+from sksvi.families import InUnits, Marginal
 from sksvi.inference.search import profile
 from sksvi.linear_model._base import BayesianGLM
+from sksvi.linear_model._columns import spreads
 from sksvi.mixed_effects._levels import coded, factor_names, fixed_columns, slope_columns
 from sksvi.models.base import Table
 from sksvi.models.mixed.glm import Groups, MixedModel
@@ -123,7 +124,8 @@ class MixedEffects(BayesianGLM):
             groups=self._layout,
             unit=self._unit,
             prior_precision=precision,
-            intercept_precision=self.intercept_precision,
+            intercept_mean=self._intercept_prior[0],
+            intercept_precision=self._intercept_prior[1],
             n_features=n_features,
             fit_intercept=self.fit_intercept,
             full=self.covariance == "full",
@@ -141,10 +143,30 @@ class MixedEffects(BayesianGLM):
         data = super()._encode(X, y, sample_weight, offset, start)
         if start.fresh:
             self._overdispersible = self.likelihood_.overdispersible(data.y)
-            measured = not self.likelihood_.discrete and not self.likelihood_.ordered
-            spread = float(np.sqrt(np.cov(data.y, aweights=data.weight, ddof=0))) if measured else 0.0
-            self._unit = spread if spread > 0 else 1.0
         return data
+
+    # ---- units
+    def _fixed_part(self, X: Any) -> Any:
+        return X if self.groups is None else X.X
+
+    def _working(self, data: Table, start: Start) -> Table:
+        if start.fresh and self.groups is not None:
+            self._slope_scales = [self._scale_of(data, columns) for _, columns in self._slopes]
+        return super()._working(data, start)
+
+    @staticmethod
+    def _scale_of(data: Table, columns: list[int]) -> Array:
+        """What each effect of a level is divided by: 1 for its intercept, the spread of its column for a slope."""
+        X = data.X.X[:, columns]
+        spread = spreads(X, data.weight, np.zeros(X.shape[1]))
+        return np.append(1.0, np.where(spread > 0, spread, 1.0))
+
+    def _in_units(self, X: Any) -> Any:
+        if self.groups is None:
+            return super()._in_units(X)
+        pairs = zip(X.values, self._slope_scales, strict=True)
+        values = tuple(None if value is None else value / scale for value, scale in pairs)
+        return GroupedDesign(self._columns.applied(X.X), X.codes, values, X.levels, X.arrow)
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         if self.groups is None:
@@ -170,12 +192,17 @@ class MixedEffects(BayesianGLM):
             self.noise_scale_ = state.q["noise"].scale
             self.noise_variance_ = float(state.q["noise"].mean[0])
         if self.groups is not None:
-            blocks["groups"] = Marginal(state.q["weights"], np.arange(model.n_fixed, model.n_features))
+            effects = Marginal(state.q["weights"], np.arange(model.n_fixed, model.n_features))
+            pairs = zip(self._slope_scales, self._sizes, strict=True)
+            scale = np.concatenate([np.tile(own, size) for own, size in pairs])
+            blocks["groups"] = InUnits(effects, np.zeros(len(scale)), scale)
+            # In the coordinates of the fit, as predictions need them.
             self._log_scales: LogScales = log_scales(model, state.q)
         self.posterior_ = Posterior(blocks)
 
     def _refine(self, problem: Any, state: Any) -> None:
         """Standard deviations of the groups with q(w) settled anew; with Gaussian noise alone messages are exact."""
+        super()._refine(problem, state)
         exact = not self._noisy and self.likelihood_.closed_posterior
         if self.groups is not None and not exact:
             self._log_scales = log_scales(
@@ -229,7 +256,14 @@ class MixedEffects(BayesianGLM):
         pairs = zip(self._group_names(), self._slopes, strict=True)
         rows = [(group, effect) for group, (names, _) in pairs for effect in ("intercept", *names)]
         index = pd.MultiIndex.from_tuples(rows, names=["group", "effect"])
-        return pd.DataFrame({"mean": self._log_scales.mean, "std": self._log_scales.std}, index=index)
+        scales = self._user_scales
+        return pd.DataFrame({"mean": scales.mean, "std": scales.std}, index=index)
+
+    @property
+    def _user_scales(self) -> LogScales:
+        """The posterior of the groups' standard deviations in the units of X."""
+        own = self._log_scales
+        return LogScales(own.nodes - np.log(np.concatenate(self._slope_scales)), own.weights)
 
     def _check_groups(self) -> None:
         if not hasattr(self, "posterior_") or self.groups is None:
@@ -252,7 +286,7 @@ class MixedEffects(BayesianGLM):
 
         tables = [super().summary(coverage)]
         if self.groups is not None:
-            tables.append(self._log_scales.table([f"std({g}, {e})" for g, e in self.group_std_.index], coverage))
+            tables.append(self._user_scales.table([f"std({g}, {e})" for g, e in self.group_std_.index], coverage))
         if self.noise_scale_:
             tail = 0.5 - 0.5 * coverage
             ends = [self.noise_scale_ * np.sqrt(-2.0 * np.log1p(-p)) for p in (tail, 1 - tail)]
@@ -267,7 +301,7 @@ class MixedEffects(BayesianGLM):
             return super()._predicting(X)
         model = self._model(X.shape[1], self.likelihood_, 1.0)
         model.unseen = self._log_scales.mean_square
-        return self.posterior_["groups"].joint, model
+        return self.posterior_["groups"].inner.joint, model
 
     def _distribution(self, m: Array, v: Array) -> Any:
         if not self.noise_scale_:

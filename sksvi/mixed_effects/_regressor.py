@@ -37,11 +37,15 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
     random_slopes : str, int, list of them or mapping, default=None
         Columns of X whose slope varies between levels, for every group, or by group ``{group: columns}``. Intercepts
         and slopes are independent a priori, each with its own standard deviation.
-    prior_precision : {"auto", "ard"}, float or array-like of shape (D,), default="auto"
+    prior_precision : {"auto", "ard", "flat"}, float or array-like of shape (D,), default="auto"
         Precision (1/variance) of the zero-mean Gaussian prior of the coefficients. "auto" learns one for all, "ard"
-        one per coefficient, both by maximising the bound (empirical Bayes).
-    intercept_precision : float, default=1e-4
-        Prior precision of the intercept.
+        one per coefficient, both by maximising the bound (empirical Bayes), for columns on a scale of their own: the
+        distance of the two values of a column that has two, else the standard deviation, so that units do not matter.
+        "flat" or 0: no information, for data that determine every coefficient. Numbers are for the columns as given.
+    intercept_precision : "auto" or float, default="auto"
+        Prior precision of the intercept, about 0. "auto": at the columns' means the prior is centred where the
+        intercept alone would be, with a standard deviation of 10 times that of a measured target, behind a link of 10;
+        sparse columns count as centred at 0.
     fit_intercept : bool, default=True
     algorithm : {"mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi", "fp"} or instance, default="mc-ssvi"
         How q is fitted; see :mod:`sksvi.algorithms`.
@@ -81,7 +85,7 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
     group_std_ : DataFrame
         Posterior mean and std of each standard deviation between levels, by group and effect; with ``groups``.
     prior_precision_ : float or ndarray of shape (D,)
-        The precision used, learned or fixed.
+        The precision used, for the columns as given: a fixed number, or one per coefficient.
     likelihood_ : Likelihood
         The fitted likelihood, its learned scales as numbers.
     posterior_ : mapping
@@ -130,7 +134,7 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
         groups: Any = None,
         random_slopes: Any = None,
         prior_precision: Any = "auto",
-        intercept_precision: float = 1e-4,
+        intercept_precision: Any = "auto",
         fit_intercept: bool = True,
         algorithm: Any = "mc-ssvi",
         expectation: Any = "auto",

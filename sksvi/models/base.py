@@ -206,6 +206,8 @@ class Model(ABC):
     ``globals`` : how local steps see the global blocks: "expected" or "corrected"; None: as the algorithm says.
     ``averages`` : the mean of q along a noisy path is a q (not where coordinates move with hyperparameters).
     ``step_rate`` : schedule of noisy steps, where the model knows better than the algorithm; None: the algorithm's.
+    ``log_unit`` : log of a measured target's natural unit, nats per datum: tolerances are relative to the bound of a
+    target in that unit, so that the user's unit does not matter.
     ``remedy`` : what a user can do about a numerically impossible step.
     """
 
@@ -217,6 +219,7 @@ class Model(ABC):
     globals: str | None = "expected"
     averages: bool = True
     step_rate: Any = None
+    log_unit: float = 0.0
     remedy: str = "Standardise the columns, or drop duplicated ones."
 
     @property

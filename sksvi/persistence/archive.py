@@ -72,6 +72,8 @@ REGISTRY: dict[str, str] = {
     "ClassGaussian": "sksvi.families.gaussian.views:ClassGaussian",
     "Point": "sksvi.families.point:Point",
     "Free": "sksvi.families.point:Point",
+    "InUnits": "sksvi.families.gaussian.units:InUnits",
+    "Columns": "sksvi.linear_model._columns:Columns",
     "Marginal": "sksvi.families.gaussian.views:Marginal",
     "ArrowGaussian": "sksvi.families.gaussian.arrow:ArrowGaussian",
     "ArrowMatrix": "sksvi.families.gaussian.arrow:ArrowMatrix",

@@ -70,7 +70,7 @@ class BySide:
     def once(self, problem: Problem, state: State, tol: float) -> tuple[State, StepInfo | None]:
         """One pass."""
         model, judged, progress = sided(problem), problem.deterministic, siding(state)
-        if progress.small_changes >= 2 if judged else settled(progress.checks, tol):
+        if progress.small_changes >= 2 if judged else settled(progress.checks, tol, problem.size):
             return state, None
         state, repairs = with_hyper(problem, replace(state, memory=dict(state.memory), q=dict(state.q)))
         for segment in model.sweep(problem.data, problem.batch_size, state.seed, state.passes):
@@ -85,7 +85,7 @@ class BySide:
         now = bound(problem, state, value) if self.said is None else value - paid(problem, state.q, self.said)
         check_finite(now, {}, state)
         small = (
-            judged and progress.bound is not None and abs(now - progress.bound) < tol * (abs(now) + problem.past + 1)
+            judged and progress.bound is not None and abs(now - progress.bound) < tol * problem.size(now)
         )
         state = replace(
             state,

@@ -63,8 +63,8 @@ class Judged:
         progress, natural = judging(state), problem.algorithm.row.natural
         here = progress.here
         assert here is not None
-        rate, size = problem.algorithm.rate(state.steps, True), abs(here.bound) + problem.past + 1
-        if done(state, natural, tol):
+        rate, size = problem.algorithm.rate(state.steps, True), problem.size(here.bound)
+        if done(problem, state, tol):
             return state, None
         q, memory, promised = propose(problem, state, here.gradient)
         if natural and state.bounds:
@@ -95,13 +95,13 @@ class Judged:
         return replace(state, q=q, progress=progress, bound=here.bound, finished=True)
 
 
-def done(state: State, natural: bool, tol: float) -> bool:
+def done(problem: Problem, state: State, tol: float) -> bool:
     """Whether the last steps gained too little: two in a row if natural, else what checks a factor apart did."""
-    if natural:
+    if problem.algorithm.row.natural:
         return judging(state).small_changes >= 2
     bounds = state.bounds[judging(state).since :]
     checks = [b for t, b in enumerate(bounds, 1) if check_due(t)]
-    return settled(checks, tol) and check_due(len(bounds))
+    return settled(checks, tol, problem.size) and check_due(len(bounds))
 
 
 def propose(problem: Problem, state: State, gradient: Gradient) -> tuple[Blocks, dict[str, Any], float]:

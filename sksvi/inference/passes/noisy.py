@@ -41,7 +41,7 @@ class Noisy:
 
     def once(self, problem: Problem, state: State, tol: float) -> tuple[State, StepInfo | None]:
         """One pass; the exact bound of the average where a check is due."""
-        if settled(averaging(state).checks, tol):
+        if settled(averaging(state).checks, tol, problem.size):
             return state, None
         bounds, shares, rate, before = [], [], 0.0, state.repairs + state.locals.repairs
         state = problem.messages.begin(problem, state)

@@ -21,6 +21,8 @@ Array = np.ndarray
 START_ROWS = 4096
 #: Largest mean variance of the latents under the first q, in units of the likelihood's width squared.
 START_SPREAD = 16.0
+#: How far from the middle of the data the best constant latent is looked for, in the likelihood's widths.
+REACH = 10.0
 
 
 @dataclass
@@ -43,6 +45,10 @@ class LinearModel(LinearLatents):
     intercept_precision : float
     n_features : int
     fit_intercept, full : bool
+    intercept_mean : float, default=0.0
+        Prior mean of every intercept.
+    unit : float, default=1.0
+        Natural scale of f: the first standard deviation of a prior that is learned, and the unit of a measured target.
     n_uninformed : int, default=0
         Weights that no row informs (a wide design in its informed subspace): they keep the prior and count in the
         update of its precision.
@@ -57,6 +63,8 @@ class LinearModel(LinearLatents):
         n_features: int,
         fit_intercept: bool,
         full: bool,
+        intercept_mean: float = 0.0,
+        unit: float = 1.0,
         n_uninformed: int = 0,
     ) -> None:
         self.likelihood = likelihood
@@ -65,6 +73,7 @@ class LinearModel(LinearLatents):
         self.n_features = n_features
         self.fit_intercept = fit_intercept
         self.full = full
+        self.intercept_mean, self.unit = intercept_mean, unit
         self.n_uninformed = n_uninformed
 
     remedy = "Standardise the columns, drop duplicated ones, or raise prior_precision."
@@ -73,6 +82,11 @@ class LinearModel(LinearLatents):
     def width(self) -> int:
         """Weights of one latent, P."""
         return self.n_features + int(self.fit_intercept)
+
+    @property
+    def log_unit(self) -> float:  # type: ignore[override]
+        """Density of a target in its own unit, over that in the user's, nats."""
+        return float(np.log(self.unit))
 
     @property
     def n_fixed(self) -> int:
@@ -87,12 +101,18 @@ class LinearModel(LinearLatents):
         return np.broadcast_to(np.asarray(value, float), (self.n_fixed,))
 
     def prior(self, q: dict[str, Any]) -> dict[str, Any]:
-        """N(0, diag(1/precision)) on the weights."""
+        """N(0, diag(1/precision)) on the weights, about `intercept_mean` on the intercept."""
         tail = [self.intercept_precision] if self.fit_intercept else []
         precision = np.concatenate([self.precision(q), tail])
         if self.joint:
             precision = np.tile(precision, self.likelihood.n_latents)
-        return {"weights": DiagonalGaussian(np.zeros(self.shape), np.broadcast_to(precision, self.shape))}
+        return {"weights": DiagonalGaussian(self._prior_mean(), np.broadcast_to(precision, self.shape))}
+
+    def _prior_mean(self) -> Array:
+        mean = np.zeros(self.shape)
+        if self.fit_intercept:
+            self.by_latent(mean)[:, -1] = self.intercept_mean
+        return mean
 
     def current_likelihood(self, q: dict[str, Any]) -> Any:
         """The likelihood with its learned parameters as q has them."""
@@ -112,11 +132,12 @@ class LinearModel(LinearLatents):
         """Weights at zero, the intercept where it alone fits best, points at their start."""
         q = self.first_hyper()
         if isinstance(self.prior_precision, str):
-            q["prior_precision"] = Point(np.zeros(self.n_fixed if self.prior_precision == "ard" else 1))
+            first = -2.0 * np.log(self.unit)
+            q["prior_precision"] = Point(np.full(self.n_fixed if self.prior_precision == "ard" else 1, first))
         if self.likelihood.learned:
             q["likelihood"] = Point(self.likelihood.unconstrained)
         prior = self.prior(q)["weights"].precision
-        mean = np.zeros(self.shape)
+        mean = self._prior_mean()
         if self.fit_intercept and self.likelihood.n_latents == 1:
             mean[-1] = best_constant(self.likelihood, data)
         q["weights"] = self._start(data, mean, prior)
@@ -235,16 +256,22 @@ def informed_block(mean: Array, prior: Array, curvature: Any) -> Any:
 
 
 def best_constant(likelihood: Any, data: Table) -> float:
-    """The constant latent that fits best, to a tenth of the likelihood's width: Newton, steps at most 10 widths."""
+    """The constant latent that fits best, to a tenth of the likelihood's width: Newton, steps at most 10 widths.
+
+    Behind a link, counts that are all zero and the like have it at infinity: there it is pulled towards the middle of
+    the data by a normal density of `REACH` widths.
+    """
     weight = 1.0 if data.weight is None else data.weight
     offset = 0.0 if data.offset is None else data.offset
     width = likelihood.width if np.isfinite(likelihood.width) else 1.0
     centre = likelihood.centre(data.y)
     centre = centre if centre.ndim == 1 else centre.mean(axis=0)  # an ordinal level has two edges
-    value = float(np.average(centre - offset, weights=data.weight))
+    middle = value = float(np.average(centre - offset, weights=data.weight))
+    pull = 0.0 if likelihood.additive else (REACH * width) ** -2
     for _ in range(50):
         _, d1, d2 = likelihood.derivatives(data.y, value + offset)
-        slope, bend = float(np.sum(weight * d1)), float(np.sum(weight * np.minimum(d2, 0.0)))
+        slope = float(np.sum(weight * d1)) - pull * (value - middle)
+        bend = float(np.sum(weight * np.minimum(d2, 0.0))) - pull
         step = slope / max(-bend, abs(slope) / (10.0 * width), np.finfo(float).tiny)
         value += step
         if abs(step) < 0.1 * width:

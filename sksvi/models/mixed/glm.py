@@ -55,14 +55,12 @@ class MixedModel(LinearModel):
 
     Parameters
     ----------
-    likelihood, prior_precision, intercept_precision, n_features, fit_intercept, full, n_uninformed
+    likelihood, prior_precision, intercept_precision, n_features, fit_intercept, full, intercept_mean, unit, n_uninformed
         As for :class:`sksvi.models.linear.glm.LinearModel`; `n_features` counts the levels' effects too.
     bound : {"optimal", "simple", "mean-field"}
     noise_prior_scale : float or None
         Of the Rayleigh prior of w2; None: no noise.
     groups : Groups or None
-    unit : float, default=1.0
-        Natural scale of f, for the prior of the groups' standard deviations.
     """
 
     def __init__(
@@ -72,11 +70,10 @@ class MixedModel(LinearModel):
         bound: str,
         noise_prior_scale: float | None,
         groups: Groups | None = None,
-        unit: float = 1.0,
         **options: Any,
     ) -> None:
         super().__init__(likelihood, **options)
-        self.bound, self.noise_prior_scale, self.groups, self.unit = bound, noise_prior_scale, groups, unit
+        self.bound, self.noise_prior_scale, self.groups = bound, noise_prior_scale, groups
         #: Variance of each effect of a level that the fit did not see, for predictions.
         self.unseen: Array | None = None
 
