@@ -97,7 +97,7 @@ def process_cases() -> list[Case]:
         Case("yacht", "measured", lambda: sets.published("pbp_yacht"), measured, GaussianProcessRegressor),
         Case("diabetes", "measured", sets.diabetes, measured, GaussianProcessRegressor),
         Case("iris", "labels", lambda: sets.bundled("iris"), our("SparseGPClassifier"), GaussianProcessClassifier),
-        Case("wine", "labels", lambda: sets.bundled("wine"), our("GPClassifier"), GaussianProcessClassifier),
+        Case("tumours", "labels", sets.tumours, our("GPClassifier"), GaussianProcessClassifier),
     ]
 
 
@@ -117,7 +117,7 @@ def factor_cases() -> list[Case]:
     )
     return [
         Case("ratings (simulated)", "measured", sets.ratings, our("GeneralizedPMF"), peers.dummies_ridge),
-        Case("MovieLens, 50 users", "measured", sets.movielens, our("GeneralizedPMF"), peers.dummies_ridge),
+        Case("MovieLens, 25 users", "measured", sets.movielens, our("GeneralizedPMF"), peers.dummies_ridge),
         Case("sparse factors (simulated)", "measured", sets.sparse_factors, ours((200, 10)), means((200, 10))),
         Case("digits (every 9th)", "measured", sets.pixels, ours((200, 64)), means((200, 64))),
         Case("topics (simulated)", "words", sets.simulated_documents, topics, dirichlet),

@@ -144,6 +144,12 @@ def bundled(name: str, every: int = 1) -> tuple[Array, Array]:
     return X[::every], y[::every]
 
 
+def tumours() -> tuple[Array, Array]:
+    """Every fourth of the breast cancer set, its ten means."""
+    X, y = bundled("breast_cancer", 4)
+    return X[:, :10], y
+
+
 def spector() -> tuple[Any, Array]:
     import statsmodels.api as sm
 
@@ -177,12 +183,12 @@ def ratings() -> tuple[Any, Array]:
 
 
 def movielens() -> tuple[Any, Array]:
-    """The ratings of the first fifty users."""
+    """The ratings of the first 25 users."""
     import pandas as pd
 
     with np.load(data_folder() / "ratings" / "movielens_1m.npz") as z:
         found = pd.DataFrame({name: z[name] for name in ("user", "item", "rating")})
-    found = found[found["user"].isin(np.unique(found["user"])[:50])]
+    found = found[found["user"].isin(np.unique(found["user"])[:25])]
     return found[["user", "item"]], found["rating"].to_numpy(float)
 
 

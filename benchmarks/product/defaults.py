@@ -95,7 +95,7 @@ def fold(case: Case, make: Callable[[], Any], data: tuple[Any, Array], i: int) -
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         found = {"losses": losses(case.kind, model, at[test], y[test]), "hits": np.array([])}
-        if case.kind in COVERS and hasattr(model, "predict_interval"):
+        if case.kind in COVERS and make is case.ours:
             low, high = np.asarray(model.predict_interval(at[test], coverage=LEVEL)).T
             found["hits"] = (low <= y[test]) & (y[test] <= high)
     return {**found, "seconds": clock.cpu, "said": [f"{w.category.__name__}: {w.message}" for w in said]}
@@ -150,11 +150,14 @@ def said(parts: list[dict[str, Any]]) -> str:
 
 
 def judged(kind: str, row: dict[str, Any]) -> list[str]:
-    """What falls short of the promise: seconds, score beside the peer's, cover of the intervals."""
+    """What falls short of the promise: seconds, score beside the peer's (one that is finite), cover of the intervals."""
     short = []
     if row["CPU seconds"] > MOST_SECONDS and row["rows"] < SMALL_ROWS and row["columns"] < SMALL_COLUMNS:
         short.append("seconds")
-    if not row["score"] - row["peer's score"] >= -BEHIND * row["error of difference"]:
+    behind = (
+        np.isfinite(row["peer's score"]) and row["score"] < row["peer's score"] - BEHIND * row["error of difference"]
+    )
+    if gap > BEHIND * row["error of difference"] or not np.isfinite(row["score"]):
         short.append("score")
     if kind in COVERS and not COVERS[kind][0] <= row["covered"] <= COVERS[kind][1]:
         short.append("cover")
