@@ -150,13 +150,12 @@ def said(parts: list[dict[str, Any]]) -> str:
 
 
 def judged(kind: str, row: dict[str, Any]) -> list[str]:
-    """What falls short of the promise: seconds, score beside the peer's (one that is finite), cover of the intervals."""
+    """What falls short of the promise: seconds, score beside the peer's, cover of the intervals."""
     short = []
     if row["CPU seconds"] > MOST_SECONDS and row["rows"] < SMALL_ROWS and row["columns"] < SMALL_COLUMNS:
         short.append("seconds")
-    behind = (
-        np.isfinite(row["peer's score"]) and row["score"] < row["peer's score"] - BEHIND * row["error of difference"]
-    )
+    # No gap to a peer without a finite score.
+    gap = row["peer's score"] - row["score"]
     if gap > BEHIND * row["error of difference"] or not np.isfinite(row["score"]):
         short.append("score")
     if kind in COVERS and not COVERS[kind][0] <= row["covered"] <= COVERS[kind][1]:
