@@ -21,7 +21,7 @@ from sksvi.decomposition._recommend import RecommendationMethods
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.regression import RegressionMethods
-from sksvi.estimators.start import Start
+from sksvi.estimators.start import FIT, Start
 from sksvi.inference.start import without_new_plates
 from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.gaussian import FactorModel
@@ -270,6 +270,11 @@ class GeneralizedPMF(
         columns = id_columns(self, X, fresh)
         check_some_known(columns)
         y = self._targets(base, columns, y)
+        if start is FIT and not base.ordered and np.all(y == y[0]):
+            raise ValueError(
+                f"y needs at least two different values to be factorized; all {len(y)} are {y[0]:g}. Where a pair says "
+                "that something happened, add pairs with 0 for what did not."
+            )
         weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
         if base.ordered:
             if fresh:

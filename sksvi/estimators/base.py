@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sksvi import _parallel, algorithms, expectations
 from sksvi.callbacks import CallbackSupport, FitMonitor
+from sksvi.estimators import findings
 from sksvi.estimators.start import FIRST_PORTION, FIT, MORE, PORTION, Start
 from sksvi.families import NotPositiveDefinite
 from sksvi.inference import plan, stream
@@ -105,7 +106,8 @@ class BaseSVI(CallbackSupport, BaseEstimator):
                 state = self._run(problem, state, passes, monitor)
             self._finish(model, state, data.total_weight)
             self._refine(problem, state)
-        # The fit stands, whatever becomes of the warning.
+            found = list(self._findings(problem, state))
+        # The fit stands, whatever becomes of the warnings.
         if not state.converged and state.passes >= passes:
             warnings.warn(
                 f"{type(self).__name__} did not converge in max_iter={self.max_iter} passes (tol={self.tol}): "
@@ -113,17 +115,18 @@ class BaseSVI(CallbackSupport, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        advice = self._advice()
-        if advice:
-            warnings.warn(advice, UserWarning, stacklevel=4)
+        findings.tell(found, stacklevel=4)
         return self
 
     def _refine(self, problem: Problem, state: State) -> None:
         """What an estimator adds to a fit while the data are at hand."""
 
-    def _advice(self) -> str | None:
-        """What a user should know about a fit that stands, or None."""
-        return None
+    def _findings(self, problem: Problem, state: State) -> Iterator[str]:
+        """What a user should know about a fit that stands: what was found, and what to do."""
+        likelihood = getattr(self, "likelihood_", None)
+        if likelihood is not None:
+            yield from findings.of_target(likelihood, problem.data.y)
+            yield from likelihood.extremes()
 
     def _problem(self, model: Any, data: Any) -> Problem:
         return self._checked_problem(model, data, self._batch_size(len(data), algorithms.resolve(self.algorithm)))
@@ -133,6 +136,9 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         algorithm, expect = algorithms.resolve(self.algorithm), expectations.resolve(self.expectation)
         threads = _parallel.n_threads(self.n_jobs)
         problem = plan.problem(model, data, algorithm, expect, batch_size=size, threads=threads)
+        likelihood = getattr(model, "likelihood", None)
+        if likelihood is not None and not likelihood.informed(data.y):
+            problem = plan.changed(problem, frozen=problem.frozen | {"likelihood"})
         given = {"algorithm": self.algorithm, "expectation": self.expectation, "batch_size": size}
         plan.check(problem, type(self).__name__, given)
         return problem

@@ -45,7 +45,7 @@ def absorb_messages(problem: Problem, state: State, tol: float) -> tuple[State, 
         past = state.bound
         said = state.messages if isinstance(state.messages, Said) else Said.between(state.q, model.prior(state.q))
         so_far = prior_of(problem, replace(state, messages=said), state.q)
-        frozen = frozenset(name for name, rule in model.hyper.items() if not rule.streams)
+        frozen = problem.frozen | {name for name, rule in model.hyper.items() if not rule.streams}
         problem = replace(problem, frozen=frozen, past=abs(past), so_far=so_far)
     inner = settled_on(problem, replace(state, bounds=[], progress=START, messages=NOTHING_SAID), tol, first)
     closed = pass_of(problem).end(problem, inner)

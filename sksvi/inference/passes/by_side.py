@@ -84,9 +84,7 @@ class BySide:
         value = half.after if judged else half.before
         now = bound(problem, state, value) if self.said is None else value - paid(problem, state.q, self.said)
         check_finite(now, {}, state)
-        small = (
-            judged and progress.bound is not None and abs(now - progress.bound) < tol * problem.size(now)
-        )
+        small = judged and progress.bound is not None and abs(now - progress.bound) < tol * problem.size(now)
         state = replace(
             state,
             steps=state.steps + 1,

@@ -225,6 +225,20 @@ class LinearModel(LinearLatents):
             out[name] = (values.sum(keepdims=True),)
         return out
 
+    def separates(self, q: dict[str, Any], data: Table) -> bool:
+        """Whether the mean of the latents makes each row's own label, or level, the most probable one."""
+        likelihood = self.current_likelihood(q)
+        if likelihood.levels is None or likelihood.paired:
+            return False
+        for rows in self.chunks(slice(0, len(data)), data):
+            batch = self.batch(data, rows)
+            f = self._project_mean(batch.rows, q["weights"])
+            if batch.data.offset is not None:
+                f = f + batch.data.offset
+            if np.any(np.argmax(likelihood.probabilities(f), axis=0) != batch.data.y):
+                return False
+        return True
+
     def _precision_step(self, q: dict[str, Any]) -> tuple[Array, float]:
         """log of (number of well-determined weights) / Σ m², whose fixed point is δ = D / (tr S + ‖m‖²).
 
