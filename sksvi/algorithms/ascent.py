@@ -29,8 +29,8 @@ class Stop(Exception):
 class _Ascent:
     """The objective as L-BFGS sees it: negated, with points that have no value turned back."""
 
-    def __init__(self, function: Objective, tick: Callable[[float], bool], tol: float) -> None:
-        self.function, self.tick, self.tol = function, tick, tol
+    def __init__(self, function: Objective, tick: Callable[[float], bool], enough: Callable[[float], float]) -> None:
+        self.function, self.tick, self.enough = function, tick, enough
         self.base: tuple[Array, float, Array] | None = None
         self.last: tuple[Array, float, Array] | None = None
         self.best: tuple[Array, float, Array] | None = None
@@ -68,7 +68,7 @@ class _Ascent:
         self.base = self.last
         self.values.append(self.last[1])
         if len(self.values) > WINDOW:
-            if self.values[-1] - self.values[-1 - WINDOW] < self.tol * (abs(self.values[-1]) + 1):
+            if self.values[-1] - self.values[-1 - WINDOW] < self.enough(self.values[-1]):
                 raise Stop
 
 
@@ -77,7 +77,7 @@ def ascend(
     start: Array,
     bounds: list[tuple[float | None, float | None]],
     tick: Callable[[float], bool],
-    tol: float,
+    enough: Callable[[float], float],
     max_evaluations: int,
 ) -> tuple[Array, float]:
     """Maximise by L-BFGS within a box; a point without a finite value is stepped back from.
@@ -91,8 +91,8 @@ def ascend(
         None: no bound on that side.
     tick : callable
         Told the best value after every evaluation; True ends the search.
-    tol : float
-        The search ends when `WINDOW` iterations gain less than this share of the value.
+    enough : callable
+        A value to the gain that is too little for `WINDOW` iterations: then the search ends.
     max_evaluations : int
 
     Returns
@@ -107,13 +107,13 @@ def ascend(
     >>> import numpy as np
     >>> from sksvi.algorithms.ascent import ascend
     >>> best, value = ascend(lambda x: (-((x - 1) @ (x - 1)), 2 - 2 * x), np.zeros(2), [(None, None)] * 2,
-    ...                      lambda value: False, 1e-9, 50)
+    ...                      lambda value: False, lambda value: 1e-9, 50)
     >>> best.round(6)
     array([1., 1.])
     """
     from scipy.optimize import minimize
 
-    ascent = _Ascent(function, tick, tol)
+    ascent = _Ascent(function, tick, enough)
     options = {"maxcor": MEMORY, "ftol": 0.0, "gtol": 0.0, "maxfun": max_evaluations, "maxiter": max_evaluations}
     try:
         minimize(  # type: ignore[call-overload]

@@ -80,6 +80,9 @@ class BaseSVI(CallbackSupport, BaseEstimator):
                     "(warm_start, partial_fit) cannot change it. Set it back, or fit a clone."
                 )
 
+    def _from_earlier(self) -> None:
+        """Bring a fit that an earlier version saved up to date."""
+
     # ---- fitting
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -22,6 +23,7 @@ from sksvi.inference import plan
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
+from sksvi.likelihoods.weighted import own_unit, weighted_moments
 from sksvi.models.base import Table
 from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import left_over
@@ -123,16 +125,27 @@ class SparseGP(BaseSVI):
         """Likelihood, kernel, units and the random numbers of a fit that starts anew."""
         at = data.y if data.offset is None or base.discrete else data.y - data.offset
         self.likelihood_ = base.start(at, data.weight)
+        measured = self.likelihood_.measured
+        self._target_unit = own_unit(at, data.weight) if measured else 1.0
+        # A kernel of the user's is about zero; ours is for what varies.
+        self.mean_ = weighted_moments(at, data.weight)[0] if measured and self.kernel is None else 0.0
         self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         mean = np.average(data.X, axis=0, weights=data.weight)
         spread = np.sqrt(np.average(np.square(data.X - mean), axis=0, weights=data.weight))
         self._unit = INPUT_UNIT * np.where(spread > 0, spread, 1.0)
         d = data.X.shape[1]
         self.kernel_ = (
-            kernel_per_feature(self.likelihood_, data, self._unit)
+            kernel_per_feature(self.likelihood_, self._centred(data), self._unit)
             if self.kernel is None
             else kernels.checked(self.kernel, d)
         )
+
+    def _centred(self, data: Table) -> Table:
+        """The constant part of f as an offset."""
+        if not self.mean_:
+            return data
+        offset = np.zeros(len(data)) if data.offset is None else data.offset
+        return replace(data, offset=offset + self.mean_)
 
     def _model(self, data: Table, by: str) -> SparseGPModel:
         if self.bound != "simple" and self.likelihood_.noise_variance is None:
@@ -156,6 +169,7 @@ class SparseGP(BaseSVI):
             learn_kernel=self.optimize_hyperparameters,
             learn_inputs=self.optimize_inducing,
             by=by,
+            unit=self._target_unit,
         )
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
@@ -218,6 +232,10 @@ class SparseGP(BaseSVI):
             "noise_variance": "auto" if isinstance(self.noise_variance, str) else "fixed",
         }
 
+    def _from_earlier(self) -> None:
+        vars(self).setdefault("mean_", 0.0)
+        vars(self).setdefault("_target_unit", 1.0)
+
     # ---- what a fit leaves behind
     def _expose(self, model: SparseGPModel, state: State) -> None:
         q = state.q
@@ -242,6 +260,7 @@ class SparseGP(BaseSVI):
         def one(rows: slice) -> tuple[Array, Array]:
             _, H, d = geometry.rows(X[rows].astype(float, copy=False))
             m, s = moments(DenseRows(H, False), white, n_latents)
+            m = m + self.mean_
             return m if offset is None else m + offset[rows].reshape(-1, *[1] * (m.ndim - 1)), left_over(s, d)
 
         with _parallel.single_threaded_blas():
@@ -293,6 +312,6 @@ class SparseGP(BaseSVI):
         inducing = self.posterior_["inducing"]
         for *of, j in np.ndindex(inducing.mean.shape):
             names.append(f"f{of or ''}(inducing_points_[{j}])")
-        mean = np.concatenate([values, np.ravel(inducing.mean)])
+        mean = np.concatenate([values, np.ravel(inducing.mean) + self.mean_])
         std = np.concatenate([np.zeros(len(values)), np.ravel(inducing.std)])
         return interval_table(mean, std, coverage, pd.Index(names, name="quantity"))

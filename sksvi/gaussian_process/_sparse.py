@@ -90,6 +90,9 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
     kernel_ : kernel
         With its fitted parameters.
     inducing_points_ : ndarray of shape (M, D)
+    mean_ : float
+        Constant part of f, about which the kernel describes the rest: the mean of a measured y with ``kernel=None``,
+        else 0.
     noise_variance_ : float or None
         Noise variance; for other likelihoods their dispersion or scale, None where there is none.
     levels_ : ndarray of shape (L,)
@@ -99,7 +102,7 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
     likelihood_ : Likelihood
         The fitted likelihood, its learned scales as numbers.
     posterior_ : mapping
-        ``posterior_["inducing"]``: ``mean``, ``cov``, ``std``, ``sample`` of f at the inducing points.
+        ``posterior_["inducing"]``: ``mean``, ``cov``, ``std``, ``sample`` of f - `mean_` at the inducing points.
     lower_bound_, lower_bounds_ : float, ndarray
         Bound on the log evidence at `posterior_` and per pass, nats; for "v1" and "v2" an objective, not a bound.
     history_ : DataFrame
@@ -204,7 +207,7 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         data = data if start.portion else merged(data)
         if fresh:
             self._begin(base, data)
-        return data
+        return self._centred(data)
 
 
 class SparseGPClassifier(ClassificationMethods, SparseGP):
@@ -409,4 +412,4 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         data = data if start.portion else merged(data)
         if fresh:
             self._begin(self.likelihood_, data)
-        return data
+        return self._centred(data)

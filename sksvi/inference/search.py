@@ -78,6 +78,10 @@ class Fitting:
         assert here is not None
         return here
 
+    def size(self, bound: float) -> float:
+        """What `tol` is relative to at a bound, nats."""
+        return self.problem.size(bound)
+
     def divergence(self, q: Blocks) -> float:
         """What q pays for its distance from the prior, nats."""
         return divergence(self.problem, self.state, q)

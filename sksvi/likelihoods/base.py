@@ -73,6 +73,11 @@ class Likelihood(BaseEstimator):
         return 1.0
 
     @property
+    def measured(self) -> bool:
+        """Whether y is a number with a unit, neither counted nor one of several levels."""
+        return not (self.discrete or self.ordered)
+
+    @property
     def levels(self) -> np.ndarray | None:
         """Values of y in increasing order, shape (L,), where they are finitely many; default: those of `support`."""
         support = self.support

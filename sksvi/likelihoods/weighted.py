@@ -21,6 +21,12 @@ def weighted_moments(y: Array, weight: Array | None) -> tuple[float, float]:
     return mean, float(weight @ (y - mean) ** 2 / total)
 
 
+def own_unit(y: Array, weight: Array | None) -> float:
+    """Standard deviation of y, shape (n,): the unit of a measured target; its size where it is constant."""
+    mean, variance = weighted_moments(y, weight)
+    return float(np.sqrt(variance)) or abs(mean) or 1.0
+
+
 def weighted_median(y: Array, weight: Array | None) -> float:
     """Median of y, shape (n,), in which a weight of k counts as k values."""
     if weight is None:

@@ -17,11 +17,14 @@ from sksvi.estimators import findings
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.posterior import Posterior
+from sksvi.estimators.start import Start
 from sksvi.families import InUnits, ProjectedGaussian
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import restarted
 from sksvi.inference.state import State
+from sksvi.likelihoods.weighted import own_unit
 from sksvi.linear_model._columns import Columns, spreads
+from sksvi.linear_model._earlier import in_units
 from sksvi.linear_model._subspace import in_subspace, informed, merged
 from sksvi.linear_model._switched_off import SwitchedOff, switched_off
 from sksvi.models.base import Table
@@ -162,11 +165,9 @@ class BayesianGLM(BaseSVI):
 
     def _natural_unit(self, data: Table) -> float:
         """The standard deviation of a measured target; links have a scale of their own, about 1."""
-        if self.likelihood_.discrete or self.likelihood_.ordered:
+        if not self.likelihood_.measured:
             return 1.0
-        at = data.y if data.offset is None else data.y - data.offset
-        spread = float(np.sqrt(np.cov(at, aweights=data.weight, ddof=0))) if len(at) > 1 else 0.0
-        return spread if spread > 0 else float(np.abs(at[0])) or 1.0
+        return own_unit(data.y if data.offset is None else data.y - data.offset, data.weight)
 
     def _intercept(self, data: Table) -> tuple[float, float]:
         """Prior mean and precision of the intercept at the centre of the columns."""
@@ -180,6 +181,8 @@ class BayesianGLM(BaseSVI):
         kind = self._prior_kind
         if kind != "fixed":
             return FLAT / self._unit**2 if kind == "flat" else kind
+        if isinstance(self.prior_precision, Real):
+            return float(self.prior_precision)
         precision = check_row_values(self.prior_precision, n_features, "prior_precision", each="column")
         assert precision is not None
         if not np.all(precision > 0):
@@ -187,7 +190,7 @@ class BayesianGLM(BaseSVI):
             raise ValueError(
                 f"prior_precision must be positive; found {precision[j]:g} for {self._coordinate_name(j)}."
             )
-        return float(self.prior_precision) if isinstance(self.prior_precision, Real) else precision
+        return precision
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         n, d = data.X.shape
@@ -223,6 +226,9 @@ class BayesianGLM(BaseSVI):
         if moved is block:
             return super()._continued(problem)
         return restarted(problem, replace(self.state_, q={**self.state_.q, "weights": moved}))
+
+    def _from_earlier(self) -> None:
+        in_units(vars(self))
 
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:

@@ -17,7 +17,7 @@ from sksvi import _parallel
 Array = np.ndarray
 
 #: Spread of a column of many values, in standard deviations.
-SPREAD = 1.0
+SPREAD = 2.0
 #: A standard deviation of fewer roundings of a column's largest value is that of a constant.
 ROUNDINGS = 8.0
 
@@ -50,7 +50,7 @@ class Columns:
         d = X.shape[1]
         centre = np.zeros(d)
         if centred and not sp.issparse(X):
-            centre = np.average(X, axis=0, weights=weight).astype(float) if d else centre
+            centre = _moments(X, np.ones(len(X)) if weight is None else weight, centre)[0]
             # The mean of a constant column is that constant, whatever the sum rounds to.
             constant = np.all(X == X[:1], axis=0)
             centre[constant] = X[0, constant]
@@ -96,7 +96,7 @@ def spreads(X: Any, weight: Array | None, centre: Array) -> Array:
     # The centre counts as a value: what an uncentred constant, or a stream that was constant so far, differs from.
     low, high = np.minimum(low, centre), np.maximum(high, centre)
     two = _two_valued(X, low, high)
-    mean, square = _moments(X, np.full(n, 1.0) if weight is None else weight, centre)
+    mean, square = _moments(X, np.ones(n) if weight is None else weight, centre)
     deviation = np.sqrt(np.maximum(square - np.square(mean), 0.0))
     rounding = ROUNDINGS * np.finfo(X.dtype).eps * np.maximum(np.abs(low), np.abs(high))
     return np.where(high - low > rounding, np.where(two, high - low, SPREAD * deviation), 0.0)
@@ -132,7 +132,7 @@ def _moments(X: Any, weight: Array, centre: Array) -> tuple[Array, Array]:
         return mean / total, (np.bincount(X.indices, own * np.square(off), d) + missing * np.square(centre)) / total
     mean, square = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     for rows in _parallel.slices(X.shape[0], _parallel.chunk_rows(X.shape[1], False)):
-        off = X[rows] - centre
+        off = np.subtract(X[rows], centre, order="C")  # the same sums for every layout of X
         mean += weight[rows] @ off
         square += weight[rows] @ np.square(off)
     return mean / total, square / total

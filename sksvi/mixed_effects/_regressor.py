@@ -40,7 +40,7 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
     prior_precision : {"auto", "ard", "flat"}, float or array-like of shape (D,), default="auto"
         Precision (1/variance) of the zero-mean Gaussian prior of the coefficients. "auto" learns one for all, "ard"
         one per coefficient, both by maximising the bound (empirical Bayes), for columns on a scale of their own: the
-        distance of the two values of a column that has two, else the standard deviation, so that units do not matter.
+        distance of the two values of a column that has two, else two standard deviations, so that units do not matter.
         "flat" or 0: no information, for data that determine every coefficient. Numbers are for the columns as given.
     intercept_precision : "auto" or float, default="auto"
         Prior precision of the intercept, about 0. "auto": at the columns' means the prior is centred where the

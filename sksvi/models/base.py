@@ -185,6 +185,10 @@ class Fit(Protocol):
         """
         ...
 
+    def size(self, bound: float) -> float:
+        """What `tol` is relative to at a bound, nats."""
+        ...
+
     def divergence(self, q: Blocks) -> float:
         """What q pays for its distance from the prior, nats."""
         ...

@@ -13,6 +13,9 @@ from sksvi.inference.progress import Averaging, Judging, Siding
 
 def upgraded(estimator: Any) -> None:
     """Bring the state of an estimator that version 0.1.0.dev0 saved before its engine had passes up to date."""
+    bring = getattr(type(estimator), "_from_earlier", None)
+    if bring is not None:
+        bring(estimator)
     state = vars(estimator).get("state_")
     if state is None or "absorbed" not in vars(state):
         return

@@ -19,6 +19,7 @@ from sksvi.families import (
     Gamma,
     Gaussian,
     GaussianPlates,
+    InUnits,
     Marginal,
     NotPositiveDefinite,
     Point,
@@ -60,6 +61,12 @@ def projected(shape, seed, d=6):
     return ProjectedGaussian(rng.uniform(0.5, 2.0, d), basis, full((*shape[:-1], 5), seed), 0.7)
 
 
+def in_units(shape, seed):
+    """Columns with a centre and a scale, and the intercept."""
+    rng = np.random.default_rng(seed)
+    return InUnits(full(shape, seed), rng.standard_normal(shape[-1] - 1), rng.uniform(0.5, 2.0, shape[-1] - 1))
+
+
 BLOCKS = {
     "Gaussian": full,
     "DiagonalGaussian": diagonal,
@@ -67,6 +74,7 @@ BLOCKS = {
     "StandardGaussian, diagonal": lambda shape, seed: diagonal(shape, seed).standard(),
     "ProjectedGaussian": projected,
     "ClassGaussian": lambda shape, seed: ClassGaussian(full((3 * shape[-1],), seed), 3),
+    "InUnits": in_units,
     "Marginal": lambda shape, seed: Marginal(full((shape[-1] + 2,), seed), np.arange(1, shape[-1] + 1)),
     "Point": lambda shape, seed: Point(np.arange(float(shape[-1])), np.ones(shape[-1]), 2.0 * np.eye(shape[-1])),
 }

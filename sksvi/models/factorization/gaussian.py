@@ -73,6 +73,7 @@ class FactorModel(Sided):
         learn_priors: bool = True,
     ) -> None:
         self.likelihood, self.offset, self.unit = likelihood, offset, unit
+        self.log_unit = float(np.log(unit)) if likelihood.measured else 0.0
         self.n_components, self.biases, self.full = n_components, biases, full
         self.priors, self.learn_priors = priors, learn_priors
         self.layouts = {side: Layout(n_components, biases, side, full) for side in SIDES}

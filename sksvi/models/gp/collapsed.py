@@ -168,11 +168,11 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
         return fit.q, False
     search = Search(model, fit, names)
     most = 10**6
-    ascend(search, search.start(), search.bounds(), fit.tick, SEARCH_SHARE * tol, most)
+    ascend(search, search.start(), search.bounds(), fit.tick, lambda value: SEARCH_SHARE * tol * fit.size(value), most)
     if search.model.bound == "optimal":
         search.q["inducing"], _ = search._collapsed(search.q)
     model.searched = search.q["kernel"]
     if search.first is None:
         return fit.q, False
     q = {**search.q, "inducing": fit.q["inducing"].holding(search.q["inducing"])}
-    return q, search.value - search.first > tol * (abs(search.value) + 1)
+    return q, search.value - search.first > tol * fit.size(search.value)

@@ -158,7 +158,14 @@ class FullGP(Linear):
         low, high = self.kernel.bounds.T
         # As in scikit-learn, parameters that start outside of their bounds start on them.
         box = list(zip(low, high, strict=True))
-        ascend(search, np.clip(theta, low, high), box, search.seen, WINDOW * tol, MOST_EVALUATIONS)
+        ascend(
+            search,
+            np.clip(theta, low, high),
+            box,
+            search.seen,
+            lambda value: WINDOW * tol * fit.size(value),
+            MOST_EVALUATIONS,
+        )
         self._best = search.best.q["kernel"].value
         return search.best.q, search.best.q is not fit.q
 
@@ -198,7 +205,7 @@ class _Search:
         gradient = self.model.evidence_gradient(here.q)
         low, high = self.model.kernel.bounds.T
         inside = np.where(gradient > 0, theta < high, theta > low)
-        self.flat = float(np.abs(gradient[inside]).sum()) < self.tol * (abs(here.bound) + 1)
+        self.flat = float(np.abs(gradient[inside]).sum()) < self.tol * self.fit.size(here.bound)
         if here.bound > self.best.bound:
             self.best = here
         return here.bound, gradient

@@ -99,6 +99,8 @@ class SparseGPModel(LinearLatents):
     learn_kernel, learn_inputs : bool
     by : {"evidence", "gradient", "nothing"}
         How hyperparameters are learned: `search` once q has settled, gradients of every batch, or not at all.
+    unit : float, default=1.0
+        Of a measured target.
     """
 
     main = "inducing"
@@ -120,13 +122,14 @@ class SparseGPModel(LinearLatents):
         learn_kernel: bool = True,
         learn_inputs: bool = True,
         by: str = "evidence",
+        unit: float = 1.0,
     ) -> None:
         self.likelihood, self.kernel, self.bound = likelihood, kernel, bound
         self.n_inducing = n_inducing if isinstance(inducing, str) else len(inducing)
         self.inducing, self.seed, self.scale, self.full = inducing, seed, scale, full
         self.learn_kernel = learn_kernel and kernel.n_dims > 0
         self.learn_inputs = learn_inputs and bound != "optimal"
-        self.by = by
+        self.by, self.log_unit = by, float(np.log(unit))
         self.searched: Any = None
         self._place: tuple[Any, Any, Geometry] | None = None
         self._adjoint: tuple[Any, Any, tuple[Array, ...]] | None = None

@@ -111,7 +111,8 @@ class LinearLatents(Linear):
             g, value = _parallel.tree_sum(_parallel.in_order(one, list(zip(chunks, variances, strict=True)), threads))
             delta = mean - prior.mean
             slope = g * scale - prior.dot(delta)
-            return 0.5 * float(np.sum(delta * prior.dot(delta))) - value * scale, -block.uncoloured(slope).ravel()
+            value = (value + data.total_weight * self.log_unit) * scale  # L-BFGS looks at relative changes
+            return 0.5 * float(np.sum(delta * prior.dot(delta))) - value, -block.uncoloured(slope).ravel()
 
         options = {"gtol": 1e-5, "maxiter": steps}
         best = minimize(negative, np.zeros(block.mean.size), jac=True, method="L-BFGS-B", options=options)

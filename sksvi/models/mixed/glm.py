@@ -55,7 +55,7 @@ class MixedModel(LinearModel):
 
     Parameters
     ----------
-    likelihood, prior_precision, intercept_precision, n_features, fit_intercept, full, intercept_mean, unit, n_uninformed
+    likelihood, **options
         As for :class:`sksvi.models.linear.glm.LinearModel`; `n_features` counts the levels' effects too.
     bound : {"optimal", "simple", "mean-field"}
     noise_prior_scale : float or None
@@ -129,9 +129,9 @@ class MixedModel(LinearModel):
         return LinearTerms(value, alpha, gamma, m, points, {"noise": slope})
 
     def log_group_density(self, q: dict[str, Any]) -> float:
-        """Half-Student-t of the groups' standard deviations, in their logarithm."""
+        """Half-Student-t of the groups' standard deviations, in the logarithm of what they are in the unit of f."""
         log_std = q["group_std"].value
-        return float(np.sum(log_std - 2.0 * np.log1p(self._squared(log_std) / 3.0)))
+        return float(np.sum(log_std - self.log_unit - 2.0 * np.log1p(self._squared(log_std) / 3.0)))
 
     def _squared(self, log_std: Array) -> Array:
         """(s / prior scale)²."""
