@@ -7,8 +7,8 @@ under the widest scale that a 90 % profile-likelihood interval allows.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +28,8 @@ FALL = 2.7055434541
 STEPS = 60
 
 
-class SwitchedOff(NamedTuple):
+@dataclass(frozen=True)
+class SwitchedOff:
     """Which coefficients are off; mean and deviation at the widest scale, in posterior standard deviations.
 
     Arrays of shape (K, D), with the intercept (K, D + 1), which never is.
