@@ -21,6 +21,7 @@ from sksvi.inference.memory.of_rows import DIRECT
 from sksvi.inference.priors import divergence_between, prior_of
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Evaluation, Judging
+from sksvi.inference.start import restarted
 from sksvi.inference.state import NonFinite, State, StepInfo, check_finite
 from sksvi.inference.stopping import ROUNDING, check_due, settled
 from sksvi.models.base import Blocks, Gradient, Linear
@@ -64,7 +65,7 @@ class Judged:
         here = progress.here
         assert here is not None
         rate, size = problem.algorithm.rate(state.steps, True), problem.size(here.bound)
-        if done(problem, state, tol):
+        if done(problem, state, tol) and (natural or left_to_gain(problem, state) <= tol * size):
             return state, None
         q, memory, promised = propose(problem, state, here.gradient)
         if natural and state.bounds:
@@ -102,6 +103,22 @@ def done(problem: Problem, state: State, tol: float) -> bool:
     bounds = state.bounds[judging(state).since :]
     checks = [b for t, b in enumerate(bounds, 1) if check_due(t)]
     return settled(checks, tol, problem.size) and check_due(len(bounds))
+
+
+def left_to_gain(problem: Problem, state: State) -> float:
+    """What a natural step from here is worth to second order, nats: steps of gradients creep long before the end."""
+    model = problem.model
+    if not isinstance(model, Linear):
+        return 0.0
+    still = replace(problem, expect=problem.exact, batch_size=None, messages=DIRECT, algorithm=MCSSVI())
+    state = restarted(still, state)
+    gradient, _ = evaluate(still, state, whole(still))
+    try:
+        q, _, promised = step(still, state, whole(still), gradient)
+    except NotPositiveDefinite:
+        return np.inf
+    q = with_best_mean(still, replace(state, q=q))
+    return promised + divergence_between(q, state.q, model.hyper)
 
 
 def propose(problem: Problem, state: State, gradient: Gradient) -> tuple[Blocks, dict[str, Any], float]:
