@@ -34,6 +34,8 @@ DAMPING_GROWTH = 1.5
 ROUGH_ROWS = 8192
 #: Most passes, and relative tolerance, of the start on a part of the rows.
 ROUGH_PASSES, ROUGH_TOL = 8, 1e-2
+#: By how much the precision of a q without a finite bound grows at a time.
+NARROWING = 4.0
 #: Most closed-form steps of hyperparameters between two looks at the data.
 PRIOR_STEPS = 10
 #: Most natural steps, and their relative tolerance, that let q catch up with hyperparameters at the end of a fit.
@@ -60,7 +62,7 @@ class Judged:
     def once(self, problem: Problem, state: State, tol: float) -> tuple[State, StepInfo | None]:
         """Evaluate, take back a step that lowered the bound, test, step."""
         if judging(state).here is None:
-            state = judged(problem, state)
+            state = first_judged(problem, state)
         progress, natural = judging(state), problem.algorithm.row.natural
         here = progress.here
         assert here is not None
@@ -204,7 +206,31 @@ def rough_start(problem: Problem, state: State) -> State:
     if part.data.total_weight <= 0:
         return state
     rough = settle(part, state, ROUGH_PASSES, ROUGH_TOL)
-    return replace(state, q=rough.q, steps=rough.steps)
+    expected = judging(rough).here
+    assert expected is not None
+    try:
+        there = judged(problem, replace(state, q=rough.q, steps=rough.steps))
+    except NonFinite:
+        return state
+    here = judging(there).here
+    assert here is not None
+    # Columns that the part does not hold went back to their prior: all rows tell whether they bear that.
+    return there if here.bound > expected.bound - problem.size(expected.bound) else state
+
+
+def first_judged(problem: Problem, state: State) -> State:
+    """Evaluate a first q; one without a finite bound is too wide for some row, and is narrowed until it has one."""
+    model = problem.model
+    for _ in range(MAX_HALVINGS):
+        try:
+            return judged(problem, state)
+        except NonFinite:
+            if not isinstance(model, Linear) or not state.q[model.main].natural_coordinates:
+                raise
+            block = state.q[model.main]
+            narrow = type(block)(block.mean, NARROWING * block.precision)
+            state = replace(state, q={**state.q, model.main: narrow})
+    return judged(problem, state)
 
 
 def settle(
