@@ -9,6 +9,7 @@ counts, -log p for labels and for words). Each row is judged, see ``judged``; on
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,8 @@ MOST_SECONDS, SMALL_ROWS, SMALL_COLUMNS, BEHIND = 5.0, 1000, 50, 2.0
 COVERS = {"measured": (0.85, 0.95), "counts": (0.88, 1.0)}
 #: CPU seconds of the first fold beyond which the other folds are left out.
 PATIENCE = 15.0
+#: Characters of a warning in the table.
+SHOWN = 44
 #: What numpy's generator is set to before a fit: random_state=None falls back on it.
 SEED = 14
 
@@ -143,10 +146,9 @@ def row_of(case: Case, folds: int) -> dict[str, Any]:
 
 
 def said(parts: list[dict[str, Any]]) -> str:
-    """The warnings of the folds, each once, by the beginning of its text."""
-    return "; ".join(
-        sorted({text[:72].replace("|", "/").replace("\n", " ") for part in parts for text in part["said"]})
-    )
+    """The warnings of the folds by the beginning of their texts, each once, and in how many folds they were said."""
+    begins = Counter(text[:SHOWN].replace("|", "/").replace("\n", " ") for part in parts for text in set(part["said"]))
+    return "; ".join(f"{begin}… ({count})" for begin, count in sorted(begins.items()))
 
 
 def judged(kind: str, row: dict[str, Any]) -> list[str]:

@@ -304,7 +304,8 @@ class BayesianGLM(BaseSVI):
     def _separated(self, problem: Problem, state: State) -> Iterator[str]:
         """Labels told apart although rows are many; few rows are told apart by columns of chance (Cover 1965)."""
         model, data = problem.model, problem.data
-        if len(data) <= 2 * model.width or not model.separates(state.q, data):
+        free = model.width * max(1, model.likelihood.n_latents - 1)
+        if len(data) <= 2 * free or not model.separates(state.q, data):
             return
         spread = spreads(self._fixed_part(data.X), data.weight, np.zeros(model.n_fixed))
         size = np.abs(model.by_latent(state.q["weights"].mean)[:, : model.n_fixed]).max(axis=0) * spread

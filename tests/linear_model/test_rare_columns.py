@@ -46,13 +46,14 @@ def test_every_likelihood_and_prior(likelihood, prior, global_random_seed):
             assert np.median(np.abs(deviation)) < 0.5
 
 
-@pytest.mark.parametrize("algorithm", ["cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi"])
-def test_batches_and_streams(algorithm, global_random_seed):
+@pytest.mark.parametrize("prior", ["auto", 1.0, 1e-3])
+def test_batches_and_streams(prior, global_random_seed):
+    """A batch, or a portion, brings what those before it did not hold."""
     X, y = rare_columns(global_random_seed)
-    options = {"likelihood": "poisson", "prior_precision": 1e-3, "algorithm": algorithm, "random_state": 0}
+    options = {"likelihood": "poisson", "prior_precision": prior, "random_state": global_random_seed}
     model = fitted(BayesianGLMRegressor(**options, batch_size=1000, max_iter=3), X, y)
     assert np.isfinite(model.lower_bound_) and abs(model.coef_[0] - 0.3) < 0.1
     stream = BayesianGLMRegressor(**options)
     for rows in np.array_split(np.arange(N), 5):
         stream.partial_fit(X[rows], y[rows])
-    assert np.isfinite(stream.lower_bound_) and abs(stream.coef_[0] - 0.3) < 0.2
+    assert np.isfinite(stream.lower_bound_) and abs(stream.coef_[0] - 0.3) < 0.1

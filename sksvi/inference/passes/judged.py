@@ -69,7 +69,7 @@ class Judged:
         rate, size = problem.algorithm.rate(state.steps, True), problem.size(here.bound)
         if done(problem, state, tol) and (natural or left_to_gain(problem, state) <= tol * size):
             return state, None
-        q, memory, promised = propose(problem, state, here.gradient)
+        state, (q, memory, promised) = proposed(problem, state)
         if natural and state.bounds:
             change = divergence_between(q, state.q, problem.model.hyper)
             if promised + change / (rate * progress.damping) ** 2 < PREDICTED_SHARE * tol * size:
@@ -220,17 +220,45 @@ def rough_start(problem: Problem, state: State) -> State:
 
 def first_judged(problem: Problem, state: State) -> State:
     """Evaluate a first q; one without a finite bound is too wide for some row, and is narrowed until it has one."""
-    model = problem.model
     for _ in range(MAX_HALVINGS):
         try:
             return judged(problem, state)
         except NonFinite:
-            if not isinstance(model, Linear) or not state.q[model.main].natural_coordinates:
+            if not narrows(problem, state):
                 raise
-            block = state.q[model.main]
-            narrow = type(block)(block.mean, NARROWING * block.precision)
-            state = replace(state, q={**state.q, model.main: narrow})
+            state = narrowed(problem, state)
     return judged(problem, state)
+
+
+def proposed(problem: Problem, state: State) -> tuple[State, tuple[Blocks, dict[str, Any], float]]:
+    """`propose`, and the state that it starts from: a first q that no step leads away from is narrowed too."""
+    for _ in range(MAX_HALVINGS):
+        here = judging(state).here
+        assert here is not None
+        try:
+            return state, propose(problem, state, here.gradient)
+        except ValueError as error:
+            impossible_step = isinstance(error.__cause__, NotPositiveDefinite)
+            if state.bounds or not impossible_step or not narrows(problem, state):
+                raise
+        state = replace(narrowed(problem, state), progress=replace(judging(state), here=None))
+        state = first_judged(problem, state)
+    assert judging(state).here is not None
+    return state, propose(problem, state, judging(state).here.gradient)  # type: ignore[union-attr]
+
+
+def narrows(problem: Problem, state: State) -> bool:
+    """Whether the main block is a Gaussian in coordinates that can be narrowed."""
+    model = problem.model
+    return isinstance(model, Linear) and state.q[model.main].natural_coordinates
+
+
+def narrowed(problem: Problem, state: State) -> State:
+    """The state with a main block of the same mean and of `NARROWING` times the precision."""
+    model = problem.model
+    assert isinstance(model, Linear)
+    block = state.q[model.main]
+    return replace(state, q={**state.q, model.main: type(block)(block.mean, NARROWING * block.precision)})
 
 
 def settle(
