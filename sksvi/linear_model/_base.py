@@ -302,10 +302,10 @@ class BayesianGLM(BaseSVI):
             )
 
     def _separated(self, problem: Problem, state: State) -> Iterator[str]:
-        """Labels told apart although rows are many; few rows are told apart by columns of chance (Cover 1965)."""
+        """Labels told apart, by a prior without a size; few rows are told apart by chance columns (Cover 1965)."""
         model, data = problem.model, problem.data
         free = model.width * max(1, model.likelihood.n_latents - 1)
-        if len(data) <= 2 * free or not model.separates(state.q, data):
+        if self._prior_kind == "fixed" or len(data) <= 2 * free or not model.separates(state.q, data):
             return
         spread = spreads(self._fixed_part(data.X), data.weight, np.zeros(model.n_fixed))
         size = np.abs(model.by_latent(state.q["weights"].mean)[:, : model.n_fixed]).max(axis=0) * spread
