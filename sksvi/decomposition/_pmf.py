@@ -29,7 +29,7 @@ from sksvi.decomposition._recommend import RecommendationMethods
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_numbers, check_row_values, check_same_rows
 from sksvi.estimators.regression import RegressionMethods
-from sksvi.estimators.start import Start
+from sksvi.estimators.start import FIT, Start
 from sksvi.estimators.strangers import ON_UNSEEN, check_added, check_asked, check_table
 from sksvi.estimators.validation import StrOptions, check_numeric_target, with_own_methods
 from sksvi.inference.start import without_new_plates
@@ -308,6 +308,11 @@ class GeneralizedPMF(
         columns = id_columns(self, X, fresh)
         check_some_known(columns)
         given, y = y, self._targets(base, columns, y, fresh)
+        if start is FIT and not base.ordered and np.all(y == y[0]):
+            raise ValueError(
+                f"y needs at least two different values to be factorized; all {len(y)} are {y[0]:g}. Where a pair says "
+                "that something happened, add pairs with 0 for what did not."
+            )
         weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
         if base.ordered and fresh:
             y = self._fix_levels(base, y, given).astype(float)

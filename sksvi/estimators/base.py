@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms, expectations
 from sksvi.callbacks import CallbackSupport, FitMonitor
+from sksvi.estimators import findings
 from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.start import FIRST_PORTION, FIT, MORE, PORTION, Start
 from sksvi.estimators.validation import StrOptions, validate_data
@@ -126,13 +127,12 @@ class BaseSVI(CallbackSupport, BaseEstimator):
                     with interruption.heeded():
                         undone = self._refined(problem, passes, monitor)
                 monitor.ended(how_it_ended(self.state_, passes, interruption.asked))
-        # The fit stands, whatever becomes of the warning.
+            found = [] if interruption.asked else list(self._findings(problem, state))
+        # The fit stands, whatever becomes of the warnings.
         short = self._fell_short(undone, passes, interruption.asked)
         if short:
             warnings.warn(short, ConvergenceWarning, stacklevel=4)
-        advice = self._advice()
-        if advice:
-            warnings.warn(advice, UserWarning, stacklevel=4)
+        findings.tell(found, stacklevel=4)
         return self
 
     def _fell_short(self, undone: str | None, passes: int, interrupted: bool) -> str | None:
@@ -163,9 +163,12 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         """What an estimator adds to a fit while the data are at hand; what `max_iter` left undone."""
         return None
 
-    def _advice(self) -> str | None:
-        """What a user should know about a fit that stands, or None."""
-        return None
+    def _findings(self, problem: Problem, state: State) -> Iterator[str]:
+        """What a user should know about a fit that stands: what was found, and what to do."""
+        likelihood = getattr(self, "likelihood_", None)
+        if likelihood is not None:
+            yield from findings.of_target(likelihood, problem.data.y)
+            yield from likelihood.extremes()
 
     def _problem(self, model: Any, data: Any) -> Problem:
         return self._checked_problem(model, data, self._batch_size(len(data), algorithms.resolve(self.algorithm)))
@@ -175,6 +178,9 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         algorithm, expect = algorithms.resolve(self.algorithm), expectations.resolve(self.expectation)
         threads = _parallel.n_threads(self.n_jobs)
         problem = plan.problem(model, data, algorithm, expect, batch_size=size, threads=threads)
+        likelihood = getattr(model, "likelihood", None)
+        if likelihood is not None and not likelihood.informed(data.y):
+            problem = plan.changed(problem, frozen=problem.frozen | {"likelihood"})
         given = {"algorithm": self.algorithm, "expectation": self.expectation, "batch_size": size}
         plan.check(problem, type(self).__name__, given)
         return problem

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
@@ -208,16 +209,16 @@ class SparseGP(BaseSVI):
         self.algorithm_ = problem.algorithm
         return problem
 
-    def _advice(self) -> str | None:
+    def _findings(self, problem: Problem, state: State) -> Iterator[str]:
         """Who asked for messages by an instance is told that there were none; a string is documented."""
+        yield from super()._findings(problem, state)
         asked = self.algorithm
-        if isinstance(asked, str) or not asked.row.messages or self.algorithm_.row.messages:
-            return None
-        return (
-            f"algorithm={asked!r} keeps a message per row, which goes stale once kernel or inducing points move with "
-            f"mini-batches: {self.algorithm_!r} took its place. Set batch_size=None, or optimize_hyperparameters=False "
-            "and optimize_inducing=False, to keep it."
-        )
+        if not isinstance(asked, str) and asked.row.messages and not self.algorithm_.row.messages:
+            yield (
+                f"algorithm={asked!r} keeps a message per row, which goes stale once kernel or inducing points move "
+                f"with mini-batches: {self.algorithm_!r} took its place. Set batch_size=None, or "
+                "optimize_hyperparameters=False and optimize_inducing=False, to keep it."
+            )
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
         if self.batch_size != "auto":

@@ -66,7 +66,8 @@ def absorb_messages(problem: Problem, state: State, tol: float, keep: int, fade:
     if not keep:
         past = replace(past, sample=None)
     # Coordinates that messages live in stay.
-    frozen = frozenset() if first else frozenset(name for name, rule in model.hyper.items() if rule.lagged)
+    lagged = frozenset() if first else frozenset(name for name, rule in model.hyper.items() if rule.lagged)
+    frozen = problem.frozen | lagged
     alone = replace(changed(problem, batch_size=None, total=None, frozen=frozen), messages=Kept(model.main))
     inner = replace(state, q=hyper.forgetting(state.q), bounds=[], progress=START, messages=NOTHING_SAID)
     past, now = reviewed(alone, inner, past)

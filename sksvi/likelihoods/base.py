@@ -240,6 +240,14 @@ class Likelihood(BaseEstimator):
         """Copy with every "auto" parameter replaced by a first value found from y, shape (n,), and its weights."""
         return self._replaced({}, self._automatic())
 
+    def informed(self, y: Array) -> bool:
+        """Whether y says anything about the learned parameters; where not, they stay as `start` found them."""
+        return True
+
+    def extremes(self) -> list[str]:
+        """What learned parameters say that a user should know: what was found, and what to do."""
+        return []
+
     @property
     def unconstrained(self) -> np.ndarray:
         """Learned parameters on the real line, shape (P,)."""

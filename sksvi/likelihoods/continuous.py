@@ -15,6 +15,8 @@ from sksvi.likelihoods.weighted import LEAST_NOISE, weighted_median, weighted_mo
 
 REAL = Support(-np.inf, np.inf, False, "finite real y")
 _MAD_TO_SD = 1.4826
+#: Degrees of freedom below which a user is told: tails of 1/|y|^1.5 and heavier describe no noise.
+LOW_DF = 0.5
 
 
 class Gaussian(Likelihood):
@@ -202,6 +204,16 @@ class StudentT(Likelihood):
         started = self._replaced(values, automatic)
         started.least = LEAST_NOISE * values.get("scale", 0.0)
         return started
+
+    def extremes(self) -> list[str]:
+        df = self._number("df")
+        if "df" not in self.learned or df > LOW_DF:
+            return []
+        return [
+            f"Student's t has {df:.2g} degrees of freedom: most of y is nearly fitted and the rest lies orders of "
+            "magnitude away, so that intervals say little. Look for many equal values or a target that should be "
+            "transformed (its logarithm); else fix df, as in StudentT(df=4)."
+        ]
 
     @property
     def unconstrained(self) -> np.ndarray:

@@ -393,6 +393,10 @@ class NegativeBinomial(Likelihood):
         excess = 0.5 * (variance - mean) / mean**2 if mean > 0 else 0.0
         return self._replaced({"dispersion": float(min(max(excess, 0.05), 10.0))}, ("dispersion",))
 
+    def informed(self, y: Array) -> bool:
+        """Counts that are all zero are explained by any dispersion, the better the larger it is."""
+        return bool(np.any(np.asarray(y) > 0))
+
     @property
     def unconstrained(self) -> np.ndarray:
         return np.log([self._number("dispersion")]) if self.learned else np.zeros(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
@@ -12,6 +13,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, likelihoods
+from sksvi.estimators import findings
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.offsets import checked_offset
@@ -27,6 +29,7 @@ from sksvi.likelihoods.weighted import own_unit
 from sksvi.linear_model._columns import Columns, spreads
 from sksvi.linear_model._earlier import in_units
 from sksvi.linear_model._subspace import in_subspace, informed
+from sksvi.linear_model._switched_off import SwitchedOff, switched_off
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel, best_constant
 from sksvi.predictive import Predictive
@@ -35,6 +38,8 @@ Array = np.ndarray
 
 #: Prior standard deviations between an intercept and zero from which a user is told.
 PINNED = 5.0
+#: Columns named of a direction that separates labels, and how large they are at least, beside the largest.
+LARGEST, SHARE = 3, 0.1
 #: Standard deviation of the intercept's default prior, in natural scales of f.
 INTERCEPT_WIDTH = 10.0
 #: Precision of a flat prior, in the column's own scale and the natural scale of f: a standard deviation of 10,000.
@@ -252,6 +257,7 @@ class BayesianGLM(BaseSVI):
         weights = InUnits(weights, self._columns.centre, self._columns.scale)
         self.posterior_ = Posterior({"weights": weights})
         self.likelihood_ = model.current_likelihood(q)
+        self._switched_off: SwitchedOff | None = None
         shared = isinstance(self.prior_precision, Real)
         precision = precision * np.square(self._columns.scale)
         self.prior_precision_ = float(self.prior_precision) if shared else precision
@@ -262,7 +268,9 @@ class BayesianGLM(BaseSVI):
         self._expose_coefficients(mean[..., :d], std[..., :d], intercept)
 
     def _refine(self, problem: Problem, state: State, looks: Looks) -> str | None:
-        """Under a flat prior the data must say all: an error names the coefficient of which they say least."""
+        """What a learned prior switched off; an error where a flat one leaves a coefficient undetermined."""
+        if self._prior_kind in ("auto", "ard") and self._subspace is None:
+            self._switched_off = switched_off(problem, state)
         if self._prior_kind != "flat":
             return None
         model, weights = problem.model, state.q["weights"]
@@ -278,26 +286,49 @@ class BayesianGLM(BaseSVI):
             )
         return None
 
-    def _advice(self) -> str | None:
-        if self._spreads is not None:
-            some = np.flatnonzero(self._spreads > 0)
-            low, high = (some[int(f(self._spreads[some]))] if len(some) else 0 for f in (np.argmin, np.argmax))
-            if len(some) and self._spreads[high] > UNEVEN * self._spreads[low]:
-                return (
-                    f"prior_precision={self.prior_precision:g} is one prior for columns on different scales: "
-                    f"{self._coordinate_name(high)} spreads over {self._spreads[high]:.3g}, "
-                    f"{self._coordinate_name(low)} over {self._spreads[low]:.3g}. Set prior_precision='auto', or scale "
-                    "the columns."
-                )
+    def _findings(self, problem: Problem, state: State) -> Iterator[str]:
+        yield from super()._findings(problem, state)
+        yield from self._uneven()
+        yield from self._pinned()
+        yield from self._separated(problem, state)
+
+    def _uneven(self) -> Iterator[str]:
+        """One fixed number for columns on different scales."""
+        some = np.flatnonzero(self._spreads > 0) if self._spreads is not None else []
+        if not len(some):
+            return
+        low, high = (some[int(f(self._spreads[some]))] for f in (np.argmin, np.argmax))
+        if self._spreads[high] > UNEVEN * self._spreads[low]:
+            yield (
+                f"prior_precision={self.prior_precision:g} is one prior for columns on different scales: "
+                f"{self._coordinate_name(high)} spreads over {self._spreads[high]:.3g}, "
+                f"{self._coordinate_name(low)} over {self._spreads[low]:.3g}. Set prior_precision='auto', or scale "
+                "the columns."
+            )
+
+    def _pinned(self) -> Iterator[str]:
+        """An absolute prior of the intercept that the data contradict."""
         if isinstance(self.intercept_precision, str) or not self.fit_intercept or self.likelihood_.discrete:
-            return None
+            return
         pull = float(np.max(np.abs(self.intercept_))) * np.sqrt(self.intercept_precision)
-        if pull < PINNED:
-            return None
-        return (
-            f"the intercept lies {pull:.1f} standard deviations of its prior from zero, which pulls it there: "
-            f"set intercept_precision='auto', or lower {self.intercept_precision:g}."
-        )
+        if pull >= PINNED:
+            yield (
+                f"the intercept lies {pull:.1f} standard deviations of its prior from zero, which pulls it there: "
+                f"set intercept_precision='auto', or lower {self.intercept_precision:g}."
+            )
+
+    def _separated(self, problem: Problem, state: State) -> Iterator[str]:
+        """Labels told apart, by a prior without a size; few rows are told apart by chance columns (Cover 1965)."""
+        model, data = problem.model, problem.data
+        free = model.width * max(1, model.likelihood.n_latents - 1)
+        if self._prior_kind == "fixed" or len(data) <= 2 * free or not model.separates(state.q, data):
+            return
+        spread = spreads(self._fixed_part(data.X), data.weight, np.zeros(model.n_fixed))
+        size = np.abs(model.by_latent(state.q["weights"].mean)[:, : model.n_fixed]).max(axis=0) * spread
+        most = np.argsort(-size, kind="stable")[:LARGEST]
+        named = [self._coordinate_name(int(j)) for j in most if size[j] > SHARE * size[most[0]]]
+        if named:
+            yield findings.separation(named, len(data))
 
     def _coordinate_name(self, coordinate: int) -> str:
         names = self._coordinate_names()
@@ -375,7 +406,10 @@ class BayesianGLM(BaseSVI):
         Returns
         -------
         DataFrame
-            Columns mean, std, lower, upper; one row per coefficient, by class for more than two classes.
+            Columns mean, std, lower, upper; one row per coefficient, by class for more than two classes. Where the
+            learned prior switched coefficients off, a column switched_off says which, and std, lower and upper are
+            those under the widest prior that the data allow (a 90 % profile-likelihood interval of its scale): the
+            posterior under the best one has no width.
         """
         import pandas as pd
 
@@ -386,7 +420,14 @@ class BayesianGLM(BaseSVI):
         index = pd.Index(names, name="coefficient")
         if mean.ndim == 2:
             index = pd.MultiIndex.from_product([self.classes_, names], names=["class", "coefficient"])
-        return interval_table(mean, std, coverage, index)
+        table = interval_table(mean, std, coverage, index)
+        off = getattr(self, "_switched_off", None)
+        if off is None:
+            return table
+        wide = interval_table(off.mean.reshape(mean.shape) * std, off.std.reshape(mean.shape) * std, coverage, index)
+        which = off.which.ravel()
+        table.loc[which, ["std", "lower", "upper"]] = wide.loc[which, ["std", "lower", "upper"]]
+        return table.assign(switched_off=which)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

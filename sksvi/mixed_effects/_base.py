@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
@@ -60,6 +60,11 @@ class MixedEffects(BayesianGLM):
     def _checked(self, X: Any, y: Any, reset: bool, **options: Any) -> tuple[Any, Array]:
         """The fixed columns with the levels of each row beside them, and y."""
         if self.groups is None:
+            if self.random_slopes is not None:
+                raise ValueError(
+                    f"random_slopes={self.random_slopes!r} are slopes of the levels of a group, and groups is None: "
+                    "name the grouping columns in groups, or leave random_slopes out."
+                )
             return super()._checked(X, y, reset, **options)
         validate_data(self, X, skip_check_array=True, reset=reset)
         if reset:
@@ -230,6 +235,19 @@ class MixedEffects(BayesianGLM):
             return "did not settle the posterior of group_std_, which is too narrow,"
         return undone
 
+    def _findings(self, problem: Any, state: Any) -> Iterator[str]:
+        yield from super()._findings(problem, state)
+        alone = self.likelihood_.noise is not None or self._noisy or self.likelihood_.levels is not None
+        if self.groups is None or not alone:
+            return
+        for name, codes in zip(self._group_names(), problem.data.X.codes.T, strict=True):
+            if np.bincount(codes, problem.data.weight).max() <= 1:
+                yield (
+                    f"group {name!r} has one row in each level: its effects cannot be told from "
+                    f"{'the noise per row' if self._noisy else 'what is random in each row anyway'}, and both rest on "
+                    f"their priors. Leave {name!r} out of groups, or name a column whose levels have several rows."
+                )
+
     def _column_names(self) -> list[str]:
         names = super()._column_names()
         return [name for j, name in enumerate(names) if self.groups is None or j not in self._factors]
@@ -317,7 +335,8 @@ class MixedEffects(BayesianGLM):
             noise = self.posterior_["noise"]
             row = [float(noise.mean[0]), float(noise.std[0]), *ends]
             tables.append(pd.DataFrame([row], index=["noise variance"], columns=["mean", "std", "lower", "upper"]))
-        return pd.concat(tables).rename_axis("coefficient")
+        table = pd.concat(tables).rename_axis("coefficient")
+        return table.assign(switched_off=table["switched_off"].eq(True)) if "switched_off" in table else table
 
     def _residual(self, coverage: float) -> list[Any]:
         """A table of the standard deviation of learned Gaussian noise, log-normal about its value; else none."""

@@ -111,6 +111,7 @@ REGISTRY: dict[str, str] = {
     "Gibbs": "sksvi.algorithms:Gibbs",
     "Posterior": "sksvi.estimators.posterior:Posterior",
     "LogScales": "sksvi.models.mixed.group_scales:LogScales",
+    "SwitchedOff": "sksvi.linear_model._switched_off:SwitchedOff",
     "SiteGaussian": "sksvi.families.gaussian.dual:SiteGaussian",
     "ChosenRows": "sksvi.families.gaussian.views:ChosenRows",
     "kernel.ConstantKernel": "sklearn.gaussian_process.kernels:ConstantKernel",

@@ -242,6 +242,7 @@ def test_an_impossible_step_names_the_column(rng):
 @pytest.mark.parametrize("size", [30.0, 700.0, 1e4])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:the intercept lies")
+@pytest.mark.filterwarnings("ignore:Student's t has")
 def test_huge_latents(likelihood, size, X, rng):
     """Offsets take f to either side as far as 1e4."""
     y = target(likelihood, X, rng)

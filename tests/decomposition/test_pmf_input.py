@@ -135,8 +135,7 @@ def test_duplicates_are_repeated_observations(global_random_seed):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_very_small_and_very_wide(name):
-    y = [1.0] if name != "ordinal" else [1.0, 0.0]
-    pairs = [("a", "b"), ("a", "c")][: len(y)]
+    y, pairs = [1.0, 0.0], [("a", "b"), ("a", "c")]
     model = pmf(name, n_components=5, max_iter=20).fit(pairs, y)
     both = [*pairs, ("a", "x"), ("x", "b"), (None, None)]
     assert not np.any(np.isnan(everything(model, both)))
@@ -147,12 +146,21 @@ def test_very_small_and_very_wide(name):
         assert not np.any(np.isnan(everything(wide, X))) and wide.user_factors_.shape == (4, 12)
 
 
+@pytest.mark.parametrize("name", ["gaussian", "poisson", "logit", "ordinal"])
+def test_one_single_value_is_an_error(name):
+    X, y = ratings(name, 0)
+    model = pmf(name)
+    with pytest.raises(ValueError, match=f"at least two.*all {len(y)} are 1|at least two levels"):
+        model.fit(X, np.ones(len(y)))
+    assert not hasattr(model, "users_")
+
+
 @pytest.mark.parametrize("name", ["logit", "probit", "poisson", "poisson-softplus"])
 def test_values_that_are_all_alike_leave_doubt(name, global_random_seed):
-    """Of n zeros more say more, and none says that there is nothing else."""
+    """Of n zeros, which may come first in a stream, more say more, and none says that there is nothing else."""
     X, y = ratings(name, global_random_seed)
-    model = pmf(name, max_iter=50).fit(X, np.zeros(len(y)))
-    little = pmf(name, max_iter=50).fit([("a", "b")], [0.0])
+    model = pmf(name).partial_fit(X, np.zeros(len(y)))
+    little = pmf(name).partial_fit([("a", "b")], [0.0])
     found, first = model.predict(X).mean(), little.predict([("a", "b")])[0]
     assert 1e-4 < found < 0.1 and found < first < 0.5
 

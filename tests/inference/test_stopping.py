@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
+from sksvi import BayesianGLMClassifier
 from sksvi.inference.stopping import FACTOR, FIRST_CHECK, GAIN, check_due, settled
 
 BEST = -1000.0
@@ -112,3 +116,23 @@ def test_only_the_last_three_checks_count():
 def test_bounds_near_zero_have_an_absolute_tolerance():
     assert settled([1e-9, -1e-9, 1e-9], 1e-4, size)
     assert not settled([-0.3, -0.2, -0.1], 1e-4, size)
+
+
+@pytest.mark.parametrize("batch_size", [None, 50])
+@pytest.mark.parametrize("covariance", ["full", "diag"])
+@pytest.mark.parametrize("algorithm", ["h-mc-ssvi", "s-dsvi"])
+def test_converged_means_that_a_natural_step_gains_little(algorithm, covariance, batch_size, global_random_seed):
+    """Steps of gradients creep: that the last ones gained little does not say that little is left."""
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.standard_normal((150, 4)) @ rng.standard_normal((4, 4))
+    y = X[:, 0] + rng.logistic(size=150) > 0
+    options = {"tol": 1e-3, "max_iter": 2000, "prior_precision": 1.0, "batch_size": batch_size, "random_state": 0}
+    model = BayesianGLMClassifier(algorithm=algorithm, covariance=covariance, **options)
+    model.fit(X, y)
+    before = model.lower_bound_
+    model.set_params(algorithm="mc-ssvi", warm_start=True, max_iter=1, tol=0.0, batch_size=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y)
+    # What a step is worth is known to second order before it is taken.
+    assert model.lower_bound_ - before < 1.2e-3 * (1 if batch_size is None else GAIN) * (abs(before) + 1)

@@ -21,6 +21,7 @@ from sksvi.inference.memory.of_rows import DIRECT
 from sksvi.inference.priors import divergence_between, prior_of
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Evaluation, Judging
+from sksvi.inference.start import restarted
 from sksvi.inference.state import NonFinite, State, StepInfo, check_finite
 from sksvi.inference.stopping import ROUNDING, check_due, settled
 from sksvi.models.base import Blocks, Gradient, Linear
@@ -33,6 +34,8 @@ DAMPING_GROWTH = 1.5
 ROUGH_ROWS = 8192
 #: Most passes, and relative tolerance, of the start on a part of the rows.
 ROUGH_PASSES, ROUGH_TOL = 8, 1e-2
+#: By how much the precision of a q without a finite bound grows at a time.
+NARROWING = 4.0
 #: Most closed-form steps of hyperparameters between two looks at the data.
 PRIOR_STEPS = 10
 #: Most natural steps, and their relative tolerance, that let q catch up with hyperparameters at the end of a fit.
@@ -59,14 +62,14 @@ class Judged:
     def once(self, problem: Problem, state: State, tol: float) -> tuple[State, StepInfo | None]:
         """Evaluate, take back a step that lowered the bound, test, step."""
         if judging(state).here is None:
-            state = judged(problem, state)
+            state = first_judged(problem, state)
         progress, natural = judging(state), problem.algorithm.row.natural
         here = progress.here
         assert here is not None
         rate, size = problem.algorithm.rate(state.steps, True), problem.size(here.bound)
-        if done(problem, state, tol):
+        if done(problem, state, tol) and (natural or left_to_gain(problem, state) <= tol * size):
             return state, None
-        q, memory, promised = propose(problem, state, here.gradient)
+        state, (q, memory, promised) = proposed(problem, state)
         if natural and state.bounds:
             change = divergence_between(q, state.q, problem.model.hyper)
             if promised + change / (rate * progress.damping) ** 2 < PREDICTED_SHARE * tol * size:
@@ -102,6 +105,22 @@ def done(problem: Problem, state: State, tol: float) -> bool:
     bounds = state.bounds[judging(state).since :]
     checks = [b for t, b in enumerate(bounds, 1) if check_due(t)]
     return settled(checks, tol, problem.size) and check_due(len(bounds))
+
+
+def left_to_gain(problem: Problem, state: State) -> float:
+    """What a natural step from here is worth to second order, nats: steps of gradients creep long before the end."""
+    model = problem.model
+    if not isinstance(model, Linear):
+        return 0.0
+    still = replace(problem, expect=problem.exact, batch_size=None, messages=DIRECT, algorithm=MCSSVI())
+    state = restarted(still, state)
+    gradient, _ = evaluate(still, state, whole(still))
+    try:
+        q, _, promised = step(still, state, whole(still), gradient)
+    except NotPositiveDefinite:
+        return np.inf
+    q = with_best_mean(still, replace(state, q=q))
+    return promised + divergence_between(q, state.q, model.hyper)
 
 
 def propose(problem: Problem, state: State, gradient: Gradient) -> tuple[Blocks, dict[str, Any], float]:
@@ -187,7 +206,59 @@ def rough_start(problem: Problem, state: State) -> State:
     if part.data.total_weight <= 0:
         return state
     rough = settle(part, state, ROUGH_PASSES, ROUGH_TOL)
-    return replace(state, q=rough.q, steps=rough.steps)
+    expected = judging(rough).here
+    assert expected is not None
+    try:
+        there = judged(problem, replace(state, q=rough.q, steps=rough.steps))
+    except NonFinite:
+        return state
+    here = judging(there).here
+    assert here is not None
+    # Columns that the part does not hold went back to their prior: all rows tell whether they bear that.
+    return there if here.bound > expected.bound - problem.size(expected.bound) else state
+
+
+def first_judged(problem: Problem, state: State) -> State:
+    """Evaluate a first q; one without a finite bound is too wide for some row, and is narrowed until it has one."""
+    for _ in range(MAX_HALVINGS):
+        try:
+            return judged(problem, state)
+        except NonFinite:
+            if not narrows(problem, state):
+                raise
+            state = narrowed(problem, state)
+    return judged(problem, state)
+
+
+def proposed(problem: Problem, state: State) -> tuple[State, tuple[Blocks, dict[str, Any], float]]:
+    """`propose`, and the state that it starts from: a first q that no step leads away from is narrowed too."""
+    for _ in range(MAX_HALVINGS):
+        here = judging(state).here
+        assert here is not None
+        try:
+            return state, propose(problem, state, here.gradient)
+        except ValueError as error:
+            impossible_step = isinstance(error.__cause__, NotPositiveDefinite)
+            if state.bounds or not impossible_step or not narrows(problem, state):
+                raise
+        state = replace(narrowed(problem, state), progress=replace(judging(state), here=None))
+        state = first_judged(problem, state)
+    assert judging(state).here is not None
+    return state, propose(problem, state, judging(state).here.gradient)  # type: ignore[union-attr]
+
+
+def narrows(problem: Problem, state: State) -> bool:
+    """Whether the main block is a Gaussian in coordinates that can be narrowed."""
+    model = problem.model
+    return isinstance(model, Linear) and state.q[model.main].natural_coordinates
+
+
+def narrowed(problem: Problem, state: State) -> State:
+    """The state with a main block of the same mean and of `NARROWING` times the precision."""
+    model = problem.model
+    assert isinstance(model, Linear)
+    block = state.q[model.main]
+    return replace(state, q={**state.q, model.main: type(block)(block.mean, NARROWING * block.precision)})
 
 
 def settle(

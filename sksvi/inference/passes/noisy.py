@@ -14,11 +14,11 @@ from sksvi.inference import hyper
 from sksvi.inference.engine import bound, evaluate, exact_bound, impossible, step, whole
 from sksvi.inference.memory.of_rows import DIRECT
 from sksvi.inference.memory.said import NOTHING_SAID
-from sksvi.inference.passes.judged import resettled, with_best_mean
+from sksvi.inference.passes.judged import left_to_gain, resettled, with_best_mean
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Averaging
 from sksvi.inference.state import State, StepInfo, check_finite
-from sksvi.inference.stopping import check_due, settled
+from sksvi.inference.stopping import GAIN, check_due, settled
 from sksvi.models.base import Blocks, Segment
 
 
@@ -41,7 +41,7 @@ class Noisy:
 
     def once(self, problem: Problem, state: State, tol: float) -> tuple[State, StepInfo | None]:
         """One pass; the exact bound of the average where a check is due."""
-        if settled(averaging(state).checks, tol, problem.size):
+        if settled(averaging(state).checks, tol, problem.size) and nothing_left(problem, state, tol):
             return state, None
         forming = problem.model.forming_passes
         if state.passes == forming:  # what was averaged until now served another end
@@ -74,6 +74,14 @@ class Noisy:
         messages = state.messages if problem.messages is DIRECT else NOTHING_SAID
         progress = replace(averaging(state), average={})
         return replace(state, q=q, messages=messages, progress=progress, bound=total, finished=True)
+
+
+def nothing_left(problem: Problem, state: State, tol: float) -> bool:
+    """Whether a natural step would gain no more than the checks may, asked at these; noisy natural steps are those."""
+    if problem.algorithm.row.natural:
+        return True
+    size = problem.size(averaging(state).checks[-1])
+    return check_due(len(state.bounds)) and left_to_gain(problem, replace(state, q=state.shown)) <= GAIN * tol * size
 
 
 def noisy_step(problem: Problem, state: State, segment: Segment) -> tuple[State, float, float]:

@@ -120,6 +120,11 @@ class Ratings:
         return len(self.sides["users"])
 
     @property
+    def y(self) -> Array:
+        """Values, user by user."""
+        return self.sides["users"].y
+
+    @property
     def total_weight(self) -> float:
         """Sum of the weights."""
         weight = self.sides["users"].weight

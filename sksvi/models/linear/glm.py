@@ -168,6 +168,11 @@ class LinearModel(LinearLatents):
             gamma = (gamma / (1.0 - 1.0 / k))[..., None] * (np.eye(k) - 1.0 / k)
         _, curvature = self._pull(batch.rows, np.zeros(f.shape), gamma)
         start = informed_block(mean, prior, curvature)
+        if len(part) < len(data):
+            # A column that those rows hardly hold is informed by others: its own sum of squares says how much.
+            said = start.structure.diagonal(start.precision) - prior
+            due = np.average(-bend, axis=0)[..., None] * self._squares(data)
+            start = informed_block(mean, prior + np.maximum(due.reshape(mean.shape) - said, 0.0), curvature)
         if not self.likelihood.discrete:
             return start
         # Data without curvature (counts that are all zero) leave the flat prior, under which nothing is finite.
@@ -175,6 +180,15 @@ class LinearModel(LinearLatents):
         width = self.likelihood.width if np.isfinite(self.likelihood.width) else 1.0
         excess = float(np.mean(v if v.ndim < 3 else np.diagonal(v, axis1=1, axis2=2))) / (START_SPREAD * width**2)
         return start if excess <= 1 else type(start)(mean, start.precision * excess)
+
+    def _squares(self, data: Table) -> Array:
+        """Sum of the squares of each column of the design over all rows, (P,)."""
+        total = np.zeros(self.width)
+        for rows in self.chunks(slice(0, len(data)), data):
+            batch = self.batch(data, rows)
+            weight = np.ones(len(batch.data)) if batch.data.weight is None else batch.data.weight
+            total += batch.rows.gram(weight, False)
+        return total
 
     # ---- data
     def chunks(self, rows: Array | slice, data: Table) -> list[Any]:
@@ -224,6 +238,20 @@ class LinearModel(LinearLatents):
         for name, values in terms.scalars.items():
             out[name] = (values.sum(keepdims=True),)
         return out
+
+    def separates(self, q: dict[str, Any], data: Table) -> bool:
+        """Whether the mean of the latents makes each row's own label, or level, the most probable one."""
+        likelihood = self.current_likelihood(q)
+        if likelihood.levels is None or likelihood.paired:
+            return False
+        for rows in self.chunks(slice(0, len(data)), data):
+            batch = self.batch(data, rows)
+            f = self._project_mean(batch.rows, q["weights"])
+            if batch.data.offset is not None:
+                f = f + batch.data.offset
+            if np.any(np.argmax(likelihood.probabilities(f), axis=0) != batch.data.y):
+                return False
+        return True
 
     def _precision_step(self, q: dict[str, Any]) -> tuple[Array, float]:
         """log of (number of well-determined weights) / Σ m², whose fixed point is δ = D / (tr S + ‖m‖²).

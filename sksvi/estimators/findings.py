@@ -1,0 +1,64 @@
+"""What a user should know about a fit that stands, and would not see in its numbers: told here and nowhere else.
+
+A finding is one sentence: what was found, and what to do. Any estimator contributes its own in `BaseSVI._findings`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray
+
+
+def tell(findings: Iterable[str], stacklevel: int) -> None:
+    """Each finding as a `UserWarning`; `stacklevel` as seen from the caller."""
+    for text in findings:
+        warnings.warn(text, UserWarning, stacklevel=stacklevel + 1)
+
+
+def of_target(likelihood: Any, y: Array) -> Iterator[str]:
+    """A target that says nothing: no event in any row, events in all that could have one, one measured value.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+    y : ndarray of shape (n,), or (n, 2) successes and failures
+    """
+    first = np.ravel(y[0])
+    if likelihood.ordered or (not np.all(y == y[0]) and not likelihood.paired):
+        return
+    if not likelihood.discrete and not likelihood.classifies:
+        yield (
+            f"y is {first[0]:g} in all {len(y)} rows: there is nothing to explain, and noise and effects were learned "
+            "down to the least that a fit allows. Check the target."
+        )
+    elif likelihood.paired or first[0] in (likelihood.support.low, likelihood.support.high):
+        what = _one_sided(likelihood, y, first)
+        if what:
+            yield (
+                f"{what} in all {len(y)} rows: the data bound the prediction from one side only, the rest is prior, "
+                "and they say nothing about columns or dispersion. Add rows in which the other happened, or fix the "
+                "priors to what you know."
+            )
+
+
+def _one_sided(likelihood: Any, y: Array, first: Array) -> str:
+    """How the targets are all at one end of what they may be; empty where they are not."""
+    if not likelihood.paired:
+        return f"y is {first[0]:g}"
+    ends = ("no success", "no failure")
+    return next((text for text, column in zip(ends, y.T, strict=True) if not np.any(column)), "")
+
+
+def separation(names: list[str], n: int) -> str:
+    """Labels that a combination of columns tells apart; the columns that matter most in it, the first most."""
+    return (
+        f"a combination of columns, mostly {', '.join(names)}, tells the labels of all {n} rows apart (perfect "
+        "separation): the data say that its coefficients are large and not how large, so that their size is the "
+        "prior's. Look whether a column gives the label away; else set prior_precision to a number that says how "
+        "large an effect can be, such as 1.0 on scaled columns."
+    )

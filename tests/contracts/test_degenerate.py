@@ -1,0 +1,201 @@
+"""Data that say nothing, or everything: fits end in finite answers and a warning that names what was found."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sksvi import (
+    BayesianGLMClassifier,
+    BayesianGLMRegressor,
+    GMEClassifier,
+    GMERegressor,
+    SparseGPRegressor,
+    load,
+)
+from sksvi.linear_model._switched_off import FALL, widest
+
+# All-zero counts and separated labels have their optimum far away: some of these fits do not converge, and say so.
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+COUNTS = ["poisson", "poisson-softplus", "negative-binomial"]
+
+
+@pytest.fixture
+def rng(global_random_seed):
+    return np.random.default_rng(global_random_seed)
+
+
+@pytest.fixture
+def X(rng):
+    return pd.DataFrame(rng.standard_normal((60, 3)), columns=["dose", "age", "weight"])
+
+
+def told(model, X, y):
+    """The model fitted, and the warnings about what was found."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    return [str(w.message) for w in caught if w.category is UserWarning]
+
+
+def regressors(likelihood):
+    grouped = GMERegressor(likelihood=likelihood, groups="site", noise=False, max_iter=30)
+    process = SparseGPRegressor(likelihood=likelihood, n_inducing=10, max_iter=200, random_state=0)
+    return [BayesianGLMRegressor(likelihood=likelihood), grouped, process]
+
+
+@pytest.mark.parametrize("likelihood", COUNTS)
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_counts_that_are_all_zero(likelihood, at, X):
+    model = regressors(likelihood)[at]
+    X = X.assign(site=np.arange(len(X)) % 6) if at == 1 else X
+    (text,) = told(model, X, np.zeros(len(X)))
+    assert "y is 0 in all 60 rows" in text and "Add rows" in text
+    mean, std = model.predict(X[:5], return_std=True)
+    assert np.all(mean < 1 / 20) and np.all((std > 0) & np.isfinite(std))
+    assert np.all(model.predict_interval(X[:5]) <= 1)
+
+
+def test_zeros_leave_the_dispersion_to_later_portions(X, rng):
+    """The first portion says nothing about the dispersion, the second does."""
+    model = BayesianGLMRegressor(likelihood="negative-binomial").partial_fit(X, np.zeros(len(X)))
+    first = model.noise_
+    assert first == pytest.approx(0.05)
+    model.partial_fit(X, rng.negative_binomial(0.5, 0.1, len(X)))
+    assert model.noise_ > 2 * first
+
+
+@pytest.mark.parametrize("end", [0, 1])
+def test_trials_that_all_end_alike(end, X):
+    model = BayesianGLMRegressor(likelihood="binomial")
+    y = np.zeros((len(X), 2))
+    y[:, end] = 3
+    (text,) = told(model, X, y)
+    assert ("no failure", "no success")[end] in text
+    assert np.all(np.abs(model.predict(X) - (1 - end)) < 0.02)
+
+
+def test_trials_of_both_kinds_say_nothing(X, rng):
+    y = np.c_[rng.binomial(5, 0.4, len(X)), np.full(len(X), 5)]
+    assert told(BayesianGLMRegressor(likelihood="binomial"), X, y) == []
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "student-t"])
+@pytest.mark.parametrize("value", [0.0, 5.0])
+def test_a_constant_target(likelihood, value, X):
+    model = BayesianGLMRegressor(likelihood=likelihood)
+    (text,) = told(model, X, np.full(len(X), value))
+    assert f"y is {value:g} in all 60 rows" in text
+    low, high = model.predict_interval(X).T
+    assert np.all((low < value) & (value < high)) and np.all(high - low < 0.1)
+
+
+@pytest.mark.parametrize(
+    ("model", "cuts"),
+    [
+        (BayesianGLMClassifier(), [0.0]),
+        (BayesianGLMClassifier(likelihood="probit"), [0.0]),
+        (BayesianGLMClassifier(covariance="diag"), [0.0]),
+        (BayesianGLMClassifier(), [-0.5, 0.5]),
+        (BayesianGLMRegressor(likelihood="ordinal", max_iter=30), [-0.5, 0.5]),
+        (GMEClassifier(), [0.0]),
+    ],
+    ids=repr,
+)
+def test_separated_labels_name_the_columns(model, cuts, X):
+    """The first column decides, the last one a little."""
+    direction = X["dose"] + 0.3 * X["weight"]
+    gap = np.min(np.abs(direction.to_numpy()[:, None] - cuts), axis=1) > 0.1
+    X, y = X[gap], np.digitize(direction[gap], cuts)
+    (text,) = told(model, X, y)
+    assert "mostly column 'dose'" in text and "perfect separation" in text and "prior_precision" in text
+    assert np.all(np.isfinite(model.predict_proba(X)))
+
+
+def test_labels_that_overlap_and_few_rows_say_nothing(X, rng):
+    y = X["dose"] + rng.logistic(size=len(X)) > 0
+    assert told(BayesianGLMClassifier(), X, y) == []
+    # Seven rows in three columns and an intercept are told apart by chance more often than not.
+    assert told(BayesianGLMClassifier(), X[:7], X["dose"][:7].rank() > 3) == []
+
+
+def test_students_tails_without_end(X, rng):
+    y = np.where(np.arange(len(X)) % 10 < 7, 0.0, rng.standard_normal(len(X)))
+    model = BayesianGLMRegressor(likelihood="student-t")
+    (text,) = told(model, X, y)
+    assert "degrees of freedom" in text and "StudentT(df=4)" in text
+    assert np.all(np.isfinite(model.predict_interval(X)))
+
+
+# ---- switched off
+def test_widest_prior_scale():
+    """The likelihood of the variance falls by half a chi-squared quantile, by brute force."""
+    score = np.array([0.0, 0.3, 0.9])
+    t = widest(score)
+    log_likelihood = -0.5 * np.log1p(t) - 0.5 * score / (1 + t)
+    np.testing.assert_allclose(log_likelihood, -0.5 * score - 0.5 * FALL, rtol=1e-6)
+
+
+@pytest.mark.parametrize("model", [BayesianGLMRegressor(), GMERegressor(groups="site")], ids=repr)
+@pytest.mark.parametrize("scale", [1.0, 1000.0])
+def test_columns_switched_off_keep_an_interval(model, scale, X, rng):
+    """About that of least squares, whatever the unit of the column; what is left on is as it was."""
+    column = rng.standard_normal(len(X))
+    y = 2 * X["dose"] + rng.standard_normal(len(X))
+    # A column without any correlation to what is left of y is surely switched off.
+    own = X.assign(one=1.0).to_numpy()
+    others = np.c_[own, y]
+    column = column - others @ np.linalg.lstsq(others, column, rcond=None)[0]
+    data = X.assign(idle=scale * column, site=np.arange(len(X)) % 10)
+    model = model.set_params(prior_precision="ard")
+    if not hasattr(model, "groups"):
+        data = data.drop(columns="site")
+    assert told(model, data, y) == []
+    table = model.summary()
+    assert table.loc["idle", "switched_off"] and not table.loc["dose", "switched_off"]
+    assert not table.loc["intercept", "switched_off"]
+    error = 1.0 / (np.linalg.norm(column) * scale)
+    assert 0.8 * error < table.loc["idle", "std"] < 1.3 * error
+    assert table.loc["idle", "lower"] < 0 < table.loc["idle", "upper"]
+
+
+def test_switched_off_is_saved_and_forgotten(X, rng, tmp_path):
+    model = BayesianGLMRegressor(prior_precision="ard")
+    told(model, X, rng.standard_normal(len(X)))
+    model.save(tmp_path / "model")
+    pd.testing.assert_frame_equal(load(tmp_path / "model").summary(), model.summary())
+    assert list(model.fit(X, X.sum(axis=1) + 0.1 * rng.standard_normal(len(X))).summary()) == [
+        "mean",
+        "std",
+        "lower",
+        "upper",
+    ]
+
+
+# ---- groups
+@pytest.mark.parametrize(
+    ("model", "warns"),
+    [
+        (GMERegressor(groups="row"), True),
+        (GMEClassifier(groups="row"), True),
+        (GMERegressor(likelihood="poisson", groups="row", noise=False), False),
+    ],
+    ids=repr,
+)
+def test_a_group_with_one_row_per_level(model, warns, X, rng):
+    """Beside noise, or a label, its effects rest on their prior; for counts it is noise per row."""
+    y = rng.poisson(np.exp(X["dose"]), len(X))
+    y = y > 0 if isinstance(model, GMEClassifier) else y
+    found = told(model, X.assign(row=np.arange(len(X))), y)
+    assert len(found) == warns and all("group 'row' has one row in each level" in text for text in found)
+    assert told(model, X.assign(row=np.arange(len(X)) // 3), y) == []
+
+
+def test_slopes_need_groups(X):
+    model = GMERegressor(random_slopes="dose")
+    with pytest.raises(ValueError, match=r"random_slopes='dose'.*groups is None"):
+        model.fit(X, X["age"])
+    assert not hasattr(model, "n_features_in_")
