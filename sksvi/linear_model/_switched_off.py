@@ -57,6 +57,12 @@ def switched_off(problem: Problem, state: State) -> SwitchedOff | None:
     if not off.any():
         return None
     slope, information = _left_free(problem, state, np.flatnonzero(off))
+    # Of a constant column the data say nothing: it keeps its prior, whatever that is.
+    informed = information > 0
+    off[off] = informed
+    slope, information = slope[informed], information[informed]
+    if not off.any():
+        return None
     score = np.square(slope) / information
     wide = widest(score)
     mean, std = np.zeros(off.shape), np.ones(off.shape)
@@ -94,7 +100,7 @@ def widest(score: Array) -> Array:
     >>> import numpy as np
     >>> from sksvi.linear_model._switched_off import widest
     >>> widest(np.array([0.0, 0.5])).round(1)
-    array([14. , 22.3])
+    array([14. , 23.2])
     """
     t = np.zeros(np.shape(score))
     for _ in range(STEPS):

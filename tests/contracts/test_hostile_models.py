@@ -194,6 +194,9 @@ def test_groups_that_make_no_sense(name, X, rng):
 
 
 @GROUPED
+@pytest.mark.filterwarnings("ignore:y is .* in all")
+@pytest.mark.filterwarnings("ignore:a combination of columns, mostly")
+@pytest.mark.filterwarnings("ignore:group .* has one row in each level")
 def test_groups_of_few_rows(name, X, rng):
     """A single level, a level per row, levels of one row: the standard deviation is hardly known, all is finite."""
     y = target(name, X, rng)
@@ -238,6 +241,9 @@ def test_a_column_far_from_zero(name, X, rng):
 
 @pytest.mark.filterwarnings("ignore:overflow encountered")
 @pytest.mark.parametrize("name", ["GMERegressor", "SparseGPRegressor"])
+@pytest.mark.filterwarnings("ignore:y is .* in all")
+@pytest.mark.filterwarnings("ignore:a combination of columns, mostly")
+@pytest.mark.filterwarnings("ignore:group .* has one row in each level")
 def test_extreme_targets(name, X, rng):
     f, counts = target("SparseGPRegressor", X, rng), target("GMERegressor", X, rng)
     first = np.arange(40) == 0

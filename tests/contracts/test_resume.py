@@ -236,6 +236,7 @@ def test_wide_gaussian_is_exact(rng):
         np.testing.assert_allclose(model.prior_precision_, prior)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("algorithm", STREAMING)
 @pytest.mark.parametrize("covariance", ["full", "diag"])
 def test_wide_fits_stream_on(algorithm, covariance, rng, tmp_path):

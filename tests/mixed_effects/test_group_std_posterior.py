@@ -117,7 +117,7 @@ def test_summary_has_the_residual(data, global_random_seed):
     rng = np.random.default_rng([global_random_seed, 32])
     y = 3.0 + np.repeat(rng.standard_normal(9), 10) + 0.7 * rng.standard_normal(90)
     table = GMERegressor(groups="g").fit(X, y).summary()
-    mean, std, lower, upper = table.loc["std(residual)"]
+    mean, std, lower, upper = table.loc["std(residual)", ["mean", "std", "lower", "upper"]].astype(float)
     # The sd of 90 draws: a fourteenth of it is its standard error.
     assert abs(mean - 0.7) < 4 * 0.7 / np.sqrt(2 * 81)
     assert std == pytest.approx(mean / np.sqrt(2 * 90), rel=0.1)

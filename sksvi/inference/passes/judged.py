@@ -94,7 +94,8 @@ class Judged:
         here = progress.here
         assert here is not None
         q = hyper.remembering(problem, state.q, here.gradient)
-        progress = replace(progress, here=None, small_changes=0)
+        # How short the last steps were says nothing of other data, nor of a fit that goes on.
+        progress = replace(progress, here=None, small_changes=0, damping=1.0)
         return replace(state, q=q, progress=progress, bound=here.bound, finished=True)
 
 
