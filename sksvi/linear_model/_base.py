@@ -18,41 +18,28 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, validate_data
 from sksvi.families import InUnits, ProjectedGaussian
 from sksvi.inference.problem import Problem
 from sksvi.inference.search import Looks
 from sksvi.inference.start import restarted
 from sksvi.inference.state import State
-from sksvi.likelihoods.weighted import own_unit
-from sksvi.linear_model._columns import Columns, spreads
+from sksvi.linear_model._columns import spreads
 from sksvi.linear_model._earlier import in_units
 from sksvi.linear_model._subspace import in_subspace, informed
 from sksvi.linear_model._switched_off import SwitchedOff, switched_off
+from sksvi.linear_model._units import OwnScales
 from sksvi.models.base import Table
-from sksvi.models.linear.glm import LinearModel, best_constant
+from sksvi.models.linear.glm import LinearModel
 from sksvi.predictive import Predictive
 
 Array = np.ndarray
 
-#: Prior standard deviations between an intercept and zero from which a user is told.
-PINNED = 5.0
 #: Columns named of a direction that separates labels, and how large they are at least, beside the largest.
 LARGEST, SHARE = 3, 0.1
-#: Standard deviation of the intercept's default prior, in natural scales of f.
-INTERCEPT_WIDTH = 10.0
-#: Precision of a flat prior, in the column's own scale and the natural scale of f: a standard deviation of 10,000.
-FLAT = 1e-8
-#: Fewer rows do not say how far a measured target may go.
-FEW_ROWS = 20
-#: Share of a coefficient that the data must determine where the prior is flat.
-DETERMINED = 0.99
-#: Ratio of spreads among columns from which a fixed prior is questioned.
-UNEVEN = 100.0
 
 
-class BayesianGLM(BaseSVI):
+class BayesianGLM(OwnScales, BaseSVI):
     """Parameters and fitted attributes that classifier and regressor share."""
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -140,73 +127,6 @@ class BayesianGLM(BaseSVI):
             data = replace(data, X=X)
         return data
 
-    # ---- units
-    @property
-    def _prior_kind(self) -> str:
-        """ "auto", "ard", "flat" or "fixed"."""
-        given = self.prior_precision
-        if isinstance(given, str):
-            return given
-        return "flat" if isinstance(given, Real) and given == 0 else "fixed"
-
-    def _working(self, data: Table, start: Start) -> Table:
-        """The rows in the coordinates of the fit; the first ones fix these."""
-        fixed = self._fixed_part(data.X)
-        if start.fresh:
-            centred = self.fit_intercept and isinstance(self.intercept_precision, str)
-            scaled = self._prior_kind != "fixed"
-            self._columns = Columns.of(fixed, data.weight, centred=centred, scaled=scaled)
-            self._unit = self._natural_unit(data)
-            self._intercept_prior = self._intercept(data)
-            self._spreads = spreads(fixed, data.weight, np.zeros(fixed.shape[1])) if self._one_for_all else None
-        else:
-            self._columns = self._columns.seen(fixed, data.weight)
-        return replace(data, X=self._in_units(data.X))
-
-    @property
-    def _one_for_all(self) -> bool:
-        """Whether one fixed number is the prior precision of columns as they are."""
-        return self._prior_kind == "fixed" and isinstance(self.prior_precision, Real)
-
-    def _fixed_part(self, X: Any) -> Any:
-        """The columns that have a coefficient."""
-        return X
-
-    def _in_units(self, X: Any) -> Any:
-        """Rows in the coordinates of the fit."""
-        return self._columns.applied(X)
-
-    def _natural_unit(self, data: Table) -> float:
-        """The standard deviation of a measured target; links have a scale of their own, about 1."""
-        if not self.likelihood_.measured:
-            return 1.0
-        return own_unit(data.y if data.offset is None else data.y - data.offset, data.weight)
-
-    def _intercept(self, data: Table) -> tuple[float, float]:
-        """Prior mean and precision of the intercept at the centre of the columns."""
-        if not isinstance(self.intercept_precision, str):
-            return 0.0, float(self.intercept_precision)
-        mean = best_constant(self.likelihood_, data) if self.fit_intercept and self.likelihood_.n_latents == 1 else 0.0
-        # A few measured rows, as a stream may begin with, say too little of the target's unit.
-        unknown = self.likelihood_.measured and len(data) < FEW_ROWS
-        precision = FLAT if unknown or self._prior_kind == "flat" else INTERCEPT_WIDTH**-2
-        return mean, precision / self._unit**2
-
-    def _precision(self, n_features: int) -> Any:
-        kind = self._prior_kind
-        if kind != "fixed":
-            return FLAT / self._unit**2 if kind == "flat" else kind
-        if isinstance(self.prior_precision, Real):
-            return float(self.prior_precision)
-        precision = check_row_values(self.prior_precision, n_features, "prior_precision", each="column")
-        assert precision is not None
-        if not np.all(precision > 0):
-            j = int(np.argmin(precision))
-            raise ValueError(
-                f"prior_precision must be positive; found {precision[j]:g} for {self._coordinate_name(j)}."
-            )
-        return precision
-
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         n, d = data.X.shape
         self._subspace = None
@@ -271,19 +191,7 @@ class BayesianGLM(BaseSVI):
         """What a learned prior switched off; an error where a flat one leaves a coefficient undetermined."""
         if self._prior_kind in ("auto", "ard") and self._subspace is None:
             self._switched_off = switched_off(problem, state)
-        if self._prior_kind != "flat":
-            return None
-        model, weights = problem.model, state.q["weights"]
-        assert isinstance(model, LinearModel)
-        precision = model.by_latent(model.prior(state.q)["weights"].precision)
-        share = (1.0 - precision * model.by_latent(weights.variance)).min(axis=0)
-        share = np.append(share[: model.n_fixed], share[-1:] if self.fit_intercept else [])
-        if len(share) and share.min() < DETERMINED:
-            raise ValueError(
-                f"prior_precision={self.prior_precision!r} is a flat prior, but the data do not determine the "
-                f"coefficient of {self._coordinate_name(int(np.argmin(share)))}: drop columns that others explain or "
-                "that separate the labels, or choose prior_precision='auto'."
-            )
+        self._check_determined(problem, state)
         return None
 
     def _findings(self, problem: Problem, state: State) -> Iterator[str]:
@@ -291,31 +199,6 @@ class BayesianGLM(BaseSVI):
         yield from self._uneven()
         yield from self._pinned()
         yield from self._separated(problem, state)
-
-    def _uneven(self) -> Iterator[str]:
-        """One fixed number for columns on different scales."""
-        some = np.flatnonzero(self._spreads > 0) if self._spreads is not None else []
-        if not len(some):
-            return
-        low, high = (some[int(f(self._spreads[some]))] for f in (np.argmin, np.argmax))
-        if self._spreads[high] > UNEVEN * self._spreads[low]:
-            yield (
-                f"prior_precision={self.prior_precision:g} is one prior for columns on different scales: "
-                f"{self._coordinate_name(high)} spreads over {self._spreads[high]:.3g}, "
-                f"{self._coordinate_name(low)} over {self._spreads[low]:.3g}. Set prior_precision='auto', or scale "
-                "the columns."
-            )
-
-    def _pinned(self) -> Iterator[str]:
-        """An absolute prior of the intercept that the data contradict."""
-        if isinstance(self.intercept_precision, str) or not self.fit_intercept or self.likelihood_.discrete:
-            return
-        pull = float(np.max(np.abs(self.intercept_))) * np.sqrt(self.intercept_precision)
-        if pull >= PINNED:
-            yield (
-                f"the intercept lies {pull:.1f} standard deviations of its prior from zero, which pulls it there: "
-                f"set intercept_precision='auto', or lower {self.intercept_precision:g}."
-            )
 
     def _separated(self, problem: Problem, state: State) -> Iterator[str]:
         """Labels told apart, by a prior without a size; few rows are told apart by chance columns (Cover 1965)."""

@@ -268,6 +268,10 @@ def test_flat_priors_that_the_data_do_not_make_proper(prior, rng):
     assert not hasattr(model, "coef_")
     with pytest.raises(ValueError, match="do not determine"):
         BayesianGLMClassifier(prior_precision=prior).fit(X, X["w"] > 0)
+    with pytest.raises(ValueError, match="more columns than rows"):
+        model.fit(X[:3], y[:3])
+    with pytest.raises(ValueError, match="more than two classes"):
+        BayesianGLMClassifier(prior_precision=prior).fit(X, target("softmax", X.to_numpy(), rng))
 
 
 def raw_tables():
