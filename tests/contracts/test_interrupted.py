@@ -44,6 +44,14 @@ MORE = {"BetaProcessFA": {"algorithm": "gibbs"}, "SparseGPRegressor": {"optimize
 CASES = [(name, {}) for name in OPTIONS] + list(MORE.items())
 
 
+@pytest.fixture(autouse=True)
+def heard():
+    """Signals are heard, also where the tests were started in the background of a shell, which ignores them there."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def made(name, **options):
     module, cls = REGISTRY[name].split(":")
     return getattr(import_module(module), cls)(**{"tol": 0.0, "max_iter": 30, **OPTIONS[name], **options})
@@ -226,12 +234,13 @@ def test_a_failing_fit_gives_the_handler_back(global_random_seed):
 
 
 SCRIPT = """
-import sys
+import signal
 import numpy as np
 from sksvi import BayesianGLMRegressor
 from sksvi.callbacks import Checkpoint
 from tests.contracts.test_interrupted import At
 
+signal.signal(signal.SIGINT, signal.default_int_handler)
 X = np.random.default_rng(0).standard_normal((50, 2))
 model = BayesianGLMRegressor(algorithm="h-mc-ssvi", tol=0.0, max_iter=10**6, keep_interrupted={keep}, random_state=0)
 model.set_callbacks(Checkpoint({path!r}, every=2), At(3, lambda: print("third", flush=True)))
@@ -249,7 +258,10 @@ def test_a_real_signal_from_outside(keep, tmp_path):
     )  # fmt: skip
     assert child.stdout.readline() == "third\n"
     child.send_signal(signal.SIGINT)
-    out, error = child.communicate(timeout=120)
+    try:
+        out, error = child.communicate(timeout=120)
+    finally:
+        child.kill()
     if keep:
         passes, converged, finite = out.split()
         assert child.returncode == 0 and 3 <= int(passes) < 10**6 and (converged, finite) == ("False", "True")
