@@ -20,6 +20,7 @@ from sksvi.inference.priors import divergence
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START, Judging
 from sksvi.inference.search import improved
+from sksvi.inference.start import first_state
 from sksvi.inference.state import State, StepInfo, recorded
 from sksvi.inference.stopping import PORTION_PASSES
 from sksvi.models.base import Gradient, Linear, LinearTerms, Segment, Sided, Table
@@ -71,6 +72,9 @@ def absorb_messages(problem: Problem, state: State, tol: float, keep: int, fade:
     alone = replace(changed(problem, batch_size=None, total=None, frozen=frozen), messages=Kept(model.main))
     inner = replace(state, q=hyper.forgetting(state.q), bounds=[], progress=START, messages=NOTHING_SAID)
     past, now = reviewed(alone, inner, past)
+    if now.said is not past and not lagged:
+        # All rows are at hand: the fit is theirs, wherever the first of them had led (labels of one kind, all zeros).
+        inner = replace(inner, q=first_state(now, state.seed).q)
     before, inner = inner, settled_on(now, inner, tol, first)
     for _ in range(further_looks(past, len(alone.data)) if now.said is past else 0):
         if not far(inner.q[model.main], before.q[model.main], STALE):

@@ -87,6 +87,24 @@ def test_groups_stream_to_the_batch_fit(rng):
     assert_allclose(stream.group_effects_["mean"], batch.group_effects_["mean"], atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["logit", "softmax", "poisson"])
+def test_a_first_chunk_that_says_nothing_leads_nowhere(rng, kind):
+    """One class, or zeros alone: the prior of the coefficients shrinks to nothing, and has to come back."""
+    X = rng.standard_normal((500, 2))
+    f = 1.5 * X[:, 0] + rng.logistic(size=500)
+    y = {"logit": f > 0, "softmax": np.digitize(f, [-1, 1]), "poisson": rng.poisson(np.exp(0.8 * X[:, 0] - 1))}[kind]
+    order = np.argsort(y != y.min(), kind="stable")
+    order = np.concatenate([order[:20], np.sort(order[20:])])
+    X, y = X[order], y[order] * 1
+    make = BayesianGLMRegressor if kind == "poisson" else BayesianGLMClassifier
+    options, more = ({"likelihood": "poisson"}, {}) if kind == "poisson" else ({}, {"classes": np.unique(y)})
+    stream = make(**options).partial_fit(X[:20], y[:20], **more).partial_fit(X[20:], y[20:])
+    batch = make(**options).fit(X, y)
+    assert np.max(np.abs(stream.coef_ - batch.coef_) / batch.coef_std_) < 0.2
+    # The scales of columns are those of 20 rows; what the data leave open, as a shift of all classes, follows them.
+    assert_allclose(stream.coef_std_, batch.coef_std_, rtol=4 / np.sqrt(2 * 20))
+
+
 def test_a_sample_brings_the_stream_nearer_to_the_batch_fit(rng):
     """Errors in posterior deviations: an early q is wide, and sites that stay where they were are wrong."""
     n = 3000
