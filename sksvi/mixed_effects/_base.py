@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from numbers import Integral, Real
@@ -30,6 +31,8 @@ from sksvi.models.mixed.levels import GroupedDesign
 
 Array = np.ndarray
 
+#: What a fit is best served by, and a stream is not.
+DEFAULT_ALGORITHM = "mc-ssvi"
 #: Up to this many weights the precision of natural steps is an ordinary matrix.
 DENSE_WEIGHTS = 256
 
@@ -110,6 +113,18 @@ class MixedEffects(BayesianGLM):
         counts = [size * (1 + len(names)) for size, (names, _) in zip(self._sizes, self._slopes, strict=True)]
         natural = algorithms.resolve(self.algorithm).row.natural and self.covariance == "full"
         return int(np.argmax(counts)) if natural and sum(counts) + n_fixed > DENSE_WEIGHTS else None
+
+    def _partial_fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
+        first = not hasattr(self, "state_")
+        super()._partial_fit(X, y, sample_weight, offset)
+        if first and isinstance(self.algorithm, str) and self.algorithm == DEFAULT_ALGORITHM:
+            warnings.warn(
+                f"algorithm={self.algorithm!r} takes one step for each chunk of a stream, so that few chunks leave it "
+                "far from the fit to their rows: set algorithm='cvi', which absorbs each of them.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return self
 
     # ---- model
     @property

@@ -606,6 +606,7 @@ def test_chunks_of_cvi_are_the_batch_fit(chunks, frame):
 
 @pytest.mark.parametrize("algorithm", ["mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi"])
 @pytest.mark.parametrize("noise", [True, False])
+@pytest.mark.filterwarnings("ignore:algorithm='mc-ssvi' takes one step")
 def test_streams(algorithm, noise, frame, tmp_path):
     X, y = frame
     X = X.assign(school=pd.Categorical(X["school"], list("abcdefgh")), city=pd.Categorical(X["city"]))
@@ -675,3 +676,11 @@ def test_resume_from_a_checkpoint_file(options, frame, tmp_path):
     np.testing.assert_array_equal(resumed.coef_, straight.coef_)
     np.testing.assert_array_equal(resumed.group_effects_, straight.group_effects_)
     assert resumed.noise_scale_ == straight.noise_scale_ and resumed.lower_bound_ == straight.lower_bound_
+
+
+def test_a_stream_with_the_default_algorithm_is_told_of_its_steps(frame):
+    X, y = frame
+    with pytest.warns(UserWarning, match="set algorithm='cvi'"):
+        model = GMERegressor(likelihood="poisson", noise=False).partial_fit(X[["x", "z"]], y)
+    model.partial_fit(X[["x", "z"]], y)
+    GMERegressor(likelihood="poisson", noise=False, algorithm="cvi").partial_fit(X[["x", "z"]], y)
