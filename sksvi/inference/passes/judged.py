@@ -94,8 +94,9 @@ class Judged:
         here = progress.here
         assert here is not None
         q = hyper.remembering(problem, state.q, here.gradient)
-        # How short the last steps were says nothing of other data, nor of a fit that goes on.
-        progress = replace(progress, here=None, small_changes=0, damping=1.0)
+        # Natural steps have no memory: how short the last ones were says nothing of a fit that goes on.
+        damping = 1.0 if problem.algorithm.row.natural else progress.damping
+        progress = replace(progress, here=None, small_changes=0, damping=damping)
         return replace(state, q=q, progress=progress, bound=here.bound, finished=True)
 
 
