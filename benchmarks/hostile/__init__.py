@@ -1,0 +1,1 @@
+"""Attacks: hostile calls and files, kills and interrupts, mutated code."""
