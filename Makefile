@@ -1,7 +1,7 @@
 # Every target makes its own virtual environment in $(VENV) and installs what it needs; only make and Python >= 3.11 are assumed.
 # Choose another interpreter with `make test PYTHON=/path/to/python3.12`, another number of test processes with `make test JOBS=4`.
 .DEFAULT_GOAL := help
-.PHONY: help demo figures test test-all test-exhaustive lint format bench docs clean
+.PHONY: help demo figures test test-all test-exhaustive test-versions lint format bench docs clean
 
 VENV ?= .venv
 JOBS ?= auto
@@ -17,6 +17,7 @@ help:
 	@echo "make figures  draw the figures of README and doc"
 	@echo "make test     run the tests but for the exhaustive ones"
 	@echo "make test-all run every test; make test-exhaustive only what make test leaves out"
+	@echo "make test-versions run the tests with the oldest packages, and with the newest under every Python that is found"
 	@echo "make lint     ruff, mypy and who may import whom"
 	@echo "make bench    print our figures beside other packages'"
 	@echo "make docs     build the documentation into doc/_build/html"
@@ -49,6 +50,9 @@ test-all: $(VENV)/.installed-dev
 
 test-exhaustive: $(VENV)/.installed-dev
 	$(PYTEST) -m exhaustive $(PYTEST_ARGS)
+
+test-versions:
+	.ci/test-versions
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

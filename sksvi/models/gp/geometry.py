@@ -66,9 +66,9 @@ class Geometry:
     >>> from sksvi.models.gp.geometry import Geometry
     >>> Z = np.array([[0.0], [1.0]])
     >>> _, H, d = Geometry(RBF(), Z).rows(Z)
-    >>> (H @ H.T).round(3), abs(d).max() < 1e-12
+    >>> (H @ H.T).round(3), bool(abs(d).max() < 1e-12)
     (array([[1.   , 0.607],
-           [0.607, 1.   ]]), np.True_)
+           [0.607, 1.   ]]), True)
     """
 
     def __init__(self, kernel: Any, Z: Array) -> None:
