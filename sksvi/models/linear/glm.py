@@ -236,7 +236,8 @@ class LinearModel(LinearLatents):
         for name, (g, hessian) in terms.points.items():
             out[name] = (g.sum(0), hessian.sum(0))
         for name, values in terms.scalars.items():
-            out[name] = (values.sum(keepdims=True),)
+            slope, curvature = values.sum(0)
+            out[name] = (np.array([slope]), np.array([[curvature]]))
         return out
 
     def separates(self, q: dict[str, Any], data: Table) -> bool:
