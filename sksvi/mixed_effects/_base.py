@@ -148,6 +148,7 @@ class MixedEffects(BayesianGLM):
             noise_prior_scale=self.noise_prior_scale if self._noisy else None,
             groups=self._layout,
             unit=self._unit,
+            stretch=self._stretch,
             prior_precision=precision,
             intercept_mean=self._intercept_prior[0],
             intercept_precision=self._intercept_prior[1],
