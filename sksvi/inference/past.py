@@ -328,6 +328,9 @@ def sampled(problem: Problem, state: State, terms: LinearTerms, past: Past, now:
     total = max(block.structure.expected_quadratic(precision, np.zeros_like(block.mean), block), leverage.sum())
     importance = np.ones(n) if data.weight is None else data.weight
     importance = importance + leverage * (now.weight / total) if total > 0 else importance
+    # A row that is told apart already says little where q is now, and may say much where q will be.
+    open_ = trailing(np.abs(new.variance))
+    importance = importance * (1.0 + open_ / open_.mean()) if open_.any() else importance
     draws = np.random.default_rng([state.seed, state.passes, 0, 4]).random(n)
     at = None if block.full else block
     fresh = Sample(data, sites_of(new, q, block.full), importance, importance / (1.0 - draws), np.ones(n), at=at)

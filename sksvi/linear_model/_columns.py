@@ -96,12 +96,12 @@ class Columns:
 class Known:
     """What rows say of the spread of their columns: weight, extremes, whether there are but two values, moments.
 
-    The centre counts as a value: what an uncentred constant, or a stream that was constant so far, differs from.
-    eps: relative rounding of the values. mean, square (D,): of x - centre.
+    The centre counts as a value: what an uncentred constant differs from. eps: relative rounding of the values. mean, square (D,): of x - centre.
     """
 
     weight: float
     eps: float
+    centre: Array
     low: Array
     high: Array
     two: Array
@@ -113,21 +113,20 @@ class Known:
         """From some rows; the centre is roughly the mean, so that squares do not cancel."""
         n, d = X.shape
         if not n or not d:
-            return cls(0.0, 0.0, centre, centre, np.ones(d, bool), np.zeros(d), np.zeros(d))
+            return cls(0.0, 0.0, centre, centre, centre, np.ones(d, bool), np.zeros(d), np.zeros(d))
         low, high = _extremes(X)
-        low, high = np.minimum(low, centre), np.maximum(high, centre)
         weight = np.ones(n) if weight is None else weight
         moments, eps = _moments(X, weight, centre), float(np.finfo(X.dtype).eps)
-        return cls(float(weight.sum()), eps, low, high, _two_valued(X, low, high), *moments)
+        return cls(float(weight.sum()), eps, centre, low, high, _two_valued(X, low, high), *moments)
 
     def joined(self, other: Known) -> Known:
         """From these rows and the other's, about the same centre."""
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
-        ends = [side.two & _is_end(side.low, low, high) & _is_end(side.high, low, high) for side in (self, other)]
+        two = self._two_of(low, high) & other._two_of(low, high)
         total = self.weight + other.weight
         share = other.weight / total if total > 0 else 0.0
         mean, square = ((1 - share) * a + share * b for a, b in ((self.mean, other.mean), (self.square, other.square)))
-        return Known(total, max(self.eps, other.eps), low, high, ends[0] & ends[1], mean, square)
+        return Known(total, max(self.eps, other.eps), self.centre, low, high, two, mean, square)
 
     def faded(self, share: float) -> Known:
         """The moments of rows that count less."""
@@ -137,13 +136,14 @@ class Known:
     def spread(self) -> Array:
         """Distance of the values of a column that has two, `SPREAD` deviations of another, 0 of a constant one."""
         deviation = np.sqrt(np.maximum(self.square - np.square(self.mean), 0.0))
-        apart, rounding = self.high - self.low, ROUNDINGS * self.eps * np.maximum(np.abs(self.low), np.abs(self.high))
-        return np.where(apart > rounding, np.where(self.two, apart, SPREAD * deviation), 0.0)
+        low, high = np.minimum(self.low, self.centre), np.maximum(self.high, self.centre)
+        apart, rounding = high - low, ROUNDINGS * self.eps * np.maximum(np.abs(low), np.abs(high))
+        return np.where(apart > rounding, np.where(self._two_of(low, high), apart, SPREAD * deviation), 0.0)
 
-
-def _is_end(value: Array, low: Array, high: Array) -> Array:
-    """Whether each value is the least or the greatest."""
-    return (value == low) | (value == high)
+    def _two_of(self, low: Array, high: Array) -> Array:
+        """Whether every value is one of these."""
+        ends = [(value == low) | (value == high) for value in (self.low, self.high)]
+        return self.two & ends[0] & ends[1]
 
 
 def spreads(X: Any, weight: Array | None, centre: Array) -> Array:
