@@ -171,11 +171,15 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             yield from likelihood.extremes()
 
     def _problem(self, model: Any, data: Any) -> Problem:
-        return self._checked_problem(model, data, self._batch_size(len(data), algorithms.resolve(self.algorithm)))
+        return self._checked_problem(model, data, self._batch_size(len(data), self._algorithm()))
+
+    def _algorithm(self) -> algorithms.Algorithm:
+        """What fits q in the call under way."""
+        return algorithms.resolve(self.algorithm)
 
     def _checked_problem(self, model: Any, data: Any, size: int | None) -> Problem:
         """What serves what in steps of `size` rows: refused by `plan` where it has no meaning."""
-        algorithm, expect = algorithms.resolve(self.algorithm), expectations.resolve(self.expectation)
+        algorithm, expect = self._algorithm(), expectations.resolve(self.expectation)
         threads = _parallel.n_threads(self.n_jobs)
         problem = plan.problem(model, data, algorithm, expect, batch_size=size, threads=threads)
         likelihood = getattr(model, "likelihood", None)

@@ -161,6 +161,10 @@ class Family:
         """What is kept of the block when a fit starts anew."""
         return self
 
+    def absorbed(self, curvature: Any) -> Any:
+        """The block, once it knows the curvature of the data that it was learned from."""
+        return self
+
     def faded(self, share: float) -> Any:
         """The block with a share of what it remembers of earlier data."""
         return self
@@ -190,6 +194,18 @@ class Family:
     def told(self, message: Message) -> tuple[tuple[Any, ...], float]:
         """Gradient in the block's moments and value of E log of a message, nats; the message need not be proper."""
         raise AttributeError(f"{type(self).__name__} has no messages")
+
+    def remembered(self, message: Message) -> Message:
+        """What the data of a fit said, for a stream that goes on from it, with what the block knows of them."""
+        return message
+
+    def summed(self, sites: tuple[Any, ...]) -> Message:
+        """The message that a sum of rows' sites makes."""
+        return Message(self.natural_gradient(sites))  # type: ignore[attr-defined]
+
+    def exchanged(self, total: Message, old: Message, new: Message) -> Message:
+        """A message with what a part of its rows says now in the place of what they had said."""
+        return total.plus(new.plus(old, -1.0))
 
     # ---- plates
     @property

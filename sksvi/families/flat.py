@@ -85,7 +85,7 @@ class Flat(Family):
         return self.of_theta(theta)
 
     @staticmethod
-    def natural_gradient(gradient: tuple[Array]) -> tuple[Array]:
+    def natural_gradient(gradient: tuple[Array, ...]) -> tuple[Array, ...]:
         """The gradient in the moments is the natural gradient already."""
         return gradient
 
@@ -119,11 +119,11 @@ class Flat(Family):
         (said,) = message.added()
         return self.of_theta(self.theta + said)
 
-    def heard(self, gradient: tuple[Array]) -> Message:
+    def heard(self, gradient: tuple[Array, ...]) -> Message:
         """The gradient in the moments is a message itself."""
         return Message(tuple(gradient))
 
-    def told(self, message: Message) -> tuple[tuple[Array], float]:
+    def told(self, message: Message) -> tuple[tuple[Array, ...], float]:
         """θ of the message, and θ·η."""
         (said,) = message.added()
         return (said,), float(np.sum(said * self.moments))

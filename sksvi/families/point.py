@@ -48,6 +48,11 @@ class Point(Spreadless):
         """The value."""
         return self.value
 
+    @property
+    def moments(self) -> Array:
+        """The value."""
+        return self.value
+
     def _made(self, value: Array) -> Self:
         return type(self)(value, self.centre, self.information)
 

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from sksvi.families.base import Draw, NotPositiveDefinite
+from sksvi.families.base import Draw, Message, NotPositiveDefinite
 from sksvi.families.flat import Flat
 
 Array = np.ndarray
@@ -37,6 +37,9 @@ class Rayleigh(Flat):
     >>> print(q.mean.round(3), q.std.round(3), round(q.kl(Rayleigh(5.0)), 3))
     [2.507] [1.31] 0.993
     """
+
+    #: What the rows of a fit knew of the moment: minus the curvature of what they said, (1, 1).
+    information: Array | None = None
 
     def __init__(self, scale: float) -> None:
         if not 0 < scale < np.inf:
@@ -108,6 +111,45 @@ class Rayleigh(Flat):
         """Gradient of the bound, KL included, in the log scale: d/d log s = 4 s² d/d(2 s²) for the data's part."""
         square = self.scale**2
         return 2.0 - 2.0 * square / prior.scale**2 + 4.0 * square * gradient[0]
+
+    @staticmethod
+    def natural_gradient(gradient: tuple[Array, ...]) -> tuple[Array, ...]:
+        """The gradient in the moment; a curvature beside it is for streams."""
+        return gradient[:1]
+
+    # ---- what rows that are gone said: a parabola in the moment, for a slope alone bears no other scale
+    def heard(self, gradient: tuple[Array, ...]) -> Message:
+        """(g + J η, J) for a slope g and a curvature -J at the moment η."""
+        slope, curvature = gradient
+        return Message((slope - curvature @ self.moments, -curvature))
+
+    def told(self, message: Message) -> tuple[tuple[Array, ...], float]:
+        """Slope and curvature at the moment η of h η - J η² / 2, and itself."""
+        linear, information = message.added()
+        there = information @ self.moments
+        return (linear - there, -information), float(self.moments @ (linear - 0.5 * there))
+
+    def summed(self, sites: tuple[Array, ...]) -> Message:
+        """Parabolas add up."""
+        linear, hessian = sites
+        return Message((linear, -hessian))
+
+    def exchanged(self, total: Message, old: Message, new: Message) -> Message:
+        """The slope here by the difference; the curvature by the ratio, so that it keeps its sign."""
+        (slope, known), (before, its), (now, other) = (self.told(message)[0] for message in (total, old, new))
+        ratio = np.divide(other, its, out=np.ones_like(its), where=its < 0)
+        return self.heard((slope + now - before, known * ratio))
+
+    def remembered(self, message: Message) -> Message:
+        """The slope of what was said, with the fit's curvature."""
+        curvature = np.zeros((1, 1)) if self.information is None else -self.information
+        return self.heard((*message.added(), curvature))
+
+    def absorbed(self, curvature: Array) -> Self:
+        """The distribution with the curvature of the data that it was fitted to."""
+        new = type(self)(self.scale)
+        new.information = -curvature
+        return new
 
     # ---- draws
     def sample(self, n: int = 1, random_state: Any = None) -> Array:

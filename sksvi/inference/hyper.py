@@ -43,8 +43,8 @@ def settled(problem: Problem, q: Blocks, said: Any, n_steps: int) -> Blocks:
 
 
 def remembering(problem: Problem, q: Blocks, gradient: Gradient) -> Blocks:
-    """Points keep the curvature of the data that they were learned from, for data to come."""
-    curved = {name for name in problem.model.hyper if len(gradient.get(name, ())) > 1}
+    """Blocks of one number or few keep the curvature of the data that they were learned from, for data to come."""
+    curved = {name for name in q if len(gradient.get(name, ())) > 1}
     return {name: block.absorbed(gradient[name][1]) if name in curved else block for name, block in q.items()}
 
 

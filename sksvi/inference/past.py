@@ -91,20 +91,19 @@ def sites_of(terms: LinearTerms, q: Blocks, full: bool) -> LinearTerms:
     block, on which no row's message lives, gradients are kept as they are.
     """
     value, alpha, gamma = terms.value, terms.alpha, terms.gamma
-    points, scalars = {}, terms.scalars
-    for name, (g, hessian) in terms.points.items():
-        at = q[name].value
+    points = {}
+    slopes = {name: (part[:, :1], part[:, 1:, None]) for name, part in terms.scalars.items()}
+    for name, (g, hessian) in {**terms.points, **slopes}.items():
+        at = q[name].moments
         linear = g - hessian @ at
         points[name] = linear, hessian
         value = value - linear @ at - 0.5 * (hessian @ at) @ at
-    for name, slope in scalars.items():
-        value = value - slope * q[name].moments[0]
     if full:
         alpha, gamma = terms.message()
         m, v = terms.linear, terms.variance
         squares = m[..., :, None] * m[..., None, :] if gamma.ndim == 3 else np.square(m)
         value = value - trailing(alpha * m) - trailing(gamma * (squares + v))
-    return LinearTerms(value, alpha, gamma, alpha, points, scalars)
+    return LinearTerms(value, alpha, gamma, alpha, points)
 
 
 @dataclass
@@ -176,7 +175,7 @@ class Sample:
         weighted, main = self.sites.weighted(self.factor), model.main
         model.view(q, None)
         sums = self.summed(model, weighted)
-        found = {name: Message(q[name].natural_gradient(part)) for name, part in sums.items()}
+        found = {name: q[name].summed(part) for name, part in sums.items()}
         constant = float(weighted.value.sum())
         if self.at is not None:
             found[main] = self.at.heard(sums[main])
@@ -216,7 +215,7 @@ class Sample:
 
         def gram(other: Array) -> Any:
             both = noise[:, :, None] * other[:, None, :] if self.sites.gamma.ndim == 3 else noise * other
-            return self.summed(model, replace(self.sites, gamma=both, points={}, scalars={}))[model.main][1]
+            return self.summed(model, replace(self.sites, gamma=both, points={}))[model.main][1]
 
         return gram(before + share * change), gram(before)
 
@@ -294,7 +293,9 @@ class Past(Said):
         for halvings in range(REACH_HALVINGS):
             seen = replace(sample, sites=sample.sites.blended(sites, share))
             new, now = seen.messages(model, q)
-            by_block = {**self.by_block, **{k: self.by_block[k].plus(new[k].plus(old[k], -1.0)) for k in new}}
+            by_block = {
+                k: q[k].exchanged(said, old[k], new[k]) if k in new else said for k, said in self.by_block.items()
+            }
             errors = sample.errors(model, terms, share)
             by_block[main] = block.carried(self.by_block[main], old[main], new[main], prior, *errors)
             if share == 0.0 or near(prior, by_block[main], before):
@@ -327,6 +328,9 @@ def sampled(problem: Problem, state: State, terms: LinearTerms, past: Past, now:
     total = max(block.structure.expected_quadratic(precision, np.zeros_like(block.mean), block), leverage.sum())
     importance = np.ones(n) if data.weight is None else data.weight
     importance = importance + leverage * (now.weight / total) if total > 0 else importance
+    # A row that is told apart already says little where q is now, and may say much where q will be.
+    open_ = trailing(np.abs(new.variance))
+    importance = importance * (1.0 + open_ / open_.mean()) if open_.any() else importance
     draws = np.random.default_rng([state.seed, state.passes, 0, 4]).random(n)
     at = None if block.full else block
     fresh = Sample(data, sites_of(new, q, block.full), importance, importance / (1.0 - draws), np.ones(n), at=at)

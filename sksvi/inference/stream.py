@@ -116,7 +116,7 @@ def past_of(problem: Problem, state: State) -> Past:
         return state.messages
     prior = problem.model.prior(state.q)
     said = state.messages if isinstance(state.messages, Said) else Said.between(state.q, prior)
-    by_block = {name: said.by_block[name] for name in prior}
+    by_block = {name: state.q[name].remembered(said.by_block[name]) for name in prior}
     for name, rule in problem.model.hyper.items():
         if rule.streams:
             zero = np.zeros_like(state.q[name].value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import replace
 from numbers import Integral, Real
@@ -20,6 +21,8 @@ from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.validation import StrOptions, validate_data
 from sksvi.families import InUnits, ProjectedGaussian
+from sksvi.inference import plan
+from sksvi.inference.memory.said import Said
 from sksvi.inference.problem import Problem
 from sksvi.inference.search import Looks
 from sksvi.inference.start import restarted
@@ -102,11 +105,17 @@ class BayesianGLM(OwnScales, BaseSVI):
             intercept_mean=self._intercept_prior[0],
             intercept_precision=self._intercept_prior[1],
             unit=self._unit,
+            stretch=self._stretch,
             n_features=n_features,
             fit_intercept=self.fit_intercept,
             full=self.covariance == "full",
             n_uninformed=n_uninformed,
         )
+
+    @property
+    def _stretch(self) -> Any:
+        """What the prior of the model's columns is meant for, in units of their scale; a subspace has it within."""
+        return 1.0 if self._subspace is not None else self._columns.stretch
 
     def _checked(self, X: Any, y: Any, reset: bool, **options: Any) -> tuple[Any, Array]:
         """X and y of a fit, as scikit-learn validates them."""
@@ -133,7 +142,8 @@ class BayesianGLM(OwnScales, BaseSVI):
         precision = self._precision(d)
         if self.covariance == "diag" or d <= n or (isinstance(precision, str) and precision == "ard"):
             return self._model(d, self.likelihood_, precision), data
-        scale = np.ones(d) if isinstance(precision, str) else np.broadcast_to(1 / np.sqrt(precision), (d,))
+        scale = 1.0 / self._columns.stretch
+        scale = scale if isinstance(precision, str) else scale / np.sqrt(precision)
         columns, basis = informed(data, scale)
         self._subspace = scale, basis
         # In the subspace a fixed prior is standard; a learned one needs to know the weights that no row informs.
@@ -159,8 +169,18 @@ class BayesianGLM(OwnScales, BaseSVI):
         block = self.state_.q["weights"]
         moved = in_subspace(self.posterior_["weights"].inner, block, self._subspace)
         if moved is block:
-            return super()._continued(problem)
+            return self._under_new_prior(problem, super()._continued(problem))
         return restarted(problem, replace(self.state_, q={**self.state_.q, "weights": moved}))
+
+    def _under_new_prior(self, problem: Problem, state: State) -> State:
+        """What a fit said of q apart from its prior, which these rows change, and its bound under the new one."""
+        if not state.finished or isinstance(state.messages, Said) or not plan.remembers(problem):
+            return state
+        before = copy.copy(problem.model)
+        before.stretch = self._stretch_before
+        old, now = (model.prior(state.q) for model in (before, problem.model))
+        paid = sum(state.q[name].kl(now[name]) - state.q[name].kl(old[name]) for name in old)
+        return replace(state, messages=Said.between(state.q, old), bound=state.bound - paid)
 
     def _from_earlier(self) -> None:
         in_units(vars(self))

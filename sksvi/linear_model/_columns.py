@@ -26,13 +26,15 @@ ROUNDINGS = 8.0
 class Columns:
     """Centre and scale of every column, (D,) each, and whether it has varied; one that has not has scale 1.
 
-    In these coordinates a column is zero until it varies, so that a stream may find its scale then.
+    In these coordinates a column is zero until it varies, so that a stream may find its scale then. Coordinates stay;
+    what the columns spread over is known better with every portion (`known`), and the prior follows it (`stretch`).
     """
 
     centre: Array
     scale: Array
     varies: Array
     scaled: bool
+    known: Known | None = None
 
     @classmethod
     def of(cls, X: Any, weight: Array | None, centred: bool, scaled: bool) -> Columns:
@@ -54,15 +56,26 @@ class Columns:
             # The mean of a constant column is that constant, whatever the sum rounds to.
             constant = np.all(X == X[:1], axis=0)
             centre[constant] = X[0, constant]
-        return cls(centre, np.ones(d), np.zeros(d, bool), scaled).seen(X, weight)
+        return cls(centre, np.ones(d), np.zeros(d, bool), scaled).seen(X, weight, 0.0)
 
-    def seen(self, X: Any, weight: Array | None) -> Columns:
-        """The same once these rows have come: columns that vary for the first time find their scale."""
-        if not self.scaled or self.varies.all():
+    def seen(self, X: Any, weight: Array | None, share: float) -> Columns:
+        """The same once these rows have come: columns that vary for the first time find their scale.
+
+        Of what earlier rows said of the spreads a share is left; a fit has all its rows at hand, and leaves none.
+        """
+        if not self.scaled:
             return self
-        spread = spreads(X, weight, self.centre)
-        new = ~self.varies & (spread > 0)
-        return replace(self, scale=np.where(new, spread, self.scale), varies=self.varies | new)
+        now = Known.of(X, weight, self.centre)
+        known = now if self.known is None or share == 0.0 else self.known.faded(share).joined(now)
+        new = ~self.varies & (known.spread > 0)
+        scale = np.where(new, known.spread, self.scale)
+        return replace(self, scale=scale, varies=self.varies | new, known=known)
+
+    @property
+    def stretch(self) -> Array:
+        """What each column is known to spread over, in units of its scale."""
+        spread = np.zeros(len(self.scale)) if self.known is None else self.known.spread
+        return np.where(spread > 0, spread / self.scale, 1.0)
 
     def applied(self, X: Any) -> Any:
         """Rows in these coordinates; CSR stays sparse where nothing is centred."""
@@ -79,6 +92,60 @@ class Columns:
         return out
 
 
+@dataclass(frozen=True)
+class Known:
+    """What rows say of the spread of their columns: weight, extremes, whether there are but two values, moments.
+
+    The centre counts as a value: what an uncentred constant differs from. eps: relative rounding of the values. mean, square (D,): of x - centre.
+    """
+
+    weight: float
+    eps: float
+    centre: Array
+    low: Array
+    high: Array
+    two: Array
+    mean: Array
+    square: Array
+
+    @classmethod
+    def of(cls, X: Any, weight: Array | None, centre: Array) -> Known:
+        """From some rows; the centre is roughly the mean, so that squares do not cancel."""
+        n, d = X.shape
+        if not n or not d:
+            return cls(0.0, 0.0, centre, centre, centre, np.ones(d, bool), np.zeros(d), np.zeros(d))
+        low, high = _extremes(X)
+        weight = np.ones(n) if weight is None else weight
+        moments, eps = _moments(X, weight, centre), float(np.finfo(X.dtype).eps)
+        return cls(float(weight.sum()), eps, centre, low, high, _two_valued(X, low, high), *moments)
+
+    def joined(self, other: Known) -> Known:
+        """From these rows and the other's, about the same centre."""
+        low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        two = self._two_of(low, high) & other._two_of(low, high)
+        total = self.weight + other.weight
+        share = other.weight / total if total > 0 else 0.0
+        mean, square = ((1 - share) * a + share * b for a, b in ((self.mean, other.mean), (self.square, other.square)))
+        return Known(total, max(self.eps, other.eps), self.centre, low, high, two, mean, square)
+
+    def faded(self, share: float) -> Known:
+        """The moments of rows that count less."""
+        return replace(self, weight=share * self.weight)
+
+    @property
+    def spread(self) -> Array:
+        """Distance of the values of a column that has two, `SPREAD` deviations of another, 0 of a constant one."""
+        deviation = np.sqrt(np.maximum(self.square - np.square(self.mean), 0.0))
+        low, high = np.minimum(self.low, self.centre), np.maximum(self.high, self.centre)
+        apart, rounding = high - low, ROUNDINGS * self.eps * np.maximum(np.abs(low), np.abs(high))
+        return np.where(apart > rounding, np.where(self._two_of(low, high), apart, SPREAD * deviation), 0.0)
+
+    def _two_of(self, low: Array, high: Array) -> Array:
+        """Whether every value is one of these."""
+        ends = [(value == low) | (value == high) for value in (self.low, self.high)]
+        return self.two & ends[0] & ends[1]
+
+
 def spreads(X: Any, weight: Array | None, centre: Array) -> Array:
     """Distance of the values of a column that has two, `SPREAD` standard deviations of another, 0 of a constant one.
 
@@ -89,17 +156,7 @@ def spreads(X: Any, weight: Array | None, centre: Array) -> Array:
     centre : ndarray of shape (D,)
         Roughly the mean, so that squares do not cancel.
     """
-    n, d = X.shape
-    if not n or not d:
-        return np.zeros(d)
-    low, high = _extremes(X)
-    # The centre counts as a value: what an uncentred constant, or a stream that was constant so far, differs from.
-    low, high = np.minimum(low, centre), np.maximum(high, centre)
-    two = _two_valued(X, low, high)
-    mean, square = _moments(X, np.ones(n) if weight is None else weight, centre)
-    deviation = np.sqrt(np.maximum(square - np.square(mean), 0.0))
-    rounding = ROUNDINGS * np.finfo(X.dtype).eps * np.maximum(np.abs(low), np.abs(high))
-    return np.where(high - low > rounding, np.where(two, high - low, SPREAD * deviation), 0.0)
+    return Known.of(X, weight, centre).spread
 
 
 def _extremes(X: Any) -> tuple[Array, Array]:

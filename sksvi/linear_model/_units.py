@@ -44,6 +44,7 @@ class OwnScales:
     intercept_: Any
     _subspace: Any
     _coordinate_name: Callable[[int], str]
+    _fade: Callable[[float], float]
 
     @property
     def _prior_kind(self) -> str:
@@ -64,7 +65,9 @@ class OwnScales:
             self._intercept_prior = self._intercept(data)
             self._spreads = spreads(fixed, data.weight, np.zeros(fixed.shape[1])) if self._one_for_all else None
         else:
-            self._columns = self._columns.seen(fixed, data.weight)
+            self._stretch_before = self._columns.stretch
+            share = self._fade(data.total_weight) if start.portion else 0.0
+            self._columns = self._columns.seen(fixed, data.weight, share)
         return replace(data, X=self._in_units(data.X))
 
     @property

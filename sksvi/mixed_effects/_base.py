@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from numbers import Integral, Real
@@ -31,8 +30,8 @@ from sksvi.models.mixed.levels import GroupedDesign
 
 Array = np.ndarray
 
-#: What a fit is best served by, and a stream is not.
-DEFAULT_ALGORITHM = "mc-ssvi"
+#: What "auto" is in a fit, where all rows are at hand, and in a stream, which has to absorb what each portion said.
+FIT_ALGORITHM, STREAM_ALGORITHM = "mc-ssvi", "cvi"
 #: Up to this many weights the precision of natural steps is an ordinary matrix.
 DENSE_WEIGHTS = 256
 
@@ -42,6 +41,7 @@ class MixedEffects(BayesianGLM):
 
     _parameter_constraints: dict[str, list[Any]] = {
         **BayesianGLM._parameter_constraints,
+        "algorithm": [StrOptions({"auto"}), *BayesianGLM._parameter_constraints["algorithm"]],
         "bound": [StrOptions({"auto", "optimal", "simple", "mean-field"})],
         "noise": [StrOptions({"auto"}), "boolean"],
         "noise_prior_scale": [Interval(Real, 0, None, closed="neither")],
@@ -58,6 +58,8 @@ class MixedEffects(BayesianGLM):
     random_slopes: Any
     on_unseen: str
     group_std_posterior: bool
+    #: Whether the call under way, or the last one, is one of a stream.
+    _streams = False
 
     # ---- rows
     def _checked(self, X: Any, y: Any, reset: bool, **options: Any) -> tuple[Any, Array]:
@@ -111,20 +113,13 @@ class MixedEffects(BayesianGLM):
     def _arrow(self, n_fixed: int) -> int | None:
         """The factor with most effects, where an arrow pays and the algorithm steps in natural coordinates."""
         counts = [size * (1 + len(names)) for size, (names, _) in zip(self._sizes, self._slopes, strict=True)]
-        natural = algorithms.resolve(self.algorithm).row.natural and self.covariance == "full"
+        natural = self._algorithm().row.natural and self.covariance == "full"
         return int(np.argmax(counts)) if natural and sum(counts) + n_fixed > DENSE_WEIGHTS else None
 
-    def _partial_fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
-        first = not hasattr(self, "state_")
-        super()._partial_fit(X, y, sample_weight, offset)
-        if first and isinstance(self.algorithm, str) and self.algorithm == DEFAULT_ALGORITHM:
-            warnings.warn(
-                f"algorithm={self.algorithm!r} takes one step for each chunk of a stream, so that few chunks leave it "
-                "far from the fit to their rows: set algorithm='cvi', which absorbs each of them.",
-                UserWarning,
-                stacklevel=3,
-            )
-        return self
+    def _algorithm(self) -> algorithms.Algorithm:
+        if not isinstance(self.algorithm, str) or self.algorithm != "auto":
+            return super()._algorithm()
+        return algorithms.resolve(STREAM_ALGORITHM if self._streams else FIT_ALGORITHM)
 
     # ---- model
     @property
@@ -153,6 +148,7 @@ class MixedEffects(BayesianGLM):
             noise_prior_scale=self.noise_prior_scale if self._noisy else None,
             groups=self._layout,
             unit=self._unit,
+            stretch=self._stretch,
             prior_precision=precision,
             intercept_mean=self._intercept_prior[0],
             intercept_precision=self._intercept_prior[1],
@@ -165,9 +161,11 @@ class MixedEffects(BayesianGLM):
     def _bound(self) -> str:
         if self.bound != "auto":
             return self.bound
-        return "mean-field" if algorithms.resolve(self.algorithm).row.messages else "optimal"
+        asked = self.algorithm != "auto" and self._algorithm().row.messages
+        return "mean-field" if asked else "optimal"
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+        self._streams = start.portion
         if start.fresh:
             self._factors = None
         data = super()._encode(X, y, sample_weight, offset, start)

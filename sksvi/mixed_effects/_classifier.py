@@ -52,8 +52,9 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         intercept alone would be, with a standard deviation of 10 times that of a measured target, behind a link of 10;
         sparse columns count as centred at 0.
     fit_intercept : bool, default=True
-    algorithm : {"mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi", "fp"} or instance, default="mc-ssvi"
-        How q is fitted; see :mod:`sksvi.algorithms`.
+    algorithm : {"auto", "mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi", "fp"} or instance, default="auto"
+        How q is fitted; see :mod:`sksvi.algorithms`. "auto": `fit` takes "mc-ssvi", `partial_fit` "cvi", which absorbs
+        what each chunk says where the others take a step for it.
     expectation : {"auto", "quadrature", "gauss-hermite", "monte-carlo"} or instance, default="auto"
         How the expectations over f are integrated; "monte-carlo" draws 10 outer and 100 inner samples.
     covariance : {"full", "diag"}, default="full"
@@ -151,7 +152,7 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         prior_precision: Any = "auto",
         intercept_precision: Any = "auto",
         fit_intercept: bool = True,
-        algorithm: Any = "mc-ssvi",
+        algorithm: Any = "auto",
         expectation: Any = "auto",
         covariance: str = "full",
         batch_size: Any = "auto",

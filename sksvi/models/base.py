@@ -141,8 +141,9 @@ class LinearTerms:
 
     value (n,): E log p(y|f), nats. alpha, gamma (n,) or (n, K), jointly over classes gamma (n, K, K): its derivatives
     in mean and (co)variance of f. linear: hᵀm, the mean of f without offset (what a site needs). points: derivatives
-    in the unconstrained likelihood parameters, (n, P) and (n, P, P). scalars (n,): gradient in the one moment of
-    a further block. variance: that of hᵀw, in the shape of gamma, where rows of a stream are kept.
+    in the unconstrained likelihood parameters, (n, P) and (n, P, P). scalars (n, 2): gradient and a
+    curvature in the one moment of a further block. variance: that of hᵀw, in the shape of gamma, where rows of a stream
+    are kept.
     """
 
     value: Array
@@ -163,7 +164,7 @@ class LinearTerms:
             return values * weight.reshape(-1, *[1] * (values.ndim - 1))
 
         points = {k: (g * weight[:, None], h * weight[:, None, None]) for k, (g, h) in self.points.items()}
-        scalars = {k: g * weight for k, g in self.scalars.items()}
+        scalars = {k: times(g) for k, g in self.scalars.items()}
         alpha, gamma = times(self.alpha), times(self.gamma)
         return replace(self, value=self.value * weight, alpha=alpha, gamma=gamma, points=points, scalars=scalars)
 

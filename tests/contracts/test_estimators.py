@@ -32,7 +32,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:.*perfect separation"),
     pytest.mark.filterwarnings("ignore:.* in all .* rows"),
-    pytest.mark.filterwarnings("ignore:algorithm='mc-ssvi' takes one step"),
 ]
 
 CLASSES = [BayesianGLMClassifier, BayesianGLMRegressor]

@@ -111,7 +111,6 @@ def test_wrong_shapes_and_weights(name, X, rng):
 
 
 @LABELS
-@pytest.mark.filterwarnings("ignore:algorithm='mc-ssvi' takes one step")
 def test_labels(name, X, rng):
     refused(MODELS[name](), "only one class: 'a'", X, np.full(40, "a"))
     y = target(name, X, rng)

@@ -112,7 +112,6 @@ def test_an_enum_of_polars_has_an_order(rng):
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.filterwarnings("ignore:algorithm='mc-ssvi' takes one step")
 def test_a_level_that_no_row_has(name, rng):
     X, _, names = problem(name, rng)
     wide = ordered(names, ["never", *LEVELS, "ever"])
@@ -162,7 +161,6 @@ def test_which_numbers_are_levels(rng):
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.filterwarnings("ignore:algorithm='mc-ssvi' takes one step")
 def test_levels_go_on(name, rng, tmp_path):
     X, _, names = problem(name, rng)
     model = clone(MODELS[name]).partial_fit(X, ordered(names))

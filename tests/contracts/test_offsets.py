@@ -89,7 +89,6 @@ def test_a_missing_offset_is_told_once(model, rng, tmp_path):
 
 
 @pytest.mark.parametrize("model", [m for m in MODELS if hasattr(m, "partial_fit")], ids=lambda m: type(m).__name__)
-@pytest.mark.filterwarnings("ignore:algorithm='mc-ssvi' takes one step")
 def test_any_chunk_with_an_offset_counts(model, rng):
     X, y, offset = problem(model, rng)
     classes = {"classes": [0, 1]} if is_classifier(model) else {}

@@ -606,7 +606,6 @@ def test_chunks_of_cvi_are_the_batch_fit(chunks, frame):
 
 @pytest.mark.parametrize("algorithm", ["mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi"])
 @pytest.mark.parametrize("noise", [True, False])
-@pytest.mark.filterwarnings("ignore:algorithm='mc-ssvi' takes one step")
 def test_streams(algorithm, noise, frame, tmp_path):
     X, y = frame
     X = X.assign(school=pd.Categorical(X["school"], list("abcdefgh")), city=pd.Categorical(X["city"]))
@@ -678,9 +677,52 @@ def test_resume_from_a_checkpoint_file(options, frame, tmp_path):
     assert resumed.noise_scale_ == straight.noise_scale_ and resumed.lower_bound_ == straight.lower_bound_
 
 
-def test_a_stream_with_the_default_algorithm_is_told_of_its_steps(frame):
-    X, y = frame
-    with pytest.warns(UserWarning, match="set algorithm='cvi'"):
-        model = GMERegressor(likelihood="poisson", noise=False).partial_fit(X[["x", "z"]], y)
-    model.partial_fit(X[["x", "z"]], y)
-    GMERegressor(likelihood="poisson", noise=False, algorithm="cvi").partial_fit(X[["x", "z"]], y)
+def simulated(kind, rng, n=1500):
+    X = pd.DataFrame({"a": rng.standard_normal(n), "b": rng.standard_normal(n)})
+    X["g"] = pd.Categorical(rng.integers(0, 8, n))
+    f = 0.3 + 2.06 * X["a"] - 0.4 * X["b"] + rng.normal(0.0, 0.7, 8)[X["g"]]
+    if kind == "measured":
+        return X, f.to_numpy() + 0.5 * rng.standard_normal(n)
+    return X, rng.poisson(np.exp(0.5 * f + 0.6 * rng.standard_normal(n) * (kind == "noisy"))).astype(float)
+
+
+@pytest.mark.parametrize("groups", [None, "g"])
+@pytest.mark.parametrize("kind", ["measured", "counts", "noisy"])
+@pytest.mark.parametrize("how", ["stream", "after a fit"])
+def test_a_default_stream_is_near_the_batch_fit(kind, groups, how, global_random_seed):
+    """Within a quarter of a posterior deviation, a sixth of the rows kept; one step per chunk was tens of them off."""
+    X, y = simulated(kind, np.random.default_rng(global_random_seed))
+    X = X if groups else X[["a", "b"]]
+    options = {"groups": groups, "random_state": 0}
+    options |= {} if kind == "measured" else {"likelihood": "poisson", "noise": kind == "noisy"}
+    batch, stream = GMERegressor(**options).fit(X, y), GMERegressor(stream_sample=250, **options)
+    first = 750 if how == "after a fit" else 0
+    stream = stream.fit(X[:first], y[:first]) if first else stream
+    for start in range(first, len(y), 125):
+        stream.partial_fit(X[start : start + 125], y[start : start + 125])
+    assert np.max(np.abs(stream.coef_ - batch.coef_) / batch.coef_std_) < 0.25
+    np.testing.assert_allclose(stream.coef_std_, batch.coef_std_, rtol=0.08)
+    # q of the noise has half its mean as deviation, whatever the data.
+    np.testing.assert_allclose(stream.noise_variance_, batch.noise_variance_, rtol=0.15)
+
+
+def test_default_labels_stream_to_the_batch_fit(global_random_seed):
+    X, f = simulated("measured", np.random.default_rng(global_random_seed))
+    y = (f > np.median(f)).astype(int)
+    batch, stream = GMEClassifier(groups="g").fit(X, y), GMEClassifier(groups="g", stream_sample=250, random_state=0)
+    for start in range(0, len(y), 125):
+        stream.partial_fit(X[start : start + 125], y[start : start + 125], classes=[0, 1])
+    assert np.max(np.abs(stream.coef_ - batch.coef_) / batch.coef_std_) < 0.25
+
+
+def test_an_algorithm_that_is_given_serves_streams_too(frame):
+    """What "auto" is, it is to the bit."""
+    X, y = frame[0][["x", "z"]], frame[1]
+
+    def coefficients(algorithm, call):
+        model = GMERegressor(likelihood="poisson", bound="optimal", algorithm=algorithm, random_state=0)
+        return getattr(model, call)(X, y).coef_
+
+    for call, meant in (("fit", "mc-ssvi"), ("partial_fit", "cvi")):
+        np.testing.assert_array_equal(coefficients("auto", call), coefficients(meant, call))
+    assert np.any(coefficients("auto", "partial_fit") != coefficients("mc-ssvi", "partial_fit"))

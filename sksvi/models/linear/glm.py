@@ -49,6 +49,8 @@ class LinearModel(LinearLatents):
         Prior mean of every intercept.
     unit : float, default=1.0
         Natural scale of f: the first standard deviation of a prior that is learned, and the unit of a measured target.
+    stretch : float or ndarray of shape (D,), default=1.0
+        What each of the first columns spreads over here: their prior is that of columns that spread over 1.
     n_uninformed : int, default=0
         Weights that no row informs (a wide design in its informed subspace): they keep the prior and count in the
         update of its precision.
@@ -65,6 +67,7 @@ class LinearModel(LinearLatents):
         full: bool,
         intercept_mean: float = 0.0,
         unit: float = 1.0,
+        stretch: Any = 1.0,
         n_uninformed: int = 0,
     ) -> None:
         self.likelihood = likelihood
@@ -73,7 +76,7 @@ class LinearModel(LinearLatents):
         self.n_features = n_features
         self.fit_intercept = fit_intercept
         self.full = full
-        self.intercept_mean, self.unit = intercept_mean, unit
+        self.intercept_mean, self.unit, self.stretch = intercept_mean, unit, stretch
         self.n_uninformed = n_uninformed
 
     remedy = "Standardise the columns, drop duplicated ones, or raise prior_precision."
@@ -98,7 +101,7 @@ class LinearModel(LinearLatents):
         """Prior precision of every weight but the intercept."""
         learned = q.get("prior_precision")
         value = self.prior_precision if learned is None else np.exp(learned.value)
-        return np.broadcast_to(np.asarray(value, float), (self.n_fixed,))
+        return np.broadcast_to(np.asarray(value * np.square(self.stretch), float), (self.n_fixed,))
 
     def prior(self, q: dict[str, Any]) -> dict[str, Any]:
         """N(0, diag(1/precision)) on the weights, about `intercept_mean` on the intercept."""
@@ -236,7 +239,8 @@ class LinearModel(LinearLatents):
         for name, (g, hessian) in terms.points.items():
             out[name] = (g.sum(0), hessian.sum(0))
         for name, values in terms.scalars.items():
-            out[name] = (values.sum(keepdims=True),)
+            slope, curvature = values.sum(0)
+            out[name] = (np.array([slope]), np.array([[curvature]]))
         return out
 
     def separates(self, q: dict[str, Any], data: Table) -> bool:
@@ -261,7 +265,7 @@ class LinearModel(LinearLatents):
         d = self.n_fixed
         delta = self.precision(q)[:d]
         determined = 1.0 - delta * self.by_latent(q["weights"].variance)[:, :d]
-        squares = np.square(self.by_latent(q["weights"].mean)[:, :d])
+        squares = np.square(self.stretch * self.by_latent(q["weights"].mean)[:, :d])
         if self.prior_precision != "ard":
             determined, squares = determined.sum(keepdims=True), squares.sum(keepdims=True)
         total, norm = determined.sum(0).ravel(), squares.sum(0).ravel()

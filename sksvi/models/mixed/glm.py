@@ -149,7 +149,8 @@ class MixedModel(LinearModel):
         points = {}
         if "likelihood" in q:
             points["likelihood"] = noise_bounds.parameters(likelihood, y, m, v, scale, expect, rng, bound=self.bound)
-        return LinearTerms(value, alpha, gamma, m, points, {"noise": slope})
+        # The outer product stands for the curvature: streams ask how well past rows know the noise.
+        return LinearTerms(value, alpha, gamma, m, points, {"noise": np.stack([slope, -np.square(slope)], axis=1)})
 
     def log_group_density(self, q: dict[str, Any]) -> float:
         """Half-Student-t of the groups' standard deviations, in the logarithm of what they are in the unit of f."""
