@@ -80,7 +80,7 @@ class AdaGrad(BaseEstimator):
         self.rate = rate
         self.epsilon = epsilon
 
-    def step(self, gradient: Array, total: Array) -> tuple[Array, Array]:
-        """Step and the new sum of squares for a gradient per datum."""
+    def step(self, gradient: Array, total: Array, least: Array | float = 0.0) -> tuple[Array, Array]:
+        """Step and the new sum of squares for a gradient per datum; the root of the sum counts as `least` at least."""
         total = total + np.square(gradient)
-        return self.rate * gradient / np.sqrt(total + self.epsilon), total
+        return self.rate * gradient / np.maximum(np.sqrt(total + self.epsilon), least), total

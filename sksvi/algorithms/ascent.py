@@ -35,11 +35,14 @@ class _Ascent:
         self.last: tuple[Array, float, Array] | None = None
         self.best: tuple[Array, float, Array] | None = None
         self.values: list[float] = []
-        self.unit = 1.0
+        self.unit, self.looks = 1.0, 0
 
     def __call__(self, x: Array) -> tuple[float, Array]:
         """-value and -gradient at x; where there are none, a parabola that sends the line search back."""
         x = np.array(x)
+        if self.turned_back(x):
+            raise Stop
+        self.looks += 1
         try:
             value, gradient = self.function(x)
             fine = bool(np.isfinite(value) and np.all(np.isfinite(gradient)))
@@ -57,15 +60,25 @@ class _Ascent:
             self.best = self.last
         if self.base is None:
             # Within a box the first step would be the whole gradient: make that a unit step.
-            self.base, self.unit = self.last, max(1.0, float(np.linalg.norm(gradient)))
+            self.base, self.unit, self.looks = self.last, max(1.0, float(np.linalg.norm(gradient))), 0
         if self.tick(float(self.best[1])):
             raise Stop
         return -float(value) / self.unit, -gradient / self.unit
 
+    def turned_back(self, x: Array) -> bool:
+        """Whether a line search has come back to where even its gradient promises too little.
+
+        A gradient with an error of its own may point where the value falls, however near.
+        """
+        if self.base is None or self.looks == 0:
+            return False
+        where, value, slope = self.base
+        return bool(WINDOW * slope @ (x - where) < self.enough(value))
+
     def accepted(self, x: Array) -> None:
         """An iteration has ended: remember where, and stop when the last few gained too little."""
         assert self.last is not None
-        self.base = self.last
+        self.base, self.looks = self.last, 0
         self.values.append(self.last[1])
         if len(self.values) > WINDOW:
             if self.values[-1] - self.values[-1 - WINDOW] < self.enough(self.values[-1]):

@@ -27,6 +27,8 @@ class AdaGradMemory:
 
     ``unit`` is the first q's C, a lower triangular matrix or a vector: C = C_u unit, and w = reach unitᵀ u. The mean
     has further to go than its own standard deviation: sqrt(N / P) of them when a datum is worth a unit of information.
+    No number steps further than naturally: sums of rounding alone, of one that is at its best from the start, would
+    make steps as long as any.
     """
 
     unit: Array
@@ -50,29 +52,33 @@ class AdaGradMemory:
         What gradients without noise leave behind says nothing about the noise of a small sample. In coordinates in
         which `unit` is standard, with variances s of q, a natural step of the mean is share s times the gradient.
         """
-        standard = np.linalg.solve(np.swapaxes(self.unit, -1, -2), np.swapaxes(q.root, -1, -2)) if self._matrix else 0.0
-        spread = np.square(standard).sum(-1) if self._matrix else np.square(q.root / self.unit)
-        least = adagrad.rate / (n * by_plate(share, spread) * spread)
+        least = self.least(q, share, n, adagrad)
         root = np.square(least[..., None, :] if self._matrix else least)
         return replace(
             self, mean=np.maximum(self.mean, np.square(self.reach**2 * least)), root=np.maximum(self.root, root)
         )
 
+    def least(self, q: Any, share: Any, n: float, adagrad: AdaGrad) -> Array:
+        """Roots of the sums (of the mean: over reach²) that make a step about the natural one of rate `share`."""
+        standard = np.linalg.solve(np.swapaxes(self.unit, -1, -2), np.swapaxes(q.root, -1, -2)) if self._matrix else 0.0
+        spread = np.square(standard).sum(-1) if self._matrix else np.square(q.root / self.unit)
+        return adagrad.rate / (n * by_plate(share, spread) * spread)
+
     @property
     def _matrix(self) -> bool:
         return self.unit.ndim > self.mean.ndim
 
-    def mean_step(self, gradient: Array, adagrad: AdaGrad, n: float) -> tuple[Array, Array]:
+    def mean_step(self, gradient: Array, adagrad: AdaGrad, n: float, least: Array) -> tuple[Array, Array]:
         """Step of the mean, and the new sums."""
         inner = np.einsum("...jk,...k->...j", self.unit, gradient) if self._matrix else self.unit * gradient
-        step, total = adagrad.step(inner * self.reach / n, self.mean)
+        step, total = adagrad.step(inner * self.reach / n, self.mean, self.reach**2 * least)
         step = step * self.reach
         return (np.einsum("...j,...jk->...k", step, self.unit) if self._matrix else self.unit * step), total
 
-    def root_step(self, gradient: Array, adagrad: AdaGrad, n: float) -> tuple[Array, Array]:
+    def root_step(self, gradient: Array, adagrad: AdaGrad, n: float, least: Array) -> tuple[Array, Array]:
         """Step of C, and the new sums."""
         inner = np.tril(gradient @ np.swapaxes(self.unit, -1, -2)) if self._matrix else self.unit * gradient
-        step, total = adagrad.step(inner / n, self.root)
+        step, total = adagrad.step(inner / n, self.root, least[..., None, :] if self._matrix else least)
         return (step @ self.unit if self._matrix else self.unit * step), total
 
 
@@ -128,7 +134,7 @@ def hybrid_step(
 ) -> tuple[Any, AdaGradMemory]:
     """AdaGrad on the Gaussian mean, the natural step on its covariance."""
     in_mean = prior.dot(prior.mean - q.mean) + gradient[0]
-    step, total = memory.mean_step(in_mean, adagrad, n)
+    step, total = memory.mean_step(in_mean, adagrad, n, memory.least(q, 1.0, n, adagrad))
     moved = natural_step(q, prior, gradient, rate)
     return type(q)(q.mean + step, moved.precision, moved.root), replace(memory, mean=total)
 
@@ -157,8 +163,9 @@ def euclidean_step(
 ) -> tuple[Any, AdaGradMemory]:
     """AdaGrad on mean and Cholesky factor; a factor that leaves its domain is shortened (see `shortened`)."""
     in_mean, in_root = q.standard_gradient(prior, gradient)
-    mean_step, mean_total = memory.mean_step(in_mean, adagrad, n)
-    root_step, root_total = memory.root_step(in_root, adagrad, n)
+    least = memory.least(q, 1.0, n, adagrad)
+    mean_step, mean_total = memory.mean_step(in_mean, adagrad, n, least)
+    root_step, root_total = memory.root_step(in_root, adagrad, n, least)
     root_step = trusted_root(q.root, root_step, q.full)
     step = shortened(lambda share: type(q)(q.mean + share * mean_step, q.root + share * root_step))
     return step, replace(memory, mean=mean_total, root=root_total)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
+from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
@@ -600,3 +601,26 @@ def test_a_search_ends_when_told_and_keeps_the_best():
         ascend(banana, np.array([0.25, 0.0]), [(None, None)] * 2, tick, lambda value: 1e-12, 500)
     with pytest.raises(ValueError, match="not finite where the search begins"):
         ascend(banana, np.array([0.0, 3.0]), [(None, None)] * 2, tick, lambda value: 1e-12, 500)
+
+
+def test_a_gradient_with_an_error_of_its_own_ends_the_search():
+    """Bounds by a rule may fall along their gradient near the top: line searches there look for what is not."""
+    looks = []
+
+    def erring(x):
+        looks.append(x)
+        bend = np.array([1.0, 10.0])
+        return -float(x @ (bend * x)), np.array([1.0, -3.0]) - 2.0 * bend * x
+
+    best, value = ascend(erring, np.array([3.0, -2.0]), [(None, None)] * 2, lambda value: False, lambda v: 1e-3, 500)
+    assert len(looks) < 25  # 45 without an end of its own
+    assert value == -best @ (np.array([1.0, 10.0]) * best) > -0.5  # where the gradient ends: -0.475
+
+
+def test_three_classes_end_by_themselves(global_random_seed):
+    """The rule over several classes has an error, within which a bound may fall for ever along short steps."""
+    X, y = load_iris(return_X_y=True)
+    rows = np.random.default_rng(global_random_seed).permutation(150)[:40]
+    model = SparseGPClassifier().fit(X[rows], y[rows])
+    assert model.converged_
+    assert model.n_iter_ < 500

@@ -80,7 +80,8 @@ class Judged:
         repairs, progress_now = state.repairs - before, judging(state)
         assert progress_now.here is not None
         rate *= progress.damping / 2**repairs
-        small = abs(progress_now.here.bound - here.bound) / (rate * size) < tol
+        # A fall that was let pass is the error of the bound's own rule: no gain either, however short the step.
+        small = (progress_now.here.bound - here.bound) / (rate * size) < tol
         count = progress_now.small_changes + 1 if small else 0
         state = replace(state, progress=replace(progress_now, small_changes=count))
         repairs += state.locals.repairs - projected

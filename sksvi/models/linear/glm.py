@@ -181,7 +181,8 @@ class LinearModel(LinearLatents):
         # Data without curvature (counts that are all zero) leave the flat prior, under which nothing is finite.
         v = self._project(batch.rows, start)[1]
         width = self.likelihood.width if np.isfinite(self.likelihood.width) else 1.0
-        excess = float(np.mean(v if v.ndim < 3 else np.diagonal(v, axis1=1, axis2=2))) / (START_SPREAD * width**2)
+        v = v if v.ndim < 3 else np.diagonal(v, axis1=1, axis2=2)
+        excess = float(np.average(v, axis=0, weights=part.weight).mean()) / (START_SPREAD * width**2)
         return start if excess <= 1 else type(start)(mean, start.precision * excess)
 
     def _squares(self, data: Table) -> Array:
