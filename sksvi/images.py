@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._image_fit import estimated, learned
+from sksvi._image_fit import estimated, held_where_few, learned
 from sksvi._patches import extract_patches, pixels_of, reconstruct
 
 Array = np.ndarray
@@ -20,8 +20,8 @@ __all__ = ["denoise", "extract_patches", "inpaint", "reconstruct"]
 
 #: The default estimator's parameters by task. From few factors at first fine texture is not discovered. A learned
 #: precision of the weights, which is small, takes faint texture for noise: under noise it is held at its prior mean.
-INPAINTING = {"n_burn_in": 8, "n_local_samples": 4, "init_factors": 50.0}
-DENOISING = {"weight_precision": 1.0, "init_factors": 50.0}
+INPAINTING = {"n_burn_in": 8, "n_local_samples": 4, "init_factors": 20.0}
+DENOISING = {"weight_precision": 1.0, "init_factors": 20.0}
 
 
 def inpaint(
@@ -83,8 +83,9 @@ def inpaint(
     (True, True)
     """
     pixels, missing = _checked(image, mask)
+    defaults = INPAINTING | held_where_few(pixels, missing)
     dictionary = learned(
-        pixels, missing, estimator, INPAINTING, max_iter=max_iter, n_jobs=n_jobs, verbose=verbose, seed=random_state
+        pixels, missing, estimator, defaults, max_iter=max_iter, n_jobs=n_jobs, verbose=verbose, seed=random_state
     )
     mean, variance = estimated(dictionary, pixels)
     filled = np.where(missing, mean, pixels).reshape(np.shape(image))
