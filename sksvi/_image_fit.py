@@ -19,7 +19,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from sksvi._patches import PATCH_SIZE, extract_patches, reconstruct, windows
-from sksvi._waves import waves
 from sksvi.algorithms import MCSSVI
 from sksvi.estimators.posterior import Posterior
 from sksvi.families import Beta, Gamma
@@ -35,7 +34,8 @@ COMPONENTS, MOST_COMPONENTS = 1.5, 250
 FEWEST_STEPS, PASSES, MOST_STEPS = 200, 18, 3500
 #: Share of the observed pixels that is held out, at most and at least so many; of fewer the error says nothing.
 HELD_SHARE, MOST_HELD, FEWEST_HELD = 0.05, 128, 20
-#: The delay of the rate, as a share of the steps, and at least: waves that are soon forgotten are hardly found again.
+#: The delay of the rate where first factors are given, as a share of the steps, and at least: what is soon forgotten is
+#: hardly found again.
 DELAY, LEAST_DELAY = 0.03, 20.0
 #: The first check, the ratio of the steps of successive ones, and the share that the mean absolute error must lose
 #: while the steps double.
@@ -56,18 +56,21 @@ SWEEPS = {"n_burn_in": 2, "n_local_samples": 4}
 
 
 def default_estimator(n_patches: int, parameters: dict[str, Any]) -> Any:
-    """What is fitted where no estimator is given: its size and its steps follow from the number of patches."""
+    """What is fitted where no estimator is given: its size and its steps follow from the number of patches.
+
+    A function as `init` makes the first factors once it is known how many there are; they are forgotten slowly.
+    """
     from sksvi.decomposition import BetaProcessFA
 
     learned_from = min(n_patches, MOST_PATCHES)
     n_components = min(MOST_COMPONENTS, math.ceil(COMPONENTS * math.sqrt(n_patches)))
     batches = math.ceil(learned_from / BATCH_ROWS)
     steps = min(max(FEWEST_STEPS, PASSES * batches), MOST_STEPS)
-    rate = RobbinsMonro(delay=max(LEAST_DELAY, DELAY * steps), kappa=0.5)
+    if callable(parameters.get("init")):
+        parameters = parameters | {"algorithm": MCSSVI(RobbinsMonro(delay=max(LEAST_DELAY, DELAY * steps), kappa=0.5))}
     # No tolerance: what the noisy bound still gains is hardly seen in an image.
     return BetaProcessFA(
         n_components,
-        algorithm=MCSSVI(schedule=rate),
         batch_size=BATCH_ROWS,
         max_iter=math.ceil(steps / batches),
         tol=0.0,
@@ -124,7 +127,8 @@ def learned(
     patches = extract_patches(pixels, default_size(missing | hidden[..., None]), mask=hidden)
     model = default_estimator(len(patches), defaults)
     model.set_params(random_state=rng.randint(2**31 - 1), **settings)
-    model.set_params(init=waves(model.n_components, pixels.shape[2], patches.shape[1], rng))
+    if callable(model.init):
+        model.set_params(init=model.init(model.n_components, pixels.shape[2], patches.shape[1], rng))
     model._validate_params()
     some = telling(patches, rng)
     batches = math.ceil(len(some) / BATCH_ROWS)
