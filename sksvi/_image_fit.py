@@ -19,8 +19,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from sksvi._patches import PATCH_SIZE, extract_patches, reconstruct, windows
+from sksvi.algorithms import MCSSVI
 from sksvi.estimators.posterior import Posterior
 from sksvi.families import Beta, Gamma
+from sksvi.schedules import RobbinsMonro
 
 Array = np.ndarray
 
@@ -32,9 +34,15 @@ COMPONENTS, MOST_COMPONENTS = 1.5, 250
 FEWEST_STEPS, PASSES, MOST_STEPS = 200, 18, 3500
 #: Share of the observed pixels that is held out, at most and at least so many; of fewer the error says nothing.
 HELD_SHARE, MOST_HELD, FEWEST_HELD = 0.05, 128, 20
+#: The delay of the rate where first factors are given, as a share of the steps, and at least: what is soon forgotten is
+#: hardly found again.
+DELAY, LEAST_DELAY = 0.03, 20.0
 #: The first check, the ratio of the steps of successive ones, and the share that the mean absolute error must lose
 #: while the steps double.
-FIRST_CHECK, CHECK_FACTOR, GAIN = 100, 1.4, 0.01
+FIRST_CHECK, CHECK_FACTOR, GAIN = 100, 1.4, 0.003
+#: Share of missing pixels beyond which noise is held, and where, as a share of the standard deviation of the pixels:
+#: a dozen pixels of a patch are explained too closely by a noise that is learned.
+MOSTLY_MISSING, HELD_NOISE = 0.5, 0.12
 #: Standard errors by which an earlier dictionary must be better than the last to be kept.
 SIGNIFICANT = 2.0
 #: What the odds of use and the precision of the weights are multiplied by in the end, by which held-out pixels prefer:
@@ -48,17 +56,34 @@ SWEEPS = {"n_burn_in": 2, "n_local_samples": 4}
 
 
 def default_estimator(n_patches: int, parameters: dict[str, Any]) -> Any:
-    """What is fitted where no estimator is given: its size and its steps follow from the number of patches."""
+    """What is fitted where no estimator is given: its size and its steps follow from the number of patches.
+
+    A function as `init` makes the first factors once it is known how many there are; they are forgotten slowly.
+    """
     from sksvi.decomposition import BetaProcessFA
 
     learned_from = min(n_patches, MOST_PATCHES)
     n_components = min(MOST_COMPONENTS, math.ceil(COMPONENTS * math.sqrt(n_patches)))
     batches = math.ceil(learned_from / BATCH_ROWS)
     steps = min(max(FEWEST_STEPS, PASSES * batches), MOST_STEPS)
+    if callable(parameters.get("init")):
+        parameters = parameters | {"algorithm": MCSSVI(RobbinsMonro(delay=max(LEAST_DELAY, DELAY * steps), kappa=0.5))}
     # No tolerance: what the noisy bound still gains is hardly seen in an image.
     return BetaProcessFA(
-        n_components, batch_size=BATCH_ROWS, max_iter=math.ceil(steps / batches), tol=0.0, **parameters
+        n_components,
+        batch_size=BATCH_ROWS,
+        max_iter=math.ceil(steps / batches),
+        tol=0.0,
+        **parameters,
     )
+
+
+def held_where_few(pixels: Array, missing: Array) -> dict[str, Any]:
+    """Noise and precision of the weights that a dictionary is learned with where most pixels are missing."""
+    spread = float(np.nanstd(pixels))
+    if missing.mean() <= MOSTLY_MISSING or spread == 0.0:
+        return {}
+    return {"noise": HELD_NOISE * spread, "weight_precision": 1.0}
 
 
 def hide(missing: Array, rng: np.random.RandomState) -> Array:
@@ -102,6 +127,8 @@ def learned(
     patches = extract_patches(pixels, default_size(missing | hidden[..., None]), mask=hidden)
     model = default_estimator(len(patches), defaults)
     model.set_params(random_state=rng.randint(2**31 - 1), **settings)
+    if callable(model.init):
+        model.set_params(init=model.init(model.n_components, pixels.shape[2], patches.shape[1], rng))
     model._validate_params()
     some = telling(patches, rng)
     batches = math.ceil(len(some) / BATCH_ROWS)

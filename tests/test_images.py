@@ -7,6 +7,7 @@ import pytest
 
 from sksvi import BetaProcessFA, _image_fit
 from sksvi._image_fit import BATCH_ROWS, MOST_PATCHES, MOST_STEPS, default_estimator
+from sksvi._waves import waves
 from sksvi.images import denoise, extract_patches, inpaint, reconstruct
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -193,6 +194,30 @@ def test_a_fit_ends_where_held_out_pixels_gain_nothing(monkeypatch, gain, steps)
     denoise(picture(30, 30), max_iter=20, random_state=0)
     # Three steps a pass; checks after 6, 9, 15, 21, 30, ...
     assert fitted[0].n_steps_ == steps
+
+
+@pytest.mark.parametrize("n, channels, width", [(6, 1, 1), (40, 1, 64), (250, 1, 64), (38, 3, 192), (9, 2, 8)])
+def test_waves_are_of_unit_length_and_the_slowest_come_first(n, channels, width):
+    patches = waves(n, channels, width, np.random.RandomState(0))
+    assert patches.shape == (n, width)
+    np.testing.assert_allclose(np.linalg.norm(patches, axis=1), 1.0)
+    np.testing.assert_allclose(patches[0], width**-0.5)
+    # None comes twice, but where a patch has fewer symmetric or antisymmetric directions than there are waves.
+    products = np.abs(patches @ patches.T) - np.eye(n)
+    assert width < 64 or products.max() < 0.95
+
+
+def test_noise_is_held_where_most_pixels_are_missing(monkeypatch):
+    fitted = []
+    fit = BetaProcessFA.fit
+    monkeypatch.setattr(BetaProcessFA, "fit", lambda self, X, y=None: fitted.append(self) or fit(self, X, y))
+    image, order = picture(20, 20), np.random.default_rng(0).permutation(400).reshape(20, 20)
+    for share, scale in ((0.5, 1.0), (0.7, 1.0), (0.7, 10.0)):
+        inpaint(scale * image, order < share * 400, max_iter=1, random_state=0)
+    spread = image[order >= 280].std()
+    assert fitted[0].noise == "shared" and fitted[0].weight_precision == "learned"
+    assert fitted[1].noise == pytest.approx(0.12 * spread) and fitted[1].weight_precision == 1.0
+    assert fitted[2].noise == pytest.approx(1.2 * spread)
 
 
 def test_nothing_missing():

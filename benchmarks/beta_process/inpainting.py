@@ -28,11 +28,13 @@ COLUMNS += ("richer",)
 
 def measured(name: str, size: int | None = None) -> dict[str, Any]:
     """The default on one image, or on its middle, as a row of the table."""
+    from sksvi._image_fit import held_where_few
     from sksvi.images import INPAINTING
 
     truth = middle(name, size)
     missing = ~observed_mask(truth.shape)
-    estimate, variance, dictionary, row = filled(np.where(missing, np.nan, truth), INPAINTING)
+    holes = np.where(missing, np.nan, truth)
+    estimate, variance, dictionary, row = filled(holes, INPAINTING | held_where_few(holes, missing))
     variance = dictionary.scale**2 * (variance + dictionary.noise)
     row = {"image": name, "size": len(truth), "method": "inpaint"} | row
     return row | qualities(estimate, truth, missing) | {"cover": cover(estimate, variance, truth, missing)}

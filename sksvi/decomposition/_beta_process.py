@@ -23,7 +23,7 @@ from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Table
 from sksvi.models.beta_process.model import LOCAL_STEPS, BetaProcess
-from sksvi.models.beta_process.start import data_start
+from sksvi.models.beta_process.start import data_start, given_factors, start_at
 
 Array = np.ndarray
 
@@ -51,8 +51,9 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
     local_step : {"gibbs", "mean-field", "spike-slab"}, default="gibbs"
         Posterior of a row's (z, w): Gibbs draws, or products over factors. Where factors overlap only draws know
         that one of them is enough.
-    init : {"random", "gibbs", "data"}, default="random"
-        First factors: random ones, those of a Gibbs run on some of the rows, or rows.
+    init : {"random", "gibbs", "data"} or array-like of shape (n_components, D), default="random"
+        First factors: random ones, those of a Gibbs run on some of the rows, rows, or given ones for centred and scaled
+        X, of length 1 or so.
     init_factors : float, default=5
         Factors that a row uses at first, at most a fifth of all. The fewer they are, the fewer and the more general
         factors are found soon; many let fine ones grow, as images with missing pixels need them.
@@ -133,7 +134,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         "algorithm": [StrOptions({"mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi", "gibbs"}), algorithms.Algorithm],
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "local_step": [StrOptions(set(LOCAL_STEPS))],
-        "init": [StrOptions({"random", "gibbs", "data"})],
+        "init": ["array-like", StrOptions({"random", "gibbs", "data"})],
         "init_factors": [Interval(Real, 0, None, closed="neither")],
         "a": [Interval(Real, 0, None, closed="neither")],
         "b": [Interval(Real, 0, None, closed="neither")],
@@ -284,7 +285,9 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         seed = self._seed()
         model = problem.model
         model.seed = seed
-        if self.init == "data":
+        if not isinstance(self.init, str):
+            model.start = start_at(model, given_factors(self.init, model.shape), len(problem.data))
+        elif self.init == "data":
             model.start = data_start(model, problem.data)
         elif self.init == "gibbs":
             from sksvi.models.beta_process.sampler import sampled_start

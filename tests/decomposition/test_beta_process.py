@@ -85,6 +85,23 @@ def test_held_out_entries_are_found(init, problem):
     assert model.log_predictive_density(X, held_out).sum() / held.sum() > column + 0.1
 
 
+def test_given_factors_are_where_a_fit_starts(problem):
+    """The true factors explain rows after one pass, as random ones do not; wrong shapes and types are refused."""
+    X, D = problem[0], problem[0].shape[1]
+    fitted = BetaProcessFA(n_components=12, max_iter=60, random_state=0).fit(X)
+    factors = fitted.components_ / fitted.scale_
+
+    def noise(init):
+        return (
+            1 / BetaProcessFA(n_components=12, init=init, max_iter=2, tol=0.0, random_state=1).fit(X).noise_precision_
+        )
+
+    assert noise(factors) < 0.7 * noise("random")
+    for wrong in (factors[:-1], np.full((12, D), np.nan), np.full((12, D), 1j)):
+        with pytest.raises(ValueError, match=r"init must be a string or finite numbers of shape \(12, "):
+            BetaProcessFA(n_components=12, init=wrong).fit(X)
+
+
 def test_noise_is_learned(problem, model):
     assert 1 / np.sqrt(model.noise_precision_) == pytest.approx(3.0 / 20.0, rel=0.3)
     columns = BetaProcessFA(n_components=12, noise="columns", max_iter=40, random_state=0).fit(problem[0])

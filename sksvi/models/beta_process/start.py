@@ -1,4 +1,4 @@
-"""The first q of beta process factor analysis: random features, or rows."""
+"""The first q of beta process factor analysis: random features, rows, or given ones."""
 
 from __future__ import annotations
 
@@ -30,6 +30,17 @@ def data_start(model: Any, data: Table) -> dict[str, Any]:
     # A weight of the prior is 1 long or so, but rows are sums of several features.
     phi = np.nan_to_num(data.X[rows]) + 0.1 * rng.standard_normal(model.shape) / np.sqrt(model.shape[1])
     return start_at(model, phi, n)
+
+
+def given_factors(factors: Any, shape: tuple[int, int]) -> Array:
+    """The features that a user gives, checked."""
+    phi = np.asarray(factors)
+    if phi.shape != shape or phi.dtype.kind not in "fiu" or not np.all(np.isfinite(phi)):
+        raise ValueError(
+            f"init must be a string or finite numbers of shape {shape}, (n_components, columns of X); "
+            f"found shape {phi.shape}, dtype {phi.dtype}."
+        )
+    return phi.astype(float)
 
 
 def start_at(model: Any, phi: Array, n: int) -> dict[str, Any]:

@@ -9,31 +9,23 @@ import numba
 import numpy as np
 
 from sksvi.models.beta_process.loops.density import factor, forward
+from sksvi.models.beta_process.loops.variational import FAST, axpy, dot, observed_columns
 
 Array = np.ndarray
 
 
 @numba.njit(cache=True, nogil=True)
 def _posterior(
-    phi: Array, spread: Array, used: Array, columns: Array, y: Array, precision: float, L: Array, x: Array
+    own: Array, n_used: int, n_seen: int, y: Array, precision: float, loose: Array, L: Array, x: Array
 ) -> None:
-    """Factor L of the precision of the used weights, and x = L⁻¹ φ y."""
-    for a in range(len(used)):
-        total = 0.0
-        for d in columns:
-            total += phi[used[a], d] * y[d]
-        x[a] = total
+    """Factor L of the precision of the used weights, and x = L⁻¹ φ y; own (n_used, n_seen) and y are observed."""
+    for a in range(n_used):
+        x[a] = dot(own[a], y, n_seen)
         for b in range(a + 1):
-            total = 0.0
-            for d in columns:
-                total += phi[used[a], d] * phi[used[b], d]
-            L[a, b] = total
-        L[a, a] += precision
-        if len(spread) > 0:
-            for d in columns:
-                L[a, a] += spread[used[a], d]
-    factor(L, len(used))
-    forward(L, len(used), x)
+            L[a, b] = dot(own[a], own[b], n_seen)
+        L[a, a] += precision + loose[a]
+    factor(L, n_used)
+    forward(L, n_used, x)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -53,6 +45,25 @@ def _loose(spread: Array, used: Array, L: Array, x: Array, e: Array, share: floa
             second[d] += share * spread[used[a], d] * (mean * mean + variance)
 
 
+@numba.njit(cache=True, nogil=True, fastmath=FAST)
+def _add_fits(phi: Array, used: Array, L: Array, x: Array, share: float, e: Array, mean: Array, second: Array) -> None:
+    """mean, second += share of the fit of every entry and of its square; e = L⁻¹ φ, row by row over all entries."""
+    D = phi.shape[1]
+    fit, square = np.zeros(D), np.zeros(D)
+    for a in range(len(used)):
+        e[a] = phi[used[a]]
+        for b in range(a):
+            axpy(-L[a, b], e[b], e[a], D)
+        inverse = 1.0 / L[a, a]
+        for d in range(D):
+            e[a, d] *= inverse
+            fit[d] += e[a, d] * x[a]
+            square[d] += e[a, d] * e[a, d]
+    for d in range(D):
+        mean[d] += share * fit[d]
+        second[d] += share * (fit[d] * fit[d] + square[d])
+
+
 @numba.njit(cache=True, nogil=True)
 def given_use(
     omega: Array, y: Array, seen: Array, phi: Array, spread: Array, precision: float, mean: Array, second: Array
@@ -65,22 +76,21 @@ def given_use(
     """
     kept, n_rows, K = omega.shape
     D, share = phi.shape[1], 1.0 / kept
-    L, x, e = np.empty((K, K)), np.empty(K), np.empty(K)
+    L, x, e, loose = np.empty((K, K)), np.empty(K), np.empty(K), np.zeros(K)
+    own, full, r, index = np.empty((K, D)), np.empty((K, D)), np.empty(D), np.empty(D, np.int64)
     for i in range(n_rows):
-        columns = np.flatnonzero(seen[i])
+        n_seen = observed_columns(seen[i], index)
+        columns = index[:n_seen]
+        for j in range(n_seen):
+            r[j] = y[i, columns[j]]
         for s in range(kept):
             used = np.flatnonzero(omega[s, i])
-            n = len(used)
-            _posterior(phi, spread, used, columns, y[i], precision, L, x)
-            for d in range(D):
-                for a in range(n):
-                    e[a] = phi[used[a], d]
-                forward(L, n, e)
-                fit, variance = 0.0, 0.0
-                for a in range(n):
-                    fit += e[a] * x[a]
-                    variance += e[a] * e[a]
-                mean[i, d] += share * fit
-                second[i, d] += share * (fit * fit + variance)
+            for a in range(len(used)):
+                for j in range(n_seen):
+                    own[a, j] = phi[used[a], columns[j]]
+                if len(spread) > 0:
+                    loose[a] = spread[used[a]][columns].sum()
+            _posterior(own, len(used), n_seen, r, precision, loose, L, x)
+            _add_fits(phi, used, L, x, share, full, mean[i], second[i])
             if len(spread) > 0:
                 _loose(spread, used, L, x, e, share, second[i])

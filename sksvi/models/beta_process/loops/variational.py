@@ -20,7 +20,8 @@ LANES = 8
 
 
 @numba.njit(cache=True, nogil=True, fastmath=FAST)
-def _dot(a: Array, b: Array, n: int) -> float:
+def dot(a: Array, b: Array, n: int) -> float:
+    """Product a b over n entries."""
     total = 0.0
     for d in range(n):
         total += a[d] * b[d]
@@ -73,7 +74,7 @@ def sizes(phi: Array, spread: Array) -> tuple[Array, Array]:
     """|phi_k|² over all columns and its posterior variance, shared by the rows without missing entries."""
     size, loose = np.empty(len(phi)), np.zeros(len(phi))
     for k in range(len(phi)):
-        size[k] = _dot(phi[k], phi[k], phi.shape[1])
+        size[k] = dot(phi[k], phi[k], phi.shape[1])
         if spread.shape[0] > 0:
             loose[k] = spread[k].sum()
     return size, loose
@@ -194,7 +195,7 @@ def variational(
             moved = 0.0
             for k in range(K):
                 before, mean = q[0, i, k], q[0, i, k] * q[1, i, k]
-                B = _dot(features[k], r, width) + mean * size[k]
+                B = dot(features[k], r, width) + mean * size[k]
                 theta, u, inverse = _factor(mean_field, B, size[k] + loose[k], logit[k], precision, before)
                 change = theta * u - mean
                 if change != 0.0:
