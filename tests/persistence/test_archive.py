@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 
 from sksvi import persistence
 from sksvi.persistence import REGISTRY, VersionWarning, load, save
-from sksvi.persistence.archive import MANIFEST
+from sksvi.persistence.container import MANIFEST, Budget
 from sksvi.persistence.reader import Decoder
 from sksvi.persistence.writer import Encoder, class_key, resolve_class
 
@@ -292,7 +292,7 @@ def test_only_estimators_are_saved(path):
 
 def test_a_failed_save_keeps_the_old_file(path, monkeypatch):
     save(Model(value=1), path)
-    monkeypatch.setattr(persistence.archive.os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk")))
+    monkeypatch.setattr(persistence.replacing.os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk")))
     with pytest.raises(OSError, match="disk"):
         save(Model(value=2), path)
     assert load(path).value == 1
@@ -378,7 +378,8 @@ KEYS = {"type": "array", "member": "0.npy", "writeable": True}
     [
         (set_class, "unknown class key 'os:system'"),
         (lambda t: t.update(format="other"), "not one of sksvi"),
-        (lambda t: t.update(format_version=2), "format version 2"),
+        (lambda t: t.update(format_version=3), "format version 3"),
+        (lambda t: t.update(format_version=True), "format version True"),
         (lambda t: t.pop("estimator"), "missing 'estimator'"),
         (lambda t: t.pop("sha256"), "missing 'sha256'"),
         (lambda t: t.update(estimator=3), "no estimator"),
@@ -471,11 +472,17 @@ def test_declared_sizes_beyond_the_file_are_refused(saved):
 
 
 def test_a_manifest_beyond_the_cap_is_refused(saved, monkeypatch):
-    monkeypatch.setattr(persistence.archive, "MAX_MANIFEST_BYTES", 10)
+    monkeypatch.setattr(persistence.container, "MAX_MANIFEST_BYTES", 10)
     with pytest.raises(ValueError, match="at most 10 are allowed"):
         load(saved)
     with pytest.raises(ValueError, match="at most 10 can be saved"):
         save(Model(), saved)
+
+
+def spend_at_most(n_bytes):
+    budget = Budget(0)
+    budget.left = n_bytes
+    return budget.spend
 
 
 def test_one_member_used_a_million_times_is_refused():
@@ -483,7 +490,7 @@ def test_one_member_used_a_million_times_is_refused():
     node = encoder.encode(pd.DataFrame({"a": np.zeros(1000)}), "frame")
     node["columns"] *= 100
     with pytest.raises(ValueError, match="far more memory"):
-        Decoder(REGISTRY, lambda name: encoder.arrays[name].copy(), 80_000).decode(node)
+        Decoder(REGISTRY, lambda name: encoder.arrays[name].copy(), spend_at_most(80_000)).decode(node)
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"\x80\x04pickle", b"PK\x03\x04" + b"\0" * 100])
@@ -643,7 +650,7 @@ def test_a_sparse_matrix_comes_back_and_a_wrong_index_is_refused():
     node = encoder.encode(matrix, "matrix")
 
     def decoded(arrays):
-        return Decoder(REGISTRY, arrays.__getitem__, 2**20).decode(node)
+        return Decoder(REGISTRY, arrays.__getitem__, spend_at_most(2**20)).decode(node)
 
     assert_array_equal(decoded(encoder.arrays).toarray(), matrix.toarray())
     for name, array in encoder.arrays.items():
