@@ -25,8 +25,8 @@ def check_fit(look: Look) -> None:
     state = look.at("state_").a(State)
     features = look.at("n_features_in_").count(1)
     look.unless_none("feature_names_in_", lambda names: _labels(names, features))
-    look.unless_none("classes_", _classes)
-    look.unless_none("levels_", _classes)
+    if look.has("likelihood_"):
+        _targets(look)
     for name in ("n_iter_", "n_steps_"):
         look.at(name).count()
     look.at("n_samples_seen_").number(least=0.0)
@@ -36,18 +36,31 @@ def check_fit(look: Look) -> None:
     _state(state)
 
 
-def _labels(look: Look, length: int | None = None) -> None:
-    look.a(np.ndarray)
-    look.require(look.value.shape == (length or len(look.value),), f"has shape {look.value.shape}, not ({length},)")
+def _labels(look: Look, length: int | None = None) -> int:
+    """Distinct names, of columns, classes, levels or ids; how many."""
+    import pandas as pd
 
-
-def _classes(look: Look) -> None:
-    _labels(look)
+    n = np.shape(look.a(np.ndarray).value)
+    look.require(len(n) == 1 and length in (None, n[0]), f"has shape {n}, not ({'any' if length is None else length},)")
     try:
-        distinct = len(np.unique(look.value))
+        distinct = pd.Index(look.value).is_unique
     except TypeError as error:
-        raise look.fail("has values of types that cannot be ordered") from error
-    look.require(distinct == len(look.value) >= 2, f"has {distinct} distinct values of {len(look.value)}")
+        raise look.fail("has values that are no labels") from error
+    look.require(distinct, "has a label twice")
+    return int(n[0])
+
+
+def _targets(look: Look) -> None:
+    """As many classes or levels as the likelihood has."""
+    cuts = getattr(look.at("likelihood_").value, "cut_points", None)
+    if look.has("levels_"):
+        n = _labels(look.at("levels_"))
+        right = n >= 2 and (cuts is None or np.size(cuts) == n - 1)
+        look.at("levels_").require(right, f"has {n} levels for a likelihood of {np.size(cuts) + 1}")
+    if look.has("classes_"):
+        n, latents = _labels(look.at("classes_")), _latents(look)
+        right = n == (2 if latents == 1 else latents)
+        look.at("classes_").require(right, f"has {n} classes for a likelihood of {latents} latents")
 
 
 def _state(look: Look) -> None:
@@ -153,7 +166,10 @@ def _progress(look: Look) -> None:
         for name, parts in zip(gradient.a(dict).value, gradient.mapping(), strict=True):
             parts.require(name in blocks, "is of a block that is not there")
             sizes = {np.size(blocks[name].mean), int(np.prod(_natural(blocks[name]))), np.size(_coordinates(blocks[name]))}
-            first = parts.sequence()[0]
+            first, *_ = parts.sequence()
+            for part in parts.items():
+                if isinstance(part.value, np.ndarray):
+                    part.require(part.array().size in {first.value.size, first.value.size**2}, "has numbers of another block")
             first.require(np.size(first.value) in sizes, f"has {np.size(first.value)} numbers, its block {sizes}")
 
 
@@ -207,8 +223,7 @@ def check_mixed(look: Look) -> None:
         look.at("_slope_scales").sequence(n),
         strict=True,
     ):
-        _labels(levels)
-        size.require(size.count() >= len(levels.value), f"is {size.value}, fewer than the levels that have names")
+        size.require(size.count() >= _labels(levels), f"is {size.value}, fewer than the levels that have names")
         names, columns = slopes.sequence(2)
         for column in columns.sequence(len(names.value)):
             column.require(column.count() < fixed, "is no column")
@@ -236,11 +251,15 @@ def _coefficients(look: Look, d: int, more: int, plain: bool) -> None:
     _shown(look, "weights", (*per_class[:-1], d + extra))
     look.at("_columns").at("scale").array((d,))
     for name in ("coef_", "coef_std_"):
-        value = look.at(name).array(least=0.0 if name == "coef_std_" else None)
+        value = look.at(name).array(kind="x", least=0.0 if name == "coef_std_" else None)
         right = value.shape in (per_class, (1, d) if classes == 1 else per_class)
         look.at(name).require(right, f"has shape {value.shape}, not {per_class}")
-    intercept = look.at("intercept_").value
-    look.at("intercept_").require(np.size(intercept) == classes and np.all(np.isfinite(intercept)), "is not one a class")
+    intercept = look.at("intercept_")
+    if isinstance(intercept.value, np.ndarray):
+        intercept.array((classes,), "x")
+    else:
+        intercept.require(classes == 1, "is one number for several classes").number()
+    _sampled(look, d)
     precision = look.at("prior_precision_")
     if isinstance(precision.value, np.ndarray):
         precision.array((d,), least=0.0)
@@ -252,6 +271,15 @@ def _coefficients(look: Look, d: int, more: int, plain: bool) -> None:
     mean.number()
     width_of.number(least=0.0)
     look.at("_unit").number(above=0.0)
+
+
+def _sampled(look: Look, d: int) -> None:
+    """Past rows of a stream have the columns of the fit."""
+    sample = getattr(look.at("state_").at("messages").value, "sample", None)
+    if sample is not None:
+        X = sample.data.X
+        found = X.X.shape[1] if hasattr(X, "codes") else X.shape[1]
+        look.at("state_").at("messages").require(found == d, f"has sampled rows of {found} columns, not {d}")
 
 
 # ---- Gaussian processes
@@ -273,13 +301,17 @@ def check_sparse_gp(look: Look) -> None:
         q.item("kernel").at("value").array((len(look.at("kernel_").value.theta),))
     look.unless_none("_unit", lambda unit: unit.array((d,), above=0.0))
     look.at("mean_").number()
+    _sampled(look, d)
 
 
 def check_full_gp(look: Look) -> None:
     """Kernel, training rows, and the block over them."""
     d = look.at("n_features_in_").count(1)
     _kernel(look.at("kernel_"), d)
-    n = len(look.at("X_train_").array((None, d)))
+    n = len(look.at("X_train_").array((None, d), "x"))
+    q = look.at("state_").at("q")
+    if "kernel" in q.value:
+        q.item("kernel").at("value").array((len(look.at("kernel_").value.theta),))
     _of_size(_block(look, "latents"), n)
     rows = look.at("_rows").array((None,), "i", least=0, below=n)
     look.at("_counted").array((len(rows),), "i", least=0)
@@ -303,8 +335,7 @@ def check_factorization(look: Look) -> None:
     choices = look.at("_choices").a(dict).value
     size = int(choices["n_components"]) + bool(choices["biases"])
     for side in ("users", "items"):
-        n = len(look.at(f"{side}_").a(np.ndarray).value)
-        _labels(look.at(f"{side}_"), n)
+        n = _labels(look.at(f"{side}_"))
         block = _block(look, side).a(GaussianPlates)
         found = block.value.mean.shape
         finished = look.at("state_").at("finished").flag()
@@ -315,8 +346,9 @@ def check_factorization(look: Look) -> None:
         features = look.at("_features").a(dict).value.get(f"{side[:-1]}_features")
         columns = 0 if features is None else features.values.shape[1]
         rows = len(_block(look, f"{side}_mean").value.value)
-        constant = rows - columns
-        look.at("_features").require(0 <= constant <= 1, f"has {columns} columns for {rows} coefficients of {side}")
+        constant = side == "items" and bool(choices["biases"]) and not look.value.likelihood_.ordered
+        right = rows == columns + (constant or features is not None)
+        _block(look, f"{side}_mean").require(right, f"has {rows} coefficients for {columns} features")
     starts, items = look.at("seen_").sequence(2)
     users = len(look.at("users_").value)
     starts.array((users + 1,), "i", least=0)
@@ -343,7 +375,10 @@ def check_topics(look: Look) -> None:
     look.at("topic_covariance_").array((k - 1, k - 1))
     local = look.at("state_").at("locals")
     if isinstance(local.value, Locals):
-        local.at("values").array((None, None))
+        w = k - 1
+        widths = {w + more for square in (w, w * w) for more in (w, 2 * w, w + 2 * square, w + square)}
+        found = local.at("values").array((None, None)).shape[1]
+        local.require(found in widths, f"has {found} numbers for a document of {k} topics")
 
 
 # ---- sparse factors
@@ -363,7 +398,10 @@ def check_beta_process(look: Look) -> None:
     _of_size(_block(look, "noise_precision"), noise)
     kept = len(look.at("_order").array((None,), "i", least=0, below=k))
     look.at("_order").require(len(set(look.value._order.tolist())) == kept >= 1, "names a feature twice, or none")
-    look.at("components_").array((kept, d))
+    look.at("components_").array((kept, d), "x")
+    local = look.at("state_").at("locals")
+    if isinstance(local.value, Locals):
+        local.at("values").array((None, k))
     look.at("feature_probability_").array((kept,), least=0.0)
     _shown(look, "features", (kept, d))
     _shown(look, "probabilities", (kept,))

@@ -10,9 +10,9 @@ import numpy as np
 
 Array = np.ndarray
 _MISSING = object()
-#: Widths in bits of numbers that fits leave behind.
-_ITEMSIZES = {"f": (4, 8), "i": (4, 8), "b": (1,)}
-_KINDS = {"f": "floating-point numbers", "i": "whole numbers", "b": "truth values"}
+#: Kinds of numbers that fits leave behind, of what width in bytes; "x": those that have the precision of X.
+_DTYPES = {"f": ("f", (8,)), "x": ("f", (4, 8)), "i": ("i", (4, 8)), "b": ("b", (1,))}
+_NAMES = {"f": "float64", "x": "float32 or float64", "i": "int32 or int64", "b": "bool"}
 
 
 class Malformed(ValueError):
@@ -36,10 +36,11 @@ class Look:
         """The error to raise."""
         return Malformed(f"{self.where or type(self.value).__name__} {text}")
 
-    def require(self, right: Any, text: str) -> None:
-        """An error where something is not right."""
+    def require(self, right: Any, text: str) -> Look:
+        """Itself; an error where something is not right."""
         if not right:
             raise self.fail(text)
+        return self
 
     # ---- going down
     def has(self, name: str) -> bool:
@@ -90,14 +91,15 @@ class Look:
         """The array, of this shape (None: any length) and kind, finite and within these limits."""
         value = self.value
         self.require(isinstance(value, np.ndarray), f"is a {type(value).__name__}, not an array")
-        right = value.dtype.kind == kind and value.dtype.itemsize in _ITEMSIZES[kind]
-        self.require(right, f"has dtype {value.dtype}, not {_KINDS[kind]}")
+        letter, sizes = _DTYPES[kind]
+        right = value.dtype.kind == letter and value.dtype.itemsize in sizes
+        self.require(right, f"has dtype {value.dtype}, not {_NAMES[kind]}")
         if shape is not None:
             fits = value.ndim == len(shape) and all(n in (None, m) for n, m in zip(shape, value.shape, strict=True))
             wanted = str(tuple("any" if n is None else n for n in shape)).replace("'", "")
             self.require(fits, f"has shape {value.shape}, not {wanted}")
         if value.size:
-            self.require(kind != "f" or np.isfinite(value).all(), "is not finite")
+            self.require(letter != "f" or np.isfinite(value).all(), "is not finite")
             low = value.min()
             self.require(least is None or low >= least, f"has the value {low}, below {least}")
             self.require(above is None or low > above, f"has the value {low}, not above {above}")

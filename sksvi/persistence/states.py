@@ -24,7 +24,7 @@ def _gaussian(look: Look) -> None:
     look.require(len(shape) >= 1, "has a mean without coordinates")
     precision = look.at("precision")
     _positive_diagonal(precision, precision.array((*shape, shape[-1])))
-    look.unless_none("_root", lambda root: root.array((*shape, shape[-1])))
+    look.unless_none("_root", lambda root: _positive_diagonal(root, root.array((*shape, shape[-1]))))
 
 
 def _diagonal(look: Look) -> None:
@@ -102,7 +102,8 @@ def _chosen_rows(look: Look) -> None:
 
 def _sites_gaussian(look: Look) -> None:
     n = look.at("prior_cov").array((None, None)).shape[0]
-    look.at("prior_cov").array((n, n))
+    diagonal = np.diagonal(look.at("prior_cov").array((n, n)))
+    look.at("prior_cov").require(np.all(diagonal >= 0), "has a variance below 0")
     look.at("dual").array((n,))
     look.at("weights").array((n,), least=0.0)
 
@@ -143,12 +144,16 @@ def _population(look: Look) -> None:
     n = len(look.at("sums").array((None, None)))
     sums = look.at("sums").array((n, n))
     look.require(n >= 1 and sums[0, 0] > 0, "has sums of no members")
-    look.unless_none("_root", lambda root: root.array((n - 1, n - 1)))
+    look.unless_none("_root", lambda root: _positive_diagonal(root, root.array((n - 1, n - 1))))
 
 
 # ---- what an engine remembers
 def _message(look: Look) -> None:
-    look.require(len(look.at("parts").a(tuple).value) >= 1, "says nothing")
+    parts = look.at("parts").a(tuple).items()
+    look.require(parts, "says nothing")
+    for part in parts:
+        if isinstance(part.value, np.ndarray):
+            part.array()
 
 
 def _packed_message(look: Look) -> None:
@@ -194,7 +199,8 @@ def _locals(look: Look) -> None:
 
 def _table(look: Look) -> None:
     n = _rows(look.at("X"))
-    target = look.at("y").array() if look.at("y").value.dtype.kind == "f" else look.at("y").array(kind="i")
+    y = look.at("y").a(np.ndarray)
+    target = y.array(kind="x" if y.value.dtype.kind == "f" else "i")
     look.require(target.shape[:1] == (n,), f"has {n} rows of X and a y of shape {target.shape}")
     look.unless_none("weight", lambda weight: weight.array((n,), least=0.0))
     look.unless_none("offset", lambda offset: offset.array((n,)))
@@ -205,7 +211,7 @@ def _rows(look: Look) -> int:
     from sksvi.models.mixed.levels import GroupedDesign
 
     if isinstance(look.value, np.ndarray):
-        return int(look.array((None, None)).shape[0])
+        return int(look.array((None, None), "x").shape[0])
     return int(look.a(sp.csr_matrix, GroupedDesign).value.shape[0])
 
 
@@ -291,6 +297,21 @@ def _draw(look: Look) -> None:
     look.require(omega.size == 0 or omega.shape[1] == k, f"has {omega.shape[1]} weights for {k} features")
 
 
+def _ordinal(look: Look) -> None:
+    look.unless_none("cut_points", _increasing)
+
+
+def _increasing(look: Look) -> None:
+    if isinstance(look.value, np.ndarray):
+        look.require(np.all(np.diff(look.array((None,))) > 0), "does not increase")
+
+
+def _kernel(look: Look) -> None:
+    for part in arrays_of(look):
+        bounds = part.where.endswith("_bounds")
+        part.array((None, 2) if bounds else (None,), above=None if bounds else 0.0)
+
+
 #: Key of the table -> what to ask of an object of that class, whose own parts have been asked already.
 PARTS: dict[str, Callable[[Look], None]] = {
     "Gaussian": _gaussian,
@@ -330,6 +351,11 @@ PARTS: dict[str, Callable[[Look], None]] = {
     "LogScales": _log_scales,
     "IdFeatures": _features,
     "GibbsDraw": _draw,
+    "Ordinal": _ordinal,
+    "kernel.RBF": _kernel,
+    "kernel.Matern": _kernel,
+    "kernel.RationalQuadratic": _kernel,
+    "kernel.ExpSineSquared": _kernel,
 }
 
 
@@ -360,7 +386,8 @@ def check_parts(look: Look, key_of: Callable[[type], str | None]) -> None:
 def _descend(look: Look, key_of: Callable[[type], str | None], seen: set[int]) -> None:
     value = look.value
     if isinstance(value, np.ndarray):
-        look.require(value.dtype.kind not in "fc" or np.isfinite(value).all(), "is not finite")
+        look.require(value.dtype.kind != "c", "is complex")
+        look.require(value.dtype.kind != "f" or np.isfinite(value).all(), "is not finite")
         return
     if value is None or isinstance(value, (str, int, float, np.generic, np.dtype)) or id(value) in seen:
         return
