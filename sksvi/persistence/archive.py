@@ -7,6 +7,7 @@ every array against its SHA-256.
 
 from __future__ import annotations
 
+import functools
 import os
 import struct
 import warnings
@@ -289,10 +290,12 @@ def _check_state(estimator: Any) -> None:
     from sksvi.persistence.states import check_parts
 
     look, parameters = Look(estimator), estimator.get_params(deep=False)
+    key_of = functools.cache(functools.partial(class_key, REGISTRY))
     for name in vars(estimator):
         if name not in parameters:
-            check_parts(look.at(name), lambda cls: class_key(REGISTRY, cls))
-    key = class_key(REGISTRY, type(estimator))
-    if key in ESTIMATORS and look.has("state_"):
+            check_parts(look.at(name), key_of)
+    key = key_of(type(estimator))
+    fitted = any(name.endswith("_") and name not in parameters for name in vars(estimator))
+    if key in ESTIMATORS and fitted:
         check_fit(look)
         ESTIMATORS[key](look)

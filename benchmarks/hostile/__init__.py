@@ -1,0 +1,1 @@
+"""Attacks: hostile calls, hostile files, kills and interrupts."""
