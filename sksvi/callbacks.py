@@ -365,8 +365,8 @@ class _RichBar:
 class Checkpoint:
     """Callback that saves an unfinished fit, so that it can go on after a crash.
 
-    Each time, the file is replaced as a whole: a crash leaves the latest complete one. Where it cannot be written (a full
-    disk, a folder without permission) a ``RuntimeWarning`` says so, once until it can again, and the fit goes on.
+    Each time, the file is replaced as a whole: a crash leaves the latest complete one. Where it cannot be written (a
+    full disk, a folder without permission) a ``RuntimeWarning`` says so, once until it can again, and the fit goes on.
     ``sksvi.load(path).set_params(warm_start=True).fit(X, y)`` runs the passes that were left.
 
     Parameters

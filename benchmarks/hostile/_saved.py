@@ -76,7 +76,10 @@ def _fits() -> dict[str, tuple[str, Callable[[dict[str, Any]], Any]]]:
     glm, gme = BayesianGLMRegressor, GMERegressor
     return {
         "glm": ("frame", lambda d: glm(random_state=0).fit(d["frame"], d["real"])),
-        "glm-ard": ("X", lambda d: glm(likelihood="poisson", prior_precision="ard", **diagonal).fit(d["X"], d["count"])),
+        "glm-ard": (
+            "X",
+            lambda d: glm(likelihood="poisson", prior_precision="ard", **diagonal).fit(d["X"], d["count"]),
+        ),
         "glm-levels": ("X", lambda d: glm(likelihood="ordinal", **any_order).fit(d["X"], d["level"])),
         "glm-batches": ("X", lambda d: glm(algorithm="cvi", batch_size=10, **any_order).fit(d["X"], d["real"])),
         "glm-steps": ("sparse", lambda d: glm(algorithm="s-dsvi", **any_order).fit(d["sparse"], d["real"])),

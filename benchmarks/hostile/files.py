@@ -145,8 +145,8 @@ OUTCOMES = ("refused", "same model", "same kind", "another kind", "no use", "mis
 NOTES = (
     "Refused: a ValueError. Same model: the answers of the file before it was changed, to the bit. Same kind: other "
     "numbers of the same shapes, as any file may hold. No use: loaded, and an exception of Python when it was used.",
-    "Damage (flips, cut, insertion) may be refused or harmless: another model counts as mishandled, as do crashes, loads "
-    "of more than 1 s + 1 s per MB or 64 MB + 8 times the file, and errors of load other than ValueError.",
+    "Damage (flips, cut, insertion) may be refused or harmless: another model counts as mishandled, as do crashes, "
+    "loads of more than 1 s + 1 s per MB or 64 MB + 8 times the file, and errors of load other than ValueError.",
 )
 
 

@@ -35,7 +35,7 @@ from sksvi.estimators.validation import StrOptions, check_numeric_target, with_o
 from sksvi.inference.start import without_new_plates
 from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.gaussian import FactorModel
-from sksvi.models.factorization.ratings import Entries, Ratings
+from sksvi.models.factorization.ratings import Ratings
 from sksvi.models.factorization.side_prior import SidePrior
 from sksvi.predictive import Predictive
 

@@ -97,5 +97,5 @@ def thinned(state: State) -> State:
     """
     for records in (state.bounds, state.history):
         if len(records) > MOST_RECORDS:
-            del records[1 : MOST_RECORDS // 2 : 2]  # type: ignore[attr-defined]
+            del records[1 : MOST_RECORDS // 2 : 2]
     return state

@@ -233,7 +233,9 @@ def load(path: str | os.PathLike) -> Any:
             raise ValueError(_printable(f"{os.fspath(path)!r} cannot be loaded: {reason}")) from error
     if version != _version():
         warnings.warn(
-            _printable(f"{os.fspath(path)!r} was written by sksvi {version} and is read by {_version()}; results may differ."),
+            _printable(
+                f"{os.fspath(path)!r} was written by sksvi {version} and is read by {_version()}; results may differ."
+            ),
             VersionWarning,
             stacklevel=2,
         )
@@ -285,7 +287,7 @@ def _read(file: BinaryIO) -> tuple[Any, str]:
 
 
 def _check_state(estimator: Any) -> None:
-    """Refuse a fit whose arrays do not fit each other; parameters are the user's own, and checked where they are used."""
+    """Refuse a fit whose arrays do not fit each other; parameters are the user's own, checked where they are used."""
     from sksvi.persistence.fitted import ESTIMATORS, check_fit
     from sksvi.persistence.states import check_parts
 

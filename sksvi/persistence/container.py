@@ -97,7 +97,9 @@ def check_end(file: BinaryIO) -> int:
         raise zipfile.BadZipFile("it does not end as a file of sksvi")
     directory = struct.unpack("<L", end[12:16])[0]
     if tail[-_END - 20 : -_END - 16] == b"PK\x06\x07":
-        directory = max(directory if directory != 2**32 - 1 else 0, struct.unpack("<Q", tail[-_END - 36 : -_END - 28])[0])
+        directory = max(
+            directory if directory != 2**32 - 1 else 0, struct.unpack("<Q", tail[-_END - 36 : -_END - 28])[0]
+        )
     if directory // _ENTRY > MAX_MEMBERS + 1:
         raise ValueError(f"it declares more than {MAX_MEMBERS} members")
     return size

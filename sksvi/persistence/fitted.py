@@ -165,11 +165,17 @@ def _progress(look: Look) -> None:
     for gradient in gradients:
         for name, parts in zip(gradient.a(dict).value, gradient.mapping(), strict=True):
             parts.require(name in blocks, "is of a block that is not there")
-            sizes = {np.size(blocks[name].mean), int(np.prod(_natural(blocks[name]))), np.size(_coordinates(blocks[name]))}
+            sizes = {
+                np.size(blocks[name].mean),
+                int(np.prod(_natural(blocks[name]))),
+                np.size(_coordinates(blocks[name])),
+            }
             first, *_ = parts.sequence()
             for part in parts.items():
                 if isinstance(part.value, np.ndarray):
-                    part.require(part.array().size in {first.value.size, first.value.size**2}, "has numbers of another block")
+                    part.require(
+                        part.array().size in {first.value.size, first.value.size**2}, "has numbers of another block"
+                    )
             first.require(np.size(first.value) in sizes, f"has {np.size(first.value)} numbers, its block {sizes}")
 
 
@@ -409,7 +415,9 @@ def check_beta_process(look: Look) -> None:
     precision.array((d,), above=0.0) if isinstance(precision.value, np.ndarray) else precision.number(above=0.0)
     if look.has("_draws"):
         draws = look.at("_draws")
-        draws.require(draws.a(dict).value.keys() >= {"features", "logit", "noise", "weight"}, "lacks a part of the draws")
+        draws.require(
+            draws.a(dict).value.keys() >= {"features", "logit", "noise", "weight"}, "lacks a part of the draws"
+        )
         n = len(draws.item("features").array((None, k, d)))
         draws.item("logit").array((n, k))
         draws.item("noise").array((n, noise), above=0.0)

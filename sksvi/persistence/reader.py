@@ -21,7 +21,7 @@ from sksvi.persistence.writer import EXTENSION, MAX_DEPTH, NEVER_SAVED, SCALARS,
 
 #: Values within one another; the writer's own steps down may be two of these.
 DEEPEST = 2 * MAX_DEPTH + 10
-#: Bytes of a key's object or a random state's, of a string, and of a row of records: what Python adds to what a file has.
+#: Bytes that Python adds to what a file has: of an object, a random state, a string, a row of records.
 KEYED, STATE, TEXT, ROW = 256, 8192, 64, 600
 #: Whole numbers from here on may be made to have one hash, which turns a dict into a search through a list.
 HASHED = 2**60
@@ -46,7 +46,9 @@ class Decoder:
         many, so that one member referred to a million times is refused.
     """
 
-    def __init__(self, registry: Mapping[str, str], read: Callable[[str], np.ndarray], spend: Callable[[int], None]) -> None:
+    def __init__(
+        self, registry: Mapping[str, str], read: Callable[[str], np.ndarray], spend: Callable[[int], None]
+    ) -> None:
         self.registry = registry
         self._read = read
         self._spend = spend
@@ -256,7 +258,7 @@ class Decoder:
 
 
 def allowed_name(cls: type, name: Any, slots: set[str]) -> bool:
-    """Whether a file may set this attribute: no session's, and nothing that the class defines as a method or property."""
+    """Whether a file may set this attribute: none of a session, no method or property of the class."""
     if not (isinstance(name, str) and name.isidentifier()) or name.startswith("__") or name in NEVER_SAVED:
         return False
     own = inspect.getattr_static(cls, name, None)
@@ -286,7 +288,7 @@ def _checked_shape(shape: Any, size: int) -> list[int]:
 
 def _read_dtype(text: Any) -> np.dtype:
     if not (isinstance(text, str) and _DTYPE.fullmatch(text)):
-        raise ValueError(f"dtype {text!r} is not allowed")
+        raise ValueError(f"dtype {str(text)[:40]!r} is not allowed")
     dtype = np.dtype(text)
     if dtype.kind not in "biufcUSMmO" or dtype.fields is not None or dtype.subdtype is not None:
         raise ValueError(f"dtype {dtype} is not allowed")

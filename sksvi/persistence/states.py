@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -368,7 +367,9 @@ def width(look: Look) -> int:
 
 def arrays_of(look: Look) -> list[Look]:
     """The arrays that an object's own attributes are."""
-    return [look.at(name) for name, value in getattr(look.value, "__dict__", {}).items() if isinstance(value, np.ndarray)]
+    return [
+        look.at(name) for name, value in getattr(look.value, "__dict__", {}).items() if isinstance(value, np.ndarray)
+    ]
 
 
 def check_parts(look: Look, key_of: Callable[[type], str | None]) -> None:

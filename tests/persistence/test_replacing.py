@@ -60,7 +60,8 @@ def test_what_a_killed_save_left_is_swept_and_nothing_else(tmp_path):
     path, root = tmp_path / "model", Path(sksvi.__file__).parents[1]
     code = (
         "import os, signal, sys; from sksvi.persistence.replacing import replacing\n"
-        "with replacing(sys.argv[1]) as file:\n    file.write(b'half'); file.flush(); os.kill(os.getpid(), signal.SIGKILL)"
+        "with replacing(sys.argv[1]) as file:\n"
+        "    file.write(b'half'); file.flush(); os.kill(os.getpid(), signal.SIGKILL)"
     )
     killed = subprocess.run([sys.executable, "-c", code, str(path)], cwd=root, check=False)
     assert killed.returncode == -signal.SIGKILL and len(os.listdir(tmp_path)) == 1
@@ -100,7 +101,9 @@ def test_a_checkpoint_that_cannot_be_written_warns_once_and_the_fit_goes_on(tmp_
     checkpoint = Checkpoint(tmp_path / "model")
     model = sksvi.BayesianGLMRegressor(**settings).set_callbacks(checkpoint)
     monkeypatch.setattr(replacing.os, "fsync", full)
-    with pytest.warns(RuntimeWarning, match=r"of pass 1 could not be written .*No space.*none yet.*fit goes on") as told:
+    with pytest.warns(
+        RuntimeWarning, match=r"of pass 1 could not be written .*No space.*none yet.*fit goes on"
+    ) as told:
         model.fit(X, y)
     assert len([one for one in told if one.category is RuntimeWarning]) == 1
     assert checkpoint.saved is None and os.listdir(tmp_path) == []
