@@ -15,6 +15,7 @@ import inspect
 import os
 import sys
 import uuid
+import warnings
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -364,7 +365,8 @@ class _RichBar:
 class Checkpoint:
     """Callback that saves an unfinished fit, so that it can go on after a crash.
 
-    Each time, the file is replaced as a whole: a crash leaves the latest complete one.
+    Each time, the file is replaced as a whole: a crash leaves the latest complete one. Where it cannot be written (a
+    full disk, a folder without permission) a ``RuntimeWarning`` says so, once until it can again, and the fit goes on.
     ``sksvi.load(path).set_params(warm_start=True).fit(X, y)`` runs the passes that were left.
 
     Parameters
@@ -393,6 +395,7 @@ class Checkpoint:
         self.path = os.fspath(path)
         self.every = every
         self.saved: int | None = None
+        self._told = False
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Check that the estimator is one that files can hold.
@@ -412,7 +415,10 @@ class Checkpoint:
                 f"Checkpoint saves estimators of sksvi; found {type(estimator).__name__}. "
                 "Inside a Pipeline or a search, set it on the estimator itself."
             )
-        self.saved = None
+        folder = os.path.dirname(os.path.realpath(self.path))
+        if not os.path.isdir(folder):
+            raise FileNotFoundError(f"path={self.path!r} is in no folder that exists: make {folder!r} first.")
+        self.saved, self._told = None, False
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         """Do nothing.
@@ -443,8 +449,25 @@ class Checkpoint:
         if context.task_name == "pass" and fitted_estimator is not None and (context.task_id + 1) % self.every == 0:
             from sksvi.persistence import save
 
-            save(fitted_estimator, self.path)
-            self.saved = fitted_estimator.n_iter_
+            try:
+                save(fitted_estimator, self.path)
+            except OSError as error:
+                self._tell(error, fitted_estimator.n_iter_)
+            else:
+                self.saved, self._told = fitted_estimator.n_iter_, False
+
+    def _tell(self, error: OSError, passes: int) -> None:
+        """Say that a file could not be written: a fit is worth more than its checkpoint."""
+        if self._told:
+            return
+        self._told = True
+        left = "there is none yet" if self.saved is None else f"that of pass {self.saved} stays"
+        warnings.warn(
+            f"the checkpoint {self.path!r} of pass {passes} could not be written ({error}); {left}, and the fit goes "
+            "on. Free space, or set a Checkpoint with another path.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
     def teardown(self, estimator: Any, context: Any) -> None:
         """Do nothing; the latest file stays.

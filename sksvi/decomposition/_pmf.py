@@ -35,7 +35,7 @@ from sksvi.estimators.validation import StrOptions, check_numeric_target, with_o
 from sksvi.inference.start import without_new_plates
 from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.gaussian import FactorModel
-from sksvi.models.factorization.ratings import Entries, Ratings
+from sksvi.models.factorization.ratings import Ratings
 from sksvi.models.factorization.side_prior import SidePrior
 from sksvi.predictive import Predictive
 
@@ -342,20 +342,18 @@ class GeneralizedPMF(
         return data
 
     def _remember_seen(self, data: Ratings, fresh: bool) -> None:
-        """Which items each user has rated: starts (n_users + 1,) and items, for `recommend`."""
+        """Which items each user has rated, each once: starts (n_users + 1,) and items, for `recommend`."""
         n_users, n_items = len(self.users_), len(self.items_)
         entries = data.sides["users"].of(slice(0, n_users))
         entries = entries.chosen(entries.other < n_items)
-        starts, items = entries.starts, entries.other
+        users, items = np.repeat(np.arange(n_users), np.diff(entries.starts)), entries.other.astype(np.int64)
         if not fresh:
             old = np.diff(self.seen_[0])
-            users = [np.repeat(np.arange(len(old)), old), np.repeat(np.arange(len(starts) - 1), np.diff(starts))]
-            users = np.concatenate(users)
-            both = Entries.sorted_by(
-                users, np.concatenate([self.seen_[1], items]), np.zeros(len(users)), None, len(starts) - 1
-            )
-            starts, items = both.starts, both.other
-        self.seen_ = starts, items
+            users = np.concatenate([np.repeat(np.arange(len(old)), old), users])
+            items = np.concatenate([self.seen_[1], items])
+        pairs = np.unique(users * n_items + items)
+        starts = np.searchsorted(pairs, n_items * np.arange(n_users + 1))
+        self.seen_ = starts, (pairs % n_items).astype(np.int32)
 
     def _scale(self, y: Array, weight: Array | None) -> None:
         """The constant part of f and its natural scale, from y alone; what is left of both is learned."""

@@ -68,19 +68,34 @@ def check_finite(value: float, gradient: Gradient, state: State) -> None:
         raise NonFinite(f"the bound is not finite in pass {state.passes + 1}")
 
 
+#: Most rows of a history, and bounds beside them.
+MOST_RECORDS = 10_000
+
+
 def recorded(state: State, info: StepInfo, seconds: float) -> State:
     """The state with a row of the history and a bound more; lists grow in place."""
-    state.bounds.append(info.bound)
+    state.bounds.append(float(info.bound))
     state.history.append(
         {
-            "pass": state.passes,
-            "step": state.steps,
-            "rows": state.rows,
-            "seconds": seconds,
-            "bound": info.bound,
-            "exact": info.exact,
-            "rate": info.rate,
-            "repairs": info.repairs,
+            "pass": int(state.passes),
+            "step": int(state.steps),
+            "rows": float(state.rows),
+            "seconds": float(seconds),
+            "bound": float(info.bound),
+            "exact": bool(info.exact),
+            "rate": float(info.rate),
+            "repairs": int(info.repairs),
         }
     )
+    return state
+
+
+def thinned(state: State) -> State:
+    """The state of a stream with at most `MOST_RECORDS`: where they are reached, every second of the older half goes.
+
+    The newest stay as they are, older ones lie the farther apart the older they are. Both lists are the state's own.
+    """
+    for records in (state.bounds, state.history):
+        if len(records) > MOST_RECORDS:
+            del records[1 : MOST_RECORDS // 2 : 2]
     return state

@@ -21,7 +21,7 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START, Judging
 from sksvi.inference.search import improved
 from sksvi.inference.start import first_state
-from sksvi.inference.state import State, StepInfo, recorded
+from sksvi.inference.state import State, StepInfo, recorded, thinned
 from sksvi.inference.stopping import PORTION_PASSES
 from sksvi.models.base import Gradient, Linear, LinearTerms, Segment, Sided, Table
 
@@ -56,7 +56,7 @@ def absorb(problem: Problem, state: State, tol: float, keep: int = 0, fade: floa
     else:
         state, info = absorb_steps(problem, state, fade)
     state = replace(state, passes=state.passes + 1, rows=state.rows + problem.data.total_weight, finished=True)
-    return recorded(state, info, perf_counter() - started)
+    return thinned(recorded(state, info, perf_counter() - started))
 
 
 def absorb_messages(problem: Problem, state: State, tol: float, keep: int, fade: float) -> tuple[State, StepInfo]:
@@ -177,6 +177,6 @@ def absorb_steps(problem: Problem, state: State, fade: float) -> tuple[State, St
             state, bound, rate = noisy_step(replace(problem, batch_size=None), state, segment)
             bounds.append(bound)
     portion = float(np.mean(bounds))
-    seen = len(state.bounds)
+    seen = state.passes
     state = replace(state, bound=portion if not seen else (state.bound * seen + portion) / (seen + 1))
     return state, StepInfo(state.bound, False, rate, state.repairs - before)

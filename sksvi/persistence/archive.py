@@ -7,31 +7,27 @@ every array against its SHA-256.
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
-import math
+import functools
 import os
-import re
-import secrets
 import struct
-import tokenize
 import warnings
 import zipfile
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from sksvi.persistence import container
+from sksvi.persistence.look import Look
 from sksvi.persistence.reader import Decoder
+from sksvi.persistence.replacing import replacing
 from sksvi.persistence.upgrade import upgraded
 from sksvi.persistence.writer import Encoder, class_key
 
-FORMAT = 1
-MANIFEST = "manifest.json"
-MAX_MANIFEST_BYTES = 32 * 2**20
-_MEMBER = re.compile(r"\d{1,9}\.npy")
-_ARRAY_KINDS = "biufcUSMm"
+#: What is written; an earlier sksvi that reads less refuses it. `EARLIER` are read too.
+FORMAT, EARLIER = 2, (1,)
+#: Most characters of a message that tells what a file holds.
+LONGEST = 500
 
 # The closed table: key in the file -> class. A new class is one line; a key, once released, keeps its meaning.
 REGISTRY: dict[str, str] = {
@@ -137,7 +133,8 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
     """Write an estimator to a file, fitted or not, with the state that ``partial_fit`` and ``warm_start`` go on from.
 
     The file is written beside ``path`` and renamed when it is complete and on disk, so that a crash leaves either the
-    old file or the new one. It holds training rows only where they are the model, those of a full Gaussian process, and
+    old file or the new one; what a symbolic link points to is replaced, and the mode of a file that is replaced stays.
+    It holds training rows only where they are the model, those of a full Gaussian process, and
     those that a stream looks at again (``stream_sample``). Callbacks are not saved.
 
     Parameters
@@ -158,22 +155,16 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
     --------
     load : The way back.
     """
-    if not hasattr(estimator, "get_params"):
+    if not _is_estimator(type(estimator)):
         raise TypeError(f"estimator must be an estimator of sksvi; found {type(estimator).__name__}.")
     encoder = Encoder(REGISTRY)
     tree = encoder.encode(estimator, type(estimator).__name__)
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            _write(file, tree, encoder.arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    _sync_folder(path.parent)
+    with replacing(path) as file:
+        container.write(file, {**_head(), "estimator": tree}, encoder.arrays)
+
+
+def _is_estimator(cls: type) -> bool:
+    return issubclass(cls, BaseEstimator) and hasattr(cls, "fit")
 
 
 def can_save(estimator: Any) -> bool:
@@ -189,7 +180,7 @@ def can_save(estimator: Any) -> bool:
     listed : bool
         Whether its very class, not a base of it, is in ``REGISTRY``.
     """
-    return hasattr(estimator, "get_params") and class_key(REGISTRY, type(estimator)) is not None
+    return _is_estimator(type(estimator)) and class_key(REGISTRY, type(estimator)) is not None
 
 
 def load(path: str | os.PathLike) -> Any:
@@ -233,14 +224,19 @@ def load(path: str | os.PathLike) -> Any:
             raise ValueError(f"{os.fspath(path)!r} is not a file of sksvi: it does not begin as one.")
         try:
             estimator, version = _read(file)
-        except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
+        except (zipfile.BadZipFile, struct.error, EOFError, OSError) as error:
+            raise ValueError(_printable(f"{os.fspath(path)!r} is damaged: {error}")) from error
+        except MemoryError as error:
+            raise ValueError(f"{os.fspath(path)!r} cannot be loaded: it does not fit into memory") from error
+        # Whatever a file makes NumPy, SciPy or pandas say.
+        except Exception as error:
             reason = f"missing {error}" if isinstance(error, KeyError) else str(error)
-            raise ValueError(f"{os.fspath(path)!r} cannot be loaded: {reason}") from error
-        except (zipfile.BadZipFile, struct.error, RuntimeError, EOFError, OSError) as error:
-            raise ValueError(f"{os.fspath(path)!r} is damaged: {error}") from error
+            raise ValueError(_printable(f"{os.fspath(path)!r} cannot be loaded: {reason}")) from error
     if version != _version():
         warnings.warn(
-            f"{os.fspath(path)!r} was written by sksvi {version} and is read by {_version()}; results may differ.",
+            _printable(
+                f"{os.fspath(path)!r} was written by sksvi {version} and is read by {_version()}; results may differ."
+            ),
             VersionWarning,
             stacklevel=2,
         )
@@ -253,134 +249,56 @@ def _version() -> str:
     return __version__
 
 
-class _HashingWriter:
-    """Passes bytes on to a member of the archive and hashes them on the way, so that no array is copied whole."""
-
-    def __init__(self, member: Any) -> None:
-        self._member = member
-        self._hash = hashlib.sha256()
-
-    def write(self, data: Any) -> int:
-        self._hash.update(data)
-        return self._member.write(data)
-
-    def hexdigest(self) -> str:
-        return self._hash.hexdigest()
+def _printable(text: str) -> str:
+    """A message without the control characters that a file may hold, and not longer than one is read."""
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
 
 
-def _write(file: Any, tree: Any, arrays: dict[str, np.ndarray]) -> None:
+def _head() -> dict[str, Any]:
     import sklearn
 
-    members = {}
-    # Stored, not compressed: what a member declares is then what the file holds, so there is nothing to inflate.
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        for name, array in arrays.items():
-            with archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as member:
-                writer = _HashingWriter(member)
-                np.lib.format.write_array(writer, array, allow_pickle=False)
-            members[name] = writer.hexdigest()
-        manifest = {
-            "format": "sksvi",
-            "format_version": FORMAT,
-            "versions": {"sksvi": _version(), "numpy": np.__version__, "scikit-learn": sklearn.__version__},
-            "sha256": members,
-            "estimator": tree,
-        }
-        text = json.dumps(manifest, allow_nan=False, indent=None, separators=(",", ":")).encode("ascii")
-        if len(text) > MAX_MANIFEST_BYTES:
-            raise ValueError(
-                f"The estimator's attributes other than arrays take {len(text)} bytes; "
-                f"at most {MAX_MANIFEST_BYTES} can be saved."
-            )
-        archive.writestr(zipfile.ZipInfo(MANIFEST), text)
+    versions = {"sksvi": _version(), "numpy": np.__version__, "scikit-learn": sklearn.__version__}
+    return {"format": "sksvi", "format_version": FORMAT, "versions": versions}
 
 
-def _sync_folder(folder: Path) -> None:
-    if os.name != "posix":  # only there can a folder be opened, and only there does a rename need it
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _read(file: Any) -> tuple[Any, str]:
-    file_bytes = os.fstat(file.fileno()).st_size
+def _read(file: BinaryIO) -> tuple[Any, str]:
+    budget = container.Budget(container.check_end(file))
     with zipfile.ZipFile(file) as archive:
-        _check_directory(archive, file_bytes)
-        manifest = json.loads(archive.read(MANIFEST), parse_constant=_refuse_constant)
-        if not isinstance(manifest, dict) or manifest.get("format") != "sksvi":
-            raise ValueError("its manifest is not one of sksvi")
-        if manifest["format_version"] != FORMAT:
+        container.check_directory(archive, os.fstat(file.fileno()).st_size)
+        manifest = container.read_manifest(archive, budget)
+        found = manifest["format_version"]
+        if type(found) is not int or found not in (FORMAT, *EARLIER):
             raise ValueError(
-                f"it has format version {manifest['format_version']!r}, this sksvi ({_version()}) reads {FORMAT}; "
+                f"it has format version {found!r}, this sksvi ({_version()}) reads up to {FORMAT}; "
                 "load it with the version that wrote it or upgrade sksvi"
             )
-        members = manifest["sha256"]
-        if set(members) != set(archive.namelist()) - {MANIFEST}:
+        members, version = manifest["sha256"], manifest["versions"]["sksvi"]
+        if set(members) != set(archive.namelist()) - {container.MANIFEST}:
             raise ValueError("its members and its manifest do not agree")
-        decoder = Decoder(
-            REGISTRY, lambda name: _read_array(archive, name, members[name]), 64 * 2**20 + 16 * file_bytes
-        )
+        if not isinstance(version, str):
+            raise ValueError("its version is no text")
+        decoder = Decoder(REGISTRY, lambda name: container.read_array(archive, name, members[name]), budget.spend)
         estimator = decoder.decode(manifest["estimator"])
-    if not hasattr(estimator, "get_params"):
+    if not _is_estimator(type(estimator)):
         raise ValueError("it holds no estimator")
     upgraded(estimator)
-    return estimator, str(manifest["versions"]["sksvi"])
+    _check_state(estimator)
+    return estimator, version
 
 
-def _check_directory(archive: zipfile.ZipFile, file_bytes: int) -> None:
-    """Refuse foreign names, compressed members and sizes that the file cannot hold, before anything is read."""
-    names = archive.namelist()
-    for name in names:
-        if name != MANIFEST and not _MEMBER.fullmatch(name):
-            raise ValueError(f"member name {name!r} is not allowed")
-    if len(set(names)) != len(names):
-        raise ValueError("two members have the same name")
-    if MANIFEST not in names:
-        raise ValueError(f"{MANIFEST} is missing")
-    for info in archive.infolist():
-        if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
-            raise ValueError(f"member {info.filename!r} is compressed; files of sksvi never are")
-        if info.filename == MANIFEST and info.file_size > MAX_MANIFEST_BYTES:
-            raise ValueError(f"{MANIFEST} declares {info.file_size} bytes; at most {MAX_MANIFEST_BYTES} are allowed")
-    declared = sum(info.file_size for info in archive.infolist())
-    if declared > file_bytes:
-        raise ValueError(f"its members declare {declared} bytes, the file has {file_bytes}")
+def _check_state(estimator: Any) -> None:
+    """Refuse a fit whose arrays do not fit each other; parameters are the user's own, checked where they are used."""
+    from sksvi.persistence.fitted import ESTIMATORS, check_fit
+    from sksvi.persistence.states import check_parts
 
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not allowed in the manifest")
-
-
-def _read_array(archive: zipfile.ZipFile, name: str, checksum: str) -> np.ndarray:
-    data = archive.read(name)
-    if hashlib.sha256(data).hexdigest() != checksum:
-        raise ValueError(f"checksum of member {name!r} does not match")
-    stream = io.BytesIO(data)
-    shape, fortran, dtype = _read_header(stream, name)
-    if dtype.kind not in _ARRAY_KINDS or dtype.fields is not None or dtype.subdtype is not None:
-        raise ValueError(f"member {name!r} has dtype {dtype}, which is not allowed")
-    if any(type(n) is not int or not 0 <= n < 2**62 for n in shape):
-        raise ValueError(f"member {name!r} has shape {shape}, which is not allowed")
-    expected, found = math.prod(shape) * dtype.itemsize, len(data) - stream.tell()
-    if expected != found:
-        raise ValueError(f"member {name!r} declares {expected} bytes of data and has {found}")
-    flat = np.frombuffer(data, dtype=np.uint8, offset=stream.tell())
-    # Bytes that are no character or no truth value would be undefined behaviour in whoever reads them.
-    if dtype.kind == "b" and flat.size and flat.max() > 1:
-        raise ValueError(f"member {name!r} holds bytes that are no truth values")
-    if dtype.kind == "U" and flat.size and flat.view(np.dtype("u4").newbyteorder(dtype.byteorder)).max() > 0x10FFFF:
-        raise ValueError(f"member {name!r} holds numbers that are no characters")
-    array = flat.view(dtype) if flat.size else np.empty(0, dtype)
-    return array.reshape(shape, order="F" if fortran else "C").astype(dtype.newbyteorder("="), order="K", copy=True)
-
-
-def _read_header(stream: io.BytesIO, name: str) -> tuple[tuple, bool, np.dtype]:
-    headers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    try:
-        return headers[np.lib.format.read_magic(stream)](stream)
-    # All that the parser of a hostile header was seen to raise; a header is at most 10,000 characters long.
-    except (ValueError, KeyError, TypeError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError) as error:
-        raise ValueError(f"member {name!r} has no valid npy header: {error}") from error
+    look, parameters = Look(estimator), estimator.get_params(deep=False)
+    key_of = functools.cache(functools.partial(class_key, REGISTRY))
+    for name in vars(estimator):
+        if name not in parameters:
+            check_parts(look.at(name), key_of)
+    key = key_of(type(estimator))
+    fitted = any(name.endswith("_") and name not in parameters for name in vars(estimator))
+    if key in ESTIMATORS and fitted:
+        check_fit(look)
+        ESTIMATORS[key](look)

@@ -1,13 +1,15 @@
 """Values from the nodes that :mod:`sksvi.persistence.writer` writes; whatever it does not write is refused.
 
-Nodes may come from anywhere. No constructor runs, nothing but the closed table's classes is imported, and copies of
-arrays count against a budget.
+Nodes may come from anywhere. No constructor runs, no attribute of a file is called, nothing but the closed table's
+classes is imported, and all that takes more memory than the file itself counts against a budget.
 """
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +17,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sksvi.persistence.writer import EXTENSION, NEVER_SAVED, SCALARS, resolve_class, slot_names
+from sksvi.persistence.writer import EXTENSION, MAX_DEPTH, NEVER_SAVED, SCALARS, resolve_class, slot_names
+
+#: Values within one another; the writer's own steps down may be two of these.
+DEEPEST = 2 * MAX_DEPTH + 10
+#: Bytes that Python adds to what a file has: of an object, a random state, a string, a row of records.
+KEYED, STATE, TEXT, ROW = 256, 8192, 64, 600
+#: Whole numbers from here on may be made to have one hash, which turns a dict into a search through a list.
+HASHED = 2**60
+#: Strings that are made at a time.
+PART = 4096
+_DTYPE = re.compile(r"[<>|=]?[a-zA-Z]\d{0,9}(\[\d{0,9}[a-zA-Z]{1,2}\])?")
 
 
 class Decoder:
@@ -29,23 +41,28 @@ class Decoder:
     read : callable
         Member name to its verified array.
 
-    budget : int
-        Bytes that copies of members (strings, pandas columns) may take in all, so that one member referred to a million
-        times is refused.
+    spend : callable
+        Is told the bytes that what is made of members (strings, pandas columns) takes, and raises where they are too
+        many, so that one member referred to a million times is refused.
     """
 
-    def __init__(self, registry: Mapping[str, str], read: Callable[[str], np.ndarray], budget: int) -> None:
+    def __init__(
+        self, registry: Mapping[str, str], read: Callable[[str], np.ndarray], spend: Callable[[int], None]
+    ) -> None:
         self.registry = registry
         self._read = read
-        self._budget = budget
+        self._spend = spend
         self._arrays: dict[str, np.ndarray] = {}
         self._objects: dict[int, Any] = {}
+        self._depth = 0
         self._handlers = {
             "float": lambda node: float({"nan": "nan", "inf": "inf", "-inf": "-inf"}[node["value"]]),
             "tuple": lambda node: tuple(self._list(node["items"])),
-            "set": lambda node: (frozenset if node["frozen"] else set)(self._list(node["items"])),
+            "set": lambda node: (frozenset if node["frozen"] else set)(map(_checked_key, self._list(node["items"]))),
             "dict": self._mapping,
-            "dtype": lambda node: _checked_dtype(np.dtype(str(node["value"])), "biufcUSMmO"),
+            "dtype": lambda node: _read_dtype(node["value"]),
+            "records": self._records,
+            "numbers": lambda node: self._column_of(node["values"], "f", None),
             "scalar": self._scalar,
             "array": self._array,
             "objects": self._object_array,
@@ -59,11 +76,14 @@ class Decoder:
 
     def decode(self, node: Any) -> Any:
         """Return the value of a node."""
-        if isinstance(node, list):
-            return self._list(node)
-        if not isinstance(node, dict):
+        if not isinstance(node, (list, dict)):
             return node
-        return self._handlers[node["type"]](node)
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
+        value = self._list(node) if isinstance(node, list) else self._handlers[node["type"]](node)
+        self._depth -= 1
+        return value
 
     def _list(self, items: Any) -> list:
         if not isinstance(items, list):
@@ -74,7 +94,7 @@ class Decoder:
         value: dict = {}
         self._register(node["id"], MappingProxyType(value) if node["proxy"] else value)
         for key, child in node["items"]:
-            value[self.decode(key)] = self.decode(child)
+            value[_checked_key(self.decode(key))] = self.decode(child)
         return self._objects[node["id"]]
 
     def _register(self, number: Any, value: Any) -> None:
@@ -87,7 +107,10 @@ class Decoder:
             return self._array(node["array"])[()]
         if node["dtype"] not in SCALARS:
             raise ValueError(f"unknown scalar type {node['dtype']!r}")
-        return np.dtype(node["dtype"]).type(self.decode(node["value"]))
+        value = self.decode(node["value"])
+        if type(value) not in (bool, int, float):
+            raise ValueError("a scalar must be a number")
+        return np.dtype(node["dtype"]).type(value)
 
     def _array(self, node: dict) -> np.ndarray:
         name = node["member"]
@@ -95,11 +118,6 @@ class Decoder:
             array = self._arrays[name] = self._read(name)
             array.flags.writeable = bool(node["writeable"])
         return self._arrays[name]
-
-    def _spend(self, n_bytes: int) -> None:
-        self._budget -= n_bytes
-        if self._budget < 0:
-            raise ValueError("its contents would take far more memory than the file is long")
 
     def _object_array(self, node: dict) -> np.ndarray:
         return _filled(self._list(node["items"]), node["shape"])
@@ -110,10 +128,36 @@ class Decoder:
             raise ValueError("malformed strings")
         if offsets.size == 0 or offsets[0] != 0 or offsets[-1] != data.size or (np.diff(offsets) < 0).any():
             raise ValueError("malformed string offsets")
-        self._spend(72 * offsets.size + 4 * data.size)
-        raw, ends = data.tobytes(), offsets.tolist()
-        texts = [raw[a:b].decode("utf-8", "surrogatepass") for a, b in itertools.pairwise(ends)]
-        return _filled(texts, node["shape"])
+        n, plain = len(offsets) - 1, data.size == 0 or data.max() < 128
+        self._spend(TEXT * n + (1 if plain else 4) * data.size)
+        shape = _checked_shape(node["shape"], n)
+        texts = np.empty(n, dtype=object)
+        for start in range(0, n, PART):  # numbers of Python's, one per offset, would be most of the memory
+            ends = offsets[start : start + PART + 1].tolist()
+            raw = data[ends[0] : ends[-1]].tobytes()
+            for k, (a, b) in enumerate(itertools.pairwise(ends), start):
+                texts[k] = raw[a - ends[0] : b - ends[0]].decode("utf-8", "surrogatepass")
+        return texts.reshape(shape)
+
+    def _column_of(self, node: Any, kinds: str, n: int | None) -> list:
+        """A one-dimensional array as a list of Python's numbers."""
+        values = self._array(node)
+        if values.ndim != 1 or values.dtype.kind not in kinds or (n is not None and len(values) != n):
+            raise ValueError("malformed column of numbers")
+        self._spend(TEXT * len(values))
+        return values.tolist()
+
+    def _records(self, node: dict) -> list[dict[str, Any]]:
+        """Dicts with the same keys, a column of numbers for each key."""
+        n = node["n"]
+        if type(n) is not int or not 0 <= n or not node["columns"]:
+            raise ValueError("malformed records")
+        names = [name for name, _ in node["columns"]]
+        if any(type(name) is not str for name in names) or len(set(names)) != len(names):
+            raise ValueError("malformed records")
+        columns = [self._column_of(child, "bif", n) for _, child in node["columns"]]
+        self._spend(ROW * n)
+        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def _csr(self, node: dict) -> sp.csr_matrix:
         data, indices, indptr = (self._array(part) for part in node["parts"])
@@ -122,6 +166,7 @@ class Decoder:
             raise ValueError("malformed sparse matrix")
         if indices.dtype.kind != "i" or indptr.dtype.kind != "i" or any(type(n) is not int for n in (rows, columns)):
             raise ValueError("malformed sparse matrix")
+        self._spend(3 * (data.nbytes + indices.nbytes + indptr.nbytes))
         # Compiled loops trust the indices: every one is checked.
         within = len(indptr) == rows + 1 and len(data) == len(indices) == indptr[-1] and indptr[0] == 0
         if (
@@ -138,7 +183,8 @@ class Decoder:
         # An unchecked position would make NumPy read outside the key.
         if keys.shape != (624,) or keys.dtype != np.uint32 or type(position) is not int or not 0 <= position <= 624:
             raise ValueError("malformed random state")
-        state = np.random.RandomState()
+        self._spend(STATE)
+        state = np.random.RandomState(0)
         state.set_state(("MT19937", keys, position, int(bool(has_gauss)), float(cached)))
         return state
 
@@ -150,8 +196,9 @@ class Decoder:
         value: Any = object.__new__(cls)
         self._register(node["id"], value)
         slots = slot_names(cls)
+        self._spend(KEYED)
         for name, child in node["state"]:
-            if not (isinstance(name, str) and name.isidentifier()) or name.startswith("__") or name in NEVER_SAVED:
+            if not allowed_name(cls, name, slots):
                 raise ValueError(f"attribute name {name!r} of {key} is not allowed")
             if name in slots:
                 object.__setattr__(value, name, self.decode(child))
@@ -165,9 +212,12 @@ class Decoder:
     def _set_requests(estimator: Any, requests: dict[str, dict[str, Any]]) -> None:
         from sklearn import config_context
 
+        cls = type(estimator)
         with config_context(enable_metadata_routing=True):
             for method, asked in requests.items():
-                getattr(estimator, f"set_{method}_request")(**asked)
+                # The class's own: whatever else has this name came from the file.
+                own = inspect.getattr_static(cls, f"set_{method}_request")
+                own.__get__(estimator, cls)(**asked)
 
     def _pandas(self, node: dict) -> Any:
         import pandas as pd
@@ -207,16 +257,39 @@ class Decoder:
         return pd.Index(values, dtype=object if old else node["dtype"])
 
 
+def allowed_name(cls: type, name: Any, slots: set[str]) -> bool:
+    """Whether a file may set this attribute: none of a session, no method or property of the class."""
+    if not (isinstance(name, str) and name.isidentifier()) or name.startswith("__") or name in NEVER_SAVED:
+        return False
+    own = inspect.getattr_static(cls, name, None)
+    return name in slots or not (callable(own) or hasattr(type(own), "__get__"))
+
+
+def _checked_key(key: Any) -> Any:
+    numbers = key if isinstance(key, tuple) else (key,)
+    if any(isinstance(number, (int, float)) and HASHED <= abs(number) < math.inf for number in numbers):
+        raise ValueError("a key is too large a number")
+    return key
+
+
 def _filled(items: list, shape: Any) -> np.ndarray:
-    if not isinstance(shape, list) or any(type(n) is not int or n < 0 for n in shape) or math.prod(shape) != len(items):
-        raise ValueError("malformed shape")
+    shape = _checked_shape(shape, len(items))
     array = np.empty(len(items), dtype=object)
     for i, item in enumerate(items):  # one by one: a slice would unpack tuples
         array[i] = item
     return array.reshape(shape)
 
 
-def _checked_dtype(dtype: np.dtype, kinds: str) -> np.dtype:
-    if dtype.kind not in kinds or dtype.fields is not None or dtype.subdtype is not None:
+def _checked_shape(shape: Any, size: int) -> list[int]:
+    if not isinstance(shape, list) or any(type(n) is not int or n < 0 for n in shape) or math.prod(shape) != size:
+        raise ValueError("malformed shape")
+    return shape
+
+
+def _read_dtype(text: Any) -> np.dtype:
+    if not (isinstance(text, str) and _DTYPE.fullmatch(text)):
+        raise ValueError(f"dtype {str(text)[:40]!r} is not allowed")
+    dtype = np.dtype(text)
+    if dtype.kind not in "biufcUSMmO" or dtype.fields is not None or dtype.subdtype is not None:
         raise ValueError(f"dtype {dtype} is not allowed")
     return dtype

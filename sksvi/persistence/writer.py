@@ -28,6 +28,9 @@ EXTENSION = frozenset(
     | {"Float32", "Float64", "boolean", "string", "str"}
 )
 MAX_DEPTH = 100
+#: Lists of numbers, or dicts of numbers, from this length on are arrays in a file.
+LONG = 16
+COLUMN_OF: dict[type, str] = {bool: "?", int: "<i8", float: "<f8"}
 
 
 def slot_names(cls: type) -> set[str]:
@@ -68,6 +71,29 @@ def class_key(registry: Mapping[str, str], cls: type) -> str | None:
     return next((key for key in named if resolve_class(registry[key]) is cls), None)
 
 
+def as_columns(items: list) -> dict[str, np.ndarray] | None:
+    """The columns of a list of dicts with the same keys, of numbers of one kind each; of floats a column named ""."""
+    if len(items) < LONG:
+        return None
+    if all(type(item) is float for item in items):
+        return {"": np.array(items)}
+    first = items[0]
+    if type(first) is not dict or not first or any(type(key) is not str or not key for key in first):
+        return None
+    names = list(first)
+    if any(type(item) is not dict or list(item) != names for item in items):
+        return None
+    columns = {}
+    for name in names:
+        kind = type(first[name])
+        if kind not in COLUMN_OF or any(type(item[name]) is not kind for item in items):
+            return None
+        if kind is int and any(abs(item[name]) >= 2**62 for item in items):
+            return None
+        columns[name] = np.array([item[name] for item in items], COLUMN_OF[kind])
+    return columns
+
+
 class Encoder:
     """Turns values into JSON nodes; collects the arrays they refer to.
 
@@ -98,6 +124,9 @@ class Encoder:
         if type(value) is float:
             return value if math.isfinite(value) else {"type": "float", "value": repr(value)}
         if type(value) is list:
+            columns = as_columns(value)
+            if columns is not None:
+                return self._columns(columns, len(value), where, depth)
             return [self.encode(v, f"{where}[{i}]", depth + 1) for i, v in enumerate(value)]
         if type(value) is tuple:
             return {"type": "tuple", "items": self.encode(list(value), where, depth)}
@@ -121,6 +150,12 @@ class Encoder:
             if node is not None:
                 return node
         return self._object(value, where, depth)
+
+    def _columns(self, columns: dict[str, np.ndarray], n: int, where: str, depth: int) -> dict[str, Any]:
+        """Lists of numbers, or of dicts of numbers, as arrays: a history in JSON would be most of a file."""
+        if "" in columns:
+            return {"type": "numbers", "values": self._own(columns[""], where, depth)}
+        return {"type": "records", "n": n, "columns": [[k, self._own(v, where, depth)] for k, v in columns.items()]}
 
     def _mapping(self, value: Any, where: str, depth: int) -> Any:
         if id(value) in self._objects:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -349,3 +350,21 @@ def test_warm_start_takes_new_ids(global_random_seed):
     whole = pmf().fit(X, y)
     assert model.n_iter_ > passes and model.user_factors_.shape == (40, 2)
     assert density(model, test, truth) > density(whole, test, truth) - 0.05
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_pair_is_remembered_once_however_often_it_comes(tmp_path):
+    rng = np.random.default_rng(0)
+    pairs, y = np.column_stack([rng.integers(0, 9, 60), rng.integers(0, 7, 60)]), rng.standard_normal(60)
+    model = GeneralizedPMF(n_components=1, max_iter=2, warm_start=True, random_state=0).fit(pairs, y)
+    once = [part.copy() for part in model.seen_]
+    assert len(once[1]) == len(np.unique(pairs, axis=0)) < 60
+    model.fit(pairs, y).partial_fit(pairs[:20], y[:20])
+    for part, its in zip(model.seen_, once, strict=True):
+        np.testing.assert_array_equal(part, its)
+    model.partial_fit([[3, 50], [77, 2]], [0.5, 1.0])
+    starts, items = model.seen_
+    rated = [set(model.items_[items[a:b]]) for a, b in pairwise(starts)]
+    for user, of in zip(model.users_, rated, strict=True):
+        told = {*pairs[pairs[:, 0] == user, 1], *([50] if user == 3 else []), *([2] if user == 77 else [])}
+        assert of == told

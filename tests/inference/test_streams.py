@@ -223,3 +223,39 @@ def test_other_streams_forget(rng, kind, algorithm):
     if kind == "ratings" and algorithm in ("cvi", "mc-ssvi"):
         keeps, forgets = (np.mean(taste * model.predict(data)) for model in found)
         assert forgets < keeps
+
+
+@pytest.mark.parametrize("algorithm", ["cvi", "mc-ssvi"])
+def test_a_long_stream_keeps_a_bounded_history(algorithm, monkeypatch, tmp_path):
+    monkeypatch.setattr("sksvi.inference.state.MOST_RECORDS", 40)
+    rng = np.random.default_rng(0)
+    model, sizes = sksvi.BayesianGLMRegressor(algorithm=algorithm, stream_sample=0, random_state=0), []
+    for _ in range(150):
+        X = rng.standard_normal((5, 2))
+        model.partial_fit(X, X[:, 0])
+        sizes.append(len(model.history_))
+    assert max(sizes) == 40 and len(model.lower_bounds_) == sizes[-1] and model.n_iter_ == 150
+    passes = model.history_["pass"].to_numpy()
+    # The first and the newest are there, and the gaps grow towards the past.
+    assert passes[0] == 1 and list(passes[-20:]) == list(range(131, 151)) and np.diff(passes).max() > 4
+    np.testing.assert_array_equal(model.history_["bound"], model.lower_bounds_)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(sksvi.load(tmp_path / "model").history_["pass"], passes)
+
+
+@pytest.mark.parametrize("n", [10**5, pytest.param(10**6, marks=pytest.mark.exhaustive)])
+def test_a_million_chunks_are_saved_and_loaded(n, tmp_path):
+    from sksvi.inference.state import StepInfo, recorded, thinned
+
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    model = sksvi.BayesianGLMRegressor(random_state=0).partial_fit(X, X[:, 0])
+    model.save(tmp_path / "short")
+    state = model.state_
+    for _ in range(n):
+        state.passes += 1
+        thinned(recorded(state, StepInfo(-1.0, True, 1.0, 0), 0.1))
+    model.partial_fit(X, X[:, 0]).save(tmp_path / "long")
+    assert (tmp_path / "long").stat().st_size < (tmp_path / "short").stat().st_size + 700_000
+    loaded = sksvi.load(tmp_path / "long")
+    assert loaded.n_iter_ == n + 2 and len(loaded.history_) <= 10_000
+    np.testing.assert_array_equal(loaded.partial_fit(X, X[:, 0]).coef_, model.partial_fit(X, X[:, 0]).coef_)

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 
 from sksvi import persistence
 from sksvi.persistence import REGISTRY, VersionWarning, load, save
-from sksvi.persistence.archive import MANIFEST
+from sksvi.persistence.container import MANIFEST, Budget
 from sksvi.persistence.reader import Decoder
 from sksvi.persistence.writer import Encoder, class_key, resolve_class
 
@@ -292,7 +292,7 @@ def test_only_estimators_are_saved(path):
 
 def test_a_failed_save_keeps_the_old_file(path, monkeypatch):
     save(Model(value=1), path)
-    monkeypatch.setattr(persistence.archive.os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk")))
+    monkeypatch.setattr(persistence.replacing.os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk")))
     with pytest.raises(OSError, match="disk"):
         save(Model(value=2), path)
     assert load(path).value == 1
@@ -378,7 +378,8 @@ KEYS = {"type": "array", "member": "0.npy", "writeable": True}
     [
         (set_class, "unknown class key 'os:system'"),
         (lambda t: t.update(format="other"), "not one of sksvi"),
-        (lambda t: t.update(format_version=2), "format version 2"),
+        (lambda t: t.update(format_version=3), "format version 3"),
+        (lambda t: t.update(format_version=True), "format version True"),
         (lambda t: t.pop("estimator"), "missing 'estimator'"),
         (lambda t: t.pop("sha256"), "missing 'sha256'"),
         (lambda t: t.update(estimator=3), "no estimator"),
@@ -471,11 +472,17 @@ def test_declared_sizes_beyond_the_file_are_refused(saved):
 
 
 def test_a_manifest_beyond_the_cap_is_refused(saved, monkeypatch):
-    monkeypatch.setattr(persistence.archive, "MAX_MANIFEST_BYTES", 10)
+    monkeypatch.setattr(persistence.container, "MAX_MANIFEST_BYTES", 10)
     with pytest.raises(ValueError, match="at most 10 are allowed"):
         load(saved)
     with pytest.raises(ValueError, match="at most 10 can be saved"):
         save(Model(), saved)
+
+
+def spend_at_most(n_bytes):
+    budget = Budget(0)
+    budget.left = n_bytes
+    return budget.spend
 
 
 def test_one_member_used_a_million_times_is_refused():
@@ -483,7 +490,7 @@ def test_one_member_used_a_million_times_is_refused():
     node = encoder.encode(pd.DataFrame({"a": np.zeros(1000)}), "frame")
     node["columns"] *= 100
     with pytest.raises(ValueError, match="far more memory"):
-        Decoder(REGISTRY, lambda name: encoder.arrays[name].copy(), 80_000).decode(node)
+        Decoder(REGISTRY, lambda name: encoder.arrays[name].copy(), spend_at_most(80_000)).decode(node)
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"\x80\x04pickle", b"PK\x03\x04" + b"\0" * 100])
@@ -535,6 +542,154 @@ def test_random_damage_inside_the_manifest_is_a_value_error_or_harmless(saved, g
             load(saved)
         except (ValueError, VersionWarning):
             continue
+
+
+# What decoding may do ------------------------------------------------------------------------------------------------
+
+
+def set_state(*state):
+    def change(tree):
+        tree["estimator"]["state"] = [list(item) for item in state]
+
+    return change
+
+
+@pytest.mark.parametrize("name", ["fit", "get_params", "set_fit_request", "_get_metadata_request", "__sklearn_tags__"])
+def test_names_that_the_class_defines_are_no_attributes_of_a_file(saved, name):
+    rewrite(saved, manifest=set_state([name, 1]))
+    with pytest.raises(ValueError, match=f"attribute name '{name}' of test-Model is not allowed"):
+        load(saved)
+
+
+def test_cached_properties_and_methods_of_parts_are_no_attributes_either(saved):
+    node = {"type": "object", "class": "test-Store", "id": 7, "state": [["size", 3]]}
+    rewrite(saved, manifest=set_child(node))
+    with pytest.raises(ValueError, match="attribute name 'size' of test-Store"):
+        load(saved)
+
+
+def test_requests_are_made_by_the_class_and_by_nothing_else(saved):
+    def change(tree):
+        tree["estimator"]["requests"] = {"type": "dict", "id": 9, "proxy": False, "items": [["clone", {"type": "x"}]]}
+
+    rewrite(saved, manifest=change)
+    with pytest.raises(ValueError, match="cannot be loaded"):
+        load(saved)
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        [[]] * 500_000,
+        [{}] * 200_000,
+        {"type": "tuple", "items": [[0]] * 400_000},
+    ],
+    ids=["lists", "objects", "tuples"],
+)
+def test_a_manifest_of_many_small_things_is_refused_before_they_are_made(saved, node):
+    rewrite(saved, manifest=set_child(node))
+    with pytest.raises(ValueError, match="far more memory"):
+        load(saved)
+
+
+@pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        ({"type": "csr", "parts": [KEYS] * 3, "shape": [1, 1]}, "malformed sparse"),
+        ({"type": "dtype", "value": ",".join(["f8"] * 1000)}, "not allowed"),
+        ({"type": "scalar", "dtype": "float64", "value": [1.0, 2.0]}, "must be a number"),
+        ({"type": "dict", "id": 5, "proxy": False, "items": [[2**61 - 1, 0], [2**62 - 2, 0]]}, "too large a number"),
+        ({"type": "records", "n": 3, "columns": []}, "malformed records"),
+        ({"type": "records", "n": 2, "columns": [["a", KEYS]]}, "malformed column"),
+        ({"type": "records", "n": 3, "columns": [["a", KEYS], ["a", KEYS]]}, "malformed records"),
+        ({"type": "numbers", "values": {"type": "array", "member": "1.npy", "writeable": True}}, "malformed column"),
+    ],
+)
+def test_more_hostile_nodes(saved, node, message):
+    rewrite(saved, manifest=set_child(node))
+    with pytest.raises(ValueError, match=message):
+        load(saved)
+
+
+def test_nesting_is_limited_whatever_the_stack(saved):
+    deep = [0]
+    for _ in range(230):
+        deep = [deep]
+    rewrite(saved, manifest=set_child(deep))
+    with pytest.raises(ValueError, match=r"nested deeper than 100 levels|recursion"):
+        load(saved)
+
+
+def test_too_many_members_are_refused_before_one_is_listed(saved, monkeypatch):
+    monkeypatch.setattr(persistence.container, "MAX_MEMBERS", 1)
+    with pytest.raises(ValueError, match="more than 1 members"):
+        load(saved)
+    with pytest.raises(ValueError, match="has 2 arrays; at most 1"):
+        save(Model(value=[np.arange(2), np.arange(3)]), saved)
+
+
+def test_memory_that_is_not_there_is_a_value_error(saved, monkeypatch):
+    def none(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(persistence.container, "read_array", none)
+    with pytest.raises(ValueError, match="does not fit into memory"):
+        load(saved)
+
+
+@pytest.mark.parametrize("version", ["9\x1b[31m\n\x07", "é" * 10_000])
+def test_messages_hold_no_control_characters_of_a_file(saved, version):
+    rewrite(saved, manifest=lambda tree: tree["versions"].update(sksvi=version))
+    with pytest.warns(VersionWarning) as told:
+        load(saved)
+    text = str(told[0].message)
+    assert text.isprintable() and len(text) < 600
+    rewrite(saved, manifest=lambda tree: tree["versions"].update(sksvi=[version]))
+    with pytest.raises(ValueError, match="its version is no text"):
+        load(saved)
+
+
+@pytest.mark.parametrize("key", ["test-Block", "Gaussian", "Poisson", "kernel.RBF"])
+def test_only_estimators_are_loaded(saved, key):
+    def change(tree):
+        tree["estimator"] = {"type": "object", "class": key, "id": 0, "state": []}
+
+    rewrite(saved, manifest=change)
+    with pytest.raises(ValueError, match="holds no estimator"):
+        load(saved)
+    from sksvi.likelihoods import Poisson
+
+    with pytest.raises(TypeError, match="must be an estimator of sksvi; found Poisson"):
+        save(Poisson(), saved)
+
+
+# Histories -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"pass": i, "bound": -0.5 * i, "exact": i % 2 == 0} for i in range(50)],
+        [float(i) for i in range(40)] + [float("nan"), float("-inf")],
+        [{"a": 1, "b": 2.0}] * 20 + [{"a": 1}],
+        [{"a": 1}] * 20 + [{"a": 1.5}],
+        [{"a": 2**80}] * 20,
+        list(range(40)),
+        [1.0] * 20 + [2],
+        [{}] * 20,
+    ],
+    ids=["records", "numbers", "other keys", "other types", "large", "integers", "mixed", "empty"],
+)
+def test_long_lists_come_back(rows, path):
+    same(rows, round_trip(rows, path))
+
+
+def test_a_history_is_arrays_in_a_file(path):
+    rows = [{"pass": i, "bound": -0.5 * i} for i in range(10_000)]
+    save(Model(value=rows), path)
+    with zipfile.ZipFile(path) as archive:
+        assert archive.getinfo(MANIFEST).file_size < 3000
+    assert path.stat().st_size < 170_000
 
 
 # Estimators ----------------------------------------------------------------------------------------------------------
@@ -643,7 +798,7 @@ def test_a_sparse_matrix_comes_back_and_a_wrong_index_is_refused():
     node = encoder.encode(matrix, "matrix")
 
     def decoded(arrays):
-        return Decoder(REGISTRY, arrays.__getitem__, 2**20).decode(node)
+        return Decoder(REGISTRY, arrays.__getitem__, spend_at_most(2**20)).decode(node)
 
     assert_array_equal(decoded(encoder.arrays).toarray(), matrix.toarray())
     for name, array in encoder.arrays.items():

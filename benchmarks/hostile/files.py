@@ -1,0 +1,180 @@
+"""Hostile and damaged files, loaded and then used: none crashes, none is another model, none takes memory or time.
+
+Saved models of every estimator are flipped, cut and spliced byte by byte; their manifests are rewritten and their
+arrays resized, retyped and filled with nonsense behind right checksums. Each file is loaded in a process of its own
+limits; what loads is used through every method that predicts.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import tempfile
+import time
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks._lib import Array
+from benchmarks._lib.tables import arguments, progress, report
+from benchmarks.hostile import _mutations, _saved
+
+FILES, QUICK = 5000, 300
+KINDS = ("flips", "cut", "insertion", "manifest", "arrays")
+#: Bytes beside eight times the file, seconds beside one for each MB, and the address space that a process may take.
+FREE_BYTES, FREE_SECONDS, LIMIT = 64 * 2**20, 1.0, 6 * 2**30
+
+
+def damaged(kind: str, data: bytes, path: Path, rng: np.random.Generator) -> bytes:
+    """A file of this kind."""
+    if kind in ("manifest", "arrays"):
+        change = _mutations.rewritten if kind == "manifest" else _mutations.resized
+        return change(_mutations.members(path), rng)[1]
+    change_bytes = {"flips": _mutations.flipped, "cut": _mutations.cut, "insertion": _mutations.inserted}
+    return change_bytes[kind](data, rng)[1]
+
+
+def _peak(before: float | None = None) -> float:
+    """Bytes of memory at the highest point since the last call with None."""
+    status = Path("/proc/self/clear_refs")
+    if before is None and status.exists():
+        status.write_text("5")
+    lines = Path("/proc/self/status").read_text().splitlines() if status.exists() else []
+    peak = next((1024.0 * int(line.split()[1]) for line in lines if line.startswith("VmHWM")), None)
+    return 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if peak is None else peak
+
+
+def warmed(limit: int) -> None:
+    """A process with everything imported and compiled, and little address space beyond it."""
+    import sksvi  # noqa: F401
+
+    sys.setrecursionlimit(1000)
+    warnings.simplefilter("ignore")
+    if limit:
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def tried(name: str, path: str, expected: list[tuple[Any, ...]], sums: list[Array]) -> dict[str, Any]:
+    """What became of one file: outcome, seconds and bytes of the load, the error of its use."""
+    import sksvi
+
+    size, before, started = os.path.getsize(path), _peak(), time.perf_counter()
+    outcome, error, model = "loaded", "", None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model = sksvi.load(path)
+        except ValueError as refusal:
+            outcome, error = "refused", str(refusal)
+        except Exception as other:
+            outcome, error = "mishandled", repr(other)
+        seconds, taken = time.perf_counter() - started, _peak(before) - before
+        if model is not None:
+            try:
+                answers = _saved.said(name, model)
+            except Exception as other:
+                outcome, error = "no use", repr(other)
+            else:
+                same = [(a.shape, a.dtype.kind) for a in answers] == [tuple(one) for one in expected]
+                outcome = "same kind" if same else "another kind"
+                if same and all(np.array_equal(a, b) for a, b in zip(answers, sums, strict=True)):
+                    outcome = "same model"
+    long, large = seconds > FREE_SECONDS + size / 2**20, taken > FREE_BYTES + 8 * size
+    return {"outcome": outcome, "error": error, "seconds": seconds, "bytes": taken, "long": long, "large": large}
+
+
+def models(folder: Path) -> dict[str, tuple[Path, list[Any], list[Array]]]:
+    """Every saved model with its answers; those of mixed types are compared as text."""
+    out = {}
+    for name in _saved.NAMES:
+        model, path = _saved.fitted(name), folder / f"{name}.sksvi"
+        model.save(path)
+        answers = _saved.said(name, model)
+        out[name] = path, [(a.shape, a.dtype.kind) for a in answers], answers
+    return out
+
+
+def attacked(n: int, seed: int, pool: Any, folder: Path) -> list[dict[str, Any]]:
+    """n files, kinds and models in turn; `pool` runs them, or None: here."""
+    saved, rng, jobs = models(folder), np.random.default_rng(seed), []
+    for number in range(n):
+        name, kind = _saved.NAMES[int(rng.integers(len(_saved.NAMES)))], KINDS[number % len(KINDS)]
+        path, expected, answers = saved[name]
+        hostile = folder / f"{number}.hostile"
+        hostile.write_bytes(damaged(kind, path.read_bytes(), path, rng))
+        jobs.append((kind, name, (name, str(hostile), expected, answers)))
+    if pool is None:
+        return [{"kind": kind, "model": name, **tried(*job)} for kind, name, job in jobs]
+    futures = [(kind, name, pool.submit(tried, *job)) for kind, name, job in jobs]
+    rows = []
+    for kind, name, future in futures:
+        try:
+            found = future.result()
+        except BrokenProcessPool:  # the process that had this or another file is gone
+            found = {"outcome": "crash", "error": "", "seconds": 0.0, "bytes": 0.0, "long": False, "large": False}
+        rows.append({"kind": kind, "model": name, **found})
+    return rows
+
+
+def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row per kind of file."""
+    out = []
+    for kind in (*KINDS, "all"):
+        of = [row for row in rows if kind in (row["kind"], "all")]
+        count = {name: sum(row["outcome"] == name for row in of) for name in OUTCOMES}
+        out.append(
+            {
+                "files": kind,
+                "number": len(of),
+                **count,
+                "longest load, s": max(row["seconds"] for row in of),
+                "most memory, MB": max(row["bytes"] for row in of) / 2**20,
+                "too long": sum(row["long"] for row in of),
+                "too large": sum(row["large"] for row in of),
+            }
+        )
+    return out
+
+
+OUTCOMES = ("refused", "same model", "same kind", "another kind", "no use", "mishandled", "crash")
+NOTES = (
+    "Refused: a ValueError. Same model: the answers of the file before it was changed, to the bit. Same kind: other "
+    "numbers of the same shapes, as any file may hold. No use: loaded, and an exception of Python when it was used.",
+    "Damage (flips, cut, insertion) may be refused or harmless: another model counts as mishandled, as do crashes, "
+    "loads of more than 1 s + 1 s per MB or 64 MB + 8 times the file, and errors of load other than ValueError.",
+)
+
+
+def short(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Files that were mishandled."""
+    damage = ("flips", "cut", "insertion")
+    return [
+        row
+        for row in rows
+        if row["outcome"] in ("mishandled", "crash")
+        or row["long"]
+        or row["large"]
+        or (row["kind"] in damage and row["outcome"] not in ("refused", "same model"))
+        or (row["kind"] == "arrays" and row["outcome"] in ("another kind", "no use"))
+    ]
+
+
+def main(quick: bool) -> int:
+    n = QUICK if quick else FILES
+    with tempfile.TemporaryDirectory() as folder:
+        with ProcessPoolExecutor(os.cpu_count(), initializer=warmed, initargs=(LIMIT,)) as pool:
+            rows = attacked(n, 0, pool, Path(folder))
+    mishandled = short(rows)
+    for row in mishandled[:20]:
+        progress({name: row[name] for name in ("kind", "model", "outcome", "error", "seconds", "bytes")})
+    report("hostile/files", f"{n} hostile files, then used", summary(rows), NOTES, quick)
+    return len(mishandled)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(arguments(__doc__)))

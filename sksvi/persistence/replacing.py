@@ -1,0 +1,104 @@
+"""Files that are replaced as a whole: after a crash either the old one or the new one is there."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+try:
+    import fcntl
+except ImportError:  # not POSIX: nothing says whether the writer of a temporary file is still alive
+    fcntl = None  # type: ignore[assignment]
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
+    """A file to write to; at the end it takes the place of `path`, an error leaves `path` as it was.
+
+    What a symbolic link points to is replaced, not the link; a file that is replaced passes on its mode. Temporary
+    files that killed processes left beside `path` for the same file are removed.
+
+    Parameters
+    ----------
+    path : str or path-like
+    """
+    target = Path(os.path.realpath(path))
+    _sweep(target)
+    descriptor, lock, temporary = _temporary(target)
+    try:
+        with open(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    finally:
+        if lock is not None:
+            os.close(lock)
+    _sync_folder(target.parent)
+
+
+def _prefix(target: Path) -> str:
+    """How names of temporary files begin: short, whatever the length of the file's own."""
+    return f".sksvi-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]}-"
+
+
+def _temporary(target: Path) -> tuple[int, int | None, Path]:
+    """A new file beside `target`: its descriptor, one that holds its lock, its path."""
+    try:
+        mode = stat.S_IMODE(target.stat().st_mode)
+    except FileNotFoundError:
+        mode = None
+    while True:
+        path = target.with_name(f"{_prefix(target)}{secrets.token_hex(6)}.tmp")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(path, flags, 0o666 if mode is None else 0o600)
+        if mode is not None and hasattr(os, "fchmod"):
+            os.fchmod(descriptor, mode)
+        if not _locked(descriptor):
+            return descriptor, None, path
+        if path.exists():  # else swept before it was locked
+            return descriptor, os.dup(descriptor), path
+        os.close(descriptor)
+
+
+def _locked(descriptor: int) -> bool:
+    """Whether this process has now locked the file: a lock goes with the process that holds it."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # somebody else's, or a file system without locks
+        return False
+    return True
+
+
+def _sweep(target: Path) -> None:
+    """Remove temporary files for the same target that nobody holds the lock of."""
+    with contextlib.suppress(OSError):  # a folder that cannot be read; writing says what is wrong
+        for stale in target.parent.glob(f"{_prefix(target)}*.tmp"):
+            with contextlib.suppress(OSError):  # another process swept it, or may do so and we may not
+                descriptor = os.open(stale, os.O_RDONLY)
+                try:
+                    if _locked(descriptor):
+                        stale.unlink()
+                finally:
+                    os.close(descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name != "posix":  # only there can a folder be opened, and only there does a rename need it
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,44 @@
+"""Write the models of the present version, and what they predict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import sksvi
+from benchmarks.hostile import _saved
+
+#: One of each estimator, and of streams what they keep beside it.
+NAMES = (
+    "glm",
+    "glm-stream",
+    "classes-three",
+    "mixed-slopes",
+    "mixed-stream",
+    "mixed-classes",
+    "sparse-gp",
+    "sparse-gp-classes",
+    "gp-classes",
+    "factors",
+    "factors-stream",
+    "topics",
+    "sparse-factors",
+    "sparse-factors-gibbs",
+)
+
+
+def main() -> None:
+    folder = Path(__file__).parent / sksvi.__version__
+    folder.mkdir(exist_ok=True)
+    expected = {}
+    for name in NAMES:
+        model = _saved.fitted(name)
+        model.save(folder / f"{name}.sksvi")
+        for number, answer in enumerate(_saved.said(name, model)):
+            expected[f"{name}.{number}"] = answer.astype(str) if answer.dtype == object else answer
+    np.savez_compressed(folder / "expected.npz", **expected)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""A file whose arrays do not fit each other is refused, with the member's name, whatever its checksums say."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import sksvi
+from benchmarks.hostile import _mutations, _saved
+from sksvi.persistence import REGISTRY
+from sksvi.persistence.fitted import ESTIMATORS
+from sksvi.persistence.look import Malformed
+from sksvi.persistence.states import PARTS
+from sksvi.persistence.writer import resolve_class
+
+#: One fit of each estimator; the others are asked by the exhaustive test.
+FIRST = ("glm-ard", "classes-three", "mixed-slopes", "mixed-classes", "sparse-gp", "sparse-gp-classes", "gp-classes")
+FIRST += ("factors-stream", "topics", "sparse-factors-gibbs")
+#: Changes that no array survives: what is left has another size or another kind of numbers.
+RESIZED = ("rows doubled", "columns doubled", "another axis", "text", "complex", "NaN", "no rows")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.sksvi"
+
+
+def shapes(answers):
+    return [(answer.shape, answer.dtype.kind) for answer in answers]
+
+
+def attacked(name, path, chosen):
+    """Load and use the file with every array changed in every way; what was accepted although it says otherwise."""
+    model = _saved.fitted(name)
+    model.save(path)
+    parts, expected, refused = _mutations.members(path), shapes(_saved.said(name, model)), 0
+    for member in parts:
+        if member == _mutations.MANIFEST:
+            continue
+        array = _mutations.array_of(parts[member])
+        for what, bad in _mutations.changed(array):
+            if (chosen and what not in chosen) or (bad.dtype == array.dtype and np.array_equal(bad, array)):
+                continue
+            path.write_bytes(_mutations.written({**parts, member: _mutations.npy(bad)}))
+            try:
+                loaded = sksvi.load(path)
+            except ValueError as error:
+                refused += isinstance(error.__cause__, Malformed)
+                continue
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                answers = shapes(_saved.said(name, loaded))
+            for (shape, kind), (wanted, its) in zip(answers, expected, strict=True):
+                assert shape == wanted and (kind == its or {kind, its} <= set("USOif")), (member, array.shape, what)
+    return refused
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_resized_and_retyped_arrays_are_refused_or_do_no_harm(name, path):
+    assert attacked(name, path, RESIZED) > 20
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", _saved.NAMES)
+def test_every_change_of_every_array_is_refused_or_does_no_harm(name, path):
+    assert attacked(name, path, None) > 50
+
+
+def test_the_fits_are_of_every_estimator():
+    assert {type(_saved.fitted(name)).__name__ for name in FIRST} == set(ESTIMATORS)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("topics", lambda m: m.state_.q["topics"].__setattr__("concentration", np.ones((150, 10))), "150, 10"),
+        ("factors", lambda m: vars(m.state_.q["users"]).update(mean=np.zeros((200, 3))), r"q\['users'\]\.values"),
+        ("factors", lambda m: m.seen_[1].__setitem__(0, 10**6), r"seen_\[1\] has the value 1000000"),
+        ("mixed-slopes", lambda m: m._slopes[0][1].__setitem__(0, 7), r"_slopes\[0\]\[1\]\[0\] is no column"),
+        ("gp-classes", lambda m: m._rows.__setitem__(0, -1), "rows has the value -1, below 0"),
+        ("glm", lambda m: m.state_.q["weights"].precision.__setitem__((0, 0), -1.0), "diagonal that is not positive"),
+        ("glm", lambda m: m.state_.bounds.append(float("nan")), r"lower_bounds_|bounds\[\d+\] is not finite"),
+        ("sparse-factors", lambda m: m._order.__setitem__(0, m._order[1]), "_order names a feature twice"),
+        ("classes", lambda m: vars(m).update(classes_=np.array(["a", "b", "c"])), "classes_ has 3 classes"),
+        ("glm", lambda m: vars(m).pop("coef_"), "coef_ is missing"),
+        ("glm", lambda m: vars(m).update(state_=None), "state_ is a NoneType, not a State"),
+        ("glm", lambda m: vars(m).pop("state_"), "state_ is missing"),
+    ],
+)
+def test_the_error_names_the_member(name, change, message, path):
+    model = _saved.fitted(name)
+    change(model)
+    model.save(path)
+    with pytest.raises(ValueError, match=message):
+        sksvi.load(path)
+
+
+def test_parts_of_a_fit_that_hold_arrays_are_asked():
+    assert set(PARTS) <= set(REGISTRY)
+    for key in PARTS:
+        assert isinstance(resolve_class(REGISTRY[key]), type)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_an_unfinished_fit_is_asked_before_it_goes_on(path):
+    data = _saved.data()
+    model = sksvi.BayesianGLMRegressor(algorithm="cvi", batch_size=10, max_iter=3, tol=0.0, random_state=0)
+    model.set_callbacks(sksvi.callbacks.Checkpoint(path)).fit(data["X"], data["real"])
+    checkpoint = sksvi.load(path)
+    assert not checkpoint.state_.finished and len(checkpoint.state_.messages.start) == _saved.ROWS
+    checkpoint.state_.messages.linear = checkpoint.state_.messages.linear[:-1]
+    checkpoint.save(path)
+    with pytest.raises(ValueError, match=r"state_\.messages has 40 rows, and sites of other ones"):
+        sksvi.load(path)
