@@ -365,7 +365,8 @@ class Checkpoint:
     """Callback that saves an unfinished fit, so that it can go on after a crash.
 
     Each time, the file is replaced as a whole: a crash leaves the latest complete one.
-    ``sksvi.load(path).set_params(warm_start=True).fit(X, y)`` runs the passes that were left.
+    ``sksvi.load(path).set_params(warm_start=True).fit(X, y)`` runs the passes that were left, to the same bits. While
+    hyperparameters are searched for (Gaussian processes) the file holds the fit as it was when the search began.
 
     Parameters
     ----------
@@ -443,6 +444,8 @@ class Checkpoint:
         if context.task_name == "pass" and fitted_estimator is not None and (context.task_id + 1) % self.every == 0:
             from sksvi.persistence import save
 
+            if fitted_estimator.n_iter_ == self.saved:
+                return  # a search goes on from its beginning, which the file has
             save(fitted_estimator, self.path)
             self.saved = fitted_estimator.n_iter_
 

@@ -33,7 +33,7 @@ from sksvi.inference.memory.said import NOTHING_SAID
 from sksvi.inference.problem import Problem
 from sksvi.inference.search import Looks
 from sksvi.inference.start import continued, first_state
-from sksvi.inference.state import State
+from sksvi.inference.state import State, with_own_lists
 
 Array = np.ndarray
 
@@ -98,12 +98,17 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """An error leaves every attribute as it was."""
-        before = dict(vars(self))
+        before, seed = dict(vars(self)), self.random_state
+        drawn = seed.get_state() if isinstance(seed, np.random.RandomState) else None
         try:
             yield
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
+        except BaseException as error:
+            self.__dict__ = before  # at once, so that another interrupt finds all of it or none
+            if drawn is not None:
+                seed.set_state(drawn)
+            if isinstance(error, KeyboardInterrupt) and not error.args:
+                name = type(self).__name__
+                error.args = (f"{name} was interrupted, and is as it was before.",)
             raise
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
@@ -150,10 +155,13 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     def _refined(self, problem: Problem, passes: int, monitor: FitMonitor) -> str | None:
         """What `_refine` left undone; its looks at the data are passes of the fit."""
         # Lists of their own: a callback's snapshot is still that of the last step.
-        state = replace(self.state_, bounds=list(self.state_.bounds), history=list(self.state_.history))
+        state = with_own_lists(self.state_)
         seconds = state.history[-1]["seconds"] if state.history else 0.0
         started, full = perf_counter() - seconds, state.passes >= passes
-        looks = Looks(problem, state, passes, started, lambda state: monitor.pass_end(state.history[-1]), full)
+        def look_end(state: State, begun: State) -> bool:
+            return monitor.pass_end(state.history[-1])
+
+        looks = Looks(problem, state, passes, started, look_end, full)
         undone = self._refine(problem, state, looks)
         self.state_ = state
         self._passes_counted(state)
@@ -204,11 +212,14 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             fitted._finish(problem.model, state, problem.data.total_weight)
             return fitted
 
+        def look_end(state: State, begun: State) -> bool:
+            return bool(monitor.pass_end(state.history[-1], lambda: snapshot(begun)))
+
         def pass_end(state: State) -> bool:
-            return bool(monitor.pass_end(state.history[-1], lambda: snapshot(state)))
+            return look_end(state, state)
 
         with self._columns_named():
-            return plan.run(problem, state, passes, self.tol, pass_end)
+            return plan.run(problem, state, passes, self.tol, pass_end, look_end)
 
     @contextmanager
     def _columns_named(self) -> Iterator[None]:
@@ -247,6 +258,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             first = not hasattr(self, "state_")
             if not first:  # scikit-learn looks at the parameters of the first call only
                 self._validate_params()
+                self._check_finished()
             data = self._encode(X, y, sample_weight, offset, FIRST_PORTION if first else PORTION)
             remember_offset(self, offset, before=not first and getattr(self, "_had_offset", False))
             model = self._streaming_model(data)
@@ -263,6 +275,15 @@ class BaseSVI(CallbackSupport, BaseEstimator):
                 state = stream.absorb(problem, state, self.tol, self._stream_rows(data), fade)
             self._finish(model, state, seen)
         return self
+
+    def _check_finished(self) -> None:
+        """An error where a stream would go on from a fit that was cut off: its rows have said a part of what they say."""
+        if not self.state_.finished:
+            raise ValueError(
+                f"this is the checkpoint of a fit that was cut off after {self.n_iter_} passes, which partial_fit "
+                "cannot go on from: end it first by set_params(warm_start=True).fit(X, y) with the rows that it began "
+                "with."
+            )
 
     def _fade(self, weight: float) -> float:
         """Share of what was said that is left when data of this weight have come."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -12,8 +13,9 @@ from sksvi.inference import hyper
 from sksvi.inference.engine import exact_bound, impossible
 from sksvi.inference.memory.locals import NO_LOCALS, Locals, NoLocals
 from sksvi.inference.memory.of_plates import PlateMemory
+from sksvi.inference.memory.said import NOTHING_SAID
 from sksvi.inference.problem import Problem
-from sksvi.inference.state import State
+from sksvi.inference.state import State, with_own_lists
 from sksvi.models.base import Local, Sided
 
 #: Largest relative difference of two looks at one bound.
@@ -45,10 +47,13 @@ def restarted(problem: Problem, state: State) -> State:
 # ---- going on
 def continued(problem: Problem, state: State) -> State:
     """The state that another fit left, for these data and this algorithm; nothing of that fit is written to."""
-    if not state.finished:
+    if state.finished:
+        return grown(problem, adopted(problem, with_own_lists(state)))
+    # One that was cut off goes on with its sites, plates and lists, and all of them are written in place.
+    state = copy.deepcopy(state)
+    if state.moved_by == problem.moves:
         return state
-    state = replace(state, bounds=list(state.bounds), history=list(state.history))
-    return grown(problem, adopted(problem, state))
+    return adopted(problem, replace(state, messages=NOTHING_SAID, progress=state.progress.emptied()))
 
 
 def adopted(problem: Problem, state: State) -> State:
@@ -109,6 +114,7 @@ def begun(problem: Problem, state: State) -> State:
         counted=0.0,
         finished=False,
         converged=False,
+        moved_by=problem.moves,
     )
 
 
@@ -127,6 +133,9 @@ def on_other_data(problem: Problem, state: State) -> bool:
 def locals_of(problem: Problem, state: State) -> NoLocals | Locals:
     """Where local variables of a fit on as many rows ended, else fresh ones; a sampler makes its own."""
     keeps = isinstance(problem.model, Local) or problem.algorithm.row.sampler
-    if keeps and isinstance(state.locals, Locals) and len(state.locals) == len(problem.data):
+    same = isinstance(state.locals, Locals) and state.locals.rule == problem.local_rule
+    if keeps and same and len(state.locals) == len(problem.data):
         return state.locals.copy()
-    return Locals(problem.model.local_begin(problem.data)) if isinstance(problem.model, Local) else NO_LOCALS
+    if not isinstance(problem.model, Local):
+        return NO_LOCALS
+    return Locals(problem.model.local_begin(problem.data), rule=problem.local_rule)
