@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import _parallel, algorithms, expectations
 from sksvi.callbacks import CallbackSupport, FitMonitor
 from sksvi.estimators import findings
+from sksvi.estimators.changes import SHARED, Change, check_changes, kept_choices
 from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.start import FIRST_PORTION, FIT, MORE, PORTION, Start
 from sksvi.estimators.validation import StrOptions, validate_data
@@ -64,6 +65,9 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         "verbose": ["verbose"],
     }
 
+    #: What may change before a fit that goes on: every parameter has an entry.
+    _changes: dict[str, Change] = SHARED
+
     # ---- what a subclass says
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
         raise AttributeError(f"{type(self).__name__} does not encode its data")
@@ -78,18 +82,11 @@ class BaseSVI(CallbackSupport, BaseEstimator):
 
     def _fitted_choices(self) -> dict[str, Any]:
         """What a fit that goes on may not change; `_choices` holds it as it was."""
-        return {}
+        return kept_choices(self)
 
     def _check_choices(self) -> None:
         """An error where a parameter changed that a fit which goes on cannot change."""
-        now = self._fitted_choices()
-        for name, fitted in self._choices.items():
-            if now[name] != fitted:
-                was, is_now = ("a number" if choice == "fixed" else repr(choice) for choice in (fitted, now[name]))
-                raise ValueError(
-                    f"{name} was {was} when this model was fitted and is {is_now} now: a fit that goes on "
-                    "(warm_start, partial_fit) cannot change it. Set it back, or fit a clone."
-                )
+        check_changes(self, self._choices)
 
     def _from_earlier(self) -> None:
         """Bring a fit that an earlier version saved up to date."""
@@ -158,6 +155,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         state = with_own_lists(self.state_)
         seconds = state.history[-1]["seconds"] if state.history else 0.0
         started, full = perf_counter() - seconds, state.passes >= passes
+
         def look_end(state: State, begun: State) -> bool:
             return monitor.pass_end(state.history[-1])
 
@@ -277,7 +275,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         return self
 
     def _check_finished(self) -> None:
-        """An error where a stream would go on from a fit that was cut off: its rows have said a part of what they say."""
+        """An error where a stream would go on from a fit that was cut off: its rows have not said all they say."""
         if not self.state_.finished:
             raise ValueError(
                 f"this is the checkpoint of a fit that was cut off after {self.n_iter_} passes, which partial_fit "

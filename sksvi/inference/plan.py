@@ -109,8 +109,9 @@ def run(
 ) -> State:
     """A fit from `state`, `start.first_state` or one to go on from, to where it settles or to pass `max_iter`.
 
-    ``pass_end`` sees the state after every pass, and True ends the fit. ``look_end`` does so for the passes of a search,
-    and sees the state of the search's beginning too, which a fit that is cut off goes on from; None: `pass_end`.
+    ``pass_end`` sees the state after every pass, and True ends the fit. ``look_end`` does so for the passes of a
+    search, and sees the state of the search's beginning too, which a fit that is cut off goes on from; None:
+    `pass_end`.
     """
     told: LookEnd = (lambda state, begun: pass_end(state)) if look_end is None else look_end
     searching = partial(search, look_end=told)

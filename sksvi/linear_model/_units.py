@@ -65,6 +65,8 @@ class OwnScales:
             self._spreads = spreads(fixed, data.weight, np.zeros(fixed.shape[1])) if self._one_for_all else None
         else:
             self._columns = self._columns.seen(fixed, data.weight)
+            if not isinstance(self.intercept_precision, str):
+                self._intercept_prior = self._intercept(data)
         return replace(data, X=self._in_units(data.X))
 
     @property
