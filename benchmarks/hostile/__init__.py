@@ -1,0 +1,1 @@
+"""Hostile calls, files, moments and neighbours: what the package withstands."""
