@@ -1,4 +1,4 @@
-"""Kills, interrupts and threads: random moments of fits of every estimator and algorithm, and what stands after them."""
+"""Kills, interrupts and threads: random moments of fits of every estimator and algorithm, and what stands then."""
 
 from __future__ import annotations
 
@@ -116,9 +116,9 @@ def main(quick: bool = False) -> int:
         rows = [kills(n["kills"], folder, 0), *interrupts(n["interrupts"], folder, 0), *threads(n["runs"], folder, 0)]
     rows.append(spawned(0, _fits.cases()[:: 10 if quick else 1]))
     notes = [
-        "Sixty rows, thirty passes; moments are uniform over the time of the call. Promised: a resumed fit has the bits "
-        "of one that was not killed; an interrupt leaves every attribute as it was, and the next call has the bits of "
-        "one that was not interrupted; threads and processes have the bits of one fit after the other.",
+        "Sixty rows, thirty passes; moments are uniform over the time of the call. Promised: a resumed fit has the "
+        "bits of one that was not killed; an interrupt leaves every attribute as it was, and the next call has the bits "
+        "of one that was not interrupted; threads and processes have the bits of one fit after the other.",
         "A kill before the first checkpoint, and an interrupt after the end of the call, are drawn anew.",
     ]
     report("hostile/kills", "Kills, interrupts and threads", rows, notes, quick)

@@ -13,7 +13,7 @@ from sksvi import algorithms
 from sksvi.decomposition._factor_predictions import FactorPredictions
 from sksvi.decomposition._factor_summaries import FactorSummaries, effective_number
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.changes import COMPONENTS, FREE, SHARED, stays
+from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, stays
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
@@ -145,7 +145,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         "prune": ["boolean"],
     }
     _changes = {
-        **SHARED,
+        **STREAMED,
         "n_components": COMPONENTS,
         "local_step": FREE,
         "init": stays("a fit that goes on has begun"),

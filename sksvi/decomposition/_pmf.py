@@ -27,7 +27,7 @@ from sksvi.decomposition._ids import (
 )
 from sksvi.decomposition._recommend import RecommendationMethods
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.changes import COMPONENTS, COVARIANCE, FREE, LIKELIHOOD, SHARED, given_or_not, stays
+from sksvi.estimators.changes import COMPONENTS, COVARIANCE, FREE, LIKELIHOOD, STREAMED, given_or_not, stays
 from sksvi.estimators.checks import check_numbers, check_row_values, check_same_rows
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import FIT, Start
@@ -187,7 +187,7 @@ class GeneralizedPMF(
         "on_unseen": [StrOptions(set(ON_UNSEEN))],
     }
     _changes = {
-        **SHARED,
+        **STREAMED,
         "n_components": COMPONENTS,
         "likelihood": LIKELIHOOD,
         "biases": stays("factors have a coordinate for it, or none"),

@@ -81,7 +81,7 @@ def anew(*parts: str) -> Change:
     return Change(anew=parts)
 
 
-#: Parameters that every estimator has, or most.
+#: Parameters that every estimator has.
 SHARED = {
     "algorithm": anew("memory", "messages", "locals", "progress"),
     "expectation": FREE,
@@ -89,14 +89,14 @@ SHARED = {
     "max_iter": FREE,
     "tol": FREE,
     "total_samples": FREE,
-    "forgetting": FREE,
-    "half_life": FREE,
     "n_jobs": FREE,
     "warm_start": FREE,
     "keep_interrupted": FREE,
     "random_state": AT_START,
     "verbose": FREE,
 }
+#: And where chunks are taken.
+STREAMED = {**SHARED, "forgetting": FREE, "half_life": FREE}
 #: Reasons that several estimators have.
 LIKELIHOOD = stays("scales that were learned, and what data have said, belong to it", text)
 COVARIANCE = stays("q has the shape that it says")

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms, likelihoods
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, SHARED, stays, string_or_array
+from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, stays, string_or_array
 from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import Posterior
@@ -59,7 +59,7 @@ class SparseGP(BaseSVI):
         "optimize_inducing": ["boolean"],
     }
     _changes = {
-        **SHARED,
+        **STREAMED,
         "likelihood": LIKELIHOOD,
         "kernel": stays("its parameters have been learned", lambda estimator, name: repr(estimator.kernel)),
         "n_inducing": stays("q is about the inducing points that it has"),

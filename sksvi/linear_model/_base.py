@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import _parallel, likelihoods
 from sksvi.estimators import findings
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, SHARED, auto_or_number, stays, truth
+from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, auto_or_number, stays, truth
 from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import Posterior
@@ -52,7 +52,7 @@ class BayesianGLM(OwnScales, BaseSVI):
         "fit_intercept": ["boolean"],
     }
     _changes = {
-        **SHARED,
+        **STREAMED,
         "likelihood": LIKELIHOOD,
         "prior_precision": stays("q is held in units that it says", lambda estimator, name: estimator._prior_kind),
         "intercept_precision": stays("the first data said where the intercept's prior is centred", auto_or_number),

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms, expectations
-from sksvi.estimators.changes import COMPONENTS, FREE, SHARED, anew, stays
+from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, anew, stays
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, with_own_methods
@@ -155,7 +155,7 @@ class CorrelatedTopicModel(TopicModel):
         "prior_words": [Mapping, None],
     }
     _changes = {
-        **SHARED,
+        **STREAMED,
         "n_components": COMPONENTS,
         "bound": FREE,
         "topics": stays("q(topics) is of the family that it says"),
