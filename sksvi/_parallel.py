@@ -7,6 +7,7 @@ partial sums meet in an order that depends on the number of chunks alone.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
@@ -39,11 +40,52 @@ def _blas_controller() -> Any:
     return threadpoolctl.ThreadpoolController()
 
 
+class _OneThread:
+    """BLAS at one thread while anyone is inside: the first in sets the limit, the last out takes it back.
+
+    The number of threads belongs to the process. Each restoring what it found would leave, of two that overlap, the
+    limit of the other; and would change a fit's bits under way.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._limits = threading.Lock(), 0, None
+        self._own = threading.local()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forked)
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._limits = _blas_controller().limit(limits=1, user_api="blas")
+            self._inside += 1
+            self._own.inside = getattr(self._own, "inside", 0) + 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            self._own.inside -= 1
+            self._take_back()
+
+    def _take_back(self) -> None:
+        """The number of threads as it was, once nobody is inside."""
+        if self._inside == 0 and self._limits is not None:
+            self._limits.restore_original_limits()
+            self._limits = None
+
+    def _forked(self) -> None:
+        """Of the threads of the parent the child has one: nobody else is inside or holds the lock."""
+        self._lock, self._inside = threading.Lock(), getattr(self._own, "inside", 0)
+        self._take_back()
+
+
+_ONE_THREAD = _OneThread()
+
+
 def single_threaded_blas() -> AbstractContextManager[Any]:
     """Hold BLAS to one thread: our own threads work on chunks of rows, and bits stay the same."""
     if os.environ.get("OPENBLAS_NUM_THREADS") == "1" and os.environ.get("MKL_NUM_THREADS", "1") == "1":
         return nullcontext()
-    return _blas_controller().limit(limits=1, user_api="blas")
+    return _ONE_THREAD
 
 
 def n_threads(n_jobs: int | None) -> int:

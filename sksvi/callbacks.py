@@ -367,7 +367,8 @@ class Checkpoint:
 
     Each time, the file is replaced as a whole: a crash leaves the latest complete one. Where it cannot be written (a
     full disk, a folder without permission) a ``RuntimeWarning`` says so, once until it can again, and the fit goes on.
-    ``sksvi.load(path).set_params(warm_start=True).fit(X, y)`` runs the passes that were left.
+    ``sksvi.load(path).set_params(warm_start=True).fit(X, y)`` runs the passes that were left, to the same bits. While
+    hyperparameters are searched for (Gaussian processes) the file holds the fit as it was when the search began.
 
     Parameters
     ----------
@@ -449,6 +450,8 @@ class Checkpoint:
         if context.task_name == "pass" and fitted_estimator is not None and (context.task_id + 1) % self.every == 0:
             from sksvi.persistence import save
 
+            if fitted_estimator.n_iter_ == self.saved:
+                return  # a search goes on from its beginning, which the file has
             try:
                 save(fitted_estimator, self.path)
             except OSError as error:

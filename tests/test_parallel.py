@@ -160,3 +160,23 @@ def test_blas_is_held_to_one_thread(monkeypatch):
     with _parallel.single_threaded_blas():
         blas = [pool for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
         assert all(pool["num_threads"] == 1 for pool in blas)
+
+
+def test_the_limit_of_blas_is_taken_back_by_the_last(monkeypatch):
+    """Of two that overlap, neither restores the limit of the other."""
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+
+    def threads():
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    with threadpool_limits(2, user_api="blas"):
+        before = threads()
+        first, second = _parallel.single_threaded_blas(), _parallel.single_threaded_blas()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert threads() == {1}
+        second.__exit__(None, None, None)
+        assert threads() == before

@@ -13,6 +13,7 @@ from sksvi import algorithms
 from sksvi.decomposition._factor_predictions import FactorPredictions
 from sksvi.decomposition._factor_summaries import FactorSummaries, effective_number
 from sksvi.estimators.base import BaseSVI
+from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, stays
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
@@ -144,6 +145,20 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         "weight_precision": [StrOptions({"learned"}), Interval(Real, 0, None, closed="neither")],
         "prune": ["boolean"],
     }
+    _changes = {
+        **STREAMED,
+        "n_components": COMPONENTS,
+        "local_step": FREE,
+        "init": stays("a fit that goes on has begun"),
+        "init_factors": stays("a fit that goes on has begun"),
+        "a": FREE,
+        "b": FREE,
+        "n_burn_in": FREE,
+        "n_local_samples": FREE,
+        "noise": stays("q has one precision of the noise, one per column, or a number"),
+        "weight_precision": stays("q has it, or the model a number"),
+        "prune": FREE,
+    }
 
     def __init__(
         self,
@@ -246,9 +261,6 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
             self._noise_size = X.shape[1] if self.noise == "columns" else 1
             self._dtype = X.dtype.name
         return Table(self._scaled(X), np.broadcast_to(0.0, (len(X),)))
-
-    def _fitted_choices(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("n_components", "noise", "weight_precision")}
 
     def _scaled(self, X: Array) -> Array:
         return (X.astype(np.float64) - self.mean_) / self.scale_

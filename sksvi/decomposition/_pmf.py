@@ -27,6 +27,7 @@ from sksvi.decomposition._ids import (
 )
 from sksvi.decomposition._recommend import RecommendationMethods
 from sksvi.estimators.base import BaseSVI
+from sksvi.estimators.changes import COMPONENTS, COVARIANCE, FREE, LIKELIHOOD, STREAMED, given_or_not, stays
 from sksvi.estimators.checks import check_numbers, check_row_values, check_same_rows
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import FIT, Start
@@ -185,6 +186,17 @@ class GeneralizedPMF(
         "prior_covariance": [StrOptions({"diag", "spherical"})],
         "on_unseen": [StrOptions(set(ON_UNSEEN))],
     }
+    _changes = {
+        **STREAMED,
+        "n_components": COMPONENTS,
+        "likelihood": LIKELIHOOD,
+        "biases": stays("factors have a coordinate for it, or none"),
+        "user_features": stays("the prior of factors has weights for them, or none", given_or_not),
+        "item_features": stays("the prior of factors has weights for them, or none", given_or_not),
+        "prior_covariance": stays("the prior of factors has that shape"),
+        "on_unseen": FREE,
+        "covariance": COVARIANCE,
+    }
 
     def __init__(
         self,
@@ -280,11 +292,6 @@ class GeneralizedPMF(
             As `fit`; ordinal levels that the first call did not have.
         """
         return self._partial_fit(X, y, sample_weight, None)
-
-    def _fitted_choices(self) -> dict[str, Any]:
-        fixed = {name: getattr(self, name) for name in ("n_components", "biases", "covariance", "prior_covariance")}
-        features = {name: getattr(self, name) is not None for name in ("user_features", "item_features")}
-        return {**fixed, **features, "likelihood": str(self.likelihood)}
 
     def _targets(self, base: Any, columns: Sequence[Any], y: Any, fresh: bool) -> Array:
         """y as numbers in the likelihood's support."""

@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import _parallel, algorithms, expectations
 from sksvi.callbacks import CallbackSupport, FitMonitor
 from sksvi.estimators import findings
+from sksvi.estimators.changes import SHARED, Change, check_changes, kept_choices
 from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.start import FIRST_PORTION, FIT, MORE, PORTION, Start
 from sksvi.estimators.validation import StrOptions, validate_data
@@ -33,7 +34,7 @@ from sksvi.inference.memory.said import NOTHING_SAID
 from sksvi.inference.problem import Problem
 from sksvi.inference.search import Looks
 from sksvi.inference.start import continued, first_state
-from sksvi.inference.state import State
+from sksvi.inference.state import State, with_own_lists
 
 Array = np.ndarray
 
@@ -64,6 +65,9 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         "verbose": ["verbose"],
     }
 
+    #: What may change before a fit that goes on: every parameter has an entry.
+    _changes: dict[str, Change] = SHARED
+
     # ---- what a subclass says
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
         raise AttributeError(f"{type(self).__name__} does not encode its data")
@@ -78,18 +82,11 @@ class BaseSVI(CallbackSupport, BaseEstimator):
 
     def _fitted_choices(self) -> dict[str, Any]:
         """What a fit that goes on may not change; `_choices` holds it as it was."""
-        return {}
+        return kept_choices(self)
 
     def _check_choices(self) -> None:
         """An error where a parameter changed that a fit which goes on cannot change."""
-        now = self._fitted_choices()
-        for name, fitted in self._choices.items():
-            if now[name] != fitted:
-                was, is_now = ("a number" if choice == "fixed" else repr(choice) for choice in (fitted, now[name]))
-                raise ValueError(
-                    f"{name} was {was} when this model was fitted and is {is_now} now: a fit that goes on "
-                    "(warm_start, partial_fit) cannot change it. Set it back, or fit a clone."
-                )
+        check_changes(self, self._choices)
 
     def _from_earlier(self) -> None:
         """Bring a fit that an earlier version saved up to date."""
@@ -98,12 +95,17 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """An error leaves every attribute as it was."""
-        before = dict(vars(self))
+        before, seed = dict(vars(self)), self.random_state
+        drawn = seed.get_state() if isinstance(seed, np.random.RandomState) else None
         try:
             yield
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
+        except BaseException as error:
+            self.__dict__ = before  # at once, so that another interrupt finds all of it or none
+            if drawn is not None:
+                seed.set_state(drawn)
+            if isinstance(error, KeyboardInterrupt) and not error.args:
+                name = type(self).__name__
+                error.args = (f"{name} was interrupted, and is as it was before.",)
             raise
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
@@ -150,10 +152,14 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     def _refined(self, problem: Problem, passes: int, monitor: FitMonitor) -> str | None:
         """What `_refine` left undone; its looks at the data are passes of the fit."""
         # Lists of their own: a callback's snapshot is still that of the last step.
-        state = replace(self.state_, bounds=list(self.state_.bounds), history=list(self.state_.history))
+        state = with_own_lists(self.state_)
         seconds = state.history[-1]["seconds"] if state.history else 0.0
         started, full = perf_counter() - seconds, state.passes >= passes
-        looks = Looks(problem, state, passes, started, lambda state: monitor.pass_end(state.history[-1]), full)
+
+        def look_end(state: State, begun: State) -> bool:
+            return monitor.pass_end(state.history[-1])
+
+        looks = Looks(problem, state, passes, started, look_end, full)
         undone = self._refine(problem, state, looks)
         self.state_ = state
         self._passes_counted(state)
@@ -208,11 +214,14 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             fitted._finish(problem.model, state, problem.data.total_weight)
             return fitted
 
+        def look_end(state: State, begun: State) -> bool:
+            return bool(monitor.pass_end(state.history[-1], lambda: snapshot(begun)))
+
         def pass_end(state: State) -> bool:
-            return bool(monitor.pass_end(state.history[-1], lambda: snapshot(state)))
+            return look_end(state, state)
 
         with self._columns_named():
-            return plan.run(problem, state, passes, self.tol, pass_end)
+            return plan.run(problem, state, passes, self.tol, pass_end, look_end)
 
     @contextmanager
     def _columns_named(self) -> Iterator[None]:
@@ -251,6 +260,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             first = not hasattr(self, "state_")
             if not first:  # scikit-learn looks at the parameters of the first call only
                 self._validate_params()
+                self._check_finished()
             data = self._encode(X, y, sample_weight, offset, FIRST_PORTION if first else PORTION)
             remember_offset(self, offset, before=not first and getattr(self, "_had_offset", False))
             model = self._streaming_model(data)
@@ -267,6 +277,15 @@ class BaseSVI(CallbackSupport, BaseEstimator):
                 state = stream.absorb(problem, state, self.tol, self._stream_rows(data), fade)
             self._finish(model, state, seen)
         return self
+
+    def _check_finished(self) -> None:
+        """An error where a stream would go on from a fit that was cut off: its rows have not said all they say."""
+        if not self.state_.finished:
+            raise ValueError(
+                f"this is the checkpoint of a fit that was cut off after {self.n_iter_} passes, which partial_fit "
+                "cannot go on from: end it first by set_params(warm_start=True).fit(X, y) with the rows that it began "
+                "with."
+            )
 
     def _fade(self, weight: float) -> float:
         """Share of what was said that is left when data of this weight have come."""

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms, likelihoods
 from sksvi.estimators.base import BaseSVI
+from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, stays, string_or_array
 from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import Posterior
@@ -56,6 +57,19 @@ class SparseGP(BaseSVI):
         "noise_variance": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "optimize_hyperparameters": ["boolean"],
         "optimize_inducing": ["boolean"],
+    }
+    _changes = {
+        **STREAMED,
+        "likelihood": LIKELIHOOD,
+        "kernel": stays("its parameters have been learned", lambda estimator, name: repr(estimator.kernel)),
+        "n_inducing": stays("q is about the inducing points that it has"),
+        "inducing": stays("q is about the inducing points that it has", string_or_array),
+        "bound": stays("hyperparameters have been found by it"),
+        "noise_variance": stays("the likelihood holds it, or has learned it"),
+        "optimize_hyperparameters": FREE,
+        "optimize_inducing": FREE,
+        "covariance": COVARIANCE,
+        "stream_sample": FREE,
     }
 
     def __init__(
@@ -233,16 +247,6 @@ class SparseGP(BaseSVI):
         return first_state(problem, self._seed)
 
     # ---- going on from a fit
-    def _fitted_choices(self) -> dict[str, Any]:
-        """What a fit that goes on may not change."""
-        return {
-            "likelihood": str(self.likelihood),
-            "kernel": repr(self.kernel),
-            "covariance": self.covariance,
-            "bound": self.bound,
-            "noise_variance": "auto" if isinstance(self.noise_variance, str) else "fixed",
-        }
-
     def _from_earlier(self) -> None:
         vars(self).setdefault("mean_", 0.0)
         vars(self).setdefault("_target_unit", 1.0)

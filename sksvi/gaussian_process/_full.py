@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms
 from sksvi.estimators.base import BaseSVI
+from sksvi.estimators.changes import FREE, LIKELIHOOD, SHARED, stays
 from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.classification import ClassificationMethods
 from sksvi.estimators.offsets import checked_offset
@@ -115,6 +116,16 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         **BaseSVI._parameter_constraints,
         "algorithm": [StrOptions({"cvi", "fp", "mc-ssvi"}), algorithms.Algorithm],
     }
+    # Values of the last three that a full GP cannot have are refused in every fit.
+    _changes = {
+        **SHARED,
+        "kernel": stays("its parameters have been learned", lambda estimator, name: repr(estimator.kernel)),
+        "likelihood": LIKELIHOOD,
+        "optimize_hyperparameters": FREE,
+        "covariance": FREE,
+        "batch_size": FREE,
+        "total_samples": FREE,
+    }
 
     def __init__(
         self,
@@ -210,10 +221,6 @@ class GPClassifier(ClassificationMethods, BaseSVI):
                 f"total_samples={self.total_samples} is for partial_fit, which GPClassifier does not have: its q "
                 f"belongs to the rows of fit. Set total_samples=None. {instead}"
             )
-
-    def _fitted_choices(self) -> dict[str, str]:
-        """What a fit that goes on may not change."""
-        return {"kernel": repr(self.kernel), "likelihood": str(self.likelihood)}
 
     def _build_model(self, data: Table) -> tuple[FullGP, Table]:
         kernel = kernel_of_one_scale(data) if self.kernel is None else kernels.checked(self.kernel, data.X.shape[1])

@@ -138,7 +138,7 @@ def fit(
     while state.passes < max_iter:
         state, info = run.once(problem, state, tol)
         if info is None:
-            state, goes_on = search(problem, state, max_iter, tol, started, pass_end)
+            state, goes_on = search(problem, state, max_iter, tol, started)
             if not goes_on:
                 break
             continue

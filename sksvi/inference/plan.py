@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sklearn.base import clone
@@ -25,7 +26,7 @@ from sksvi.inference.passes.sampler import Sampler
 from sksvi.inference.problem import Problem
 from sksvi.inference.search import search
 from sksvi.inference.start import begun
-from sksvi.inference.state import State
+from sksvi.inference.state import LookEnd, State
 from sksvi.models.base import Data, Linear, Model, Sampleable, Sided
 
 
@@ -99,13 +100,22 @@ def pass_of(ready: Problem) -> Pass:
 
 
 def run(
-    ready: Problem, state: State, max_iter: int, tol: float, pass_end: Callable[[State], bool] = lambda state: False
+    ready: Problem,
+    state: State,
+    max_iter: int,
+    tol: float,
+    pass_end: Callable[[State], bool] = lambda state: False,
+    look_end: LookEnd | None = None,
 ) -> State:
     """A fit from `state`, `start.first_state` or one to go on from, to where it settles or to pass `max_iter`.
 
-    ``pass_end`` sees the state after every pass, and True ends the fit.
+    ``pass_end`` sees the state after every pass, and True ends the fit. ``look_end`` does so for the passes of a
+    search, and sees the state of the search's beginning too, which a fit that is cut off goes on from; None:
+    `pass_end`.
     """
-    return engine.fit(ready, begun(ready, state), pass_of(ready), search, max_iter, tol, pass_end)
+    told: LookEnd = (lambda state, begun: pass_end(state)) if look_end is None else look_end
+    searching = partial(search, look_end=told)
+    return engine.fit(ready, begun(ready, state), pass_of(ready), searching, max_iter, tol, pass_end)
 
 
 # ---- refusals

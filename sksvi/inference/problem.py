@@ -10,7 +10,7 @@ from sksvi.expectations import Expectation
 from sksvi.inference.globals import GLOBALS, Expected
 from sksvi.inference.memory.of_rows import DIRECT, Direct
 from sksvi.inference.memory.said import NOTHING_SAID, NothingSaid
-from sksvi.models.base import Blocks, Data, Model
+from sksvi.models.base import Blocks, Data, Local, Model
 
 
 @dataclass
@@ -65,6 +65,18 @@ class Problem:
     def size(self, bound: float) -> float:
         """What `tol` is relative to at a bound: all data seen, in the target's own unit, nats."""
         return abs(bound + self.weight * self.model.log_unit) + self.past + 1
+
+    @property
+    def moves(self) -> str:
+        """Whose memories and messages a fit holds: only the same algorithm, in the same order of things, reads them."""
+        return f"{self.algorithm.name}, {'all rows' if self.full_batch else 'batches'}, {type(self.messages).__name__}"
+
+    @property
+    def local_rule(self) -> str:
+        """Whose local states a fit holds: the sampler's, or those of a local step."""
+        if self.algorithm.row.sampler:
+            return self.algorithm.name
+        return self.model.local_rule if isinstance(self.model, Local) else ""
 
     def rule(self, name: str, q: Blocks) -> Rule:
         """How a block moves."""

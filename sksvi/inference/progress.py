@@ -49,13 +49,15 @@ class Judging(Progress):
     """Of a pass whose steps are judged one by one.
 
     here: the last q whose bound is known. small_changes: passes in a row that
-    changed the bound by less than `tol`. since: number of bounds that are of earlier data.
+    changed the bound by less than `tol`. since: number of bounds that are of earlier data. searched: hyperparameters
+    where this fit's last search ended.
     """
 
     here: Evaluation | None = None
     damping: float = 1.0
     small_changes: int = 0
     since: int = 0
+    searched: Blocks = field(default_factory=dict)
 
     def elsewhere(self, n_bounds: int) -> Judging:
         """Bounds count from here."""

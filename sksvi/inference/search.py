@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
@@ -19,7 +19,7 @@ from sksvi.inference.passes.judged import judging, settle
 from sksvi.inference.priors import divergence
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Evaluation, Judging
-from sksvi.inference.state import State, StepInfo, recorded
+from sksvi.inference.state import LookEnd, State, StepInfo, recorded, with_own_lists
 from sksvi.models.base import Blocks, Data, Linear
 
 Array = np.ndarray
@@ -45,6 +45,11 @@ class Fitting:
         here = judging(self.state).here
         assert here is not None
         return here
+
+    @property
+    def searched(self) -> Blocks:
+        """Hyperparameters where the last search of this fit ended; empty before the first."""
+        return judging(self.state).searched
 
     @property
     def data(self) -> Data:
@@ -92,7 +97,11 @@ def improved(problem: Problem, state: State, tick: Tick, tol: float) -> tuple[St
     if not problem.deterministic or not isinstance(state.progress, Judging):
         return state, False
     q, moved = problem.model.search(Fitting(problem, state, tick), tol)
-    return (replace(state, q=q, progress=Judging()), True) if moved else (state, False)
+    if not moved:
+        return state, False
+    # In the state, so that a fit that was cut off knows it too.
+    searched = {name: q[name] for name in problem.model.hyper}
+    return replace(state, q=q, progress=Judging(searched=searched)), True
 
 
 class Ended(Exception):
@@ -103,29 +112,34 @@ class Ended(Exception):
 class Looks:
     """Looks at all the data beside the steps of a fit: each counts as a pass; calling it tells whether it was the last.
 
-    state: lists and counters grow in place. started: when the fit began. pass_end: as in `plan.run`.
+    state: lists and counters grow in place. started: when the fit began. look_end: as in `plan.run`. begun: the state
+    before the first look, which a fit that is cut off goes on from: a search remembers nothing in a state.
     """
 
     problem: Problem
     state: State
     max_iter: int
     started: float
-    pass_end: Callable[[State], Any]
+    look_end: LookEnd
     ended: bool = False
+    begun: State = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.begun = with_own_lists(self.state)
 
     def __call__(self, bound: float, rate: float = 0.0) -> bool:
         self.state.passes += 1
         self.state.rows += self.problem.data.total_weight
         recorded(self.state, StepInfo(bound, True, rate, 0), perf_counter() - self.started)
-        self.ended = bool(self.pass_end(self.state)) or self.state.passes >= self.max_iter
+        self.ended = bool(self.look_end(self.state, self.begun)) or self.state.passes >= self.max_iter
         return self.ended
 
 
 def search(
-    problem: Problem, state: State, max_iter: int, tol: float, started: float, pass_end: Callable[[State], Any]
+    problem: Problem, state: State, max_iter: int, tol: float, started: float, look_end: LookEnd
 ) -> tuple[State, bool]:
     """`improved` in a fit: every look at all the data counts as a pass; whether the fit goes on."""
-    looks = Looks(problem, state, max_iter, started, pass_end)
+    looks = Looks(problem, state, max_iter, started, look_end)
     found, moved = improved(problem, state, looks, tol)
     if not moved:
         return replace(found, converged=not looks.ended), False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -9,11 +10,13 @@ import numpy as np
 
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
-from sksvi.inference.engine import exact_bound, impossible
+from sksvi.inference.engine import bound, evaluate, exact_bound, impossible, whole
 from sksvi.inference.memory.locals import NO_LOCALS, Locals, NoLocals
 from sksvi.inference.memory.of_plates import PlateMemory
+from sksvi.inference.memory.said import NOTHING_SAID
 from sksvi.inference.problem import Problem
-from sksvi.inference.state import State
+from sksvi.inference.progress import Judging, Progress
+from sksvi.inference.state import State, with_own_lists
 from sksvi.models.base import Local, Sided
 
 #: Largest relative difference of two looks at one bound.
@@ -45,10 +48,32 @@ def restarted(problem: Problem, state: State) -> State:
 # ---- going on
 def continued(problem: Problem, state: State) -> State:
     """The state that another fit left, for these data and this algorithm; nothing of that fit is written to."""
-    if not state.finished:
-        return state
-    state = replace(state, bounds=list(state.bounds), history=list(state.history))
-    return grown(problem, adopted(problem, state))
+    if state.finished:
+        return grown(problem, adopted(problem, with_own_lists(state)))
+    # One that was cut off goes on with its sites, plates and lists, and all of them are written in place.
+    state = copy.deepcopy(state)
+    if state.moved_by == problem.moves:
+        return state if same_bound(problem, state) else replace(state, progress=elsewhere(state))
+    return adopted(problem, replace(state, messages=NOTHING_SAID, progress=state.progress.emptied()))
+
+
+def same_bound(problem: Problem, state: State) -> bool:
+    """Whether the last evaluation of a fit that was cut off holds here: other data or another prior give another bound.
+
+    Local variables move with every look, so that of their models nobody can tell.
+    """
+    here = state.progress.here if isinstance(state.progress, Judging) else None
+    if here is None or isinstance(problem.model, Local):
+        return True
+    state = replace(state, q=here.q)
+    value = evaluate(problem, state, whole(problem), gradient_wanted=False)[1]
+    return bound(problem, state, value) == here.bound
+
+
+def elsewhere(state: State) -> Progress:
+    """The record of a judged pass without what was evaluated, settled or searched on other terms."""
+    assert isinstance(state.progress, Judging)
+    return replace(state.progress.elsewhere(len(state.bounds)), here=None, small_changes=0, searched={})
 
 
 def adopted(problem: Problem, state: State) -> State:
@@ -109,6 +134,7 @@ def begun(problem: Problem, state: State) -> State:
         counted=0.0,
         finished=False,
         converged=False,
+        moved_by=problem.moves,
     )
 
 
@@ -127,6 +153,9 @@ def on_other_data(problem: Problem, state: State) -> bool:
 def locals_of(problem: Problem, state: State) -> NoLocals | Locals:
     """Where local variables of a fit on as many rows ended, else fresh ones; a sampler makes its own."""
     keeps = isinstance(problem.model, Local) or problem.algorithm.row.sampler
-    if keeps and isinstance(state.locals, Locals) and len(state.locals) == len(problem.data):
-        return state.locals.copy()
-    return Locals(problem.model.local_begin(problem.data)) if isinstance(problem.model, Local) else NO_LOCALS
+    known, n, rule = state.locals, len(problem.data), problem.local_rule
+    if keeps and isinstance(known, Locals) and known.rule == rule and len(known) == n:
+        return known.copy()
+    if not isinstance(problem.model, Local):
+        return NO_LOCALS
+    return Locals(problem.model.local_begin(problem.data), rule=problem.local_rule)

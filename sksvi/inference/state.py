@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +34,8 @@ class State:
 
     q: the blocks. memory: what each block's rule remembers. messages: what data have said, by row or by block. locals:
     where each row's local variables ended. counted: weight of a stream, faded rows by what is left of them. progress:
-    the pass's own (what it judges by, what it averages).
+    the pass's own (what it judges by, what it averages). moved_by: whom a fit's memories and messages belong to
+    (`Problem.moves`).
     """
 
     q: Blocks
@@ -51,12 +53,22 @@ class State:
     history: list[dict[str, Any]] = field(default_factory=list)
     converged: bool = False
     finished: bool = False
+    moved_by: str = ""
     repairs: int = 0
 
     @property
     def shown(self) -> Blocks:
         """The blocks as users see them: where noisy steps go on, their average."""
         return self.progress.shown(self.q)
+
+
+#: Sees the state after a look of a search, and the one to go on from where the fit is cut off there; True ends the fit.
+LookEnd = Callable[[State, State], bool]
+
+
+def with_own_lists(state: State) -> State:
+    """The state with lists of its own, which grow in place."""
+    return replace(state, bounds=list(state.bounds), history=list(state.history))
 
 
 def check_finite(value: float, gradient: Gradient, state: State) -> None:

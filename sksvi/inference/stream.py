@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
 
 from sksvi import _parallel
+from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.engine import evaluate, whole
 from sksvi.inference.memory.locals import NO_LOCALS
@@ -52,11 +55,29 @@ def absorb(problem: Problem, state: State, tol: float, keep: int = 0, fade: floa
     if isinstance(problem.model, Sided):
         state, info = by_side.absorb(replace(problem, stream=True), state, tol, fade)
     elif remembers(problem):
-        state, info = absorb_messages(problem, state, tol, keep, fade)
+        with said_by(problem, state):
+            state, info = absorb_messages(problem, state, tol, keep, fade)
     else:
         state, info = absorb_steps(problem, state, fade)
-    state = replace(state, passes=state.passes + 1, rows=state.rows + problem.data.total_weight, finished=True)
+    rows = state.rows + problem.data.total_weight
+    state = replace(state, passes=state.passes + 1, rows=rows, finished=True, moved_by=problem.moves)
     return thinned(recorded(state, info, perf_counter() - started))
+
+
+@contextmanager
+def said_by(problem: Problem, state: State) -> Iterator[None]:
+    """Of portions that steps were taken on, q less its prior need be no message: an error then names the algorithm."""
+    try:
+        yield
+    except ValueError as error:
+        improper = isinstance(error.__cause__, NotPositiveDefinite) and not isinstance(state.messages, Past)
+        if not improper or state.moved_by in ("", problem.moves):
+            raise
+        raise ValueError(
+            f"algorithm={problem.algorithm.name!r} reads what earlier chunks said as messages, and what those moved by "
+            f"{state.moved_by.split(',')[0]!r} left is none: go on with the algorithm that they had, or begin "
+            f"anew. {error}"
+        ) from error
 
 
 def absorb_messages(problem: Problem, state: State, tol: float, keep: int, fade: float) -> tuple[State, StepInfo]:

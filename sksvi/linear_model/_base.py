@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import _parallel, likelihoods
 from sksvi.estimators import findings
 from sksvi.estimators.base import BaseSVI
+from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, auto_or_number, stays, truth
 from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import Posterior
@@ -52,6 +53,15 @@ class BayesianGLM(OwnScales, BaseSVI):
         "prior_precision": [StrOptions({"auto", "ard", "flat"}), Interval(Real, 0, None, closed="left"), "array-like"],
         "intercept_precision": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "fit_intercept": ["boolean"],
+    }
+    _changes = {
+        **STREAMED,
+        "likelihood": LIKELIHOOD,
+        "prior_precision": stays("q is held in units that it says", lambda estimator, name: estimator._prior_kind),
+        "intercept_precision": stays("the first data said where the intercept's prior is centred", auto_or_number),
+        "fit_intercept": stays("q has a coordinate for the intercept, or none", truth),
+        "covariance": COVARIANCE,
+        "stream_sample": FREE,
     }
 
     def __init__(
@@ -155,16 +165,6 @@ class BayesianGLM(OwnScales, BaseSVI):
         return self._model(data.X.shape[1], self.likelihood_, self._precision(data.X.shape[1]))
 
     # ---- going on from a fit
-    def _fitted_choices(self) -> dict[str, Any]:
-        """What a fit that goes on may not change."""
-        return {
-            "likelihood": str(self.likelihood),
-            "covariance": self.covariance,
-            "fit_intercept": bool(self.fit_intercept),
-            "prior_precision": self._prior_kind,
-            "intercept_precision": "auto" if isinstance(self.intercept_precision, str) else "fixed",
-        }
-
     def _continued(self, problem: Problem) -> State:
         block = self.state_.q["weights"]
         moved = in_subspace(self.posterior_["weights"].inner, block, self._subspace)

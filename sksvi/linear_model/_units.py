@@ -68,6 +68,8 @@ class OwnScales:
             self._stretch_before = self._columns.stretch
             share = self._fade(data.total_weight) if start.portion else 0.0
             self._columns = self._columns.seen(fixed, data.weight, share)
+            if not isinstance(self.intercept_precision, str):
+                self._intercept_prior = self._intercept(data)
         return replace(data, X=self._in_units(data.X))
 
     @property

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms
+from sksvi.estimators.changes import FREE, stays, text
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
 from sksvi.estimators.strangers import ON_UNSEEN
@@ -49,6 +50,16 @@ class MixedEffects(BayesianGLM):
         "random_slopes": ["array-like", str, Integral, Mapping, None],
         "on_unseen": [StrOptions(set(ON_UNSEEN))],
         "group_std_posterior": ["boolean"],
+    }
+    _changes = {
+        **BayesianGLM._changes,
+        "bound": FREE,
+        "noise": stays("q has noise per row, or none", lambda estimator, name: estimator._noisy),
+        "noise_prior_scale": FREE,
+        "groups": stays("q has the effects of their levels", text),
+        "random_slopes": stays("q has the effects of their columns", text),
+        "on_unseen": FREE,
+        "group_std_posterior": FREE,
     }
     _for_text = f"{ENCODE}, or list the column in groups"
     bound: str
@@ -208,10 +219,6 @@ class MixedEffects(BayesianGLM):
         model = self._model(data.X.shape[1], self.likelihood_, self._precision(self._n_fixed))
         model.tabulate(data.y)
         return model
-
-    def _fitted_choices(self) -> dict[str, Any]:
-        more = {"noise": self._noisy, "groups": str(self.groups), "random_slopes": str(self.random_slopes)}
-        return {**super()._fitted_choices(), **more}
 
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: Any) -> None:

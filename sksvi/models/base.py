@@ -215,6 +215,11 @@ class Fit(Protocol):
         ...
 
     @property
+    def searched(self) -> Blocks:
+        """Hyperparameters where the last search of this fit ended; empty before the first."""
+        ...
+
+    @property
     def data(self) -> Any:
         """The data."""
         ...
@@ -358,6 +363,11 @@ class Linear(Model):
 
 class Local(Model):
     """Keeps something per row between passes."""
+
+    @property
+    def local_rule(self) -> str:
+        """What the numbers kept per row belong to: those of another rule have another width and meaning."""
+        return "local"
 
     @abstractmethod
     def local_begin(self, data: Any) -> Array:

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms, expectations
+from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, anew, stays
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, with_own_methods
@@ -153,6 +154,16 @@ class CorrelatedTopicModel(TopicModel):
         "covariance_prior": [Interval(Real, 0, None, closed="left"), None],
         "prior_words": [Mapping, None],
     }
+    _changes = {
+        **STREAMED,
+        "n_components": COMPONENTS,
+        "bound": FREE,
+        "topics": stays("q(topics) is of the family that it says"),
+        "topic_word_prior": FREE,
+        "covariance_prior": FREE,
+        "prior_words": FREE,
+        "covariance": anew("locals"),
+    }
 
     def __init__(
         self,
@@ -273,9 +284,6 @@ class CorrelatedTopicModel(TopicModel):
                 'expectation="gauss-hermite" integrates over one variable and a document has K - 1 log odds: use '
                 '"auto", "quadrature" or "monte-carlo".'
             )
-
-    def _fitted_choices(self) -> dict[str, Any]:
-        return {"n_components": self.n_components, "topics": self.topics}
 
     def _word_prior(self) -> Array:
         """Prior concentrations (K, V), raised for seed words."""

@@ -12,13 +12,13 @@ from importlib import import_module
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import sksvi
+from benchmarks.hostile._fits import data_of, says
 from sksvi import BayesianGLMRegressor, GMERegressor
 from sksvi.callbacks import Checkpoint
 from sksvi.estimators.base import BaseSVI
@@ -55,23 +55,6 @@ def heard():
 def made(name, **options):
     module, cls = REGISTRY[name].split(":")
     return getattr(import_module(module), cls)(**{"tol": 0.0, "max_iter": 30, **OPTIONS[name], **options})
-
-
-def data_of(name, seed):
-    rng = np.random.default_rng([seed, 12])
-    X = rng.standard_normal((60, 3))
-    counts = rng.poisson(np.exp(0.5 * X[:, 0]))
-    if name == "GeneralizedPMF":
-        return np.column_stack([rng.integers(0, 9, 60), rng.integers(0, 7, 60)]), X[:, 0]
-    if name == "CorrelatedTopicModel":
-        return rng.poisson(0.7, (40, 12)) + np.eye(40, 12, dtype=int), None
-    if name.startswith("GME"):
-        X = pd.DataFrame(X, columns=list("abc")).assign(g=rng.integers(0, 5, 60))
-    return X, None if name == "BetaProcessFA" else np.minimum(counts, 1) if name.endswith("Classifier") else counts
-
-
-def says(model, X):
-    return np.asarray(model.predict(X) if hasattr(model, "predict") else model.transform(X))
 
 
 class At:

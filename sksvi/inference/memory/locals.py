@@ -33,10 +33,15 @@ NO_LOCALS = NoLocals()
 
 
 class Locals(NoLocals):
-    """One row of numbers per row of the data, (n, ...); `repairs` counts covariances that had to be projected."""
+    """One row of numbers per row of the data, (n, ...), of the local step `rule` (`Problem.local_rule`).
 
-    def __init__(self, values: Array, repairs: int = 0) -> None:
-        self.values, self.repairs = values, repairs
+    `repairs` counts covariances that had to be projected.
+    """
+
+    rule = ""  # of files that did not say
+
+    def __init__(self, values: Array, repairs: int = 0, rule: str = "") -> None:
+        self.values, self.repairs, self.rule = values, repairs, rule
 
     def __len__(self) -> int:
         return len(self.values)
@@ -55,4 +60,4 @@ class Locals(NoLocals):
 
     def copy(self) -> Locals:
         """Arrays of its own."""
-        return Locals(self.values.copy(), self.repairs)
+        return Locals(self.values.copy(), self.repairs, self.rule)

@@ -97,7 +97,7 @@ class Judged:
         q = hyper.remembering(problem, state.q, here.gradient)
         # Natural steps have no memory: how short the last ones were says nothing of a fit that goes on.
         damping = 1.0 if problem.algorithm.row.natural else progress.damping
-        progress = replace(progress, here=None, small_changes=0, damping=damping)
+        progress = replace(progress, here=None, small_changes=0, damping=damping, searched={})
         return replace(state, q=q, progress=progress, bound=here.bound, finished=True)
 
 

@@ -48,7 +48,7 @@ class Sampler:
             q=problem.model.matched(kept),
             passes=state.passes + 1,
             steps=state.steps + 1,
-            locals=Locals(draw.local),
+            locals=Locals(draw.local, rule=problem.local_rule),
             progress=Sampling(progress.first, draw, kept),
         )
         return state, StepInfo(value, False, 1.0, 0)

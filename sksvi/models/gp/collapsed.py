@@ -17,6 +17,7 @@ from sksvi.algorithms.ascent import Stop, ascend
 from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
 from sksvi.models.base import Fit
 from sksvi.models.gp.exact import log_evidence
+from sksvi.models.gp.kernels import already_searched
 from sksvi.models.linear.rows import pull_back
 
 Array = np.ndarray
@@ -164,14 +165,13 @@ def learned(model: Any, fit: Fit) -> list[str]:
 def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
     """q with its hyperparameters where the bound is largest, and whether that was worth `tol`."""
     names = learned(model, fit)
-    if not names or model.searched is fit.q["kernel"]:
+    if not names or already_searched(fit):
         return fit.q, False
     search = Search(model, fit, names)
     most = 10**6
     ascend(search, search.start(), search.bounds(), fit.tick, lambda value: SEARCH_SHARE * tol * fit.size(value), most)
     if search.model.bound == "optimal":
         search.q["inducing"], _ = search._collapsed(search.q)
-    model.searched = search.q["kernel"]
     if search.first is None:
         return fit.q, False
     q = {**search.q, "inducing": fit.q["inducing"].holding(search.q["inducing"])}

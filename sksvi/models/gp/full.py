@@ -51,7 +51,6 @@ class FullGP(Linear):
         self.kernel = kernel
         self.X = X
         self.learned = learned
-        self._best = np.full(0, np.nan)  # where the last search ended
 
     # ---- blocks
     def current_kernel(self, q: dict[str, Any]) -> Any:
@@ -152,7 +151,7 @@ class FullGP(Linear):
     def search(self, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
         """L-BFGS on the bound as a function of the kernel's parameters alone, with q settled at each of them."""
         theta = fit.q["kernel"].value
-        if not self.learned or not theta.size or np.array_equal(theta, self._best):
+        if not self.learned or not theta.size or kernels.already_searched(fit):
             return fit.q, False
         search = _Search(self, fit, tol)
         low, high = self.kernel.bounds.T
@@ -166,7 +165,6 @@ class FullGP(Linear):
             lambda value: WINDOW * tol * fit.size(value),
             MOST_EVALUATIONS,
         )
-        self._best = search.best.q["kernel"].value
         return search.best.q, search.best.q is not fit.q
 
 

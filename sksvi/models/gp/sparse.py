@@ -130,7 +130,6 @@ class SparseGPModel(LinearLatents):
         self.learn_kernel = learn_kernel and kernel.n_dims > 0
         self.learn_inputs = learn_inputs and bound != "optimal"
         self.by, self.log_unit = by, float(np.log(unit))
-        self.searched: Any = None
         self._place: tuple[Any, Any, Geometry] | None = None
         self._adjoint: tuple[Any, Any, tuple[Array, ...]] | None = None
         self._lock = Lock()

@@ -195,6 +195,11 @@ class CorrelatedTopics(Local):
         """Documents at equal proportions, AdaGrad's sums empty."""
         return self._fresh(len(data))
 
+    @property
+    def local_rule(self) -> str:
+        """The steps of q(η_d), and of which covariance."""
+        return f"{self.rule}, {'full' if self.full else 'diag'}"
+
     def _fresh(self, n: int) -> Array:
         width = self.n_topics - 1
         square = width**2 if self.full else width

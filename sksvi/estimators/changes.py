@@ -1,0 +1,122 @@
+"""What may change between a fit and one that goes on from it: a warm `fit`, `partial_fit`, a loaded file.
+
+Every parameter of an estimator has an entry in its ``_changes``. What a fit holds beside q says itself whose it is
+(`Problem.moves`, `Problem.local_rule`), so that parts which another value would misread begin anew.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+#: What of a parameter must stay, given the estimator and the parameter's name.
+Kept = Callable[[Any, str], Any]
+
+
+def value(estimator: Any, name: str) -> Any:
+    """All of it."""
+    return getattr(estimator, name)
+
+
+def truth(estimator: Any, name: str) -> bool:
+    """Of a truth value of any type."""
+    return bool(getattr(estimator, name))
+
+
+def text(estimator: Any, name: str) -> str:
+    """What it says of itself: of an instance its parameters."""
+    return str(getattr(estimator, name))
+
+
+def auto_or_number(estimator: Any, name: str) -> str:
+    """Whether it is learned; a number may be another."""
+    return "auto" if isinstance(getattr(estimator, name), str) else "fixed"
+
+
+def string_or_array(estimator: Any, name: str) -> str:
+    """A word, or which array."""
+    given = getattr(estimator, name)
+    if isinstance(given, str):
+        return given
+    array = np.ascontiguousarray(given, dtype=float)
+    return f"an array of shape {array.shape} with checksum {zlib.crc32(array.tobytes())}"
+
+
+def given_or_not(estimator: Any, name: str) -> bool:
+    """Whether there is one."""
+    return getattr(estimator, name) is not None
+
+
+@dataclass(frozen=True)
+class Change:
+    """Of one parameter.
+
+    why : reason that a fit which goes on refuses another value; empty where it takes it.
+    kept : what of the value must stay, where it refuses.
+    anew : parts of the fit's state that begin anew with another value.
+    """
+
+    why: str = ""
+    kept: Kept = value
+    anew: tuple[str, ...] = ()
+
+
+#: Another value serves from here on.
+FREE = Change()
+#: Read where a fit begins: a fit that goes on keeps the random numbers that it has.
+AT_START = Change()
+
+
+def stays(why: str, kept: Kept = value) -> Change:
+    """A fit that goes on cannot take another value."""
+    return Change(why, kept)
+
+
+def anew(*parts: str) -> Change:
+    """Another value serves from here on, and these parts of the state begin anew."""
+    return Change(anew=parts)
+
+
+#: Parameters that every estimator has.
+SHARED = {
+    "algorithm": anew("memory", "messages", "locals", "progress"),
+    "expectation": FREE,
+    "batch_size": anew("messages", "progress"),
+    "max_iter": FREE,
+    "tol": FREE,
+    "total_samples": FREE,
+    "n_jobs": FREE,
+    "warm_start": FREE,
+    "keep_interrupted": FREE,
+    "random_state": AT_START,
+    "verbose": FREE,
+}
+#: And where chunks are taken.
+STREAMED = {**SHARED, "forgetting": FREE, "half_life": FREE}
+#: Reasons that several estimators have.
+LIKELIHOOD = stays("scales that were learned, and what data have said, belong to it", text)
+COVARIANCE = stays("q has the shape that it says")
+COMPONENTS = stays("q has that many components")
+
+
+def check_changes(estimator: Any, fitted: dict[str, Any]) -> None:
+    """An error where a parameter is not what it was in the fit, and a fit that goes on cannot change it."""
+    now = kept_choices(estimator)
+    for name, was in fitted.items():
+        # Files of earlier versions say "fixed" of every number.
+        if name not in now or now[name] == was or (was == "fixed" and not isinstance(now[name], str)):
+            continue
+        was, is_now = ("a number" if choice == "fixed" else repr(choice) for choice in (was, now[name]))
+        raise ValueError(
+            f"{name} was {was} when this model was fitted and is {is_now} now: a fit that goes on (warm_start, "
+            f"partial_fit) cannot change it, as {estimator._changes[name].why}. Set it back, or fit a clone."
+        )
+
+
+def kept_choices(estimator: Any) -> dict[str, Any]:
+    """Of every parameter that a fit which goes on may not change, what must stay."""
+    return {name: change.kept(estimator, name) for name, change in estimator._changes.items() if change.why}

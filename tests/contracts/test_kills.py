@@ -1,0 +1,155 @@
+"""Kills, Ctrl-C and neighbours in threads: a few of each; `python -m benchmarks hostile.kills` has the many."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
+
+import sksvi
+from benchmarks.hostile import _fits
+from benchmarks.hostile._fits import Case, Stopped, bits, cases, data_of, fingerprint, made, quiet
+from sksvi import BayesianGLMRegressor, GPClassifier, SparseGPRegressor
+from sksvi.callbacks import Checkpoint
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+CASES = cases()
+#: One of each estimator in the suite; the others are of the same kinds.
+ONE_EACH = [next(i for i, case in enumerate(CASES) if case.name == name) for name in {case.name: 0 for case in CASES}]
+
+
+def chosen(every):
+    """All cases, of which `make test` runs one per estimator."""
+    return [
+        pytest.param(case, id=str(case), marks=() if i in ONE_EACH or "batch_size" in case.options else every)
+        for i, case in enumerate(CASES)
+    ]
+
+
+@pytest.mark.parametrize("case", chosen(pytest.mark.exhaustive))
+def test_a_fit_that_was_cut_off_resumes_to_the_same_bits(case, global_random_seed, tmp_path):
+    X, y = data_of(case.name, global_random_seed)
+    straight = made(case).fit(X, y)
+    rng = np.random.default_rng([global_random_seed, 5])
+    for after in {1, straight.n_iter_, *rng.integers(1, straight.n_iter_ + 1, 2).tolist()}:
+        with pytest.raises(InterruptedError):
+            made(case).set_callbacks(Checkpoint(tmp_path / "fit.sksvi"), Stopped(after)).fit(X, y)
+        resumed = sksvi.load(tmp_path / "fit.sksvi").set_params(warm_start=True)
+        # Cut off again: what it began from is as it was.
+        held = fingerprint(resumed)
+        left = straight.n_iter_ - resumed.n_iter_
+        if left > 1:
+            with pytest.raises(InterruptedError):
+                resumed.set_callbacks(Stopped(left // 2)).fit(X, y)
+            assert fingerprint(resumed.set_callbacks()) == held
+        assert bits(resumed.fit(X, y), X) == bits(straight, X), after
+
+
+@pytest.mark.parametrize("case", [CASES[i] for i in ONE_EACH[::4]], ids=str)
+def test_killed_at_a_random_moment(case, global_random_seed, tmp_path):
+    rng = np.random.default_rng([global_random_seed, 6])
+    found = [_fits.killed_and_resumed(case, global_random_seed, rng, tmp_path / "fit.sksvi") for _ in range(3)]
+    assert not set(found) - {"", "no file"}
+
+
+@pytest.mark.parametrize("how", ["fresh", "resumed", "warm", "streamed"])
+@pytest.mark.parametrize("name", ["BayesianGLMRegressor", "GeneralizedPMF", "CorrelatedTopicModel"])
+def test_interrupted_at_a_random_moment(name, how, global_random_seed, tmp_path):
+    rng, case = np.random.default_rng([global_random_seed, 7]), Case(name, {"algorithm": "cvi"})
+    found = {_fits.interrupted(case, how, global_random_seed, rng, tmp_path / "fit.sksvi") for _ in range(2)}
+    assert not found - {"", "too late"}
+
+
+@pytest.mark.parametrize("drawn", [np.random.RandomState, int])
+def test_an_interrupted_fit_takes_no_random_number(drawn, global_random_seed):
+    case = Case("BayesianGLMRegressor", {"algorithm": "h-mc-ssvi", "batch_size": 20})
+    X, y = data_of(case.name, global_random_seed)
+    model = made(case).set_params(random_state=drawn(global_random_seed))
+    straight = copy.deepcopy(model).fit(X, y)
+    with pytest.raises(InterruptedError):
+        model.set_callbacks(Stopped(3)).fit(X, y)
+    assert bits(model.set_callbacks().fit(X, y), X) == bits(straight, X)
+
+
+def test_a_stream_says_that_it_was_interrupted(global_random_seed, monkeypatch):
+    X, y = data_of("BayesianGLMRegressor", global_random_seed)
+    model = BayesianGLMRegressor(likelihood="poisson").partial_fit(X, y)
+    held = fingerprint(model)
+
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(BayesianGLMRegressor, "_finish", interrupt)
+    with pytest.raises(KeyboardInterrupt, match="BayesianGLMRegressor was interrupted, and is as it was before"):
+        model.partial_fit(X, y)
+    assert fingerprint(model) == held
+
+
+@pytest.mark.parametrize(
+    "model",
+    [GPClassifier(), SparseGPRegressor(n_inducing=8, random_state=0)],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_search_for_hyperparameters_resumes_to_the_same_bits(model, global_random_seed, tmp_path):
+    """Cut off in the first search, between two of them, and in the passes after the last."""
+    X, y = data_of(type(model).__name__, global_random_seed)
+    straight = clone(model).fit(X, y)
+    assert straight.converged_
+    saved = set()
+    for after in np.linspace(1, straight.n_iter_, 7).astype(int):
+        checkpoint = Checkpoint(tmp_path / "fit.sksvi")
+        with pytest.raises(InterruptedError):
+            clone(model).set_callbacks(checkpoint, Stopped(after)).fit(X, y)
+        resumed = sksvi.load(tmp_path / "fit.sksvi")
+        assert resumed.n_iter_ == checkpoint.saved <= after
+        saved.add(resumed.n_iter_)
+        assert bits(resumed.set_params(warm_start=True).fit(X, y), X) == bits(straight, X), after
+    assert len(saved) > 2
+
+
+# ---- threads
+@pytest.mark.parametrize("run", range(3))
+def test_four_threads_have_the_bits_of_one(run, global_random_seed, tmp_path):
+    rng = np.random.default_rng([global_random_seed, 8, run])
+    with quiet():
+        some = [_fits.jobs(CASES[int(i)], run, tmp_path) for i in rng.choice(len(CASES), 4, replace=False)]
+        work = [jobs[str(rng.choice(sorted(jobs)))] for jobs in some]
+        with threadpool_limits(2, user_api="blas"):
+            alone, before = [one() for one in work], _fits.blas_threads()
+            assert _fits.side_by_side(work) == alone
+            assert _fits.blas_threads() == before
+            assert _fits.in_child(work[0]) == alone[0]
+
+
+def test_what_a_process_forked_in_the_midst_of_a_fit_computes(global_random_seed):
+    """Its one thread is not that of the fit: nobody holds a lock, and BLAS is as it was before the fit."""
+    case = Case("BayesianGLMRegressor", {"algorithm": "cvi"})
+    X, y = data_of(case.name, global_random_seed)
+    blob = pickle.dumps(made(case))
+    inside, done = threading.Event(), threading.Event()
+
+    class Waiting(Stopped):
+        def on_fit_task_end(self, estimator, context):
+            inside.set()
+            done.wait(60)
+
+    def fitted():
+        return bits(pickle.loads(blob).fit(X, y), X)
+
+    alone = fitted()
+    with threadpool_limits(2, user_api="blas"):
+        before = _fits.blas_threads()
+        thread = threading.Thread(target=made(case).set_callbacks(Waiting(1)).fit, args=(X, y))
+        with quiet():
+            thread.start()
+            assert inside.wait(60)
+            there = _fits.in_child(lambda: bytes(_fits.blas_threads()) + fitted() + bytes(_fits.blas_threads()))
+            done.set()
+            thread.join()
+        assert _fits.blas_threads() == before
+    assert there == bytes(before) + alone + bytes(before)
