@@ -77,7 +77,7 @@ class ClassificationMethods(ClassifierMixin):
         at = {label: code for code, label in enumerate(self.classes_.tolist())}
         codes = np.array([at.get(label, -1) for label in y.tolist()], dtype=np.intp)
         if np.any(codes < 0):
-            strange = list(dict.fromkeys(y[codes < 0].tolist()))[:MOST_NAMED]
+            strange = sorted(set(y[codes < 0].tolist()), key=str)[:MOST_NAMED]
             raise ValueError(
                 f"y has labels that the first call did not name: {strange}; known: {self.classes_.tolist()}."
             )

@@ -131,7 +131,9 @@ def check_numeric_target(y: Any, name: str = "y") -> None:
     for k, value in enumerate(values.ravel()):
         if _is_text(value):
             where = f"{str(value)!r} in row {k // width}"
-            raise ValueError(f"{name} has {where}, which is no number: labels are for classifiers.")
+            if name == "y":
+                raise ValueError(f"y has {where}, which is no number: labels are for classifiers.")
+            raise ValueError(f"{name} must be numbers; found {where}.")
         if _is_na(value):
             raise ValueError(f"{name} contains NaN: {value!r} in row {k // width}.")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from sksvi._compiled import entry
 from sksvi.models.beta_process.loops.density import factor, forward
 
 Array = np.ndarray
@@ -53,6 +54,15 @@ def _loose(spread: Array, used: Array, L: Array, x: Array, e: Array, share: floa
             second[d] += share * spread[used[a], d] * (mean * mean + variance)
 
 
+@entry(
+    "omega (S, n, K) f",
+    "phi (K, D) f",
+    "y (n, D) f",
+    "seen (n, D)",
+    "spread (K|0, D) f",
+    "mean (n, D) f",
+    "second (n, D) f",
+)
 @numba.njit(cache=True, nogil=True)
 def given_use(
     omega: Array, y: Array, seen: Array, phi: Array, spread: Array, precision: float, mean: Array, second: Array
