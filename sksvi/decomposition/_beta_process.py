@@ -10,10 +10,11 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from sksvi import algorithms
-from sksvi.decomposition._factor_predictions import FactorPredictions
+from sksvi.decomposition._factor_predictions import ROWS, FactorPredictions
 from sksvi.decomposition._factor_summaries import FactorSummaries, effective_number
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, stays
+from sksvi.estimators.magnitudes import check_magnitudes
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
@@ -252,7 +253,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
         fresh = start.fresh
-        X = validate_data(self, X, reset=fresh, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+        X = validate_data(self, X, reset=fresh, any_unit=True, **ROWS)
         self._draws: Any = None
         if not fresh:
             self._check_choices()
@@ -263,34 +264,38 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         return Table(self._scaled(X), np.broadcast_to(0.0, (len(X),)))
 
     def _scaled(self, X: Array) -> Array:
-        return (X.astype(np.float64) - self.mean_) / self.scale_
+        """Rows in the unit of the fit, in which magnitudes are limited."""
+        with np.errstate(over="ignore"):
+            scaled = (X.astype(np.float64) - self.mean_) / self.scale_
+        check_magnitudes(scaled, "X", getattr(self, "feature_names_in_", None), f" in the fit's unit, {self.scale_:g}")
+        return scaled
 
     def _model(self, n_features: int, n_components: int) -> BetaProcess:
         return BetaProcess(
             n_components,
             n_features,
-            a=self.a,
-            b=self.b,
+            a=float(self.a),
+            b=float(self.b),
             local_step=self.local_step,
             n_burn_in=self.n_burn_in,
             n_local_samples=self.n_local_samples,
             noise_size=self._noise_size,
-            noise=None if isinstance(self.noise, str) else self.noise / self.scale_,
-            weight_precision=None if isinstance(self.weight_precision, str) else self.weight_precision,
-            start_use=self.init_factors,
+            noise=None if isinstance(self.noise, str) else float(self.noise) / self.scale_,
+            weight_precision=None if isinstance(self.weight_precision, str) else float(self.weight_precision),
+            start_use=float(self.init_factors),
         )
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         return self._streaming_model(data), data
 
     def _streaming_model(self, data: Table) -> Any:
-        return self._model(data.X.shape[1], self.n_components)
+        return self._model(data.X.shape[1], int(self.n_components))
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
         if algorithm.row.sampler:
             return None
         if self.batch_size != "auto":
-            return self.batch_size
+            return self.batch_size and int(self.batch_size)
         return None if n <= SMALL_ROWS else BATCH_ROWS
 
     def _new_state(self, problem: Problem) -> State:

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel
-from sksvi.estimators.checks import check_seed
+from sksvi.estimators.checks import check_count, check_flag, check_seed
 from sksvi.estimators.completion import halved_entries
-from sksvi.estimators.validation import validate_data
+from sksvi.estimators.validation import check_table, validate_data
 from sksvi.models.base import Table
 from sksvi.models.beta_process.globals import Globals, at_values, draw, expected
 from sksvi.models.beta_process.model import BetaProcess, LocalTerms, split
@@ -24,6 +23,10 @@ Array = np.ndarray
 #: Draws of the globals that densities and standard deviations average over, and of z for each of them in densities: the
 #: log of a mean over few draws is too low, the more so the wider the posterior.
 GLOBAL_DRAWS, DENSITY_SAMPLES = 10, 20
+
+
+#: How scikit-learn validates rows: NaN is what was not observed.
+ROWS = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
 
 
 class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
@@ -45,7 +48,7 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     def _rows(self, X: Any) -> Array:
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+        return validate_data(self, X, reset=False, any_unit=True, **ROWS)
 
     def _views(self, n_draws: int) -> list[Globals]:
         """Globals to average over: the sampler's own draws, else draws of q, or with 0 its expectations."""
@@ -105,6 +108,7 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         ndarray of shape (n_draws, n, K)
         """
         X = self._rows(X)
+        n_draws = check_count(n_draws, "n_draws", bytes_each=8.0 * len(X) * len(self.components_))
         key = int(check_seed(random_state).randint(1, np.iinfo(np.int32).max))
         parts = self._local(self._scaled(X), n_draws, lambda view, terms, rows: terms.omega[-1], key)
         return np.concatenate([np.stack(part) for part in parts], axis=1).astype(X.dtype, copy=False)
@@ -121,7 +125,7 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         ndarray of shape (n, D)
         """
         check_is_fitted(self)
-        X = check_array(X, dtype=[np.float64, np.float32])
+        X = check_table(X, dtype=[np.float64, np.float32])
         if X.shape[1] != len(self.components_):
             raise ValueError(f"X has {X.shape[1]} columns; this model has {len(self.components_)} factors.")
         return (X @ self.components_ + self.mean_).astype(X.dtype, copy=False)
@@ -139,7 +143,7 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         -------
         ndarray of shape (n, D), or two of them
         """
-        X = self._rows(X)
+        X, return_std = self._rows(X), check_flag(return_std, "return_std")
         missing = np.isnan(X)
         mean, spread = self._moments(X, True) if return_std else (self._moments(X, False), 0.0)
         filled = np.where(missing, mean, X).astype(X.dtype, copy=False)
@@ -164,7 +168,9 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         -------
         ndarray of shape (n, D), or two of them
         """
-        return self._moments(self._rows(X), return_std, n_draws)
+        if n_draws is not None:
+            n_draws = check_count(n_draws, "n_draws", bytes_each=8.0 * self.posterior_["features"].mean.size)
+        return self._moments(self._rows(X), check_flag(return_std, "return_std"), n_draws)
 
     def _moments(self, X: Array, return_std: bool, n_draws: int | None = None) -> Any:
         """What ``reconstruct`` returns, of rows that have been checked."""
@@ -198,7 +204,7 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             Nats; 0 for a row of which nothing is asked.
         """
         X = self._rows(X)
-        held_out = check_array(held_out, dtype=np.float64, ensure_all_finite="allow-nan", input_name="held_out")
+        held_out = check_table(held_out, name="held_out", any_unit=True, **ROWS).astype(np.float64)
         if held_out.shape != X.shape:
             raise ValueError(f"held_out.shape == {held_out.shape}, expected {X.shape}: NaN where nothing is asked.")
         return self._log_density(X, held_out)

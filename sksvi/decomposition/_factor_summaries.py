@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sksvi.estimators.checks import check_count, check_seed
 from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
@@ -39,7 +40,9 @@ class FactorSummaries:
 
         check_is_fitted(self)
         tail = tail_of(coverage)
-        draws = effective_number(self.posterior_["probabilities"].sample(n_samples, random_state))
+        probabilities, rng = self.posterior_["probabilities"], check_seed(random_state)
+        n_samples = check_count(n_samples, "n_samples", bytes_each=8.0 * len(probabilities.mean))
+        draws = effective_number(probabilities.sample(n_samples, rng))
         lower, upper = np.quantile(draws, [tail, 1.0 - tail])
         return pd.Series({"mean": draws.mean(), "std": draws.std(), "lower": lower, "upper": upper})
 

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from sksvi.estimators.magnitudes import check_magnitudes
+from sksvi.estimators.tables import framed, hashed
 from sksvi.estimators.validation import validate_data
 
 Array = np.ndarray
 
 
-def id_columns(estimator: Any, X: Any, reset: bool) -> tuple[Any, Any]:
+def id_columns(estimator: Any, X: Any, reset: bool) -> tuple[Any, ...]:
     """The two columns of a table of pairs as pandas Series; a fit remembers the columns' names.
 
     Raises
@@ -29,9 +31,13 @@ def id_columns(estimator: Any, X: Any, reset: bool) -> tuple[Any, Any]:
         raise ValueError(f"X is {X!r}; {name} takes a table of pairs: user id and item id in each row.")
     if issparse(X):
         raise TypeError(f"X is a sparse matrix; {name} takes a table of pairs: user id and item id in each row.")
+    X = framed(X)
     if not hasattr(X, "iloc"):
         # Through a table, so that ids of several types in a list stay what they are.
-        table = pd.DataFrame(X if isinstance(X, np.ndarray) else list(X))
+        try:
+            table = pd.DataFrame(X if isinstance(X, np.ndarray) else list(X))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"X must be a table of pairs, user id and item id in each row: {error}.") from error
         if reset or isinstance(X, np.ndarray):  # a list of pairs is no table that has lost its names
             validate_data(estimator, np.empty((len(table), table.shape[1])), skip_check_array=True, reset=reset)
     else:
@@ -43,7 +49,9 @@ def id_columns(estimator: Any, X: Any, reset: bool) -> tuple[Any, Any]:
         raise ValueError(f"X has {table.shape[1]} columns; {name} takes two: user id and item id.")
     if not len(table):
         raise ValueError(f"X has no rows (n_samples=0); {name} needs at least one pair.")
-    columns = table.iloc[:, 0], table.iloc[:, 1]
+    columns = hashed(table.iloc[:, 0]), hashed(table.iloc[:, 1])
+    # As in Python, True is 1; pandas finds neither among the other.
+    columns = tuple(column.astype(np.int64) if column.dtype == bool else column for column in columns)
     for side, column in zip(("user", "item"), columns, strict=True):
         kinds = set(map(type, column)) if column.dtype == object else set()
         for kind in kinds:
@@ -121,12 +129,15 @@ class Features:
         import pandas as pd
 
         if not isinstance(table, pd.DataFrame):
-            raise TypeError(f"{name} must be a DataFrame indexed by id; found {type(table).__name__}.")
+            kind = f"{type(table).__module__.partition('.')[0]}.{type(table).__name__}"
+            raise TypeError(f"{name} must be a DataFrame indexed by id, of pandas; found {kind}.")
+        if not len(table):
+            raise ValueError(f"{name} has no rows: give every id its features, or leave {name} out.")
         if not table.index.is_unique:
             twice = table.index[table.index.duplicated()][0]
             raise ValueError(f"{name} has id {twice!r} in more than one row of its index: keep one.")
         for column in table.columns:
-            if not pd.api.types.is_numeric_dtype(table[column]):
+            if getattr(table[column].dtype, "kind", "O") not in "biuf":
                 raise ValueError(
                     f"{name} has column {column!r} of type {table[column].dtype}: encode it as numbers, for example "
                     "with pandas.get_dummies."
@@ -135,6 +146,7 @@ class Features:
         if np.any(np.isinf(values)):
             column = table.columns[int(np.argmax(np.isinf(values).any(axis=0)))]
             raise ValueError(f"{name} has an infinite value in column {column!r}.")
+        check_magnitudes(values, name, table.columns)
         columns = np.asarray(table.columns)
         if like is not None and list(columns) != list(like.columns):
             raise ValueError(f"{name} has columns {list(columns)}; the fit had {list(like.columns)}.")

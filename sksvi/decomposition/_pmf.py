@@ -29,6 +29,7 @@ from sksvi.decomposition._recommend import RecommendationMethods
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, COVARIANCE, FREE, LIKELIHOOD, STREAMED, given_or_not, stays
 from sksvi.estimators.checks import check_numbers, check_row_values, check_same_rows
+from sksvi.estimators.offsets import offset_of
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import FIT, Start
 from sksvi.estimators.strangers import ON_UNSEEN, check_added, check_asked, check_table
@@ -433,7 +434,7 @@ class GeneralizedPMF(
         return self._build_model(data)[0]
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
-        return None if self.batch_size == "auto" else self.batch_size
+        return None if self.batch_size in ("auto", None) else int(self.batch_size)
 
     def _problem(self, model: Any, data: Any) -> Any:
         size = self._batch_size(len(data), None)
@@ -476,7 +477,7 @@ class GeneralizedPMF(
 
     def _predictive(self, X: Any, offset: Any = None) -> Predictive:
         m, v = self.predict_latent(X)
-        offset = check_row_values(offset, len(m), "offset")
+        offset = offset_of(self, offset, len(m))
         return Predictive(self.likelihood_, m if offset is None else m + offset, v)
 
     @available_if(_has_classes)

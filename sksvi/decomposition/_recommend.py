@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import _parallel
 from sksvi.decomposition._folded import FoldedPairs, FoldedUsers, FoldingMethods, crossed, rated_by
 from sksvi.decomposition._ids import positions
-from sksvi.estimators.checks import check_seed
+from sksvi.estimators.checks import check_count, check_flag, check_seed
 from sksvi.families import GaussianPlates
 from sksvi.models.factorization.columns import SIDES, Columns, View
 from sksvi.models.factorization.ratings import Entries
@@ -145,8 +144,7 @@ class RecommendationMethods(FoldingMethods):
         check_is_fitted(self)
         if strategy not in ("mean", "ucb", "thompson"):
             raise ValueError(f"strategy must be 'mean', 'ucb' or 'thompson'; found {strategy!r}.")
-        if not isinstance(n, Integral) or n < 1:
-            raise ValueError(f"n must be an integer of at least 1; found {n!r}.")
+        n, exclude_seen = check_count(n, "n"), check_flag(exclude_seen, "exclude_seen")
         users, folded = self._audience(users)
         if not len(users):
             raise ValueError("users is empty: name at least one.")

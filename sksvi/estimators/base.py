@@ -197,7 +197,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
         if self.batch_size != "auto":
-            return self.batch_size
+            return self.batch_size and int(self.batch_size)
         return algorithm.row.rows(n)
 
     def _new_state(self, problem: Problem) -> State:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length, check_random_state
 
+from sksvi import _memory
+from sksvi.estimators.magnitudes import check_magnitudes, check_weights
+from sksvi.estimators.validation import check_numeric_target
 from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
@@ -23,7 +26,9 @@ def check_numbers(values: Any, name: str) -> Array:
     """
     if values is None:
         raise ValueError(f"{name} is None and must be numbers.")
+    check_numeric_target(values, name)
     try:
+        values = values if hasattr(values, "tocsr") else np.asarray(values)
         return np.asarray(
             check_array(values, ensure_2d=False, allow_nd=True, ensure_min_samples=0, dtype=np.float64, input_name=name)
         )
@@ -37,17 +42,53 @@ def check_seed(random_state: Any) -> np.random.RandomState:
     """The generator that a user's `random_state` stands for; an error that names the parameter."""
     try:
         return check_random_state(random_state)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         found = f"found {random_state!r}"
         raise ValueError(f"random_state must be an integer, a RandomState or None; {found}.") from error
+
+
+def check_count(value: Any, name: str, least: int = 1, bytes_each: float = 0.0) -> int:
+    """A whole number of draws, words and the like; `bytes_each`: what one of them takes.
+
+    Raises
+    ------
+    ValueError
+        Naming the parameter: no whole number, one below `least`, or so many that memory does not hold them.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} must be an integer >= {least}; found {value!r}.")
+    _memory.need(float(value) * bytes_each, f"{name}={value}", f"lower {name}")
+    return int(value)
+
+
+def n_rows(X: Any) -> int:
+    """Rows of what may be a table."""
+    try:
+        return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+    except (IndexError, TypeError):
+        return 1
+
+
+def check_flag(value: Any, name: str) -> bool:
+    """A yes or no.
+
+    Raises
+    ------
+    TypeError
+        Naming the parameter.
+    """
+    if not isinstance(value, bool | np.bool_ | Integral):
+        raise TypeError(f"{name} must be True or False; found {value!r}.")
+    return bool(value)
 
 
 def check_same_rows(X: Any, y: Any) -> None:
     """An error where X and y differ in their number of rows."""
     try:
         check_consistent_length(X, y)
-    except ValueError as error:
-        raise ValueError(f"X and y differ in length. {error}") from error
+    except (TypeError, ValueError) as error:
+        differ = "X and y differ in length." if isinstance(error, ValueError) else "X and y must be tables."
+        raise ValueError(f"{differ} {error}") from error
 
 
 def check_row_values(values: Any, n: int, name: str, weights: bool = False, each: str = "row") -> Array | None:
@@ -70,6 +111,9 @@ def check_row_values(values: Any, n: int, name: str, weights: bool = False, each
         raise ValueError(f"Negative values in data passed to `{name}`: found {values[row]:g} in row {row}.")
     if weights and not np.any(values > 0):
         raise ValueError(f"{name} is zero in every row: at least one row needs a positive weight.")
+    check_magnitudes(values, name)
+    if weights:
+        check_weights(values, name)
     return values
 
 

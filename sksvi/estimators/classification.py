@@ -8,17 +8,20 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.metrics import accuracy_score
-from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
 from sksvi.estimators.checks import check_row_values, check_same_rows
+from sksvi.estimators.labels import check_labels, is_text
 from sksvi.estimators.start import FIT, Start
 from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Table
 
 Array = np.ndarray
+
+
+#: Unknown labels that an error names.
+MOST_NAMED = 5
 
 
 class ClassificationMethods(ClassifierMixin):
@@ -38,8 +41,8 @@ class ClassificationMethods(ClassifierMixin):
         if not hasattr(self, "state_"):
             if classes is None:
                 raise ValueError("classes must be passed on the first call to partial_fit.")
-            self.classes_ = np.unique(classes)
-        elif classes is not None and not np.array_equal(self.classes_, np.unique(classes)):
+            self.classes_ = np.unique(check_labels(classes, "classes"))
+        elif classes is not None and not np.array_equal(self.classes_, np.unique(check_labels(classes, "classes"))):
             raise ValueError(f"classes={classes!r} differ from those of the first call: {self.classes_.tolist()}.")
 
     def _coded(self, data: Table, start: Start) -> Table:
@@ -71,12 +74,12 @@ class ClassificationMethods(ClassifierMixin):
 
     def _codes(self, y: Array) -> Array:
         """Position of each label in ``classes_``."""
-        codes = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
-        unknown = self.classes_[codes] != y
-        if np.any(unknown):
+        at = {label: code for code, label in enumerate(self.classes_.tolist())}
+        codes = np.array([at.get(label, -1) for label in y.tolist()], dtype=np.intp)
+        if np.any(codes < 0):
+            strange = sorted(set(y[codes < 0].tolist()), key=str)[:MOST_NAMED]
             raise ValueError(
-                f"y has labels that the first call did not name: {np.unique(y[unknown]).tolist()}; "
-                f"known: {self.classes_.tolist()}."
+                f"y has labels that the first call did not name: {strange}; known: {self.classes_.tolist()}."
             )
         return codes
 
@@ -181,7 +184,7 @@ class ClassificationMethods(ClassifierMixin):
         ndarray of shape (n,)
         """
         check_is_fitted(self)
-        y = column_or_1d(y)
+        y = check_labels(y)
         check_same_rows(X, y)
         return self._predictive(X, offset).log_prob(self._codes(y))
 
@@ -198,10 +201,13 @@ class ClassificationMethods(ClassifierMixin):
         -------
         float
         """
+        check_is_fitted(self)
+        y = check_labels(y)
         check_same_rows(X, y)
-        prediction = self.predict(X, offset)
-        weight = check_row_values(sample_weight, len(prediction), "sample_weight", weights=True)
-        return float(accuracy_score(y, prediction, sample_weight=weight))
+        weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
+        if is_text(y) != is_text(self.classes_):
+            raise ValueError(f"y has labels such as {y.tolist()[0]!r}; the fit had {self.classes_.tolist()}.")
+        return float(np.average(self.predict(X, offset) == y, weights=weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -62,6 +62,8 @@ def positions(levels: Array, y: Any, where: str = "levels_") -> Array:
         Naming the row: a missing value, or one that is no level; or levels in another order than the known ones.
     """
     y = _column(y)
+    if y is None or np.ndim(y) == 0:
+        raise ValueError(f"y must be a column of levels; found {y!r}.")
     at = {level: k for k, level in enumerate(levels.tolist())}
     order = given_order(y)
     common = [at[level] for level in ([] if order is None else order.tolist()) if level in at]

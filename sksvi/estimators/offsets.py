@@ -8,7 +8,9 @@ from weakref import WeakSet
 
 import numpy as np
 
+from sksvi import likelihoods
 from sksvi.estimators.checks import check_row_values
+from sksvi.estimators.magnitudes import LARGEST_LATENT, check_magnitudes
 
 #: Estimators whose users have been told; no attribute, as predictions change nothing on an estimator.
 _TOLD: WeakSet[Any] = WeakSet()
@@ -30,4 +32,20 @@ def checked_offset(estimator: Any, offset: Any, n: int) -> np.ndarray | None:
             UserWarning,
             stacklevel=5,
         )
-    return check_row_values(offset, n, "offset")
+    return offset_of(estimator, offset, n)
+
+
+def offset_of(estimator: Any, offset: Any, n: int) -> np.ndarray | None:
+    """The offset of n rows, or None; behind a link it cannot be as large as a measured target.
+
+    Raises
+    ------
+    ValueError
+        Naming the row.
+    """
+    offset = check_row_values(offset, n, "offset")
+    spec = estimator.likelihood
+    link = spec == "softmax" or not likelihoods.resolve(spec).measured
+    if offset is not None and link:
+        check_magnitudes(offset, "offset", unit=f" in the latent of likelihood={spec!r}", largest=LARGEST_LATENT)
+    return offset

@@ -13,7 +13,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
-from sksvi.estimators.checks import check_numbers, check_row_values, check_same_rows, check_seed
+from sksvi.estimators.checks import (
+    check_count,
+    check_flag,
+    check_numbers,
+    check_row_values,
+    check_same_rows,
+    check_seed,
+    n_rows,
+)
 from sksvi.estimators.levels import are_numbers, first_levels, given_order, levels_in_use, positions
 from sksvi.predictive.coverage import tail_of
 
@@ -95,6 +103,7 @@ class RegressionMethods(RegressorMixin):
         ValueError
             ``return_std=True`` where levels are names.
         """
+        return_std = check_flag(return_std, "return_std")
         predictive = self._predictive(X, offset)
         if self._named_levels:
             if return_std:
@@ -161,6 +170,7 @@ class RegressionMethods(RegressorMixin):
         ndarray of shape (n, n_samples)
         """
         seed = check_seed(random_state).randint(np.iinfo(np.int32).max)
+        n_samples = check_count(n_samples, "n_samples, the number of samples,", bytes_each=8.0 * n_rows(X))
         return self._values(self._predictive(X, offset).sample(n_samples, np.random.default_rng(seed)))
 
     def log_predictive_density(self, X: Any, y: Any, offset: Any = None) -> Array:

@@ -11,6 +11,9 @@ import numpy as np
 from sklearn.utils import _param_validation, validation
 from sklearn.utils.metaestimators import available_if
 
+from sksvi.estimators.magnitudes import LARGEST, LARGEST_UNIT, check_magnitudes
+from sksvi.estimators.sparse import merged, well_formed
+
 ENCODE = "encode it as numbers, for example with sklearn.preprocessing.OneHotEncoder"
 
 
@@ -22,8 +25,10 @@ class StrOptions(_param_validation.StrOptions):
 
 
 # ---- columns
-def validate_data(estimator: Any, X: Any, *args: Any, **options: Any) -> Any:
+def validate_data(estimator: Any, X: Any, *args: Any, any_unit: bool = False, **options: Any) -> Any:
     """scikit-learn's, where a column that holds no numbers is named with what to do about it.
+
+    `any_unit`: the estimator has a unit of its own, in which it checks magnitudes.
 
     Raises
     ------
@@ -35,11 +40,37 @@ def validate_data(estimator: Any, X: Any, *args: Any, **options: Any) -> Any:
     with columns_named(X, getattr(estimator, "_for_text", ENCODE)):
         if options.get("y_numeric"):
             check_numeric_target(*args)
-        return validation.validate_data(estimator, X, *args, **options)
+        well_formed(X)
+        found = validation.validate_data(estimator, X, *args, **options)
+    if isinstance(found, tuple):
+        return _admitted(found[0], X, any_unit=any_unit), *found[1:]
+    return _admitted(found, X, any_unit=any_unit)
+
+
+def check_table(X: Any, remedy: str = ENCODE, name: str = "X", any_unit: bool = False, **options: Any) -> Any:
+    """`validate_data` of a table that stands for itself: nothing is asked of or kept on an estimator.
+
+    Raises
+    ------
+    ValueError
+        As `validate_data`.
+    """
+    with columns_named(X, remedy, name):
+        well_formed(X, name)
+        found = validation.check_array(X, input_name=name, **options)
+    return _admitted(found, X, name, any_unit)
+
+
+def _admitted(X: Any, given: Any, name: str = "X", any_unit: bool = False) -> Any:
+    """A validated table: entries of a sparse one stand once, and numbers are such that their squares are numbers."""
+    X = merged(X)
+    columns = getattr(given, "columns", None)
+    check_magnitudes(X, name, columns, largest=LARGEST_UNIT if any_unit else LARGEST)
+    return X
 
 
 @contextmanager
-def columns_named(X: Any, remedy: str = ENCODE) -> Iterator[None]:
+def columns_named(X: Any, remedy: str = ENCODE, name: str = "X") -> Iterator[None]:
     """An error about a value of X that is no number says in which column it stands, and what helps; any other names X.
 
     Raises
@@ -49,52 +80,62 @@ def columns_named(X: Any, remedy: str = ENCODE) -> Iterator[None]:
     """
     if X is None or isinstance(X, str | bytes):
         first = "" if X is None else ": read the file first"
-        raise ValueError(f"X is {X!r} and must be a table of numbers, one row per sample{first}.")
-    if hasattr(X, "columns") and X.shape[1] == 0:
-        raise ValueError(f"X has 0 feature(s) (shape={X.shape}) while a minimum of 1 is required: it has no columns.")
-    found = _no_number(X, remedy) if _has_dates(X) else None
+        raise ValueError(f"{name} is {X!r} and must be a table of numbers, one row per sample{first}.")
+    if hasattr(X, "columns") and hasattr(X, "shape") and X.shape[1] == 0:
+        shape = f"(shape={X.shape})"
+        raise ValueError(f"{name} has 0 feature(s) {shape} while a minimum of 1 is required: it has no columns.")
+    found = _no_number(X, remedy, name) if _has_dates(X) else None
     if found is not None:
         raise ValueError(found)
     try:
         yield
     except (TypeError, ValueError) as error:
-        found = _no_number(X, remedy) or _in_words(X, str(error))
+        found = _no_number(X, remedy, name) or _in_words(X, str(error), name)
         if found is None:
             raise
         raise ValueError(found) from error
 
 
-def _in_words(X: Any, text: str) -> str | None:
+def _in_words(X: Any, text: str, name: str) -> str | None:
     """scikit-learn's text with what it is about, where it does not say so."""
     if "inconsistent numbers of samples" in text:
-        return f"X and y differ in length. {text}"
-    if "X contains" in text:
-        return f"{_not_finite(X, 'infinity' in text)}{text}"
+        return f"{name} and y differ in length. {text}"
+    if f"{name} contains" in text:
+        return f"{_not_finite(X, 'infinity' in text, name)}{text}"
     about_x = not _is_table(X) or text.startswith("Found array with")
-    return f"X: {text}" if about_x and "X" not in text else None
+    return f"{name}: {text}" if about_x and name not in text else None
 
 
-def _not_finite(X: Any, infinite: bool) -> str:
+def _not_finite(X: Any, infinite: bool, name: str) -> str:
     """Column and row of the first number of a dense table that is infinite, or not finite."""
     if hasattr(X, "tocsr"):
         return ""
     values = validation.check_array(X, dtype=np.float64, ensure_all_finite=False)
     for row, column in np.argwhere(np.isinf(values) if infinite else np.isnan(values)):
-        name = X.columns[column] if hasattr(X, "columns") else int(column)
-        return f"column {name!r} of X, row {row}: "
+        label = X.columns[column] if hasattr(X, "columns") else int(column)
+        return f"column {label!r} of {name}, row {row}: "
     return ""  # too large for single precision
 
 
-def check_numeric_target(y: Any) -> None:
-    """An error about a target that is text or a date says where it stands."""
-    values = np.atleast_1d(np.asarray(y))
-    if values.dtype.kind not in "OUSM":
+def check_numeric_target(y: Any, name: str = "y") -> None:
+    """An error about a target that is text, a date or no column says where it stands."""
+    try:
+        values = np.atleast_1d(np.asarray(y))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers: {error}") from error
+    if values.dtype.kind not in "OUSMV":
         return
+    if values.dtype.kind == "V":
+        raise ValueError(f"{name} has records of type {values.dtype}: give one of its columns.")
     width = max(1, values.size // max(1, len(values)))
     for k, value in enumerate(values.ravel()):
         if _is_text(value):
             where = f"{str(value)!r} in row {k // width}"
-            raise ValueError(f"y has {where}, which is no number: labels are for classifiers.")
+            if name == "y":
+                raise ValueError(f"y has {where}, which is no number: labels are for classifiers.")
+            raise ValueError(f"{name} must be numbers; found {where}.")
+        if _is_na(value):
+            raise ValueError(f"{name} contains NaN: {value!r} in row {k // width}.")
 
 
 def _is_table(X: Any) -> bool:
@@ -114,15 +155,17 @@ def _has_dates(X: Any) -> bool:
     return any(getattr(dtype, "kind", "") == "M" for dtype in dtypes)
 
 
-def _no_number(X: Any, remedy: str) -> str | None:
+def _no_number(X: Any, remedy: str, table: str) -> str | None:
     """What is wrong with the first value of X that is no number, or None."""
     found = _first_text(X)
     if found is None:
         return None
     name, row, value = found
+    if _is_na(value):
+        return f"column {name!r} of {table}, row {row}: {table} contains NaN ({value!r}); numpy.nan is its number."
     what = repr(value) if isinstance(value, str | bytes) else f"the date {value}"
     remedy = remedy if isinstance(value, str | bytes) else "take the numbers that matter from it, such as days or hours"
-    return f"column {name!r} of X has {what} in row {row}, which is no number: {remedy}."
+    return f"column {name!r} of {table} has {what} in row {row}, which is no number: {remedy}."
 
 
 def _first_text(X: Any) -> tuple[Any, int, Any] | None:
@@ -140,15 +183,20 @@ def _first_text(X: Any) -> tuple[Any, int, Any] | None:
         columns = list(zip(getattr(X, "columns", range(table.shape[-1])), table.T)) if table.ndim == 2 else []
     for name, column in columns:
         for row, value in enumerate(column):
-            if _is_text(value):
+            if _is_text(value) or _is_na(value):
                 return name, row, value.item() if isinstance(value, np.generic) else value
     return None
+
+
+def _is_na(value: Any) -> bool:
+    """pandas' own sign of a missing value, which is not equal to anything, or unequal."""
+    return type(value).__name__ == "NAType"
 
 
 def _is_text(value: Any) -> bool:
     """A string that is no number, or a point in time."""
     if hasattr(value, "isoformat") or isinstance(value, np.datetime64):
-        return value == value  # a missing date is a missing number
+        return bool(value == value)  # a missing date is a missing number
     if not isinstance(value, str | bytes):
         return False
     try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from sksvi._compiled import entry
+
 Array = np.ndarray
 
 #: Relative size of the terms that end the series.
@@ -23,6 +25,10 @@ def digamma(x: float) -> float:
     return value + np.log(x) - 0.5 / x - tail
 
 
+@entry(
+    "shape (n) f",
+    "log_draw (n) f",
+)
 @numba.njit(cache=True, nogil=True)
 def series(shape: Array, log_draw: Array) -> Array:
     """Σ t_n (ψ(a + n + 1) - log g), t_0 = 1/a, t_n = t_{n-1} g / (a + n)."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,10 +17,10 @@ from sksvi import _parallel, algorithms, likelihoods
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, stays, string_or_array
 from sksvi.estimators.checks import check_row_values, interval_table
-from sksvi.estimators.offsets import checked_offset
+from sksvi.estimators.offsets import checked_offset, offset_of
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import FIT, Start
-from sksvi.estimators.validation import StrOptions, validate_data
+from sksvi.estimators.validation import StrOptions, check_table, validate_data
 from sksvi.gaussian_process._start import INPUT_UNIT, OPTIMAL_ROWS, hyperparameters, kernel_per_feature, refused
 from sksvi.inference import plan
 from sksvi.inference.problem import Problem
@@ -36,6 +36,7 @@ from sksvi.models.gp.sparse import SparseGPModel
 from sksvi.models.linear.latents import moments
 from sksvi.models.linear.rows import DenseRows
 from sksvi.predictive import Predictive
+from sksvi.predictive.latents import check_latents
 
 Array = np.ndarray
 
@@ -128,7 +129,7 @@ class SparseGP(BaseSVI):
         """Rows that count, in double precision; equal ones as one row with the sum of their weights."""
         self._dtype = X.dtype.name
         weight = check_row_values(sample_weight, len(X), "sample_weight", weights=True)
-        data = Table(X.astype(float, copy=False), y, weight, check_row_values(offset, len(X), "offset"))
+        data = Table(X.astype(float, copy=False), y, weight, offset_of(self, offset, len(X)))
         if weight is not None and not np.all(weight > 0):
             data = data.take(np.flatnonzero(weight > 0))
         if start is FIT:
@@ -179,14 +180,14 @@ class SparseGP(BaseSVI):
             )
         inducing = self.inducing
         if not isinstance(inducing, str):
-            inducing = check_array(inducing, dtype=np.float64, input_name="inducing")
+            inducing = check_table(inducing, name="inducing", dtype=np.float64)
             if inducing.shape[1] != data.X.shape[1]:
                 raise ValueError(f"inducing has {inducing.shape[1]} columns, X has {data.X.shape[1]}.")
         return SparseGPModel(
             self.likelihood_,
             self.kernel_,
             bound=self.bound,
-            n_inducing=self.n_inducing,
+            n_inducing=int(self.n_inducing),
             inducing=inducing,
             seed=self._seed,
             scale=self._unit,
@@ -236,7 +237,7 @@ class SparseGP(BaseSVI):
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
         if self.batch_size != "auto":
-            return self.batch_size
+            return self.batch_size and int(self.batch_size)
         if algorithm.row.whole or self.bound == "optimal":
             return None
         if not algorithm.row.natural:
@@ -284,6 +285,7 @@ class SparseGP(BaseSVI):
             parts = _parallel.slices(X.shape[0], _parallel.chunk_rows(len(geometry.Z), False))
             parts = list(_parallel.in_order(one, parts, _parallel.n_threads(self.n_jobs)))
         m, v = (np.concatenate(part) for part in zip(*parts, strict=True))
+        check_latents(m, v, X.dtype, not self.likelihood_.measured)
         return m.astype(X.dtype, copy=False), v.astype(X.dtype, copy=False)
 
     def predict_latent(self, X: Any, offset: Any = None) -> tuple[Array, Array]:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms
@@ -16,7 +15,8 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import FREE, LIKELIHOOD, SHARED, stays
 from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.classification import ClassificationMethods
-from sksvi.estimators.offsets import checked_offset
+from sksvi.estimators.labels import labels_given
+from sksvi.estimators.offsets import checked_offset, offset_of
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import FIT, MORE, Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
@@ -192,11 +192,10 @@ class GPClassifier(ClassificationMethods, BaseSVI):
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
         if start is MORE:
             self._check_choices()
-        X, y = validate_data(self, X, y, reset=start is FIT, dtype=[np.float64, np.float32])
-        check_classification_targets(y)
+        X, y = validate_data(self, X, labels_given(y), reset=start is FIT, dtype=[np.float64, np.float32])
         self._dtype = X.dtype.name
         weight = check_row_values(sample_weight, len(X), "sample_weight", weights=True)
-        data = Table(X.astype(float, copy=False), y, weight, check_row_values(offset, len(X), "offset"))
+        data = Table(X.astype(float, copy=False), y, weight, offset_of(self, offset, len(X)))
         self._counted = np.arange(len(X)) if weight is None else np.flatnonzero(weight > 0)
         data = data.take(self._counted)
         self._check_whole(len(data))

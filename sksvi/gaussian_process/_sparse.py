@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 
 from sksvi import likelihoods
 from sksvi.estimators.classification import ClassificationMethods
+from sksvi.estimators.labels import labels_given
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
@@ -436,8 +436,7 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
         fresh = start.fresh
         noiseless(self.noise_variance, self.likelihood)
-        X, y = validate_data(self, X, y, reset=fresh, dtype=[np.float64, np.float32])
-        check_classification_targets(y)
+        X, y = validate_data(self, X, labels_given(y), reset=fresh, dtype=[np.float64, np.float32])
         if not fresh:
             self._check_choices()
         data = self._coded(self._rows(X, y, sample_weight, offset, start), start)

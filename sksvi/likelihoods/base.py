@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 
 from sksvi.likelihoods.links import Array, as_float, log_normal_variance, safe_exp
 from sksvi.likelihoods.mixtures import ScaleMixture
-from sksvi.likelihoods.support import Support
+from sksvi.likelihoods.support import LARGEST, LARGEST_COUNT, SMALLEST_COUNT, Support
 
 
 class Likelihood(BaseEstimator):
@@ -115,6 +115,16 @@ class Likelihood(BaseEstimator):
             value = np.asarray(y)[row]
             shown = value if np.ndim(value) else f"{value:g}"
             raise ValueError(f"{type(self).__name__} needs {self.support.text}; found {shown} in row {row}.")
+        size = np.abs(np.asarray(y, dtype=float))
+        most, least = (LARGEST_COUNT, SMALLEST_COUNT) if self.discrete else (LARGEST, 0.0)
+        beyond = (size > most) | ((size > 0) & (size < least))
+        if np.any(beyond):
+            row, value = int(np.argmax(beyond)) // max(1, size[0].size), np.asarray(y)[beyond].flat[0]
+            limits = f"0 or from {least:g} to {most:g}" if least else f"within ±{most:g}"
+            raise ValueError(
+                f"{type(self).__name__} needs y {limits}, where sums and squares are numbers; found {value:g} in row "
+                f"{row}: give y in another unit, or leave the row out."
+            )
 
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         """log p(y | f) and its first and second derivative in f, each of the broadcast shape."""

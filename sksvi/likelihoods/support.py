@@ -8,6 +8,11 @@ import numpy as np
 
 from sksvi.likelihoods.links import Array
 
+#: The largest magnitude of a number: the square of a thousandfold is still one.
+LARGEST = 1e100
+#: Counts beyond have no whole number beside them; positive ones below the other have no logarithm worth having.
+LARGEST_COUNT, SMALLEST_COUNT = 2.0**53, 1e-100
+
 
 @dataclass(frozen=True)
 class Support:

@@ -18,7 +18,7 @@ from sksvi.estimators import findings
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, auto_or_number, stays, truth
 from sksvi.estimators.checks import check_row_values, interval_table
-from sksvi.estimators.offsets import checked_offset
+from sksvi.estimators.offsets import checked_offset, offset_of
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.validation import StrOptions, validate_data
 from sksvi.families import InUnits, ProjectedGaussian
@@ -36,6 +36,7 @@ from sksvi.linear_model._units import OwnScales
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
 from sksvi.predictive import Predictive
+from sksvi.predictive.latents import check_latents
 
 Array = np.ndarray
 
@@ -136,7 +137,7 @@ class BayesianGLM(OwnScales, BaseSVI):
         """Rows that count, CSR in canonical form, weights and offsets checked; a weight of zero removes its row."""
         n = X.shape[0]
         weight = check_row_values(sample_weight, n, "sample_weight", weights=True)
-        data = Table(X, y, weight, check_row_values(offset, n, "offset"))
+        data = Table(X, y, weight, offset_of(self, offset, n))
         self._dtype = X.dtype.name
         if weight is not None and not np.all(weight > 0):
             data = data.take(np.flatnonzero(weight > 0))
@@ -264,6 +265,7 @@ class BayesianGLM(OwnScales, BaseSVI):
             size = size if not model.joint else max(64, size // 4)
             parts = list(_parallel.in_order(one, _parallel.slices(X.shape[0], size), _parallel.n_threads(self.n_jobs)))
         m, v = (np.concatenate(part) for part in zip(*parts, strict=True))
+        check_latents(m, v, X.dtype, not self.likelihood_.measured)
         return m.astype(X.dtype, copy=False), v.astype(X.dtype, copy=False)
 
     def _predicting(self, X: Any) -> tuple[Any, Any]:

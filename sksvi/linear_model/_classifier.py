@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils.multiclass import check_classification_targets
 
 from sksvi.estimators.classification import ClassificationMethods
+from sksvi.estimators.labels import labels_given
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.likelihoods import Likelihood
@@ -212,8 +212,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
             return self._partial_fit(X, y, sample_weight, offset)
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
-        X, y = self._checked(X, y, start.fresh)
-        check_classification_targets(y)
+        X, y = self._checked(X, labels_given(y), start.fresh)
         if not start.fresh:
             self._check_choices()
         data = self._coded(self._rows(X, y, sample_weight, offset), start)

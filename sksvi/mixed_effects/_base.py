@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_array, check_X_y
+from sklearn.utils import check_X_y
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,7 +18,8 @@ from sksvi.estimators.changes import FREE, stays, text
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
 from sksvi.estimators.strangers import ON_UNSEEN
-from sksvi.estimators.validation import ENCODE, StrOptions, check_numeric_target, columns_named, validate_data
+from sksvi.estimators.tables import as_table
+from sksvi.estimators.validation import ENCODE, StrOptions, check_numeric_target, check_table, validate_data
 from sksvi.families import InUnits, Marginal
 from sksvi.inference.search import Ended, Looks, profile
 from sksvi.linear_model._base import BayesianGLM
@@ -82,6 +83,7 @@ class MixedEffects(BayesianGLM):
                     "name the grouping columns in groups, or leave random_slopes out."
                 )
             return super()._checked(X, y, reset, **options)
+        X = as_table(X)
         validate_data(self, X, skip_check_array=True, reset=reset)
         if reset:
             self._factors = factor_names(self, X)
@@ -98,16 +100,15 @@ class MixedEffects(BayesianGLM):
         if getattr(self, "_factors", None) is None:
             return super()._validated(X)
         check_is_fitted(self)
+        X = as_table(X)
         validate_data(self, X, skip_check_array=True, reset=False)
         return self._grouped(X, reset=False, fit=False)
 
     def _grouped(self, X: Any, reset: bool, fit: bool) -> GroupedDesign:
         """X as fixed columns and codes of levels; -1 where a level is unknown or missing (in predictions only)."""
         fixed = fixed_columns(X, self._factors)
-        with columns_named(fixed, self._for_text):
-            fixed = check_array(
-                fixed, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_features=0, input_name="X"
-            )
+        dtype = [np.float64, np.float32]
+        fixed = check_table(fixed, self._for_text, accept_sparse="csr", dtype=dtype, ensure_min_features=0)
         known = None if reset else self._levels
         codes, self_levels, sizes = coded(X, self._factors, known, fit)
         if reset:

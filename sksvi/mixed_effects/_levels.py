@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sksvi.estimators.strangers import check_asked
+from sksvi.estimators.tables import hashed
 
 Array = np.ndarray
 
@@ -66,18 +67,16 @@ def slope_columns(estimator: Any, X: Any) -> list[tuple[list[str], list[int]]]:
 
 
 def _column(X: Any, j: int) -> Any:
-    """One column as a one-dimensional array or Series."""
+    """One column of a table as a Series."""
+    import pandas as pd
+
     if hasattr(X, "iloc"):
-        return X.iloc[:, j]
-    if sp.issparse(X):
-        return X[:, [j]].toarray().ravel()
-    return np.asarray([row[j] for row in X], dtype=object) if isinstance(X, list) else np.asarray(X)[:, j]
+        return hashed(X.iloc[:, j])
+    return hashed(pd.Series(X[:, [j]].toarray().ravel() if sp.issparse(X) else X[:, j]))
 
 
 def fixed_columns(X: Any, factors: list[int]) -> Any:
     """The columns that are no grouping column."""
-    if isinstance(X, list):
-        X = np.array(X, dtype=object)
     others = [j for j in range(X.shape[1]) if j not in factors]
     if hasattr(X, "iloc"):
         return X.iloc[:, others] if others else np.empty((len(X), 0))
@@ -101,7 +100,7 @@ def coded(
 
     codes, levels, sizes = [], [], []
     for f, j in enumerate(factors):
-        column = pd.Series(_column(X, j))
+        column = _column(X, j)
         if known is None:
             declared = isinstance(column.dtype, pd.CategoricalDtype)
             names = column.cat.categories if declared else pd.Index(np.unique(_sortable(column.dropna())))
@@ -126,10 +125,8 @@ def coded(
 
 def check_levels(policy: str, X: Any, factors: list[int], known: list[Array], codes: Array) -> None:
     """Of levels to be predicted what `policy` wants said of those that are not known."""
-    import pandas as pd
-
     for j, levels, code in zip(factors, known, codes.T, strict=True):
-        column = pd.Series(_column(X, j))
+        column = _column(X, j)
         name = j if column.name is None else repr(column.name)
         check_asked(policy, f"levels of grouping column {name} of X", column, code >= 0, levels)
 

@@ -16,4 +16,7 @@ def tail_of(coverage: Any) -> float:
     """
     if not isinstance(coverage, Real) or not 0 < coverage < 1:
         raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}.")
-    return 0.5 - 0.5 * float(coverage)
+    tail = 0.5 - 0.5 * float(coverage)
+    if 1.0 - tail == 1.0:
+        raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}, which leaves nothing.")
+    return tail

@@ -11,7 +11,7 @@ from sksvi.integrals import rayleigh
 from sksvi.integrals.quadrature import expect
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.links import LOG_SQRT_2PI, safe_exp
-from sksvi.predictive.plain import Predictive
+from sksvi.predictive.plain import Predictive, cdf_of
 
 Array = Any
 
@@ -169,9 +169,11 @@ class NoisyPredictive(Predictive):
                 z = (value - m[own]) / sd
                 return [ndtr(z), np.exp(-0.5 * z * z - LOG_SQRT_2PI) / sd]
 
+            if not with_density:
+                return [cdf_of(likelihood, y[own], m[own], v[own] + self.sigma * r)]
+
             def function(f: Array, part: Any) -> list[Array]:
-                cdf = likelihood.cdf(y[own][part], f)
-                return [cdf, np.exp(likelihood.log_prob(value[part], f))] if with_density else [cdf]
+                return [likelihood.cdf(y[own][part], f), np.exp(likelihood.log_prob(value[part], f))]
 
             return expect(function, m[own], v[own] + self.sigma * r, width[own], lambda: likelihood.cdf_centre(value))
 

@@ -20,6 +20,36 @@ Array = Any
 _LARGEST_COUNT = 1e305  # where rates saturate, so that quantiles stay finite
 
 
+#: Widths in f, beside its spread, at which a distribution function is a step: the error in probability.
+_STEP = 1e-7
+
+
+def cdf_of(likelihood: Likelihood, y: Array, m: Array, v: Array) -> Array:
+    """P(Y <= y) under f ~ N(m, v), each of shape (n,); y may lie below the support."""
+    at = np.maximum(y, likelihood.support.low)
+    width, sd = likelihood.cdf_width(at), np.sqrt(v)
+    step = width < _STEP * sd
+    out = np.empty(len(m))
+    for rows, answer in ((step, _of_step), (~step, _of_slope)):
+        if rows.any():
+            out[rows] = answer(likelihood, y[rows], at[rows], m[rows], v[rows], width[rows])
+    return out
+
+
+def _apart(low: Array, high: Array) -> Array:
+    """Whether a count lies between, as far as floats tell them apart."""
+    return high - low > np.maximum(1.0, np.spacing(high))
+
+
+def _of_step(likelihood: Likelihood, y: Array, at: Array, m: Array, v: Array, width: Array) -> Array:
+    """Counts so large that their own noise is nothing beside that of their rate."""
+    return ndtr((likelihood.cdf_centre(at) - m) / np.sqrt(v))
+
+
+def _of_slope(likelihood: Likelihood, y: Array, at: Array, m: Array, v: Array, width: Array) -> Array:
+    return expect(lambda f, part: (likelihood.cdf(y[part], f),), m, v, width, lambda: likelihood.cdf_centre(at))[0]
+
+
 class Predictive:
     """Distribution of y with the latent f ~ N(mean, variance) integrated out, independently for each row.
 
@@ -148,14 +178,7 @@ class Predictive:
         noise = likelihood.noise_variance
         if noise is not None:
             return ndtr((y - m) / np.sqrt(v + noise))
-        at = np.maximum(y, likelihood.support.low)
-        return expect(
-            lambda f, part: (likelihood.cdf(y[part], f),),
-            m,
-            v,
-            likelihood.cdf_width(at),
-            lambda: likelihood.cdf_centre(at),
-        )[0]
+        return cdf_of(likelihood, y, m, v)
 
     def _cdf_and_density(self, y: Array, rows: Array) -> list[Array]:
         """P(Y <= y) and p(y) for some rows, y in the support."""
@@ -174,7 +197,7 @@ class Predictive:
         log_variance = np.log1p(np.minimum(spread / np.maximum(mean, 1e-300), 1e100) ** 2)
         guess = np.floor(mean * np.exp(ndtri(level) * np.sqrt(log_variance) - 0.5 * log_variance))
         low, high, at_low, at_high = self._count_bracket(guess, np.ceil(0.02 * guess) + 1.0, level)
-        active = np.flatnonzero(high - low > 1.0)
+        active = np.flatnonzero(_apart(low, high))
         for step in range(2000):
             a, b = np.log(low[active] + 1.5), np.log(high[active] + 1.5)
             share = (level - at_low[active]) / (at_high[active] - at_low[active])
@@ -183,17 +206,16 @@ class Predictive:
             share = np.where(x_high > x_low, (x - x_low) / np.maximum(x_high - x_low, 1e-300), share)
             share = np.where(step % 3 == 2, 0.5, np.clip(share, 0.0, 1.0))
             middle = np.floor(np.exp(a + (b - a) * share) - 1.5)
-            middle = np.clip(middle, low[active] + 1.0, high[active] - 1.0)
-            # beyond 2^53 a float has no integer beside it
-            split = (middle > low[active]) & (middle < high[active])
-            active, middle = active[split], middle[split]
-            if not len(active):
-                break
+            # beyond 2^53 the next float is no integer beside it
+            least = np.maximum(low[active] + 1.0, np.nextafter(low[active], np.inf))
+            middle = np.clip(middle, least, np.minimum(high[active] - 1.0, np.nextafter(high[active], -np.inf)))
             value = self._cdf(middle, active)
             up, down = value < level, value >= level
             low[active[up]], at_low[active[up]] = middle[up], value[up]
             high[active[down]], at_high[active[down]] = middle[down], value[down]
-            active = active[high[active] - low[active] > 1.0]
+            active = active[_apart(low[active], high[active])]
+            if not len(active):
+                break
         return high
 
     def _count_bracket(self, guess: Array, step: Array, level: float) -> tuple[Array, Array, Array, Array]:

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import _num_features, check_array, check_is_fitted, check_non_negative
+from sklearn.utils.validation import _num_features, check_is_fitted, check_non_negative
 
 from sksvi.estimators.base import BaseSVI
+from sksvi.estimators.checks import check_count, check_flag
 from sksvi.estimators.completion import halved
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import PORTION, Start
-from sksvi.estimators.validation import columns_named, validate_data
+from sksvi.estimators.validation import check_table, validate_data
 from sksvi.models.base import Table
 from sksvi.predictive.coverage import tail_of
 from sksvi.topics._words import moved, named, places, warn_of_unknown, words_of
@@ -51,13 +52,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
             if reset and words is not None:
                 self.feature_names_in_ = words
         else:
-            with columns_named(X):
-                X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X", estimator=self)
-        check_non_negative(X, f"{type(self).__name__} (counts)")
+            X = check_table(X, accept_sparse="csr", dtype=np.float64, estimator=self)
+        check_non_negative(X, f"X of {type(self).__name__} (counts)")
         X = sp.csr_matrix(X, copy=True)
         if words is not None and known is not None:
             X = self._aligned(X, words, known, grow)
-        X.sum_duplicates()
         X.eliminate_zeros()
         return X
 
@@ -128,6 +127,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
             Only if ``return_std``.
         """
         check_is_fitted(self)
+        return_std = check_flag(return_std, "return_std")
         mean, std = self._proportions(self._counts(named(X, feature_names)))
         return (mean, std) if return_std else mean
 
@@ -240,7 +240,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
         import pandas as pd
 
         check_is_fitted(self)
-        names, (topics, order) = self._words(feature_names), self._top(n)
+        names, (topics, order) = self._words(feature_names), self._top(check_count(n, "n"))
         return pd.DataFrame(names[order], index=pd.Index(self.get_feature_names_out()[topics], name="topic"))
 
     def summary(self, coverage: float = 0.9, n: int = 10) -> Any:
@@ -263,7 +263,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
 
         check_is_fitted(self)
         block, tail = self.posterior_["topics"], tail_of(coverage)
-        topics, order = self._top(n)
+        topics, order = self._top(check_count(n, "n"))
         mean, std = (np.take_along_axis(part[topics], order, 1).ravel() for part in (self.components_, block.std))
         table = {"mean": mean, "std": std, "lower": mean, "upper": mean}
         if np.any(std > 0):  # points have no spread

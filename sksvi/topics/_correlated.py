@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms, expectations
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, anew, stays
+from sksvi.estimators.checks import check_count, check_seed
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, with_own_methods
@@ -279,7 +280,8 @@ class CorrelatedTopicModel(TopicModel):
         return data
 
     def _check_expectation(self) -> None:
-        if self.expectation == "gauss-hermite" or isinstance(self.expectation, expectations.GaussHermite):
+        asked = self.expectation
+        if isinstance(asked, expectations.GaussHermite) or (isinstance(asked, str) and asked == "gauss-hermite"):
             raise ValueError(
                 'expectation="gauss-hermite" integrates over one variable and a document has K - 1 log odds: use '
                 '"auto", "quadrature" or "monte-carlo".'
@@ -313,12 +315,12 @@ class CorrelatedTopicModel(TopicModel):
     def _model(self, n_words: int) -> CorrelatedTopics:
         algorithm = algorithms.resolve(self.algorithm)
         return CorrelatedTopics(
-            self.n_components,
+            int(self.n_components),
             n_words,
             bound=self._bound(algorithm),
             topics=self.topics,
             word_prior=self._word_prior(),
-            pseudo_documents=PSEUDO_DOCUMENTS if self.covariance_prior is None else self.covariance_prior,
+            pseudo_documents=PSEUDO_DOCUMENTS if self.covariance_prior is None else float(self.covariance_prior),
             full=self.covariance == "full",
             rule=algorithm.row.local,
             adagrad=algorithm.adagrad,
@@ -345,7 +347,7 @@ class CorrelatedTopicModel(TopicModel):
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
         if self.batch_size != "auto":
-            return self.batch_size
+            return self.batch_size and int(self.batch_size)
         return None if n <= SMALL_DOCUMENTS else int(np.clip(n // BATCH_SHARE, SMALLEST_BATCH, LARGEST_BATCH))
 
     def _new_state(self, problem: Problem) -> State:
@@ -423,5 +425,6 @@ class CorrelatedTopicModel(TopicModel):
         check_is_fitted(self)
         X = self._counts(named(X, feature_names))
         found = self._posterior_of(X, roots=True)
-        rng = check_random_state(random_state)
+        rng = check_seed(random_state)
+        n_samples = check_count(n_samples, "n_samples", bytes_each=8.0 * len(self.components_))
         return importance_sampling(X, self.components_, self._globals["population"], found, n_samples, rng)

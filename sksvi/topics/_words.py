@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import _get_feature_names, check_array
+from sklearn.utils.validation import _get_feature_names
+
+from sksvi.estimators.validation import check_table
 
 Array = np.ndarray
 
@@ -32,7 +34,7 @@ def named(X: Any, feature_names: Any) -> Any:
     if feature_names is None:
         return X
     own, words = _get_feature_names(X), np.array(feature_names, dtype=object)
-    counts = WordCounts(check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X"))
+    counts = WordCounts(check_table(X, accept_sparse="csr", dtype=np.float64))
     if words.shape != (counts.shape[1],):
         raise ValueError(f"feature_names has shape {words.shape}, expected {(counts.shape[1],)}: a word per column.")
     strange = [word for word in words if not isinstance(word, str)]

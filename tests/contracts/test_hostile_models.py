@@ -252,7 +252,7 @@ def test_extreme_targets(name, X, rng):
         ("poisson", [np.zeros(40), np.where(first, 1e4, counts), 1e4 * counts, 1e-9 * counts]),
     ):
         for y in targets:
-            fits_or_says(MODELS[name](likelihood=likelihood), X, y, "pass", "likelihood", "noise")
+            fits_or_says(MODELS[name](likelihood=likelihood), X, y, "pass", "likelihood", "noise", "another unit")
 
 
 @EVERY

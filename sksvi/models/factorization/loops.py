@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from sksvi._compiled import entry
+
 # A sum may be taken in another order than written, once and for all when the loop is compiled.
 SUMS = {"reassoc", "contract"}
 
@@ -38,6 +40,14 @@ def unpack(values, matrix):
             s += 1
 
 
+@entry(
+    "mean (p, W) f",
+    "out (p, R) f",
+    "cov (p, S) f",
+    "rows (R) i < W",
+    "cols (R) i < W",
+    "place (S) i < R",
+)
 @njit(cache=True, nogil=True)
 def second_moments(mean, cov, rows, cols, place, out):
     """E x_a x_b for each packed pair: products of the means, and the covariance of the free coordinates."""
@@ -48,6 +58,18 @@ def second_moments(mean, cov, rows, cols, place, out):
             out[p, place[s]] += cov[p, s]
 
 
+@entry(
+    "mean (p, W) f",
+    "other_mean (q, W) f",
+    "free (F) i < W",
+    "other_free (G) i < W",
+    "cov (p, F~) f",
+    "other_cov (q, G~) f",
+    "starts (p+1) i cuts e",
+    "other (e) i < q",
+    "m (e) f",
+    "v (e) f",
+)
 @njit(cache=True, nogil=True, fastmath=SUMS)
 def latent_moments(starts, other, mean, cov, free, other_mean, other_cov, other_free, shared, full, m, v):
     """Mean and variance of f = xᵀz: tr(cov(x) cov(z)) + E zᵀ cov(x) E z + E xᵀ cov(z) E x.
@@ -102,6 +124,20 @@ def latent_moments(starts, other, mean, cov, free, other_mean, other_cov, other_
                 v[start + e] = max(variance, 0.0)
 
 
+@entry(
+    "mean (p, W) f",
+    "other_mean (q, W) f",
+    "other_cov (q, T) f",
+    "starts (p+1) i cuts e",
+    "other (e) i < q",
+    "alpha (e) f",
+    "gamma (e) f",
+    "m (e) f",
+    "g (p, W) f",
+    "h (p, W~) f",
+    "h (p, R) f",
+    "place (T) i < R",
+)
 @njit(cache=True, nogil=True, fastmath=SUMS)
 def accumulate(starts, other, alpha, gamma, m, mean, other_mean, other_cov, place, full, g, h):
     """Gradient of Σ E log p(y|f) in the mean, (P, W), and in the covariance, packed (P, R).
@@ -135,6 +171,18 @@ def accumulate(starts, other, alpha, gamma, m, mean, other_mean, other_cov, plac
                     own_g[a] += z[a] * (alpha[e] - 2.0 * bend * z[a] * own_mean[a])
 
 
+@entry(
+    "mean (p, W) f",
+    "other_mean (q, W) f",
+    "starts (p+1) i cuts e",
+    "other (e) i < q",
+    "alpha (e) f",
+    "gamma (e) f",
+    "free (F) i < W",
+    "curvature (p, F) f",
+    "precision (p, F) f",
+    "prior_gap (p, F) f",
+)
 @njit(cache=True, nogil=True, fastmath=SUMS)
 def solve_means(starts, other, alpha, gamma, curvature, precision, prior_gap, other_mean, free, mean):
     """Means of diagonal columns, coordinate after coordinate, on the quadratic that alpha and gamma describe.
@@ -162,6 +210,17 @@ def solve_means(starts, other, alpha, gamma, curvature, precision, prior_gap, ot
                 alpha[e] += 2.0 * gamma[e] * step * other_mean[other[e], k]
 
 
+@entry(
+    "mean (p, W) f",
+    "other_mean (q, W) f",
+    "starts (p+1) i cuts e",
+    "other (e) i < q",
+    "third (e) f",
+    "fourth (e) f",
+    "free (F) i < W",
+    "other_cov (q, F~) f",
+    "h (p, W~) f",
+)
 @njit(cache=True, nogil=True, fastmath=SUMS)
 def add_joint_curvature(starts, other, third, fourth, mean, other_mean, other_cov, free, h):
     """Σ third (m kᵀ + k mᵀ) + fourth k kᵀ with k = cov(z) x, added to packed curvatures (P, R)."""
@@ -188,6 +247,16 @@ def add_joint_curvature(starts, other, third, fourth, mean, other_mean, other_co
                     r += 1
 
 
+@entry(
+    "mean (p, W) f",
+    "draws (q, W) f",
+    "starts (p+1) i cuts e",
+    "other (e) i < q",
+    "free (F) i < W",
+    "cov (p, F~) f",
+    "m (e) f",
+    "v (e) f",
+)
 @njit(cache=True, nogil=True)
 def sampled_moments(starts, other, mean, cov, free, draws, full, m, v):
     """zᵀ E x and zᵀ cov(x) z for draws z of the other side."""
@@ -213,6 +282,16 @@ def sampled_moments(starts, other, mean, cov, free, draws, full, m, v):
                 m[start + i], v[start + i] = total, max(np.sum(spread[i] * z[i]), 0.0)
 
 
+@entry(
+    "every (W) i < W",
+    "draws (q, >=W) f",
+    "g (p, W) f",
+    "h (p, W~) f",
+    "starts (p+1) i cuts e",
+    "other (e) i < q",
+    "alpha (e) f",
+    "gamma (e) f",
+)
 @njit(cache=True, nogil=True)
 def sampled_accumulate(starts, other, alpha, gamma, draws, every, full, g, h):
     """Σ alpha z and Σ gamma z zᵀ, packed; `every` (W,) numbers the coordinates."""

@@ -5,9 +5,18 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from sksvi._compiled import entry
+
 Array = np.ndarray
 
 
+@entry(
+    "cov (P, P) f",
+    "out (n) f",
+    "indptr (n+1) i cuts e",
+    "indices (e) i < P",
+    "values (e) f",
+)
 @numba.njit(cache=True, nogil=True)
 def spread(indptr: Array, indices: Array, values: Array, cov: Array, intercept: bool, out: Array) -> None:
     """out[i] = x S xᵀ for rows [x, 1] (or x)."""
@@ -25,6 +34,13 @@ def spread(indptr: Array, indices: Array, values: Array, cov: Array, intercept: 
         out[i] = total
 
 
+@entry(
+    "out (P, P) f",
+    "gamma (n) f",
+    "indptr (n+1) i cuts e",
+    "indices (e) i < P",
+    "values (e) f",
+)
 @numba.njit(cache=True, nogil=True)
 def gram(indptr: Array, indices: Array, values: Array, gamma: Array, intercept: bool, out: Array) -> None:
     """out += Σ γ_i h_i h_iᵀ for rows h = [x, 1] (or x); `out` is (P, P), indices sorted within a row."""

@@ -11,6 +11,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from sksvi._compiled import entry
+
 Array = np.ndarray
 
 
@@ -24,6 +26,19 @@ def _inner(A: Array, at: Array, indices: Array, data: Array, row: Array) -> floa
     return total
 
 
+@entry(
+    "corner (P, P) f",
+    "A (n, a) f",
+    "at (a) i < P",
+    "indptr (n+1) i cuts e",
+    "indices (e) i < P",
+    "data (e) f",
+    "slope (n, r) f",
+    "diag (L, r, r) f",
+    "level (n) i ? < L",
+    "border (L*r, P) f",
+    "out (n) f",
+)
 @numba.njit(cache=True, nogil=True)
 def form(
     A: Array,
@@ -64,6 +79,19 @@ def _scatter(scale: float, A: Array, at: Array, indices: Array, data: Array, row
         row[at[j]] += scale * A[j]
 
 
+@entry(
+    "corner (P, P) f",
+    "A (n, a) f",
+    "at (a) i < P",
+    "indptr (n+1) i cuts e",
+    "indices (e) i < P",
+    "data (e) f",
+    "slope (n, r) f",
+    "diag (L, r, r) f",
+    "level (n) i ? < L",
+    "border (L*r, P) f",
+    "gamma (n) f",
+)
 @numba.njit(cache=True, nogil=True)
 def gram(
     A: Array,

@@ -9,6 +9,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from sksvi._compiled import entry
+
 Array = np.ndarray
 
 
@@ -90,6 +92,16 @@ def _weights(
     return half
 
 
+@entry(
+    "omega (S, n, K) f",
+    "phi (K, D) f",
+    "y (n, D) f",
+    "seen (n, D)",
+    "target (n, D) f",
+    "wanted (n, D)",
+    "law (2|0, n, K) f",
+    "out (S, n) f",
+)
 @numba.njit(cache=True, nogil=True)
 def held_out_density(
     omega: Array,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from sksvi._compiled import entry
 from sksvi.models.beta_process.loops.numbers import (
     GOLDEN,
     MIX1,
@@ -225,6 +226,21 @@ def _entropies(c: Array, omega: Array, size: Array, base: Array, inverse: Array)
     return total
 
 
+@entry(
+    "omega (S, n, K) f",
+    "phi (K, D) f",
+    "y (n, D) f",
+    "seen (n, D)",
+    "phi_t (D, K) f",
+    "spread_t (D|0, K) f",
+    "gram (K|0, K) f",
+    "logit (K) f",
+    "start (n|0, K) f",
+    "streams (n) i",
+    "use (n, K) f",
+    "residual (S, n, D) f",
+    "value (n) f",
+)
 @numba.njit(cache=True, nogil=True)
 def gibbs(
     y: Array,
@@ -339,6 +355,14 @@ def _constants(size: Array, loose: Array, logit: Array, precision: float, base: 
         base[k] = logit[k] + 0.5 * log_of(precision * inverse[k])
 
 
+@entry(
+    "omega (n, K) f",
+    "residual (n, D) f",
+    "seen (n, D)",
+    "noise (D) f",
+    "normals (K, D) f",
+    "phi (K, D) f",
+)
 @numba.njit(cache=True, nogil=True)
 def draw_features(
     omega: Array, residual: Array, seen: Array, noise: Array, prior: float, normals: Array, phi: Array

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from sksvi._compiled import entry
 from sksvi.models.beta_process.loops.density import factor, forward
 from sksvi.models.beta_process.loops.variational import FAST, axpy, dot, observed_columns
 
@@ -64,6 +65,15 @@ def _add_fits(phi: Array, used: Array, L: Array, x: Array, share: float, e: Arra
         second[d] += share * (fit[d] * fit[d] + square[d])
 
 
+@entry(
+    "omega (S, n, K) f",
+    "phi (K, D) f",
+    "y (n, D) f",
+    "seen (n, D)",
+    "spread (K|0, D) f",
+    "mean (n, D) f",
+    "second (n, D) f",
+)
 @numba.njit(cache=True, nogil=True)
 def given_use(
     omega: Array, y: Array, seen: Array, phi: Array, spread: Array, precision: float, mean: Array, second: Array

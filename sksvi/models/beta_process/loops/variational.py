@@ -11,6 +11,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from sksvi._compiled import entry
+
 Array = np.ndarray
 
 #: Reassociated sums are vectorised; the machine code, and so the bits, is the same for every thread.
@@ -162,6 +164,16 @@ def _local_bound(
     return total
 
 
+@entry(
+    "q (3, n, K) f",
+    "phi (K, D) f",
+    "y (n, D) f",
+    "seen (n, D)",
+    "spread (K|0, D) f",
+    "logit (K) f",
+    "residual (n, D) f",
+    "value (n) f",
+)
 @numba.njit(cache=True, nogil=True)
 def variational(
     mean_field: bool,
@@ -217,6 +229,15 @@ def _add_moments(w: float, v: float, r: Array, seen: Array, cross: Array, square
         lead[d] += seen[d] * v
 
 
+@entry(
+    "omega (S, n, K) f",
+    "second (S, n, K) f",
+    "residual (S, n, D) f",
+    "seen (n, D)",
+    "cross (K, D) f",
+    "square (K, D) f",
+    "lead (K, D) f",
+)
 @numba.njit(cache=True, nogil=True)
 def statistics(
     omega: Array, second: Array, residual: Array, seen: Array, cross: Array, square: Array, lead: Array

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sksvi._compiled import entry
 from sksvi.models.topics.loops.algebra import compiled, load_square, store_square
 from sksvi.models.topics.loops.bound import look, node_slopes, opened, pull_of, workspace
 from sksvi.models.topics.loops.newton import settle_root
@@ -42,6 +43,19 @@ def root_step(
                 root[j, k] += min(max(step, -limit), limit)
 
 
+@entry(
+    "prior.location (P) f",
+    "topics (V, P+1) f",
+    "topics (V, K) f",
+    "roots (n, P, P) f",
+    "corpus.indptr (n+1) i cuts e",
+    "corpus.words (e) i < V",
+    "corpus.counts (e) f",
+    "prior.precision (P, P) f",
+    "corpus.nodes (N, _, P) f",
+    "corpus.node_set (n) i < N",
+    "state (n, 3*P) f",
+)
 @compiled
 def hybrid_documents(
     corpus: Corpus,
@@ -70,6 +84,19 @@ def hybrid_documents(
     return repairs
 
 
+@entry(
+    "prior.location (P) f",
+    "topics (V, P+1) f",
+    "topics (V, K) f",
+    "roots (n, P, P) f",
+    "corpus.indptr (n+1) i cuts e",
+    "corpus.words (e) i < V",
+    "corpus.counts (e) f",
+    "prior.precision (P, P) f",
+    "corpus.nodes (N, _, P) f",
+    "corpus.node_set (n) i < N",
+    "state (n, 2*P+2*P~) f",
+)
 @compiled
 def standard_documents(
     corpus: Corpus,

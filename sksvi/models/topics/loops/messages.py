@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sksvi._compiled import entry
 from sksvi.models.topics.loops.algebra import compiled, inverse_root, load_square, project, store_square
 from sksvi.models.topics.loops.bound import MEAN_FIELD, curvature, local_value, look, opened, workspace
 from sksvi.models.topics.loops.newton import HALVINGS
@@ -91,6 +92,19 @@ def message_steps(
     return repairs
 
 
+@entry(
+    "prior.location (P) f",
+    "topics (V, P+1) f",
+    "topics (V, K) f",
+    "roots (n, P, P) f",
+    "corpus.indptr (n+1) i cuts e",
+    "corpus.words (e) i < V",
+    "corpus.counts (e) f",
+    "prior.precision (P, P) f",
+    "corpus.nodes (N, _, P) f",
+    "corpus.node_set (n) i < N",
+    "state (n, 2*P+P~) f",
+)
 @compiled
 def message_documents(
     corpus: Corpus,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sksvi._compiled import entry
 from sksvi.models.topics.loops.algebra import (
     compiled,
     inverse_root,
@@ -101,6 +102,19 @@ def settle_root(
     return repairs
 
 
+@entry(
+    "prior.location (P) f",
+    "topics (V, P+1) f",
+    "topics (V, K) f",
+    "roots (n, P, P) f",
+    "corpus.indptr (n+1) i cuts e",
+    "corpus.words (e) i < V",
+    "corpus.counts (e) f",
+    "prior.precision (P, P) f",
+    "corpus.nodes (N, _, P) f",
+    "corpus.node_set (n) i < N",
+    "state (n, 2*P) f",
+)
 @compiled
 def newton_documents(
     corpus: Corpus,

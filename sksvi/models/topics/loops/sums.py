@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sksvi._compiled import entry
 from sksvi.models.topics.loops.algebra import compiled
 from sksvi.models.topics.loops.bound import MEAN_FIELD, SIMPLE, local_value, look, opened, workspace
 from sksvi.models.topics.loops.records import Corpus, Document, Population, Sums, Work
@@ -51,6 +52,25 @@ def add_moments(mean: Array, root: Array, full: bool, out: Array) -> None:
                 out[j + 1, k + 1] += covariance[j, k]
 
 
+@entry(
+    "prior.location (P) f",
+    "topics (V, P+1) f",
+    "topics (V, K) f",
+    "roots (n, P, P) f",
+    "corpus.indptr (n+1) i cuts e",
+    "corpus.words (e) i < V",
+    "corpus.counts (e) f",
+    "prior.precision (P, P) f",
+    "corpus.nodes (N, _, P) f",
+    "corpus.node_set (n) i < N",
+    "state (n, >=P) f",
+    "offset (V) f",
+    "sums.values (n) f",
+    "sums.proportions (n|0, K) f",
+    "sums.squares (n|0, K) f",
+    "sums.words (V|0, K) f",
+    "sums.moments (K|0, K) f",
+)
 @compiled
 def sum_documents(
     corpus: Corpus,

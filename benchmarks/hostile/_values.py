@@ -1,0 +1,194 @@
+"""Arguments that no method should be given: what each is called, and how it is made of a right one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+Array = np.ndarray
+Make = Callable[[Any, np.random.Generator], Any]
+
+NUMBERS = [np.nan, np.inf, -np.inf, 1e-310, 1e-150, 1e38, 1e60, 1e120, 1e154, 1e200, 1e300, -1e300, 2.0**53, 2.0**64]
+EXPONENTS = [-310, -150, -20, -5, 5, 10, 20, 37, 50, 99, 101, 150, 200, 300]
+#: Of what must be one number, or one word.
+SCALARS = [
+    None,
+    "x",
+    "",
+    b"x",
+    np.nan,
+    np.inf,
+    -np.inf,
+    -1,
+    0,
+    1,
+    2,
+    0.5,
+    1e-300,
+    1 - 1e-16,
+    1e300,
+    True,
+    3j,
+    [],
+    [0.5],
+]
+SCALARS += [
+    (1, 2),
+    {},
+    {"a": 1},
+    object,
+    np.array(0.5),
+    np.array([0.5, 0.6]),
+    np.float16(0.5),
+    np.int8(3),
+    "auto",
+    "warn",
+]
+SCALARS += [10**30, -(10**30), np.datetime64("2020-01-01"), pd.NA, lambda: 1]
+
+
+def table_of(X: Any) -> Array:
+    """The values of any right X."""
+    return np.asarray(X.toarray() if sp.issparse(X) else X)
+
+
+def numbers_of(X: Any) -> Array:
+    return table_of(X).astype(float)
+
+
+def with_cell(X: Any, rng: np.random.Generator, value: Any) -> Array:
+    """A copy in which one cell is another."""
+    X = np.array(table_of(X), dtype=object if isinstance(value, str | bytes) else float)
+    X[tuple(rng.integers(0, n) for n in X.shape)] = value
+    return X
+
+
+def malformed(X: Any, rng: np.random.Generator, what: str) -> Any:
+    """A CSR matrix whose arrays contradict each other."""
+    X = sp.csr_matrix(numbers_of(X))
+    at = int(rng.integers(0, max(len(X.indices), 1)))
+    if what == "beyond":
+        X.indices[at] = 10**6
+    elif what == "negative":
+        X.indices[at] = -5
+    elif what == "rows back":
+        X.indptr[1:-1] = X.indptr[1:-1][::-1].copy()
+    else:
+        X.indptr[-1] += 100
+    return X
+
+
+def doubled(X: Any) -> Any:
+    """A CSR matrix that stores each entry in two halves."""
+    X = sp.csr_matrix(numbers_of(X))
+    parts = np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr
+    return sp.csr_matrix(parts, shape=X.shape)
+
+
+def _frame(X: Any) -> pd.DataFrame:
+    return X if isinstance(X, pd.DataFrame) else pd.DataFrame(numbers_of(X))
+
+
+def _with_na(X: Any, rng: np.random.Generator) -> pd.DataFrame:
+    frame = pd.DataFrame(table_of(X)).astype(object)
+    return frame.mask(rng.random(frame.shape) < 0.1, pd.NA)
+
+
+def _read_only(X: Any) -> Array:
+    X = numbers_of(X).copy()
+    X.flags.writeable = False
+    return X
+
+
+ANY: dict[str, Make] = {
+    "None": lambda X, r: None,
+    "a word": lambda X, r: "data.csv",
+    "bytes": lambda X, r: b"data",
+    "an integer": lambda X, r: 3,
+    "a number": lambda X, r: 3.5,
+    "an object": lambda X, r: object(),
+    "an empty list": lambda X, r: [],
+    "a dict": lambda X, r: {"a": [1.0, 2.0]},
+    "a set": lambda X, r: {1.0, 2.0},
+    "a function": lambda X, r: len,
+    "an iterator": lambda X, r: iter(numbers_of(X).tolist()),
+    "lists of several lengths": lambda X, r: [[1.0, 2.0], [1.0]],
+    "words": lambda X, r: table_of(X).astype(str),
+    "wide characters": lambda X, r: np.full(np.shape(table_of(X)), "ü☃"),
+    "fixed bytes": lambda X, r: np.full(np.shape(table_of(X)), b"ab"),
+    "dates": lambda X, r: np.full(np.shape(table_of(X)), np.datetime64("2020-01-01")),
+    "durations": lambda X, r: np.full(np.shape(table_of(X)), np.timedelta64(3, "s")),
+    "complex": lambda X, r: numbers_of(X) * (1 + 1j),
+    "booleans": lambda X, r: numbers_of(X) > 0,
+    "half precision": lambda X, r: numbers_of(X).astype(np.float16),
+    "single precision": lambda X, r: numbers_of(X).astype(np.float32),
+    "long precision": lambda X, r: numbers_of(X).astype(np.longdouble),
+    "the other byte order": lambda X, r: numbers_of(X).astype(">f8"),
+    "integers of the other byte order": lambda X, r: numbers_of(X).astype(">i4"),
+    "small integers": lambda X, r: numbers_of(X).astype(np.int8),
+    "unsigned integers": lambda X, r: np.abs(numbers_of(X)).astype(np.uint64) + np.uint64(2**63),
+    "objects": lambda X, r: table_of(X).astype(object),
+    "nested lists": lambda X, r: table_of(X).tolist(),
+    "tuples": lambda X, r: tuple(map(tuple, np.atleast_2d(table_of(X)).tolist())),
+    "a masked array": lambda X, r: np.ma.masked_array(numbers_of(X), numbers_of(X) > 0.5),
+    "a record array": lambda X, r: np.zeros(len(table_of(X)), dtype=[("a", float), ("b", int)]),
+    "read only": lambda X, r: _read_only(X),
+    "strided": lambda X, r: np.repeat(numbers_of(X), 2, axis=0)[::2],
+    "column-major": lambda X, r: np.asfortranarray(numbers_of(X)),
+    "reversed": lambda X, r: numbers_of(X)[::-1],
+    "no rows": lambda X, r: table_of(X)[:0],
+    "one row": lambda X, r: table_of(X)[:1],
+    "a row less": lambda X, r: table_of(X)[:-1],
+    "a row more": lambda X, r: np.concatenate([table_of(X), table_of(X)[:1]]),
+    "a dimension more": lambda X, r: table_of(X)[None],
+    "two columns": lambda X, r: np.column_stack([table_of(X)] * 2),
+    "zeros": lambda X, r: np.zeros_like(numbers_of(X)),
+    "a constant": lambda X, r: np.full_like(numbers_of(X), 3.0),
+    "negated": lambda X, r: -numbers_of(X),
+    "a sparse matrix": lambda X, r: sp.csr_matrix(numbers_of(X)),
+    "a frame": lambda X, r: pd.DataFrame(table_of(X)),
+    "a word in a cell": lambda X, r: with_cell(X, r, "none"),
+    "bytes in a cell": lambda X, r: with_cell(X, r, b"none"),
+    "categories": lambda X, r: pd.DataFrame(table_of(X)).astype("category"),
+    "nullable numbers": lambda X, r: pd.DataFrame(numbers_of(X)).convert_dtypes(),
+    "missing by pandas": lambda X, r: _with_na(X, r),
+    **{f"a cell of {value:g}": lambda X, r, v=value: with_cell(X, r, v) for value in NUMBERS},
+    **{f"times 1e{k}": lambda X, r, k=k: numbers_of(X) * 10.0**k for k in EXPONENTS},
+}  # fmt: skip
+
+TABLES: dict[str, Make] = {
+    **ANY,
+    "a column": lambda X, r: table_of(X)[:, 0],
+    "transposed": lambda X, r: table_of(X).T,
+    "no columns": lambda X, r: table_of(X)[:, :0],
+    "a column less": lambda X, r: table_of(X)[:, :-1],
+    "a column more": lambda X, r: np.column_stack([table_of(X), np.ones(len(table_of(X)))]),
+    **{f"{form} of scipy": lambda X, r, f=form: sp.csr_matrix(numbers_of(X)).asformat(f) for form in
+       ("csc", "coo", "bsr", "dia", "lil", "dok")},
+    "a sparse array": lambda X, r: sp.csr_array(numbers_of(X)),
+    "a sparse array of single precision": lambda X, r: sp.csr_array(numbers_of(X).astype(np.float32)),
+    "entries in halves": lambda X, r: doubled(X),
+    "a sparse cell of 1e200": lambda X, r: sp.csr_matrix(with_cell(X, r, 1e200)),
+    "a sparse cell of NaN": lambda X, r: sp.csr_matrix(with_cell(X, r, np.nan)),
+    **{f"malformed: {what}": lambda X, r, w=what: malformed(X, r, w) for what in
+       ("beyond", "negative", "rows back", "too long")},
+    "columns in another order": lambda X, r: _frame(X)[_frame(X).columns[::-1]],
+    "columns of one name": lambda X, r: _frame(X).set_axis(["a"] * _frame(X).shape[1], axis=1),
+    "rows of one name": lambda X, r: _frame(X).set_axis([0] * len(_frame(X)), axis=0),
+    "single precision near its end": lambda X, r: (numbers_of(X) * 1e37).astype(np.float32),
+}  # fmt: skip
+
+#: What a column of numbers, one per row, may be instead.
+ROW_VALUES: dict[str, Make] = {**ANY, "no positive one": lambda y, r: -np.abs(numbers_of(y))}
+ROW_VALUES |= {
+    "a series with another index": lambda y, r: pd.Series(np.ravel(table_of(y))[: len(y)]).rename(lambda i: i + 100),
+    "an ordered categorical": lambda y, r: pd.Categorical(np.ravel(table_of(y))[: len(y)], ordered=True),
+    "all different": lambda y, r: np.arange(len(y)) + 0.5,
+    "words and numbers": lambda y, r: np.array([1, "a"] * len(y), dtype=object)[: len(y)],
+    "other labels": lambda y, r: pd.Series(["low", "high"] * len(y))[: len(y)],
+    "one positive": lambda y, r: np.eye(1, len(y))[0],
+}  # fmt: skip

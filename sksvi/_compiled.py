@@ -1,0 +1,118 @@
+"""The doors of compiled loops: what Python hands over is checked against the loop's own words, so that none writes
+past a buffer, whatever file or mistake its arguments come from.
+
+A loop that Python calls has `@entry(...)` above `@numba.njit`; one that only other loops call begins with `_` or is
+called from the folder of its own loops. `tests/contracts/test_compiled.py` holds the package to it.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+#: name(dims) kind, then what its numbers are below, or what they cut.
+WORDS = re.compile(
+    r"(?P<name>[\w.]+)\((?P<dims>[^)]*)\)(?P<kind>[fi])?((?P<cuts>cuts)(?P<of>\w+)|(?P<none>\?)?<(?P<below>\w+))?"
+)
+KINDS = {"f": "f", "i": "iu", None: "fiub"}
+
+
+class Rule(NamedTuple):
+    """What an argument must be."""
+
+    name: str
+    position: int
+    field: str | None
+    dims: tuple[str, ...]
+    sizes: tuple[Any, ...]
+    kind: str
+    below: str | None
+    least: int
+    cuts: str | None
+
+
+def entry(*rules: str) -> Callable[[Any], Any]:
+    """Decorator of a compiled function: what each of its arrays is, as ``"indices (e) i < P"``.
+
+    Parameters
+    ----------
+    *rules : str
+        A name, or ``record.field``. In brackets its dimensions: a letter stands for one size wherever it stands, after
+        which ``n+1``, ``L*r``, ``F~`` (the packed pairs of F, or F where the argument `full` is false) and ``>=P`` are
+        known; ``_`` for any; ``n|0`` as the first for an array that may be left out. f (floats) or i (integers), else
+        either. ``< P``: indices from 0, with ``? < P`` from -1. ``cuts e``: rising, over e entries.
+
+    Returns
+    -------
+    callable
+        The decorator: what it makes checks its arguments and calls the loop, its attribute ``compiled``.
+    """
+
+    def guarded(loop: Any) -> Any:
+        code = loop.py_func.__code__
+        names = code.co_varnames[: code.co_argcount]
+        found = [_read(rule, names) for rule in rules]
+        full = names.index("full") if "full" in names else None
+
+        @functools.wraps(loop.py_func)
+        def checked(*arguments: Any) -> Any:
+            sizes: dict[str, Any] = {"packed": _pairs if full is None or arguments[full] else int}
+            for rule in found:
+                value = arguments[rule.position]
+                _check(rule, value if rule.field is None else getattr(value, rule.field), sizes)
+            return loop(*arguments)
+
+        checked.compiled = loop  # type: ignore[attr-defined]
+        return checked
+
+    return guarded
+
+
+def _read(rule: str, names: tuple[str, ...]) -> Rule:
+    """A rule in pieces."""
+    match = WORDS.fullmatch(rule.replace(" ", ""))
+    if match is None:
+        raise ValueError(f"a rule of a compiled loop cannot be read: {rule!r}")
+    name, _, field = match["name"].partition(".")
+    dims = tuple(filter(None, match["dims"].split(",")))
+    least = -1 if match["none"] else 0
+    sizes = tuple(_size(dim.removesuffix("|0").removeprefix(">=")) for dim in dims)
+    position, kind = names.index(name), KINDS[match["kind"]]
+    return Rule(match["name"], position, field or None, dims, sizes, kind, match["below"], least, match["of"])
+
+
+def _size(words: str) -> Any:
+    """A letter as it is, anything else as what computes it from letters."""
+    return words if words.isidentifier() else compile(re.sub(r"(\w)~", r"packed(\1)", words), words, "eval")
+
+
+def _pairs(n: int) -> int:
+    return n * (n + 1) // 2
+
+
+def _check(rule: Rule, value: Any, sizes: dict[str, Any]) -> None:
+    """Raise where an array is not what its loop takes it for; sizes met first are remembered."""
+    if not isinstance(value, np.ndarray) or value.ndim != len(rule.dims) or value.dtype.kind not in rule.kind:
+        found = f"{type(value).__name__} of shape {np.shape(value)} and type {getattr(value, 'dtype', None)}"
+        raise ValueError(f"a compiled loop takes {rule.name} with dimensions {rule.dims}; found {found}.")
+    if rule.dims[0].endswith("|0") and not len(value):
+        return
+    for dim, wanted, size in zip(rule.dims, rule.sizes, value.shape):
+        if dim == "_":
+            continue
+        wanted = sizes.setdefault(wanted, size) if isinstance(wanted, str) else eval(wanted, sizes)
+        if size != wanted and not (size > wanted and dim.startswith(">=")):
+            known = {letter: size for letter, size in sizes.items() if isinstance(size, int)}
+            raise ValueError(
+                f"a compiled loop takes {rule.name} with dimensions {rule.dims}; found {value.shape}, where {known}."
+            )
+    if rule.cuts is not None:
+        entries = sizes.setdefault(rule.cuts, int(value[-1] - value[0]))
+        if value[0] < 0 or value[-1] - value[0] != entries or np.any(value[1:] < value[:-1]):
+            raise ValueError(f"a compiled loop takes {rule.name} as rising cuts of {entries} entries; found others.")
+    elif rule.below is not None and value.size and (value.min() < rule.least or value.max() >= sizes[rule.below]):
+        raise ValueError(f"a compiled loop takes {rule.name} as indices below {sizes[rule.below]}; found others.")

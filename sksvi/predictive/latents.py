@@ -1,0 +1,43 @@
+"""Latents of which predictions can be made: their cubes must be numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray
+
+#: Standard deviations from either end of any link, with digits to spare.
+LINKED = 1e12
+
+
+def check_latents(mean: Array, variance: Array, dtype: Any, link: bool) -> None:
+    """An error for the first row whose latent lies where nothing can be predicted from it.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (n, ...)
+    variance : ndarray of the same shape, or (n, K, K)
+        Of f.
+    dtype : dtype
+        Of what is predicted.
+    link : bool
+        Whether f lies behind a link, whose ends are long reached at `LINKED`.
+
+    Raises
+    ------
+    ValueError
+        Naming the row.
+    """
+    most = float(np.finfo(dtype).max) ** (1.0 / 3.0)
+    most = min(most, LINKED) if link else most
+    good = (np.abs(mean) <= most).reshape(len(mean), -1).all(axis=1)
+    good &= (np.abs(variance) <= most**2).reshape(len(mean), -1).all(axis=1)
+    if not good.all():
+        row = int(np.argmin(good))
+        raise ValueError(
+            f"the latent f of row {row} has mean {np.ravel(mean[row])[0]:.3g} and variance "
+            f"{np.ravel(variance[row])[0]:.3g}, of which nothing can be predicted: X (or offset) of that row lies far "
+            "outside the data of the fit."
+        )
