@@ -349,3 +349,16 @@ def test_warm_start_takes_new_ids(global_random_seed):
     whole = pmf().fit(X, y)
     assert model.n_iter_ > passes and model.user_factors_.shape == (40, 2)
     assert density(model, test, truth) > density(whole, test, truth) - 0.05
+
+
+@pytest.mark.parametrize("chunk", [500, 1000])
+def test_a_stream_from_scratch_keeps_its_factors(chunk, global_random_seed):
+    """A first chunk of five entries per user has no evidence for factors; what it shrank to zero never came back."""
+    rng = np.random.default_rng(global_random_seed)
+    U, V = rng.standard_normal((100, 3)), rng.standard_normal((50, 3))
+    X = np.column_stack([rng.integers(0, 100, 8000), rng.integers(0, 50, 8000)])
+    y = np.sum(U[X[:, 0]] * V[X[:, 1]], axis=1) + 0.3 * rng.standard_normal(8000)
+    stream, test = GeneralizedPMF(6, random_state=0), slice(6000, None)
+    for start in range(0, 6000, chunk):
+        stream.partial_fit(X[start : start + chunk], y[start : start + chunk])
+    assert stream.score(X[test], y[test]) > 0.85
