@@ -276,6 +276,8 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             with self._columns_named():
                 state = stream.absorb(problem, state, self.tol, self._stream_rows(data), fade)
             self._finish(model, state, seen)
+            found = list(self._portion_findings(data, first))
+        findings.tell(found, stacklevel=4)
         return self
 
     def _check_finished(self) -> None:
@@ -286,6 +288,10 @@ class BaseSVI(CallbackSupport, BaseEstimator):
                 "cannot go on from: end it first by set_params(warm_start=True).fit(X, y) with the rows that it began "
                 "with."
             )
+
+    def _portion_findings(self, data: Any, first: bool) -> Iterator[str]:
+        """What a user should know about a stream that has come so far."""
+        yield from ()
 
     def _fade(self, weight: float) -> float:
         """Share of what was said that is left when data of this weight have come."""

@@ -24,6 +24,7 @@ from sksvi.estimators.validation import StrOptions, validate_data
 from sksvi.families import InUnits, ProjectedGaussian
 from sksvi.inference import plan
 from sksvi.inference.memory.said import Said
+from sksvi.inference.past import Past
 from sksvi.inference.problem import Problem
 from sksvi.inference.search import Looks
 from sksvi.inference.start import restarted
@@ -107,6 +108,9 @@ class BayesianGLM(OwnScales, BaseSVI):
         self.keep_interrupted = keep_interrupted
         self.random_state = random_state
         self.verbose = verbose
+
+    #: The one target that all rows of a stream have had so far, (1,), or none: (0,).
+    _only_target: Array = np.empty(0)
 
     # ---- model
     def _model(self, n_features: int, likelihood: Any, precision: Any, n_uninformed: int = 0) -> LinearModel:
@@ -220,6 +224,29 @@ class BayesianGLM(OwnScales, BaseSVI):
         yield from self._uneven()
         yield from self._pinned()
         yield from self._separated(problem, state)
+
+    def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
+        """Rows of one value that went into the past before another came, told once."""
+        before = data.y[:1] if first else self._only_target
+        self._only_target = before if len(before) and np.all(data.y == before) else data.y[:0]
+        past = self.state_.messages
+        if not len(self._only_target) or not isinstance(past, Past) or past.complete:
+            return
+        value = self._target_name(self._only_target[0])
+        self._only_target = data.y[:0]
+        yield (
+            f"y is {value} in all {self.n_samples_seen_:g} rows of the stream so far, and not all of them are kept "
+            f"(stream_sample={self.stream_sample!r}): what they say of the columns stays as it is before other values "
+            "come, and may leave the fit several standard deviations off. Shuffle the rows, begin with a chunk that "
+            "has other values too, or let stream_sample hold all rows until they come."
+        )
+
+    def _target_name(self, value: Any) -> str:
+        """What a user calls a value of the encoded target."""
+        names = getattr(self, "classes_", getattr(self, "levels_", None))
+        if names is not None:
+            return repr(np.asarray(names)[int(value)].item())
+        return f"{value:g}" if np.ndim(value) == 0 else str(value.tolist())
 
     def _separated(self, problem: Problem, state: State) -> Iterator[str]:
         """Labels told apart, by a prior without a size; few rows are told apart by chance columns (Cover 1965)."""

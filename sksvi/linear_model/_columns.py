@@ -96,7 +96,8 @@ class Columns:
 class Known:
     """What rows say of the spread of their columns: weight, extremes, whether there are but two values, moments.
 
-    The centre counts as a value: what an uncentred constant differs from. eps: relative rounding of the values. mean, square (D,): of x - centre.
+    The centre counts as a value: what an uncentred constant differs from. eps: relative rounding of the values. mean,
+    square (D,): of x - centre.
     """
 
     weight: float

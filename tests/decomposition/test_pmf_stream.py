@@ -368,3 +368,16 @@ def test_a_pair_is_remembered_once_however_often_it_comes(tmp_path):
     for user, of in zip(model.users_, rated, strict=True):
         told = {*pairs[pairs[:, 0] == user, 1], *([50] if user == 3 else []), *([2] if user == 77 else [])}
         assert of == told
+
+
+@pytest.mark.parametrize("chunk", [500, 1000])
+def test_a_stream_from_scratch_keeps_its_factors(chunk, global_random_seed):
+    """A first chunk of five entries per user has no evidence for factors; what it shrank to zero never came back."""
+    rng = np.random.default_rng(global_random_seed)
+    U, V = rng.standard_normal((100, 3)), rng.standard_normal((50, 3))
+    X = np.column_stack([rng.integers(0, 100, 8000), rng.integers(0, 50, 8000)])
+    y = np.sum(U[X[:, 0]] * V[X[:, 1]], axis=1) + 0.3 * rng.standard_normal(8000)
+    stream, test = GeneralizedPMF(6, random_state=0), slice(6000, None)
+    for start in range(0, 6000, chunk):
+        stream.partial_fit(X[start : start + chunk], y[start : start + chunk])
+    assert stream.score(X[test], y[test]) > 0.85

@@ -1,5 +1,7 @@
 """Streams: a sample of past rows looked at again, and forgetting."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -103,6 +105,53 @@ def test_a_first_chunk_that_says_nothing_leads_nowhere(rng, kind):
     assert np.max(np.abs(stream.coef_ - batch.coef_) / batch.coef_std_) < 0.2
     # The scales of columns are those of 20 rows; what the data leave open, as a shift of all classes, follows them.
     assert_allclose(stream.coef_std_, batch.coef_std_, rtol=4 / np.sqrt(2 * 20))
+
+
+@pytest.mark.parametrize("kind", ["logit", "softmax", "poisson", "gaussian"])
+def test_rows_of_one_value_that_are_not_kept_are_told_once(rng, kind):
+    X = rng.standard_normal((90, 2))
+    values = {"softmax": ["a", "b", "c"], "logit": ["a", "b"]}.get(kind)
+    y = np.repeat([0, 1, 2], 30) % len(values or [0, 1, 2])
+    y = np.sort(y) if values is None else np.array(values)[np.sort(y)]
+    make = BayesianGLMRegressor if values is None else BayesianGLMClassifier
+    more = {} if values is None else {"classes": values}
+    options = {} if kind == "softmax" else {"likelihood": kind}
+
+    def stream(sample, X, y):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            chunked(make(stream_sample=sample, **options), X, y, 10, **more)
+        return [str(w.message) for w in caught if "rows of the stream" in str(w.message)]
+
+    first = "'a'" if values else "0"
+    (told,) = stream(0, X, y)
+    assert f"y is {first} in all 10 rows of the stream" in told and "stream_sample=0" in told
+    (told,) = stream(15, X, y)
+    assert "in all 20 rows" in told
+    mixed = rng.permutation(90)
+    mixed[:2] = [0, 89]
+    assert not stream("auto", X, y) and not stream(0, X[mixed], y[mixed])
+
+
+def test_a_column_that_is_rare_at_first_has_the_prior_of_the_batch_fit(rng):
+    """Its spread is that of all rows that came, not of the chunk that it first varied in."""
+    n = 1200
+    X = np.column_stack([rng.standard_normal(n), rng.standard_t(1.5, n) * (rng.random(n) < 0.1), rng.random(n) < 0.01])
+    X[:60, 1] *= 1e-3
+    X[:100, 2], X[30, 2] = 0.0, 1.0
+    y = rng.poisson(np.exp(0.3 * X[:, 0]) * rng.gamma(2.0, 0.5, n)).astype(float)
+    options = {"likelihood": "negative-binomial", "tol": 1e-10, "random_state": 0}
+    batch = BayesianGLMRegressor(**options).fit(X, y)
+    stream = chunked(BayesianGLMRegressor(**options), X, y, 60)
+    assert_allclose(stream.prior_precision_, batch.prior_precision_, rtol=0.02)
+    # The intercept's weak prior is about the first rows' columns.
+    assert np.max(np.abs(stream.coef_ - batch.coef_) / batch.coef_std_) < 0.02
+    assert_allclose(stream.coef_std_, batch.coef_std_, rtol=0.01)
+    fitted = BayesianGLMRegressor(**options).fit(X[:600], y[:600])
+    later = chunked(fitted, X[600:], y[600:], 300)
+    assert_allclose(
+        later.prior_precision_ / later.prior_precision_[0], batch.prior_precision_ / batch.prior_precision_[0]
+    )
 
 
 def test_a_sample_brings_the_stream_nearer_to_the_batch_fit(rng):

@@ -26,6 +26,10 @@ from sksvi.inference.state import State, StepInfo, check_finite
 from sksvi.inference.stopping import PORTION_PASSES, ROUNDING, check_due, settled
 from sksvi.models.base import Blocks, Gradient
 
+#: Entries per number of the plates from which a stream learns the plates' priors. Fewer leave them at their first
+#: width: they would shrink factors to zero that later portions have evidence for, and zero times zero stays.
+ENOUGH = 2.0
+
 
 @dataclass
 class Half:
@@ -54,10 +58,12 @@ class BySide:
     said : Said, optional
         What earlier portions said about every plate: then that and the prior are the prior of this one, and what is
         learned of all plates stays.
+    learns : bool, default=True
+        Whether the priors of plates are learned.
     """
 
-    def __init__(self, said: Said | None = None) -> None:
-        self.said = said
+    def __init__(self, said: Said | None = None, learns: bool = True) -> None:
+        self.said, self.learns = said, learns and said is None
 
     def begin(self, problem: Problem, state: State) -> State:
         """What is seen of the plates is what is at hand."""
@@ -79,7 +85,7 @@ class BySide:
             half = moved(problem, state, side, self.said, in_place=True)
             state.q[side], state.memory[side] = half.block, half.memory
             repairs += half.repairs
-        if state.passes + 1 >= model.first_passes and self.said is None:
+        if state.passes + 1 >= model.first_passes and self.learns:
             state = replace(state, q=model.learned(state.q, problem.algorithm.row.natural))
         value = half.after if judged else half.before
         now = bound(problem, state, value) if self.said is None else value - paid(problem, state.q, self.said)
@@ -196,7 +202,8 @@ def absorb(problem: Problem, state: State, tol: float, fade: float = 1.0) -> tup
 
 def absorb_columns(problem: Problem, state: State, tol: float, fade: float) -> tuple[State, StepInfo]:
     """What earlier portions said about a plate is its prior; what this one says then joins it."""
-    first, past, run = state.steps == 0, 0.0, BySide()
+    learns = state.counted >= ENOUGH * parameters(problem, state.q)
+    first, past, run = state.steps == 0, 0.0, BySide(None, learns)
     # A portion is iterated without sampling noise: its messages stay.
     problem = replace(problem, stream=False, total=None, expect=problem.exact)
     if not first:
@@ -224,7 +231,7 @@ def absorb_columns(problem: Problem, state: State, tol: float, fade: float) -> t
     q = hyper.remembering(problem, inner.q, siding(inner).gradient)
     prior = problem.model.prior(q)
     now = Said.between(q, prior) if first else updated(problem, q, prior, run.said)
-    if not first:
+    if not first and learns:
         q = sided(problem).learned(q, False)
     memory = {**inner.memory, **{side: replace(inner.memory[side], seen=seen) for side, seen in kept.items()}}
     total = past + info.bound
@@ -233,6 +240,11 @@ def absorb_columns(problem: Problem, state: State, tol: float, fade: float) -> t
         converged=done, progress=Siding(checks=siding(state).checks),
     )  # fmt: skip
     return state, StepInfo(total, True, 1.0, inner.repairs - repairs)
+
+
+def parameters(problem: Problem, q: Blocks) -> int:
+    """Numbers that the plates' means have."""
+    return sum(int(np.size(q[side].mean)) for side in sided(problem).sides)
 
 
 def updated(problem: Problem, q: Blocks, prior: Blocks, said: Said | None) -> Said:
