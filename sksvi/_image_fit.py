@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from sksvi._patches import PATCH_SIZE, extract_patches, reconstruct, windows
+from sksvi._waves import waves
 from sksvi.algorithms import MCSSVI
 from sksvi.estimators.posterior import Posterior
 from sksvi.families import Beta, Gamma
@@ -40,9 +41,11 @@ DELAY, LEAST_DELAY = 0.03, 20.0
 #: The first check, the ratio of the steps of successive ones, and the share that the mean absolute error must lose
 #: while the steps double.
 FIRST_CHECK, CHECK_FACTOR, GAIN = 100, 1.4, 0.003
-#: Share of missing pixels beyond which noise is held, and where, as a share of the standard deviation of the pixels:
-#: a dozen pixels of a patch are explained too closely by a noise that is learned.
-MOSTLY_MISSING, HELD_NOISE = 0.5, 0.12
+#: Share of missing pixels and number of patches from which the start is plane waves and noise is held, and where, as a
+#: share of the standard deviation of the pixels: of a dozen pixels per patch noise is learned too small. Random factors
+#: find textures late; in small images, where waves ring and are not unlearned in the steps there are, they do better.
+MOSTLY_MISSING, MANY_PATCHES, HELD_NOISE = 0.5, 20_000, 0.12
+WAVES_USED = 20.0
 #: Standard errors by which an earlier dictionary must be better than the last to be kept.
 SIGNIFICANT = 2.0
 #: What the odds of use and the precision of the weights are multiplied by in the end, by which held-out pixels prefer:
@@ -78,12 +81,13 @@ def default_estimator(n_patches: int, parameters: dict[str, Any]) -> Any:
     )
 
 
-def held_where_few(pixels: Array, missing: Array) -> dict[str, Any]:
-    """Noise and precision of the weights that a dictionary is learned with where most pixels are missing."""
+def start_of_waves(pixels: Array, missing: Array) -> dict[str, Any]:
+    """Parameters of a dictionary that starts from plane waves, where they do better: many patches, mostly missing."""
     spread = float(np.nanstd(pixels))
-    if missing.mean() <= MOSTLY_MISSING or spread == 0.0:
+    n_patches = math.prod(side - default_size(missing) + 1 for side in missing.shape[:2])
+    if missing.mean() <= MOSTLY_MISSING or n_patches < MANY_PATCHES or spread == 0.0:
         return {}
-    return {"noise": HELD_NOISE * spread, "weight_precision": 1.0}
+    return {"init": waves, "init_factors": WAVES_USED, "noise": HELD_NOISE * spread, "weight_precision": 1.0}
 
 
 def hide(missing: Array, rng: np.random.RandomState) -> Array:

@@ -11,18 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._image_fit import estimated, held_where_few, learned
+from sksvi._image_fit import estimated, learned, start_of_waves
 from sksvi._patches import extract_patches, pixels_of, reconstruct
-from sksvi._waves import waves
 
 Array = np.ndarray
 
 __all__ = ["denoise", "extract_patches", "inpaint", "reconstruct"]
 
-#: The default estimator's parameters by task. From few factors at first fine texture is not discovered; waves have it.
-#: A learned precision of the weights, which is small, takes faint texture for noise: under noise it is held at its
-#: prior mean.
-INPAINTING = {"n_burn_in": 8, "n_local_samples": 4, "init_factors": 20.0, "init": waves}
+#: The default estimator's parameters by task. From few factors at first fine texture is not discovered. A learned
+#: precision of the weights, which is small, takes faint texture for noise: under noise it is held at its prior mean.
+INPAINTING = {"n_burn_in": 8, "n_local_samples": 4, "init_factors": 50.0}
 DENOISING = {"weight_precision": 1.0, "init_factors": 50.0}
 
 
@@ -48,8 +46,9 @@ def inpaint(
     estimator : BetaProcessFA, default=None
         A clone is fitted to the patches, as its own parameters say. None: a dictionary whose size and steps follow from
         the number of patches, at most 250 factors and 3,500 steps of 250 patches; it ends sooner where observed pixels
-        that are held out are predicted no better. Where more than half of the pixels are missing the noise of its fit
-        is held at 0.12 standard deviations of the observed pixels: give one of your own for noisy images.
+        that are held out are predicted no better. Where more than half of the pixels are missing, and there are 20,000
+        patches, the noise of its fit is held at 0.12 standard deviations of the observed pixels: give an estimator of
+        your own for noisy images.
     max_iter : int or None, default=None
         Passes over the patches at most, of 50,000 of them where there are more; None: by their number, or as the
         estimator says.
@@ -86,7 +85,7 @@ def inpaint(
     (True, True)
     """
     pixels, missing = _checked(image, mask)
-    defaults = INPAINTING | held_where_few(pixels, missing)
+    defaults = INPAINTING | start_of_waves(pixels, missing)
     dictionary = learned(
         pixels, missing, estimator, defaults, max_iter=max_iter, n_jobs=n_jobs, verbose=verbose, seed=random_state
     )

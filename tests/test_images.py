@@ -211,6 +211,7 @@ def test_noise_is_held_where_most_pixels_are_missing(monkeypatch):
     fitted = []
     fit = BetaProcessFA.fit
     monkeypatch.setattr(BetaProcessFA, "fit", lambda self, X, y=None: fitted.append(self) or fit(self, X, y))
+    monkeypatch.setattr(_image_fit, "MANY_PATCHES", 100)
     image, order = picture(20, 20), np.random.default_rng(0).permutation(400).reshape(20, 20)
     for share, scale in ((0.5, 1.0), (0.7, 1.0), (0.7, 10.0)):
         inpaint(scale * image, order < share * 400, max_iter=1, random_state=0)
@@ -218,6 +219,10 @@ def test_noise_is_held_where_most_pixels_are_missing(monkeypatch):
     assert fitted[0].noise == "shared" and fitted[0].weight_precision == "learned"
     assert fitted[1].noise == pytest.approx(0.12 * spread) and fitted[1].weight_precision == 1.0
     assert fitted[2].noise == pytest.approx(1.2 * spread)
+    assert fitted[0].init == "random" and np.shape(fitted[1].init) == (fitted[1].n_components, 64)
+    monkeypatch.setattr(_image_fit, "MANY_PATCHES", 1000)
+    inpaint(image, order < 280, max_iter=1, random_state=0)
+    assert fitted[3].init == "random" and fitted[3].noise == "shared"
 
 
 def test_nothing_missing():

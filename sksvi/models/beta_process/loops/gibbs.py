@@ -125,7 +125,11 @@ def _sweep(
             _slopes(own, begin, n, r, c)
         after, start = -1, first + np.uint64(begin) * GOLDEN
         while True:
-            after = _next(begin, c, omega, size, base, inverse, start, after)
+            # A feature in use is looked at in any case: where most are, a search for each would cost their square.
+            if after + 1 < CHUNK and omega[begin + after + 1] != 0.0:
+                after += 1
+            else:
+                after = _next(begin, c, omega, size, base, inverse, start, after)
             if after == CHUNK:
                 break
             k = begin + after
