@@ -13,6 +13,11 @@ Array = np.ndarray
 
 #: Distinct values up to which numbers that are no integers are taken for levels.
 MOST_LEVELS = 50
+#: How levels that the first rows lack are made known.
+FIRST_ROWS = (
+    " The first rows fitted, of a stream its first chunk, fix the levels: begin with rows of every one, or declare them "
+    "up front by an ordered pandas.Categorical and likelihood=Ordinal(cut_points=[...]), whose cut points are numbers."
+)
 
 
 def given_order(y: Any) -> Array | None:
@@ -79,7 +84,10 @@ def positions(levels: Array, y: Any, where: str = "levels_") -> Array:
         value = values[row : row + 1].tolist()[0]
         if _is_missing(value):
             raise ValueError(f"y contains NaN: row {row} has no level.")
-        raise ValueError(f"y has a level that is not in {where}: {value!r} in row {row}; known: {levels.tolist()}.")
+        raise ValueError(
+            f"y has a level that is not in {where}: {value!r} in row {row}; known: {levels.tolist()}."
+            + (FIRST_ROWS if where == "levels_" else "")
+        )
     return codes
 
 
@@ -97,7 +105,7 @@ def levels_in_use(levels: Array, codes: Array, base: Any, declared: bool) -> tup
     if len(used) < 2:
         raise ValueError(
             f"an ordinal y needs at least two levels; it contains only {levels[used].tolist()[0]!r} "
-            f"(n_samples={len(codes)})."
+            f"(n_samples={len(codes)})." + FIRST_ROWS
         )
     if base.levels is not None and len(base.levels) != len(used):
         raise ValueError(

@@ -137,15 +137,14 @@ class SparseGP(BaseSVI):
         return data
 
     def _check_columns(self, X: Array) -> None:
-        """A constant column says nothing, and leaves its length scale without meaning."""
-        constant = np.flatnonzero(np.all(X == X[:1], axis=0))
+        """Rows that are all equal say nothing of how f varies."""
         if len(X) == 1:
             raise ValueError(f"{type(self).__name__} needs at least two different rows; found n_samples=1.")
-        if len(constant):
-            j = int(constant[0])
-            names = getattr(self, "feature_names_in_", None)
-            name = f"column {j}" if names is None else f"column {names[j]!r}"
-            raise ValueError(f"{name} of X is constant ({X[0, j]:g} in every row): drop it, it has no length scale.")
+        if np.all(X == X[:1]):
+            raise ValueError(
+                f"{type(self).__name__} needs at least two different rows; every column of X is constant: there is no "
+                "length scale to learn."
+            )
 
     def _begin(self, base: Any, data: Table) -> None:
         """Likelihood, kernel, units and the random numbers of a fit that starts anew."""
@@ -158,10 +157,11 @@ class SparseGP(BaseSVI):
         self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         mean = np.average(data.X, axis=0, weights=data.weight)
         spread = np.sqrt(np.average(np.square(data.X - mean), axis=0, weights=data.weight))
+        spread[np.all(data.X == data.X[:1], axis=0)] = 0.0  # whatever the mean of a constant column rounds to
         self._unit = INPUT_UNIT * np.where(spread > 0, spread, 1.0)
         d = data.X.shape[1]
         self.kernel_ = (
-            kernel_per_feature(self.likelihood_, self._centred(data), self._unit)
+            kernel_per_feature(self.likelihood_, self._centred(data), self._unit, int(np.sum(spread > 0)))
             if self.kernel is None
             else kernels.checked(self.kernel, d)
         )

@@ -164,8 +164,8 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         Raises
         ------
         ValueError
-            y outside the likelihood's support, numbers that are not finite, negative or only zero weights, a constant
-            column, an impossible kernel or bound.
+            y outside the likelihood's support, numbers that are not finite, negative or only zero weights, equal rows
+            alone, an impossible kernel or bound.
         """
         return self._fit(X, y, sample_weight, offset)
 
@@ -400,7 +400,7 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         Raises
         ------
         ValueError
-            A single class, numbers that are not finite, negative or only zero weights, a constant column, an
+            A single class, numbers that are not finite, negative or only zero weights, equal rows alone, an
             impossible kernel, a bound or noise for measured targets.
         """
         return self._fit(X, y, sample_weight, offset)

@@ -28,8 +28,11 @@ def refused(what: str) -> str:
     )
 
 
-def kernel_per_feature(likelihood: Any, data: Table, unit: Array) -> Any:
-    """Scaled RBF with a length scale per feature that starts where rows are neither equal nor unrelated."""
+def kernel_per_feature(likelihood: Any, data: Table, unit: Array, varying: int) -> Any:
+    """Scaled RBF with a length scale per feature that starts where rows are neither equal nor unrelated.
+
+    ``varying`` features tell rows apart; constant ones keep the length scale that they start with.
+    """
     at = data.y if data.offset is None else data.y - data.offset
     if likelihood.n_latents > 1:
         variance = 1.0
@@ -37,7 +40,7 @@ def kernel_per_feature(likelihood: Any, data: Table, unit: Array) -> Any:
         variance = 1.0 + best_constant(likelihood, data) ** 2
     else:
         variance = float(np.average(np.square(at), weights=data.weight)) or 1.0
-    return kernels.scaled_rbf(variance, np.sqrt(len(unit)) * unit / INPUT_UNIT)
+    return kernels.scaled_rbf(variance, np.sqrt(max(varying, 1)) * unit / INPUT_UNIT)
 
 
 def hyperparameters(kernel: Any) -> tuple[list[str], list[float]]:

@@ -197,3 +197,17 @@ def test_named_levels_are_ranked_by_their_positions(rng):
         tables = [m.recommend([0, 1], n=3, strategy=strategy, random_state=0) for m in (numbers, model)]
         pd.testing.assert_frame_equal(*tables)
     np.testing.assert_array_equal(model.fold_in(X, names).mean, numbers.fold_in(X, y).mean)
+
+
+def test_levels_that_a_first_chunk_lacks_are_declared_up_front():
+    """Both messages name the remedy, and it works."""
+    X = np.random.default_rng(0).standard_normal((30, 1))
+    with pytest.raises(ValueError, match=r"contains only 2.*declare them up front.*Ordinal\(cut_points"):
+        BayesianGLMRegressor(likelihood="ordinal").partial_fit(X, np.full(30, 2))
+    model = BayesianGLMRegressor(likelihood="ordinal").partial_fit(X, np.arange(30) % 2)
+    with pytest.raises(ValueError, match=r"2 in row 0; known: \[0, 1\].*declare them up front"):
+        model.partial_fit(X, np.full(30, 2))
+    stream = BayesianGLMRegressor(likelihood=Ordinal(cut_points=[-1.0, 1.0]))
+    for level in ("b", "a", "c"):
+        stream.partial_fit(X, pd.Series(pd.Categorical([level] * 30, categories=["a", "b", "c"], ordered=True)))
+    assert stream.levels_.tolist() == ["a", "b", "c"]

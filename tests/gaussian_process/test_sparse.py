@@ -518,8 +518,8 @@ def test_errors_name_the_parameter(options, message):
 
 def test_errors_name_the_column_and_the_memory(global_random_seed):
     data = data_for("gaussian", 0, weight=False)
-    with pytest.raises(ValueError, match="column 1 of X is constant"):
-        SparseGPRegressor().fit(np.column_stack([data.X[:, 0], np.ones(40)]), data.y)
+    with pytest.raises(ValueError, match="every column of X is constant"):
+        SparseGPRegressor().fit(np.ones((40, 2)), data.y)
     rng = np.random.default_rng(global_random_seed)
     X = rng.standard_normal((5001, 1))
     with pytest.raises(ValueError, match=r"0\.6 GB"):
@@ -624,3 +624,16 @@ def test_three_classes_end_by_themselves(global_random_seed):
     model = SparseGPClassifier().fit(X[rows], y[rows])
     assert model.converged_
     assert model.n_iter_ < 500
+
+
+def test_a_constant_column_carries_nothing(global_random_seed):
+    """As in a fold that holds one value of a rare column."""
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.standard_normal((40, 1))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.standard_normal(40)
+    more = np.column_stack([X, np.full(40, 0.1)])
+    one, two = SparseGPRegressor(random_state=0).fit(X, y), SparseGPRegressor(random_state=0).fit(more, y)
+    np.testing.assert_allclose(two.predict(more), one.predict(X), atol=1e-5)
+    assert two.lower_bound_ == pytest.approx(one.lower_bound_, rel=1e-6)
+    labels = (y > 0) * 1
+    assert np.all(np.isfinite(SparseGPClassifier().fit(more, labels).predict_proba(more)))
