@@ -30,6 +30,8 @@ from benchmarks.hostile import _mutations, _saved
 
 FILES, QUICK = 5000, 300
 KINDS = ("flips", "cut", "insertion", "manifest", "arrays", "bombs")
+#: Files of which one is a bomb: each takes as long as a hundred others.
+BOMBS = 25
 CRAFTED = {"manifest": _mutations.rewritten, "arrays": _mutations.resized, "bombs": _mutations.bomb}
 #: Bytes beside eight times the file, seconds beside one for each MB, and the address space that a process may take.
 FREE_BYTES, FREE_SECONDS, LIMIT = 64 * 2**20, 1.0, 6 * 2**30
@@ -123,11 +125,16 @@ def models(folder: Path) -> dict[str, tuple[Path, list[Any], list[Array]]]:
     return out
 
 
+def kind_of(number: int) -> str:
+    """Kinds in turn."""
+    return KINDS[-1] if number % BOMBS == BOMBS - 1 else KINDS[number % (len(KINDS) - 1)]
+
+
 def attacked(n: int, seed: int, pool: Any, folder: Path) -> list[dict[str, Any]]:
     """n files, kinds and models in turn; `pool` runs them, or None: here."""
     saved, rng, rows, waiting = models(folder), np.random.default_rng(seed), [], deque[Any]()
     for number in range(n):
-        name, kind = _saved.NAMES[int(rng.integers(len(_saved.NAMES)))], KINDS[number % len(KINDS)]
+        name, kind = _saved.NAMES[int(rng.integers(len(_saved.NAMES)))], kind_of(number)
         path, expected, answers = saved[name]
         hostile = folder / f"{number}.hostile"
         hostile.write_bytes(damaged(kind, path.read_bytes(), path, rng))
