@@ -28,6 +28,7 @@ from benchmarks._lib import Array
 from benchmarks._lib.tables import arguments, progress, report
 from benchmarks.hostile import _mutations, _saved
 
+STORED = True
 FILES, QUICK = 5000, 300
 KINDS = ("flips", "cut", "insertion", "manifest", "arrays", "bombs")
 #: Files of which one is a bomb: each takes as long as a hundred others.
@@ -166,8 +167,8 @@ def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "files": kind,
                 "number": len(of),
                 **count,
-                "longest load, CPU s": max(row["seconds"] for row in of),
-                "most memory, MB": max(row["bytes"] for row in of) / 2**20,
+                "longest load, CPU s": max((row["seconds"] for row in of), default=0.0),
+                "most memory, MB": max((row["bytes"] for row in of), default=0.0) / 2**20,
                 "too long": sum(row["long"] for row in of),
                 "too large": sum(row["large"] for row in of),
             }
