@@ -121,6 +121,46 @@ def rewritten(parts: dict[str, bytes], rng: np.random.Generator) -> tuple[str, b
     return "manifest", written({**parts, MANIFEST: json.dumps(tree).encode()})
 
 
+def bomb(parts: dict[str, bytes], rng: np.random.Generator) -> tuple[str, bytes]:
+    """A small file that would be large: many nodes, or one member again and again."""
+    n = int(10 ** rng.uniform(3, 5.7))
+    big = np.zeros(n, np.uint8)
+    offsets = np.arange(n + 1, dtype=np.int64)
+    extra = {"900.npy": npy(big), "901.npy": npy(offsets), "902.npy": npy(np.zeros(n)), "903.npy": npy(offsets[:1])}
+
+    def member(number: int) -> dict[str, Any]:
+        return {"type": "array", "member": f"{number}.npy", "writeable": True}
+
+    strings = {"type": "strings", "shape": [n], "offsets": member(901), "data": member(900)}
+    column = {"kind": "numpy", "values": member(902)}
+    table = {"type": "index", "name": None, "values": column}
+    sparse = {"type": "csr", "parts": [member(902), member(901), member(901)], "shape": [n, n + 1]}
+    deep: Any = 0
+    for _ in range(min(n, 900)):
+        deep = [deep]
+    again = min(n, 20_000)
+    nodes: list[tuple[str, Any]] = [
+        ("lists", [[]] * n),
+        ("objects", [{"type": "tuple", "items": []}] * n),
+        ("dicts", {"type": "dict", "id": 10**6, "proxy": False, "items": [[k * (2**61 - 1), 0] for k in range(n)]}),
+        ("sets", {"type": "set", "frozen": True, "items": list(range(n))}),
+        ("strings", [strings] * again),
+        ("columns", {"type": "frame", "names": table, "index": table, "columns": [column] * again}),
+        ("indices", [table] * again),
+        ("matrices", [sparse] * again),
+        ("states", [{"type": "random-state", "keys": member(902), "state": [0, 0, 0.0]}] * again),
+        ("ranges", {"type": "range-index", "range": [0, 10**15, 1], "name": None}),
+        ("records", {"type": "records", "n": n, "columns": [[f"a{k}", member(902)] for k in range(min(n, 200))]}),
+        ("deep", deep),
+        ("texts", ["x" * n] * 8),
+        ("numbers", list(range(n))),
+    ]
+    what, node = nodes[int(rng.integers(len(nodes)))]
+    tree = json.loads(parts[MANIFEST])
+    tree["estimator"]["state"].append(["bomb", node])
+    return what, written({**parts, **extra, MANIFEST: json.dumps(tree).encode()})
+
+
 def flipped(data: bytes, rng: np.random.Generator) -> tuple[str, bytes]:
     """One to four bytes changed."""
     out = bytearray(data)

@@ -1,18 +1,22 @@
 """Hostile and damaged files, loaded and then used: none crashes, none is another model, none takes memory or time.
 
 Saved models of every estimator are flipped, cut and spliced byte by byte; their manifests are rewritten and their
-arrays resized, retyped and filled with nonsense behind right checksums. Each file is loaded in a process of its own
+arrays resized, retyped and filled with nonsense behind right checksums, and small files made that would be large. Each
+file is loaded in a process of its own
 limits; what loads is used through every method that predicts.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import sys
 import tempfile
 import time
+import tracemalloc
 import warnings
+from collections import deque
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -24,17 +28,22 @@ from benchmarks._lib import Array
 from benchmarks._lib.tables import arguments, progress, report
 from benchmarks.hostile import _mutations, _saved
 
+STORED = True
 FILES, QUICK = 5000, 300
-KINDS = ("flips", "cut", "insertion", "manifest", "arrays")
+KINDS = ("flips", "cut", "insertion", "manifest", "arrays", "bombs")
+#: Files of which one is a bomb: each takes as long as a hundred others.
+BOMBS = 25
+CRAFTED = {"manifest": _mutations.rewritten, "arrays": _mutations.resized, "bombs": _mutations.bomb}
 #: Bytes beside eight times the file, seconds beside one for each MB, and the address space that a process may take.
 FREE_BYTES, FREE_SECONDS, LIMIT = 64 * 2**20, 1.0, 6 * 2**30
+#: Bytes of a file from which on its memory is traced as well; files that wait for a process.
+LARGE, WAITING = 100_000, 8
 
 
 def damaged(kind: str, data: bytes, path: Path, rng: np.random.Generator) -> bytes:
     """A file of this kind."""
-    if kind in ("manifest", "arrays"):
-        change = _mutations.rewritten if kind == "manifest" else _mutations.resized
-        return change(_mutations.members(path), rng)[1]
+    if kind in CRAFTED:
+        return CRAFTED[kind](_mutations.members(path), rng)[1]
     change_bytes = {"flips": _mutations.flipped, "cut": _mutations.cut, "insertion": _mutations.inserted}
     return change_bytes[kind](data, rng)[1]
 
@@ -51,10 +60,13 @@ def _peak(before: float | None = None) -> float:
 
 def warmed(limit: int) -> None:
     """A process with everything imported and compiled, and little address space beyond it."""
-    import sksvi  # noqa: F401
+    import sksvi
 
     sys.setrecursionlimit(1000)
     warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as folder:  # what a first load imports is not the file's
+        _saved.fitted("glm").save(f"{folder}/glm")
+        sksvi.load(f"{folder}/glm")
     if limit:
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
@@ -63,7 +75,7 @@ def tried(name: str, path: str, expected: list[tuple[Any, ...]], sums: list[Arra
     """What became of one file: outcome, seconds and bytes of the load, the error of its use."""
     import sksvi
 
-    size, before, started = os.path.getsize(path), _peak(), time.perf_counter()
+    size, before, started = os.path.getsize(path), _peak(), time.process_time()
     outcome, error, model = "loaded", "", None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -73,7 +85,7 @@ def tried(name: str, path: str, expected: list[tuple[Any, ...]], sums: list[Arra
             outcome, error = "refused", str(refusal)
         except Exception as other:
             outcome, error = "mishandled", repr(other)
-        seconds, taken = time.perf_counter() - started, _peak(before) - before
+        seconds, taken = time.process_time() - started, _peak(before) - before
         if model is not None:
             try:
                 answers = _saved.said(name, model)
@@ -84,8 +96,23 @@ def tried(name: str, path: str, expected: list[tuple[Any, ...]], sums: list[Arra
                 outcome = "same kind" if same else "another kind"
                 if same and all(np.array_equal(a, b) for a, b in zip(answers, sums, strict=True)):
                     outcome = "same model"
+    if size > LARGE:
+        taken = max(taken, traced(path))
     long, large = seconds > FREE_SECONDS + size / 2**20, taken > FREE_BYTES + 8 * size
     return {"outcome": outcome, "error": error, "seconds": seconds, "bytes": taken, "long": long, "large": large}
+
+
+def traced(path: str) -> float:
+    """Most bytes that a load holds at a time: memory that an earlier one left is used again, and no new one is seen."""
+    import sksvi
+
+    tracemalloc.start()
+    with contextlib.suppress(ValueError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sksvi.load(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return float(peak)
 
 
 def models(folder: Path) -> dict[str, tuple[Path, list[Any], list[Array]]]:
@@ -99,26 +126,34 @@ def models(folder: Path) -> dict[str, tuple[Path, list[Any], list[Array]]]:
     return out
 
 
+def kind_of(number: int) -> str:
+    """Kinds in turn."""
+    return KINDS[-1] if number % BOMBS == BOMBS - 1 else KINDS[number % (len(KINDS) - 1)]
+
+
 def attacked(n: int, seed: int, pool: Any, folder: Path) -> list[dict[str, Any]]:
     """n files, kinds and models in turn; `pool` runs them, or None: here."""
-    saved, rng, jobs = models(folder), np.random.default_rng(seed), []
+    saved, rng, rows, waiting = models(folder), np.random.default_rng(seed), [], deque[Any]()
     for number in range(n):
-        name, kind = _saved.NAMES[int(rng.integers(len(_saved.NAMES)))], KINDS[number % len(KINDS)]
+        name, kind = _saved.NAMES[int(rng.integers(len(_saved.NAMES)))], kind_of(number)
         path, expected, answers = saved[name]
         hostile = folder / f"{number}.hostile"
         hostile.write_bytes(damaged(kind, path.read_bytes(), path, rng))
-        jobs.append((kind, name, (name, str(hostile), expected, answers)))
-    if pool is None:
-        return [{"kind": kind, "model": name, **tried(*job)} for kind, name, job in jobs]
-    futures = [(kind, name, pool.submit(tried, *job)) for kind, name, job in jobs]
-    rows = []
-    for kind, name, future in futures:
-        try:
-            found = future.result()
-        except BrokenProcessPool:  # the process that had this or another file is gone
-            found = {"outcome": "crash", "error": "", "seconds": 0.0, "bytes": 0.0, "long": False, "large": False}
-        rows.append({"kind": kind, "model": name, **found})
-    return rows
+        job = (name, str(hostile), expected, answers)
+        waiting.append((kind, name, hostile, tried(*job) if pool is None else pool.submit(tried, *job)))
+        if len(waiting) == WAITING:
+            rows.append(finished(*waiting.popleft()))
+    return rows + [finished(*one) for one in waiting]
+
+
+def finished(kind: str, name: str, path: Path, outcome: Any) -> dict[str, Any]:
+    """A row, and the file is gone."""
+    try:
+        found = outcome if isinstance(outcome, dict) else outcome.result()
+    except BrokenProcessPool:  # the process that had this or another file is gone
+        found = {"outcome": "crash", "error": "", "seconds": 0.0, "bytes": 0.0, "long": False, "large": False}
+    path.unlink()
+    return {"kind": kind, "model": name, **found}
 
 
 def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -132,8 +167,8 @@ def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "files": kind,
                 "number": len(of),
                 **count,
-                "longest load, s": max(row["seconds"] for row in of),
-                "most memory, MB": max(row["bytes"] for row in of) / 2**20,
+                "longest load, CPU s": max((row["seconds"] for row in of), default=0.0),
+                "most memory, MB": max((row["bytes"] for row in of), default=0.0) / 2**20,
                 "too long": sum(row["long"] for row in of),
                 "too large": sum(row["large"] for row in of),
             }
@@ -145,6 +180,7 @@ OUTCOMES = ("refused", "same model", "same kind", "another kind", "no use", "mis
 NOTES = (
     "Refused: a ValueError. Same model: the answers of the file before it was changed, to the bit. Same kind: other "
     "numbers of the same shapes, as any file may hold. No use: loaded, and an exception of Python when it was used.",
+    "Bombs: small files that would be large or slow, if every node and reference were followed.",
     "Damage (flips, cut, insertion) may be refused or harmless: another model counts as mishandled, as do crashes, "
     "loads of more than 1 s + 1 s per MB or 64 MB + 8 times the file, and errors of load other than ValueError.",
 )

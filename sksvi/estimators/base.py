@@ -316,7 +316,10 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     # ---- what is left behind
     @property
     def history_(self) -> Any:
-        """One row per pass: pass, step, rows seen, seconds, bound (nats), exact, rate, repairs."""
+        """One row per pass: pass, step, rows seen, seconds, bound (nats), exact, rate, repairs.
+
+        Of a stream at most 10,000 rows, the older ones farther apart.
+        """
         import pandas as pd
 
         if not hasattr(self, "state_"):

@@ -1,0 +1,43 @@
+"""A small run of ``python -m benchmarks hostile.files``: damaged and crafted files are refused, harmless or of use."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.hostile import _mutations, _saved, files
+
+
+def test_hostile_files_are_refused_or_do_no_harm(tmp_path, monkeypatch, global_random_seed):
+    # Four small models, and no bombs: those are in the test below.
+    monkeypatch.setattr(_saved, "NAMES", ["glm", "mixed", "factors", "topics"])
+    monkeypatch.setattr(files, "BOMBS", 10**9)
+    # Seconds and bytes are the benchmark's: other tests run beside this one.
+    monkeypatch.setattr(files, "FREE_SECONDS", np.inf)
+    monkeypatch.setattr(files, "FREE_BYTES", np.inf)
+    rows = files.attacked(100, global_random_seed, None, tmp_path)
+    assert files.short(rows) == []
+    table = {row["files"]: row for row in files.summary(rows)}
+    assert table["all"]["number"] == 100 and table["all"]["refused"] > 60
+
+
+@pytest.mark.parametrize("seed", range(14))
+def test_files_that_would_be_large_are_not(seed, tmp_path):
+    path = tmp_path / "model"
+    _saved.fitted("glm").save(path)
+    _, data = _mutations.bomb(_mutations.members(path), np.random.default_rng(seed))
+    path.write_bytes(data)
+    assert files.traced(str(path)) < files.FREE_BYTES + 8 * len(data)
+
+
+def test_what_is_mishandled_is_told():
+    fine = {"kind": "flips", "outcome": "refused", "long": False, "large": False}
+    bad = [
+        {**fine, "outcome": "same kind"},
+        {**fine, "outcome": "crash"},
+        {**fine, "kind": "arrays", "outcome": "no use"},
+        {**fine, "long": True},
+        {**fine, "large": True},
+    ]
+    allowed = [fine, {**fine, "kind": "manifest", "outcome": "no use"}, {**fine, "outcome": "same model"}]
+    assert files.short([*allowed, *bad]) == bad
