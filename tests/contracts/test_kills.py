@@ -109,7 +109,7 @@ def test_a_search_for_hyperparameters_resumes_to_the_same_bits(model, global_ran
         assert resumed.n_iter_ == checkpoint.saved <= after
         saved.add(resumed.n_iter_)
         assert bits(resumed.set_params(warm_start=True).fit(X, y), X) == bits(straight, X), after
-    assert len(saved) > 2
+    assert min(saved) < straight.n_iter_ - 1  # in a search: its beginning
 
 
 # ---- threads
