@@ -24,7 +24,7 @@ from sksvi.families import InUnits, ProjectedGaussian
 from sksvi.inference.problem import Problem
 from sksvi.inference.search import Looks
 from sksvi.inference.start import restarted
-from sksvi.inference.state import State
+from sksvi.inference.state import State, with_own_lists
 from sksvi.linear_model._columns import spreads
 from sksvi.linear_model._earlier import in_units
 from sksvi.linear_model._subspace import in_subspace, informed
@@ -160,7 +160,8 @@ class BayesianGLM(OwnScales, BaseSVI):
         moved = in_subspace(self.posterior_["weights"].inner, block, self._subspace)
         if moved is block:
             return super()._continued(problem)
-        return restarted(problem, replace(self.state_, q={**self.state_.q, "weights": moved}))
+        state = with_own_lists(self.state_)
+        return restarted(problem, replace(state, q={**state.q, "weights": moved}))
 
     def _from_earlier(self) -> None:
         in_units(vars(self))
