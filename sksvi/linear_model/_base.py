@@ -28,7 +28,7 @@ from sksvi.inference.past import Past
 from sksvi.inference.problem import Problem
 from sksvi.inference.search import Looks
 from sksvi.inference.start import restarted
-from sksvi.inference.state import State
+from sksvi.inference.state import State, with_own_lists
 from sksvi.linear_model._columns import spreads
 from sksvi.linear_model._earlier import in_units
 from sksvi.linear_model._subspace import in_subspace, informed
@@ -175,7 +175,8 @@ class BayesianGLM(OwnScales, BaseSVI):
         moved = in_subspace(self.posterior_["weights"].inner, block, self._subspace)
         if moved is block:
             return self._under_new_prior(problem, super()._continued(problem))
-        return restarted(problem, replace(self.state_, q={**self.state_.q, "weights": moved}))
+        state = with_own_lists(self.state_)
+        return restarted(problem, replace(state, q={**state.q, "weights": moved}))
 
     def _under_new_prior(self, problem: Problem, state: State) -> State:
         """What a fit said of q apart from its prior, which these rows change, and its bound under the new one."""
