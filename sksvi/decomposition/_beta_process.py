@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from sksvi import algorithms
+from sksvi import _memory, algorithms
 from sksvi.decomposition._factor_predictions import ROWS, FactorPredictions
 from sksvi.decomposition._factor_summaries import FactorSummaries, effective_number
 from sksvi.estimators.base import BaseSVI
@@ -271,6 +271,12 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
             weight_precision=None if isinstance(self.weight_precision, str) else float(self.weight_precision),
             start_use=float(self.init_factors),
         )
+
+    def _check_memory(self, data: Table) -> None:
+        K, (n, d) = float(self.n_components), data.X.shape
+        rows = n if algorithms.resolve(self.algorithm).row.sampler else min(n, BATCH_ROWS)
+        numbers = 8 * K * d + K**2 + K * rows * (2 + self.n_local_samples)
+        _memory.need(8.0 * numbers, f"n_components={self.n_components} for {d} columns", "lower n_components")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         return self._streaming_model(data), data
