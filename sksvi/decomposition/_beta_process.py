@@ -136,8 +136,8 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         "local_step": [StrOptions(set(LOCAL_STEPS))],
         "init": [StrOptions({"random", "gibbs", "data"})],
         "init_factors": [Interval(Real, 0, None, closed="neither")],
-        "a": [Interval(Real, 0, None, closed="neither")],
-        "b": [Interval(Real, 0, None, closed="neither")],
+        "a": [Interval(Real, 1e-6, 1e6, closed="both")],
+        "b": [Interval(Real, 1e-6, 1e6, closed="both")],
         "n_burn_in": [Interval(Integral, 0, None, closed="left")],
         "n_local_samples": [Interval(Integral, 1, None, closed="left")],
         "noise": [StrOptions({"shared", "columns"}), Interval(Real, 0, None, closed="neither")],
@@ -255,7 +255,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         with np.errstate(over="ignore"):
             scaled = (X.astype(np.float64) - self.mean_) / self.scale_
         check_magnitudes(scaled, "X", getattr(self, "feature_names_in_", None), f" in the fit's unit, {self.scale_:g}")
-        return scaled
+        return np.ascontiguousarray(scaled)  # loops are compiled for one order of memory
 
     def _model(self, n_features: int, n_components: int) -> BetaProcess:
         return BetaProcess(

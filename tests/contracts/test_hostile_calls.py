@@ -1,4 +1,4 @@
-"""Wrong arguments drawn at random, by every estimator: an error that names the argument and changes nothing, or numbers.
+"""Wrong arguments drawn at random, by every estimator: an error that names the argument, or finite numbers.
 
 `python -m benchmarks hostile.calls` makes twenty thousand of them.
 """
