@@ -1,7 +1,7 @@
 # Every target makes its own virtual environment in $(VENV) and installs what it needs; only make and Python >= 3.11 are assumed.
 # Choose another interpreter with `make test PYTHON=/path/to/python3.12`, another number of test processes with `make test JOBS=4`.
 .DEFAULT_GOAL := help
-.PHONY: help demo figures test test-all test-exhaustive test-versions lint format bench docs clean
+.PHONY: help demo figures test test-all test-bounds test-exhaustive test-versions lint format bench docs clean
 
 VENV ?= .venv
 JOBS ?= auto
@@ -18,6 +18,7 @@ help:
 	@echo "make test     run the tests but for the exhaustive ones"
 	@echo "make test-all run every test; make test-exhaustive only what make test leaves out"
 	@echo "make test-versions run the tests with the oldest packages, and with the newest under every Python that is found"
+	@echo "make test-bounds runs the models' tests with the bounds of compiled loops checked; make test-all does so too"
 	@echo "make lint     ruff, mypy and who may import whom"
 	@echo "make bench    print our figures beside other packages'"
 	@echo "make docs     build the documentation into doc/_build/html"
@@ -45,8 +46,12 @@ PYTEST = $(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python -m pytest -n $(JOBS) --dist 
 test: $(VENV)/.installed-dev
 	$(PYTEST) -m "not exhaustive" $(PYTEST_ARGS)
 
-test-all: $(VENV)/.installed-dev
+test-all: $(VENV)/.installed-dev test-bounds
 	$(PYTEST) $(PYTEST_ARGS)
+
+# The models' tests with every index of their compiled loops checked; compiled anew, elsewhere than the others.
+test-bounds: $(VENV)/.installed-dev
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/numba-bounds $(PYTEST) -m "not exhaustive" tests/models tests/families
 
 test-exhaustive: $(VENV)/.installed-dev
 	$(PYTEST) -m exhaustive $(PYTEST_ARGS)

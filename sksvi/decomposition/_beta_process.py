@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from sksvi import algorithms
+from sksvi import _memory, algorithms
 from sksvi.decomposition._factor_predictions import ROWS, FactorPredictions
 from sksvi.decomposition._factor_summaries import FactorSummaries, effective_number
 from sksvi.estimators.base import BaseSVI
@@ -138,8 +138,8 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         "local_step": [StrOptions(set(LOCAL_STEPS))],
         "init": ["array-like", StrOptions({"random", "gibbs", "data"})],
         "init_factors": [Interval(Real, 0, None, closed="neither")],
-        "a": [Interval(Real, 0, None, closed="neither")],
-        "b": [Interval(Real, 0, None, closed="neither")],
+        "a": [Interval(Real, 1e-6, 6e4, closed="both")],
+        "b": [Interval(Real, 1e-6, 6e4, closed="both")],
         "n_burn_in": [Interval(Integral, 0, None, closed="left")],
         "n_local_samples": [Interval(Integral, 1, None, closed="left")],
         "noise": [StrOptions({"shared", "columns"}), Interval(Real, 0, None, closed="neither")],
@@ -268,7 +268,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         with np.errstate(over="ignore"):
             scaled = (X.astype(np.float64) - self.mean_) / self.scale_
         check_magnitudes(scaled, "X", getattr(self, "feature_names_in_", None), f" in the fit's unit, {self.scale_:g}")
-        return scaled
+        return np.ascontiguousarray(scaled)  # loops are compiled for one order of memory
 
     def _model(self, n_features: int, n_components: int) -> BetaProcess:
         return BetaProcess(
@@ -284,6 +284,12 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
             weight_precision=None if isinstance(self.weight_precision, str) else float(self.weight_precision),
             start_use=float(self.init_factors),
         )
+
+    def _check_memory(self, data: Table) -> None:
+        K, (n, d) = float(self.n_components), data.X.shape
+        rows = n if algorithms.resolve(self.algorithm).row.sampler else min(n, BATCH_ROWS)
+        numbers = 8 * K * d + K**2 + K * rows * (2 + self.n_local_samples)
+        _memory.need(8.0 * numbers, f"n_components={self.n_components} for {d} columns", "lower n_components")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         return self._streaming_model(data), data

@@ -13,7 +13,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 
-from sksvi import algorithms, likelihoods
+from sksvi import _memory, algorithms, likelihoods
 from sksvi.decomposition._factor_attributes import FactorAttributes
 from sksvi.decomposition._folded import FoldedUsers
 from sksvi.decomposition._ids import (
@@ -411,6 +411,14 @@ class GeneralizedPMF(
         applies = np.full(self._k + biases, features is not None)
         applies[self._k :] |= constant
         return SidePrior(design_of(features, ids, constant), applies, self.prior_covariance == "diag")
+
+    def _check_memory(self, data: Ratings) -> None:
+        plates, width = len(self.users_) + len(self.items_), int(self.n_components) + 1
+        full = self.covariance == "full"
+        numbers = float(width) * (width + 1) / 2 + width if full else 2.0 * width
+        remedy = "set covariance='diag', or lower n_components" if full else "lower n_components"
+        what = f"n_components={self.n_components} for {plates} users and items"
+        _memory.need(3 * 8.0 * plates * numbers, what, remedy)
 
     def _build_model(self, data: Ratings) -> tuple[FactorModel, Ratings]:
         priors = {}

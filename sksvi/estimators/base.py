@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, InvalidParameterError
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms, expectations
@@ -35,9 +35,12 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.search import Looks
 from sksvi.inference.start import continued, first_state
 from sksvi.inference.state import State, with_own_lists
+from sksvi.likelihoods.support import LARGEST
 
 Array = np.ndarray
 
+#: The least magnitude of a parameter that is not 0, and those that no arithmetic is done with.
+SMALLEST, UNBOUNDED = 1.0 / LARGEST, {"tol", "random_state"}
 #: Rows of a stream that are kept where the user leaves it to us, and the most memory that their columns may take.
 STREAM_ROWS, STREAM_BYTES = 2000, 2**24
 
@@ -68,6 +71,17 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     #: What may change before a fit that goes on: every parameter has an entry.
     _changes: dict[str, Change] = SHARED
 
+    def _validate_params(self) -> None:
+        """scikit-learn's rules, and a limit on the magnitude of every number whose square or reciprocal is formed."""
+        super()._validate_params()
+        for name, value in self.get_params(deep=False).items():
+            given = isinstance(value, Real) and not isinstance(value, bool | np.bool_) and name not in UNBOUNDED
+            if given and value != 0 and not SMALLEST <= abs(float(value)) <= LARGEST:
+                raise InvalidParameterError(
+                    f"The {name!r} parameter of {type(self).__name__} must lie between {SMALLEST:g} and {LARGEST:g}, "
+                    f"where squares and reciprocals are numbers. Got {value!r} instead."
+                )
+
     # ---- what a subclass says
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
         raise AttributeError(f"{type(self).__name__} does not encode its data")
@@ -79,6 +93,9 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     def _expose(self, model: Any, state: State) -> None:
         """Set the fitted attributes of this estimator."""
         raise AttributeError(f"{type(self).__name__} does not expose its fit")
+
+    def _check_memory(self, data: Any) -> None:
+        """An error where what a fit to these data holds is more than there is memory for."""
 
     def _fitted_choices(self) -> dict[str, Any]:
         """What a fit that goes on may not change; `_choices` holds it as it was."""
@@ -113,6 +130,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             go_on = self.warm_start and hasattr(self, "state_")
             data = self._encode(X, y, sample_weight, offset, MORE if go_on else FIT)
             remember_offset(self, offset)
+            self._check_memory(data)
             model, data = self._build_model(data)
             problem = self._problem(model, data)
             state = self._continued(problem) if go_on else self._new_state(problem)
@@ -263,6 +281,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
                 self._check_finished()
             data = self._encode(X, y, sample_weight, offset, FIRST_PORTION if first else PORTION)
             remember_offset(self, offset, before=not first and getattr(self, "_had_offset", False))
+            self._check_memory(data)
             model = self._streaming_model(data)
             seen, fade = (0.0 if first else self.n_samples_seen_) + data.total_weight, self._fade(data.total_weight)
             counted = 0.0 if first else fade * (self.state_.counted or self.n_samples_seen_)

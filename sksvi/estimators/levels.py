@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array, column_or_1d
 
+from sksvi.estimators.magnitudes import check_magnitudes
+
 Array = np.ndarray
 
 #: Distinct values up to which numbers that are no integers are taken for levels.
@@ -48,6 +50,7 @@ def first_levels(y: Any, likelihood: Any) -> tuple[Array, Array]:
     _check_order(values, likelihood)
     dtype = np.float64 if values.dtype.kind == "O" else None
     values = column_or_1d(check_array(y, ensure_2d=False, dtype=dtype, input_name="y"), warn=True)
+    check_magnitudes(values, "y")
     levels, codes = np.unique(values, return_inverse=True)
     if len(levels) > MOST_LEVELS and np.any(levels % 1):
         raise ValueError(

@@ -45,7 +45,8 @@ def check_magnitudes(values: Any, name: str, columns: Any = None, unit: str = ""
     numbers = values.data if hasattr(values, "tocsr") else values
     if numbers.dtype.kind != "f" or numbers.dtype.itemsize < 4 or not np.size(numbers):  # others are all within
         return
-    largest = min(largest, largest_of(numbers.dtype))
+    if numbers.dtype.itemsize == 4:
+        largest = min(largest, LARGEST_SINGLE)
     if not max(np.fmax.reduce(numbers, axis=None), -np.fmin.reduce(numbers, axis=None)) > largest:
         return
     if hasattr(values, "tocsr"):

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _parallel, algorithms, likelihoods
+from sksvi import _memory, _parallel, algorithms, likelihoods
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, stays, string_or_array
 from sksvi.estimators.checks import check_row_values, interval_table
@@ -197,6 +197,13 @@ class SparseGP(BaseSVI):
             by=by,
             unit=self._target_unit,
         )
+
+    def _check_memory(self, data: Table) -> None:
+        m = self.n_inducing if isinstance(self.inducing, str) else len(self.inducing)
+        m = min(m, len(data)) if isinstance(self.inducing, str) else m
+        several = self.likelihood_.n_latents
+        what = f"the covariance of {m} inducing points, of which a fit holds six,"
+        _memory.need((5 + several) * 8.0 * m**2, what, "lower n_inducing")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         return self._model(data, "evidence"), data

@@ -10,7 +10,7 @@ from sklearn.base import _fit_context
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _parallel, algorithms
+from sksvi import _memory, _parallel, algorithms
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import FREE, LIKELIHOOD, SHARED, stays
 from sksvi.estimators.checks import check_row_values, interval_table
@@ -239,6 +239,11 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         self.X_train_ = model.X
         self.posterior_ = Posterior({"latents": ChosenRows(state.q["latents"], self._rows)})
         self._choices = self._fitted_choices()
+
+    def _check_memory(self, data: Table) -> None:
+        n = len(data)
+        what = f"the covariance between {n} rows, of which a fit holds four,"
+        _memory.need(4 * 8.0 * n**2, what, "take SparseGPClassifier, or fewer rows")
 
     # ---- prediction
     def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:

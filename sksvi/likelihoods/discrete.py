@@ -5,7 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import betainc, betaincc, betaln, digamma, gammaln, nbdtrik, ndtr, pdtr, pdtrik, polygamma, xlogy
+from scipy.special import (
+    betainc,
+    betaincc,
+    betaln,
+    digamma,
+    gammainc,
+    gammaln,
+    nbdtrik,
+    ndtr,
+    pdtr,
+    pdtrik,
+    polygamma,
+    xlogy,
+)
 
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.links import (
@@ -352,6 +365,9 @@ class NegativeBinomial(Likelihood):
         out = np.empty(u.shape)
         out[high] = betainc(size, y[high] + 1.0, sigmoid(-u[high]))
         out[~high] = betaincc(y[~high] + 1.0, size, sigmoid(u[~high]))
+        # A count without neighbours is its rate, of a gamma distribution: the incomplete beta function overflows there.
+        large = (y > 2.0**53) & (size < 1e8)
+        out[large] = gammainc(size, y[large] * np.exp(-u[large]))
         return out
 
     def ppf(self, p: Array, f: Array) -> Array:

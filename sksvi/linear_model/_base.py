@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _parallel, likelihoods
+from sksvi import _memory, _parallel, likelihoods
 from sksvi.estimators import findings
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, auto_or_number, stays, truth
@@ -43,6 +43,10 @@ Array = np.ndarray
 
 #: Columns named of a direction that separates labels, and how large they are at least, beside the largest.
 LARGEST, SHARE = 3, 0.1
+
+
+#: Matrices of the size of the covariance that a fit holds at once: it, its root, the precision and a gradient.
+COVARIANCES = 4
 
 
 class BayesianGLM(OwnScales, BaseSVI):
@@ -150,6 +154,17 @@ class BayesianGLM(OwnScales, BaseSVI):
             X.sum_duplicates()
             data = replace(data, X=X)
         return data
+
+    def _check_memory(self, data: Table) -> None:
+        if self.covariance == "diag":
+            return
+        n, d = data.X.shape
+        several = self.likelihood_.n_latents if self.likelihood_.n_latents > 1 else 1
+        inside = d > n and not (isinstance(self.prior_precision, str) and self.prior_precision == "ard")
+        size = n if inside and not hasattr(self, "state_") else d + self.fit_intercept
+        over = "rows, in whose span the coefficients lie," if size == n else "coefficients"
+        what = f"covariance='full' of {size} {over}{f' in each of {several} classes' if several > 1 else ''}"
+        _memory.need(COVARIANCES * 8.0 * several * size**2, what, "set covariance='diag', or take fewer columns")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         n, d = data.X.shape

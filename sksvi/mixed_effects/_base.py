@@ -13,7 +13,7 @@ from sklearn.utils import check_X_y
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import algorithms
+from sksvi import _memory, algorithms
 from sksvi.estimators.changes import FREE, stays, text
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
@@ -22,7 +22,7 @@ from sksvi.estimators.tables import as_table
 from sksvi.estimators.validation import ENCODE, StrOptions, check_numeric_target, check_table, validate_data
 from sksvi.families import InUnits, Marginal
 from sksvi.inference.search import Ended, Looks, profile
-from sksvi.linear_model._base import BayesianGLM
+from sksvi.linear_model._base import COVARIANCES, BayesianGLM
 from sksvi.linear_model._columns import spreads
 from sksvi.mixed_effects._levels import check_levels, coded, factor_names, fixed_columns, slope_columns
 from sksvi.models.base import Table
@@ -207,6 +207,17 @@ class MixedEffects(BayesianGLM):
         pairs = zip(X.values, self._slope_scales, strict=True)
         values = tuple(None if value is None else value / scale for value, scale in pairs)
         return GroupedDesign(self._columns.applied(X.X), X.codes, values, X.levels, X.arrow)
+
+    def _check_memory(self, data: Table) -> None:
+        """The largest factor is a diagonal of an arrow, where there is one; all else has covariances among itself."""
+        if self.groups is None or self.covariance == "diag":
+            return super()._check_memory(data)
+        counts = [size * (1 + len(names)) for size, (names, _) in zip(self._sizes, self._slopes, strict=True)]
+        total, largest = self._n_fixed + 1 + sum(counts), max(counts)
+        corner = total if data.X.arrow is None else total - largest
+        numbers = corner**2 + (0 if data.X.arrow is None else corner * largest)
+        what = f"covariance='full' of {total} coefficients and levels"
+        _memory.need(COVARIANCES * 8.0 * numbers, what, "set covariance='diag', or leave a factor out of groups")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         if self.groups is not None:

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _parallel, algorithms, expectations
+from sksvi import _memory, _parallel, algorithms, expectations
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, anew, stays
 from sksvi.estimators.checks import check_count, check_seed
 from sksvi.estimators.posterior import Posterior
@@ -330,6 +330,12 @@ class CorrelatedTopicModel(TopicModel):
         if self.bound != "auto":
             return self.bound
         return "mean-field" if algorithm.row.messages else "optimal"
+
+    def _check_memory(self, data: Table) -> None:
+        K, (n, words) = float(self.n_components), data.X.shape
+        local = K**2 if self.covariance == "full" else 3 * K
+        remedy = "lower n_components, or leave rare words out"
+        _memory.need(8.0 * (6 * K * words + n * local), f"n_components={self.n_components} for {words} words", remedy)
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         return self._model(data.X.shape[1]), data

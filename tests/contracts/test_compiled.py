@@ -1,0 +1,125 @@
+"""No compiled loop without a guard: whoever comes from Python enters through what checks shapes, types and indices."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import sksvi
+from sksvi._compiled import entry
+from sksvi.models.linear.sparse_loops import gram, spread
+
+PACKAGE = Path(sksvi.__file__).parent
+
+
+def compiles(function: ast.FunctionDef) -> bool:
+    """Whether numba makes machine code of it."""
+    words = [ast.dump(decorator) for decorator in function.decorator_list]
+    return any("njit" in word or "'compiled'" in word for word in words)
+
+
+def guarded(function: ast.FunctionDef) -> bool:
+    first = function.decorator_list[0]
+    return isinstance(first, ast.Call) and isinstance(first.func, ast.Name) and first.func.id == "entry"
+
+
+def modules() -> dict[str, ast.Module]:
+    found = {}
+    for path in PACKAGE.rglob("*.py"):
+        name = ".".join(("sksvi", *path.relative_to(PACKAGE).with_suffix("").parts))
+        found[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+MODULES = modules()
+#: (module, function): whether it is guarded, of every compiled function.
+COMPILED = {
+    (name, node.name): guarded(node)
+    for name, tree in MODULES.items()
+    for node in ast.walk(tree)
+    if isinstance(node, ast.FunctionDef) and compiles(node)
+}
+
+
+def callers(name: str, tree: ast.Module) -> list[tuple[str, str]]:
+    """Compiled functions that Python functions of a module import or name."""
+    imported = {
+        alias.asname or alias.name: (node.module, alias.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
+    known = imported | {node.name: (name, node.name) for node in tree.body if isinstance(node, ast.FunctionDef)}
+    used = []
+    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and not compiles(node)):
+        for node in ast.walk(function):
+            if isinstance(node, ast.Name) and node.id in known:
+                used.append(known[node.id])
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in imported:
+                module, part = imported[node.value.id]
+                used.append((f"{module}.{part}", node.attr))
+    return used
+
+
+def test_compiled_functions_are_found():
+    assert len(COMPILED) >= 80
+    assert sum(COMPILED.values()) >= 20
+
+
+def test_python_enters_through_guards_alone():
+    used = {(name, loop) for name, tree in MODULES.items() for loop in callers(name, tree)}
+    assert not {(name, loop) for name, loop in used if not COMPILED.get(loop, True)}
+
+
+def test_steps_that_are_chosen_by_name_are_guarded():
+    from sksvi.models.topics.correlated import LOCAL_STEPS
+
+    for module, function in LOCAL_STEPS.values():
+        assert COMPILED[f"sksvi.models.topics.loops.{module}", function]
+        loop = getattr(importlib.import_module(f"sksvi.models.topics.loops.{module}"), function)
+        assert hasattr(loop, "compiled")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"indices": np.array([0, 9], np.int32)}, "indices as indices below 3"),
+        ({"indices": np.array([0, -1], np.int32)}, "indices as indices below 3"),
+        ({"indptr": np.array([0, 2, 1], np.int32)}, "indptr as rising cuts|indptr"),
+        ({"indptr": np.array([0, 1, 1, 2], np.int32)}, "indptr"),
+        ({"values": np.ones(3)}, "values"),
+        ({"values": np.ones(2, complex)}, "values .* complex"),
+        ({"values": [1.0, 2.0]}, "values .* list"),
+        ({"cov": np.eye(2)}, "indices as indices below 2"),
+        ({"cov": np.ones((3, 2))}, "cov"),
+        ({"out": np.zeros(1)}, "indptr"),
+    ],
+)
+def test_a_guard_refuses_what_would_write_past_a_buffer(change, words):
+    right = {
+        "indptr": np.array([0, 1, 2], np.int32),
+        "indices": np.array([0, 2], np.int32),
+        "values": np.ones(2),
+        "cov": np.eye(3),
+        "intercept": False,
+        "out": np.zeros(2),
+    }
+    spread(*right.values())
+    np.testing.assert_array_equal(right["out"], [1.0, 1.0])
+    with pytest.raises(ValueError, match=words):
+        spread(*(right | change).values())
+
+
+def test_an_empty_block_is_no_mistake():
+    X = sp.csr_matrix((0, 3))
+    gram(X.indptr, X.indices, X.data, np.zeros(0), False, np.zeros((3, 3)))
+
+
+def test_a_rule_that_cannot_be_read_is_an_error():
+    with pytest.raises(ValueError, match="cannot be read"):
+        entry("indices e i")(gram.compiled)
