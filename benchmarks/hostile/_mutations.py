@@ -121,9 +121,9 @@ def rewritten(parts: dict[str, bytes], rng: np.random.Generator) -> tuple[str, b
     return "manifest", written({**parts, MANIFEST: json.dumps(tree).encode()})
 
 
-def bomb(parts: dict[str, bytes], rng: np.random.Generator) -> tuple[str, bytes]:
-    """A small file that would be large: many nodes, or one member again and again."""
-    n = int(10 ** rng.uniform(3, 5.7))
+def bomb(parts: dict[str, bytes], rng: np.random.Generator, largest: float = 5.7) -> tuple[str, bytes]:
+    """A small file that would be large: many nodes, or one member again and again; of up to 10**largest nodes."""
+    n = int(10 ** rng.uniform(3, largest))
     big = np.zeros(n, np.uint8)
     offsets = np.arange(n + 1, dtype=np.int64)
     extra = {"900.npy": npy(big), "901.npy": npy(offsets), "902.npy": npy(np.zeros(n)), "903.npy": npy(offsets[:1])}
