@@ -37,8 +37,8 @@ def main(quick: bool = False) -> int:
     notes = [
         f"{n} calls drawn with seed {SEED}: estimator in turn, variant, new or fitted, method, argument and what "
         "stands in its place at random. Refused: a ValueError or TypeError that names the argument and leaves every "
-        "array of the estimator as it was; vague: one that does not name it; answered: finite numbers, and after a fit an "
-        "estimator that predicts them; mishandled: anything else, a call of more than 5 s among it.",
+        "array of the estimator as it was; vague: one that does not name it; answered: finite numbers, and after a "
+        "fit an estimator that predicts them; mishandled: anything else, a call of more than 5 s among it.",
     ]
     notes += [f"Mishandled {times} times: {what}" for what, times in found.most_common(SHOWN)]
     report("hostile/calls", "Hostile calls", rows, notes, quick)
