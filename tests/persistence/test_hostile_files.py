@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -26,6 +28,20 @@ def test_files_that_would_be_large_are_not(seed, tmp_path):
     path = tmp_path / "model"
     _saved.fitted("glm").save(path)
     _, data = _mutations.bomb(_mutations.members(path), np.random.default_rng(seed), 4.3)
+    path.write_bytes(data)
+    assert files.traced(str(path)) < files.FREE_BYTES + 8 * len(data)
+
+
+@pytest.mark.parametrize("n", [1000, 2500, 4000])
+def test_records_of_many_columns_are_not_large(n, tmp_path):
+    path = tmp_path / "model"
+    _saved.fitted("glm").save(path)
+    parts = {**_mutations.members(path), "900.npy": _mutations.npy(np.zeros(n))}
+    tree = json.loads(parts[_mutations.MANIFEST])
+    column = {"type": "array", "member": "900.npy", "writeable": True}
+    node = {"type": "records", "n": n, "columns": [[f"a{k}", column] for k in range(200)]}
+    tree["estimator"]["state"].append(["bomb", node])
+    data = _mutations.written({**parts, _mutations.MANIFEST: json.dumps(tree).encode()})
     path.write_bytes(data)
     assert files.traced(str(path)) < files.FREE_BYTES + 8 * len(data)
 
