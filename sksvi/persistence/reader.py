@@ -23,6 +23,8 @@ from sksvi.persistence.writer import EXTENSION, MAX_DEPTH, NEVER_SAVED, SCALARS,
 DEEPEST = 2 * MAX_DEPTH + 10
 #: Bytes that Python adds to what a file has: of an object, a random state, a string, a row of records.
 KEYED, STATE, TEXT, ROW = 256, 8192, 64, 240
+#: Bytes of a column of pandas, and how often its values are copied until a table is made.
+COLUMN, COPIES = 1024, 3
 #: Whole numbers from here on may be made to have one hash, which turns a dict into a search through a list.
 HASHED = 2**60
 #: Strings that are made at a time.
@@ -244,7 +246,7 @@ class Decoder:
         values = self.decode(node["codes" if node["kind"] == "categorical" else "values"])
         if not isinstance(values, np.ndarray):
             raise TypeError("a column must be an array")
-        self._spend(values.nbytes)
+        self._spend(COLUMN + COPIES * values.nbytes)
         if node["kind"] == "categorical":
             categories = self.decode(node["categories"])
             return pd.Index(pd.Categorical.from_codes(values, categories=categories, ordered=bool(node["ordered"])))
