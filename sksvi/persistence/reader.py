@@ -22,7 +22,9 @@ from sksvi.persistence.writer import EXTENSION, MAX_DEPTH, NEVER_SAVED, SCALARS,
 #: Values within one another; the writer's own steps down may be two of these.
 DEEPEST = 2 * MAX_DEPTH + 10
 #: Bytes that Python adds to what a file has: of an object, a random state, a string, a row of records.
-KEYED, STATE, TEXT, ROW = 256, 8192, 64, 600
+KEYED, STATE, TEXT, ROW = 256, 8192, 64, 240
+#: Bytes of a column of pandas, and how often its values are copied until a table is made.
+COLUMN, COPIES = 1024, 3
 #: Whole numbers from here on may be made to have one hash, which turns a dict into a search through a list.
 HASHED = 2**60
 #: Strings that are made at a time.
@@ -156,7 +158,7 @@ class Decoder:
         if any(type(name) is not str for name in names) or len(set(names)) != len(names):
             raise ValueError("malformed records")
         columns = [self._column_of(child, "bif", n) for _, child in node["columns"]]
-        self._spend(ROW * n)
+        self._spend((ROW + TEXT * len(names)) * n)
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def _csr(self, node: dict) -> sp.csr_matrix:
@@ -244,7 +246,7 @@ class Decoder:
         values = self.decode(node["codes" if node["kind"] == "categorical" else "values"])
         if not isinstance(values, np.ndarray):
             raise TypeError("a column must be an array")
-        self._spend(values.nbytes)
+        self._spend(COLUMN + COPIES * values.nbytes)
         if node["kind"] == "categorical":
             categories = self.decode(node["categories"])
             return pd.Index(pd.Categorical.from_codes(values, categories=categories, ordered=bool(node["ordered"])))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -26,6 +28,21 @@ def test_files_that_would_be_large_are_not(seed, tmp_path):
     path = tmp_path / "model"
     _saved.fitted("glm").save(path)
     _, data = _mutations.bomb(_mutations.members(path), np.random.default_rng(seed), 4.3)
+    path.write_bytes(data)
+    assert files.traced(str(path)) < files.FREE_BYTES + 8 * len(data)
+
+
+@pytest.mark.parametrize("times", [100, 560])
+def test_a_table_of_one_column_again_and_again_is_not_large(times, tmp_path):
+    path, n = tmp_path / "model", 10_000
+    _saved.fitted("glm").save(path)
+    parts = {**_mutations.members(path), "900.npy": _mutations.npy(np.zeros(n))}
+    tree = json.loads(parts[_mutations.MANIFEST])
+    column = {"kind": "numpy", "values": {"type": "array", "member": "900.npy", "writeable": True}}
+    axes = [{"type": "range-index", "range": [0, size, 1], "name": None} for size in (times, n)]
+    node = {"type": "frame", "names": axes[0], "index": axes[1], "columns": [column] * times}
+    tree["estimator"]["state"].append(["bomb", node])
+    data = _mutations.written({**parts, _mutations.MANIFEST: json.dumps(tree).encode()})
     path.write_bytes(data)
     assert files.traced(str(path)) < files.FREE_BYTES + 8 * len(data)
 
