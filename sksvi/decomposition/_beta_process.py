@@ -77,8 +77,8 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         Every expectation of this model has a closed form: all values do the same.
     batch_size : int, "auto" or None, default="auto"
         Rows per step; "auto": all up to 500, else 250.
-    max_iter : int, default=100
-        Passes over the data.
+    max_iter : int, default=1000
+        Most passes over the data, fewer where the bound gains no more than its noise; sweeps of "gibbs".
     tol : float, default=1e-4
         Relative change of the bound at which the fit stops.
     total_samples : float or None, default=None
@@ -178,7 +178,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         algorithm: Any = "mc-ssvi",
         expectation: Any = "auto",
         batch_size: Any = "auto",
-        max_iter: int = 100,
+        max_iter: int = 1000,
         tol: float = 1e-4,
         total_samples: float | None = None,
         forgetting: float = 1.0,

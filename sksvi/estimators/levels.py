@@ -17,8 +17,8 @@ Array = np.ndarray
 MOST_LEVELS = 50
 #: How levels that the first rows lack are made known.
 FIRST_ROWS = (
-    " The first rows fitted, of a stream its first chunk, fix the levels: begin with rows of every one, or declare them "
-    "up front by an ordered pandas.Categorical and likelihood=Ordinal(cut_points=[...]), whose cut points are numbers."
+    " The first rows fitted, of a stream its first chunk, fix the levels: begin with rows of every one, or declare "
+    "them up front by an ordered pandas.Categorical and likelihood=Ordinal(cut_points=[...]), with numbers."
 )
 
 

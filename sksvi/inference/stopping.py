@@ -8,6 +8,8 @@ falls as C/t, the gain from t/FACTOR to t is (FACTOR - 1) C/t: as much as is lef
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
+from statistics import fmean, variance
 
 #: The first check, and the ratio of the passes of successive checks.
 FIRST_CHECK, FACTOR = 4, 1.5
@@ -15,6 +17,8 @@ FIRST_CHECK, FACTOR = 4, 1.5
 PORTION_PASSES = 50
 #: Relative fall of a bound that rounding explains.
 ROUNDING = 1e-10
+#: Passes between two checks whose mean says something of a bound with noise.
+LEAST_PASSES = 7
 #: Gain between two checks, in units of tol, that is too little to go on.
 GAIN = 10.0
 
@@ -49,3 +53,21 @@ def settled(bounds: list[float], tol: float, size: Callable[[float], float]) -> 
         return False
     small = GAIN * tol * size(bounds[-1])
     return abs(bounds[-1] - bounds[-2]) < small and abs(bounds[-2] - bounds[-3]) < small
+
+
+def hidden(bounds: list[float], tol: float, size: Callable[[float], float]) -> bool:
+    """Whether what the passes' own bounds gained is too little to go on, or less than their noise, twice.
+
+    For models that draw local variables: there no bound is exact, and means over the passes between two checks have
+    less noise than another look. `bounds` ends at a check.
+    """
+    ends = [t for t in range(1, len(bounds) + 1) if check_due(t)][-4:]
+    if len(ends) < 4 or ends[-1] != len(bounds) or ends[-1] - ends[-2] < LEAST_PASSES:
+        return False
+    parts = [bounds[low:high] for low, high in pairwise(ends)]
+    small = GAIN * tol * size(fmean(parts[-1]))
+    noise = [variance(part) / len(part) for part in parts]
+    return all(
+        fmean(after) - fmean(before) < small + 2.0 * (noise[i] + noise[i + 1]) ** 0.5
+        for i, (before, after) in enumerate(pairwise(parts))
+    )

@@ -340,3 +340,13 @@ def test_a_sampler_that_was_cut_off_goes_on(problem, tmp_path):
     np.testing.assert_array_equal(resumed.transform(X), straight.transform(X))
     further = resumed.set_params(max_iter=3).fit(X)
     assert further.n_iter_ == 12 and np.all(np.isfinite(further.components_))
+
+
+@pytest.mark.parametrize("shape", [(150, 8), (300, 12)])
+def test_a_default_fit_ends_by_itself(shape, global_random_seed):
+    """Its bound has the noise of drawn weights, which no tolerance is below; a warning would be an error here."""
+    X = make_beta_process(*shape, n_components=4, random_state=global_random_seed).data
+    model = BetaProcessFA(random_state=global_random_seed).fit(X)
+    assert model.converged_
+    assert model.n_iter_ < model.max_iter
+    assert model.n_effective_components_ < 40  # of 150, where steps that are too short leave most

@@ -9,7 +9,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from sksvi import BayesianGLMClassifier
-from sksvi.inference.stopping import FACTOR, FIRST_CHECK, GAIN, check_due, settled
+from sksvi.inference.stopping import FACTOR, FIRST_CHECK, GAIN, check_due, hidden, settled
 
 BEST = -1000.0
 PASSES = 3000
@@ -136,3 +136,14 @@ def test_converged_means_that_a_natural_step_gains_little(algorithm, covariance,
         model.fit(X, y)
     # What a step is worth is known to second order before it is taken.
     assert model.lower_bound_ - before < 1.2e-3 * (1 if batch_size is None else GAIN) * (abs(before) + 1)
+
+
+def test_noise_hides_what_is_left(global_random_seed):
+    """Bounds with noise: a rise that passes show is gone on with, one that their means do not show is not."""
+    noise = np.random.default_rng(global_random_seed).standard_normal(108)
+    # Twice two standard errors: a level course ends at one of the checks 21, 32, 48, 72, 108 all but surely.
+    assert any(hidden(list(-1000.0 + 20.0 * noise[:t]), 1e-9, abs) for t in (21, 32, 48, 72, 108))
+    rising = -1000.0 + 20.0 * noise + 8.0 * np.arange(108)
+    assert not any(hidden(list(rising[:t]), 1e-9, abs) for t in (48, 72, 108))
+    assert not hidden(list(-1000.0 + 0.0 * noise[:14]), 1e-4, abs)  # too few passes
+    assert not hidden(list(-1000.0 + 0.0 * noise[:30]), 1e-4, abs)  # no check is due

@@ -18,7 +18,7 @@ from sksvi.inference.passes.judged import left_to_gain, resettled, with_best_mea
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Averaging
 from sksvi.inference.state import State, StepInfo, check_finite
-from sksvi.inference.stopping import GAIN, check_due, settled
+from sksvi.inference.stopping import GAIN, check_due, hidden, settled
 from sksvi.models.base import Blocks, Segment
 
 
@@ -41,7 +41,7 @@ class Noisy:
 
     def once(self, problem: Problem, state: State, tol: float) -> tuple[State, StepInfo | None]:
         """One pass; the exact bound of the average where a check is due."""
-        if settled(averaging(state).checks, tol, problem.size) and nothing_left(problem, state, tol):
+        if ended(problem, state, tol):
             return state, None
         forming = problem.model.forming_passes
         if state.passes == forming:  # what was averaged until now served another end
@@ -54,7 +54,7 @@ class Noisy:
             shares.append(1.0 / segment.scale)
         state = replace(state, passes=state.passes + 1)
         if check_due(len(state.bounds) + 1 - forming):
-            if tol > 0:  # else nothing settles, and the check would cost a pass
+            if tol > 0 and not problem.model.draws:  # else nothing settles, and the check would cost a pass
                 progress = averaging(state)
                 exact = exact_bound(problem, replace(state, q=progress.average))
                 state = replace(state, progress=replace(progress, checks=[*progress.checks, exact]))
@@ -74,6 +74,13 @@ class Noisy:
         messages = state.messages if problem.messages is DIRECT else NOTHING_SAID
         progress = replace(averaging(state), average={})
         return replace(state, q=q, messages=messages, progress=progress, bound=total, finished=True)
+
+
+def ended(problem: Problem, state: State, tol: float) -> bool:
+    """Whether the last checks say that there is nothing to gain."""
+    if problem.model.draws:
+        return tol > 0 and hidden(state.bounds[problem.model.forming_passes :], tol, problem.size)
+    return settled(averaging(state).checks, tol, problem.size) and nothing_left(problem, state, tol)
 
 
 def nothing_left(problem: Problem, state: State, tol: float) -> bool:
