@@ -117,6 +117,8 @@ def bits(model: Any, X: Any) -> bytes:
 
 def fingerprint(model: Any) -> str:
     """Of every attribute and array as a file would hold them: without callbacks and what is found again when asked."""
+    for block in model.state_.q.values() if hasattr(model, "state_") else ():
+        block.prepare()  # some keep their factor once it was asked for
     encoder = Encoder(REGISTRY)
     tree = encoder.encode(model, type(model).__name__)
     found = hashlib.sha256(json.dumps(tree, sort_keys=True).encode())
