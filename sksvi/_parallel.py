@@ -34,10 +34,19 @@ def slices(n: int, size: int) -> list[slice]:
 
 
 @cache
-def _blas_controller() -> Any:
+def _blas_libraries() -> list[Any]:
     import threadpoolctl
 
-    return threadpoolctl.ThreadpoolController()
+    return [lib for lib in threadpoolctl.ThreadpoolController().lib_controllers if lib.user_api == "blas"]
+
+
+def _set_threads(numbers: list[int]) -> None:
+    """Threads of every BLAS. From threadpoolctl 3.8 on one thread controls them, and others are not heard: go past it.
+
+    Whoever is last out need not be who was first in, and a fit in a thread needs the limit as one in the main thread.
+    """
+    for lib, number in zip(_blas_libraries(), numbers, strict=True):
+        getattr(lib, "_real_set_num_threads", lib.set_num_threads)(number)
 
 
 class _OneThread:
@@ -48,7 +57,8 @@ class _OneThread:
     """
 
     def __init__(self) -> None:
-        self._lock, self._inside, self._limits = threading.Lock(), 0, None
+        self._lock, self._inside = threading.Lock(), 0
+        self._before: list[int] | None = None
         self._own = threading.local()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
@@ -56,7 +66,8 @@ class _OneThread:
     def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
-                self._limits = _blas_controller().limit(limits=1, user_api="blas")
+                self._before = [lib.get_num_threads() for lib in _blas_libraries()]
+                _set_threads([1] * len(self._before))
             self._inside += 1
             self._own.inside = getattr(self._own, "inside", 0) + 1
 
@@ -68,9 +79,9 @@ class _OneThread:
 
     def _take_back(self) -> None:
         """The number of threads as it was, once nobody is inside."""
-        if self._inside == 0 and self._limits is not None:
-            self._limits.restore_original_limits()
-            self._limits = None
+        if self._inside == 0 and self._before is not None:
+            _set_threads(self._before)
+            self._before = None
 
     def _forked(self) -> None:
         """Of the threads of the parent the child has one: nobody else is inside or holds the lock."""

@@ -180,3 +180,31 @@ def test_the_limit_of_blas_is_taken_back_by_the_last(monkeypatch):
         assert threads() == {1}
         second.__exit__(None, None, None)
         assert threads() == before
+
+
+def test_a_thread_holds_blas_to_one_thread_whoever_controls_it(monkeypatch):
+    """Also where the main thread has set a limit, and where another thread is the last one out."""
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    found, inside, out = [], threading.Event(), threading.Event()
+
+    def threads():
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    def first():
+        with _parallel.single_threaded_blas():
+            found.append(threads())
+            inside.set()
+            out.wait(60)
+
+    with threadpool_limits(2, user_api="blas"):
+        before = threads()
+        thread = threading.Thread(target=first)
+        thread.start()
+        assert inside.wait(60)
+        with _parallel.single_threaded_blas():
+            out.set()
+            thread.join()
+            assert found == [{1}] and threads() == {1}
+        assert threads() == before

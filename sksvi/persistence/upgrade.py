@@ -21,7 +21,12 @@ def upgraded(estimator: Any) -> None:
         if parameter.default is not parameter.empty:
             vars(estimator).setdefault(name, parameter.default)
     state = vars(estimator).get("state_")
-    if state is None or "absorbed" not in vars(state):
+    if state is None:
+        return
+    progress = vars(state).get("progress")
+    if isinstance(progress, Judging):
+        vars(progress).setdefault("searched", {})
+    if "absorbed" not in vars(state):
         return
     old = vars(state)
     sites, absorbed, local = old.pop("sites"), old.pop("absorbed"), old.pop("local", None)

@@ -184,3 +184,17 @@ def test_what_is_free_is_free_everywhere():
     """Budgets, threads and the like: no table refuses them."""
     for cls in ESTIMATORS.values():
         assert all(cls._changes[name] == FREE for name in ("max_iter", "tol", "n_jobs", "verbose", "warm_start"))
+
+
+def test_files_that_do_not_say_whose_their_parts_are_go_on(tmp_path):
+    """As the version before wrote them."""
+    for name in ("SparseGPRegressor", "CorrelatedTopicModel"):
+        X, y = data_of(name, 3)
+        model = made(Case(name, {"warm_start": True}), 3).fit(X, y)
+        for part in (model.state_, model.state_.progress, model.state_.locals):
+            for attribute in ("moved_by", "searched", "rule"):
+                vars(part).pop(attribute, None)
+        model.save(tmp_path / "model.sksvi")
+        again = sksvi.load(tmp_path / "model.sksvi")
+        np.testing.assert_array_equal(says(again, X), says(model, X))
+        assert np.isfinite(again.fit(X, y).lower_bound_)
