@@ -18,11 +18,6 @@ LARGEST_SINGLE = 1e18
 LARGEST_LATENT = 1e6
 
 
-def largest_of(dtype: Any) -> float:
-    """The limit of a precision."""
-    return LARGEST_SINGLE if np.dtype(dtype).itemsize < 8 else LARGEST
-
-
 def check_magnitudes(values: Any, name: str, columns: Any = None, unit: str = "", largest: float = LARGEST) -> None:
     """An error that names the column and row of the first number beyond `largest`; NaN passes.
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 
 from sksvi.likelihoods.links import Array, as_float, log_normal_variance, safe_exp
 from sksvi.likelihoods.mixtures import ScaleMixture
-from sksvi.likelihoods.support import LARGEST, LARGEST_COUNT, SMALLEST_COUNT, Support
+from sksvi.likelihoods.support import LARGEST_COUNT, LARGEST_TARGET, SMALLEST_COUNT, Support
 
 
 class Likelihood(BaseEstimator):
@@ -116,7 +116,7 @@ class Likelihood(BaseEstimator):
             shown = value if np.ndim(value) else f"{value:g}"
             raise ValueError(f"{type(self).__name__} needs {self.support.text}; found {shown} in row {row}.")
         size = np.abs(np.asarray(y, dtype=float))
-        most, least = (LARGEST_COUNT, SMALLEST_COUNT) if self.discrete else (LARGEST, 0.0)
+        most, least = (LARGEST_COUNT, SMALLEST_COUNT) if self.discrete else (LARGEST_TARGET, 0.0)
         beyond = (size > most) | ((size > 0) & (size < least))
         if np.any(beyond):
             row, value = int(np.argmax(beyond)) // max(1, size[0].size), np.asarray(y)[beyond].flat[0]

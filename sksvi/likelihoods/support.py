@@ -10,6 +10,8 @@ from sksvi.likelihoods.links import Array
 
 #: The largest magnitude of a number: the square of a thousandfold is still one.
 LARGEST = 1e100
+#: Of a measured target, which a fit divides by its own unit: the square is still a number.
+LARGEST_TARGET = 1e153
 #: Counts beyond have no whole number beside them; positive ones below the other have no logarithm worth having.
 LARGEST_COUNT, SMALLEST_COUNT = 2.0**53, 1e-100
 

@@ -9,10 +9,11 @@ import numpy as np
 from sklearn.base import _fit_context
 
 from sksvi import likelihoods
-from sksvi.estimators.magnitudes import check_magnitudes, largest_of
+from sksvi.estimators.magnitudes import LARGEST_SINGLE, check_magnitudes
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, with_own_methods
+from sksvi.likelihoods.support import LARGEST_TARGET
 from sksvi.linear_model._base import BayesianGLM
 from sksvi.linear_model._subspace import merged
 from sksvi.models.base import Table
@@ -178,7 +179,7 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         data = self._rows(X, y, sample_weight, offset)
         if base.ordered and start.fresh:
             data = replace(data, y=self._fix_levels(base, data.y, given))
-        check_magnitudes(np.asarray(data.y, float), "y", largest=largest_of(X.dtype))
+        check_magnitudes(data.y.astype(float), "y", largest=LARGEST_SINGLE if X.dtype == np.float32 else LARGEST_TARGET)
         data = replace(data, y=data.y.astype(X.dtype))
         data = data if start.portion else merged(data)
         if start.fresh:

@@ -1,4 +1,4 @@
-"""Latents of which predictions can be made: their cubes must be numbers."""
+"""Latents of which predictions can be made: their squares must be numbers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_latents(mean: Array, variance: Array, dtype: Any, link: bool) -> None:
     ValueError
         Naming the row.
     """
-    most = float(np.finfo(dtype).max) ** (1.0 / 3.0)
+    most = 0.1 * float(np.finfo(dtype).max) ** 0.5
     most = min(most, LINKED) if link else most
     good = (np.abs(mean) <= most).reshape(len(mean), -1).all(axis=1)
     good &= (np.abs(variance) <= most**2).reshape(len(mean), -1).all(axis=1)
