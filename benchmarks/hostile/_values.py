@@ -98,6 +98,14 @@ def _with_na(X: Any, rng: np.random.Generator) -> pd.DataFrame:
     return frame.mask(rng.random(frame.shape) < 0.1, pd.NA)
 
 
+def _masked(X: Any) -> Any:
+    """With the fill value that NumPy would otherwise make, and pickle, when somebody first looks at the array."""
+    masked = np.ma.masked_array(numbers_of(X), numbers_of(X) > 0.5)
+    masked.fill_value = 0.0
+    repr(masked)
+    return masked
+
+
 def _read_only(X: Any) -> Array:
     X = numbers_of(X).copy()
     X.flags.writeable = False
@@ -134,7 +142,7 @@ ANY: dict[str, Make] = {
     "objects": lambda X, r: table_of(X).astype(object),
     "nested lists": lambda X, r: table_of(X).tolist(),
     "tuples": lambda X, r: tuple(map(tuple, np.atleast_2d(table_of(X)).tolist())),
-    "a masked array": lambda X, r: np.ma.masked_array(numbers_of(X), numbers_of(X) > 0.5),
+    "a masked array": lambda X, r: _masked(X),
     "a record array": lambda X, r: np.zeros(len(table_of(X)), dtype=[("a", float), ("b", int)]),
     "read only": lambda X, r: _read_only(X),
     "strided": lambda X, r: np.repeat(numbers_of(X), 2, axis=0)[::2],

@@ -14,7 +14,7 @@ from sksvi.decomposition._factor_predictions import ROWS, FactorPredictions
 from sksvi.decomposition._factor_summaries import FactorSummaries, effective_number
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, stays
-from sksvi.estimators.magnitudes import check_magnitudes
+from sksvi.estimators.magnitudes import LARGEST_UNIT, check_magnitudes
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
@@ -376,6 +376,8 @@ def standard_units(X: Array, names: Any = None) -> tuple[Array, float]:
         raise ValueError(f"column {name} of X has no observed entry: drop it, or give it one.")
     # Divided by the largest number, so that squares neither overflow nor vanish.
     top = float(np.nanmax(np.abs(X))) or 1.0
+    if top < 1.0 / LARGEST_UNIT:
+        raise ValueError(f"X is at most {top:g}, whose square is no number: give X in another unit.")
     scaled = X.astype(np.float64) / top
     mean = np.nanmean(scaled, 0)
     sd = float(np.sqrt(np.nanmean(np.square(scaled - mean))))

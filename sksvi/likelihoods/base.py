@@ -117,6 +117,9 @@ class Likelihood(BaseEstimator):
             raise ValueError(f"{type(self).__name__} needs {self.support.text}; found {shown} in row {row}.")
         size = np.abs(np.asarray(y, dtype=float))
         most, least = (LARGEST_COUNT, SMALLEST_COUNT) if self.discrete else (LARGEST_TARGET, 0.0)
+        top = float(size.max(initial=0.0))
+        if not self.discrete and 0 < top < 1.0 / LARGEST_TARGET:
+            raise ValueError(f"y is at most {top:g}, whose square is no number: give y in another unit.")
         beyond = (size > most) | ((size > 0) & (size < least))
         if np.any(beyond):
             row, value = int(np.argmax(beyond)) // max(1, size[0].size), np.asarray(y)[beyond].flat[0]

@@ -11,7 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import _num_features, check_is_fitted, check_non_negative
 
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.checks import check_count, check_flag
+from sksvi.estimators.checks import check_count, check_flag, n_rows
 from sksvi.estimators.completion import halved
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import PORTION, Start
@@ -44,6 +44,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
 
     def _counts(self, X: Any, reset: bool = False, grow: bool = False) -> Any:
         """X as a CSR matrix of counts without stored zeros, a column per known word; `grow` takes new words in."""
+        if not sp.issparse(X) and np.ndim(X) > 0 and n_rows(X) == 0:
+            raise ValueError(f"X has 0 sample(s): {type(self).__name__} needs a row of counts for each document.")
         words, known = words_of(X), None if reset else getattr(self, "feature_names_in_", None)
         if words is None or known is None:
             if grow:
