@@ -42,8 +42,8 @@ def entry(*rules: str) -> Callable[[Any], Any]:
     ----------
     *rules : str
         A name, or ``record.field``. In brackets its dimensions: a letter stands for one size wherever it stands, after
-        which ``n+1``, ``L*r``, ``F~`` (the packed pairs of F, or F where the argument `full` is false) and ``>=P`` are
-        known; ``_`` for any; ``n|0`` as the first for an array that may be left out. f (floats) or i (integers), else
+        which ``n+1``, ``L*r``, ``F~`` (the packed pairs of F), ``F^`` (its square; both F where the argument `full` is
+        false) and ``>=P`` are known; ``_`` for any; ``n|0`` as the first for an array that may be left out. f (floats) or i (integers), else
         either. ``< P``: indices from 0, with ``? < P`` from -1. ``cuts e``: rising, over e entries.
 
     Returns
@@ -60,7 +60,8 @@ def entry(*rules: str) -> Callable[[Any], Any]:
 
         @functools.wraps(loop.py_func)
         def checked(*arguments: Any) -> Any:
-            sizes: dict[str, Any] = {"packed": _pairs if full is None or arguments[full] else int}
+            matrices = full is None or arguments[full]
+            sizes: dict[str, Any] = {"packed": _pairs, "squared": _square} if matrices else {"packed": int, "squared": int}
             for rule in found:
                 value = arguments[rule.position]
                 _check(rule, value if rule.field is None else getattr(value, rule.field), sizes)
@@ -87,11 +88,18 @@ def _read(rule: str, names: tuple[str, ...]) -> Rule:
 
 def _size(words: str) -> Any:
     """A letter as it is, anything else as what computes it from letters."""
-    return words if words.isidentifier() else compile(re.sub(r"(\w)~", r"packed(\1)", words), words, "eval")
+    if words.isidentifier():
+        return words
+    words = re.sub(r"(\w)\^", r"squared(\1)", re.sub(r"(\w)~", r"packed(\1)", words))
+    return compile(words, words, "eval")
 
 
 def _pairs(n: int) -> int:
     return n * (n + 1) // 2
+
+
+def _square(n: int) -> int:
+    return n * n
 
 
 def _check(rule: Rule, value: Any, sizes: dict[str, Any]) -> None:

@@ -261,7 +261,7 @@ def stalled(checks: list[tuple[int, float]]) -> bool:
     Examples
     --------
     >>> from sksvi._image_fit import stalled
-    >>> stalled([(100, 9.0), (200, 5.0)]), stalled([(100, 9.0), (200, 8.95)]), stalled([(100, 9.0)])
+    >>> stalled([(100, 9.0), (200, 5.0)]), stalled([(100, 9.0), (200, 8.99)]), stalled([(100, 9.0)])
     (False, True, False)
     """
     now, error = checks[-1]

@@ -1,7 +1,7 @@
 """Mutation testing: small changes to the code of families, steps, likelihoods, quadrature and persistence, by chance.
 
     python -m pip install cosmic-ray
-    python -m benchmarks hostile.mutants
+    SKSVI_MUTANTS=100 python -m benchmarks hostile.mutants      # of each group
 
 Every mutant (an operator, a number, a comparison, a keyword, a branch changed in one place; drawn evenly over all of
 its group's) is met first by its group's own tests, then, where it survives them, by all that `make test` runs. A mutant
@@ -52,7 +52,7 @@ GROUPS = {
     "persistence": (["sksvi/persistence"], ["tests/persistence"]),
 }
 #: Mutants per group, and the same when quick.
-MUTANTS, FEW = 100, 2
+MUTANTS, FEW = int(os.environ.get("SKSVI_MUTANTS", "100")), 2
 #: Not among them: removed decorators (properties, which everything notices, and compilers, which nothing should), and
 #: operators that no number knows, which raise wherever they stand and would flatter the count.
 ARITHMETIC = r"ReplaceBinaryOperator_(Add|Sub|Mul|Div|Pow|FloorDiv|Mod)_(Add|Sub|Mul|Div)"

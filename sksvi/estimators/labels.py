@@ -27,7 +27,7 @@ def check_labels(y: Any, name: str = "y") -> Array:
         labels = column_or_1d(y, warn=True)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} should be a 1d array of labels: {error}") from error
-    if not len(labels):
+    if not len(labels) and name != "y":  # rows are counted with those of X
         raise ValueError(f"{name} is empty (0 sample(s)): it must hold labels.")
     if labels.dtype.kind in "cmMV":
         raise ValueError(f"{name} has type {labels.dtype}: labels are words or whole numbers.")

@@ -367,7 +367,8 @@ class NegativeBinomial(Likelihood):
         out[~high] = betaincc(y[~high] + 1.0, size, sigmoid(u[~high]))
         # A count without neighbours is its rate, of a gamma distribution: the incomplete beta function overflows there.
         large = (y > 2.0**53) & (size < 1e8)
-        out[large] = gammainc(size, y[large] * np.exp(-u[large]))
+        with np.errstate(over="ignore"):
+            out[large] = gammainc(size, y[large] * np.exp(-u[large]))
         return out
 
     def ppf(self, p: Array, f: Array) -> Array:

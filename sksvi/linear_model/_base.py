@@ -195,10 +195,13 @@ class BayesianGLM(OwnScales, BaseSVI):
 
     def _under_new_prior(self, problem: Problem, state: State) -> State:
         """What a fit said of q apart from its prior, which these rows change, and its bound under the new one."""
-        if not state.finished or isinstance(state.messages, Said) or not plan.remembers(problem):
+        kept = self._subspace is not None  # the same one has the same prior
+        if kept or not state.finished or isinstance(state.messages, Said) or not plan.remembers(problem):
             return state
         before = copy.copy(problem.model)
         before.stretch = self._stretch_before
+        if np.array_equal(before.stretch, problem.model.stretch):
+            return state
         old, now = (model.prior(state.q) for model in (before, problem.model))
         paid = sum(state.q[name].kl(now[name]) - state.q[name].kl(old[name]) for name in old)
         return replace(state, messages=Said.between(state.q, old), bound=state.bound - paid)

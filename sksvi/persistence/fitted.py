@@ -90,13 +90,15 @@ def _memory(look: Look) -> None:
             n = block.n_plates
             memory.require(len(memory.value.clock) == n, f"has {len(memory.value.clock)} plates, the block {n}")
             memory = memory.at("rule")
-        for sums in arrays_of(memory):
+        # Adam's memory ends with the number of its steps, a secant's is of arrays alone.
+        parts = memory.items() if isinstance(memory.value, tuple) else arrays_of(memory)
+        for sums in parts:
+            if isinstance(sums.value, int):
+                sums.count()
+                continue
             size = np.size(_coordinates(block))
-            own = sums.value.size in (size, size * np.shape(_coordinates(block))[-1])
+            own = np.size(sums.array()) in (size, size * np.shape(_coordinates(block))[-1])
             sums.require(own, f"has shape {sums.value.shape}, for a block of {size} coordinates")
-        if isinstance(memory.value, tuple):
-            for part in memory.items():
-                part.array((1,))
 
 
 def _coordinates(block: Family) -> Array:

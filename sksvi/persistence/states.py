@@ -266,6 +266,18 @@ def _columns(look: Look) -> None:
     look.at("centre").array((d,))
     look.at("varies").array((d,), "b")
     look.at("scaled").flag()
+    known = look.at("known")
+    known.require(known.value is None or len(known.value.low) == d, "knows the spreads of other columns")
+
+
+def _known(look: Look) -> None:
+    (d,) = look.at("low").array((None,), "x").shape
+    for name in ("high", "centre", "mean"):
+        look.at(name).array((d,), "x")
+    look.at("square").array((d,), "x", least=0.0)
+    look.at("two").array((d,), "b")
+    look.at("weight").number(least=0.0)
+    look.at("eps").number(least=0.0)
 
 
 def _switched_off(look: Look) -> None:
@@ -346,6 +358,7 @@ PARTS: dict[str, Callable[[Look], None]] = {
     "Past": _past,
     "GroupedDesign": _design,
     "Columns": _columns,
+    "Known": _known,
     "SwitchedOff": _switched_off,
     "LogScales": _log_scales,
     "IdFeatures": _features,

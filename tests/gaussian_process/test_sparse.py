@@ -21,6 +21,7 @@ from sksvi.gaussian_process import SparseGPClassifier, SparseGPRegressor
 from sksvi.gaussian_process._start import merged
 from sksvi.inference import engine, plan
 from sksvi.inference.priors import divergence
+from sksvi.inference.progress import Judging
 from sksvi.inference.search import Fitting
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
@@ -70,7 +71,7 @@ def problem_for(data, name="gaussian", fixed=False, algorithm="cvi", **options):
 
 def fitting(problem, state):
     """A fit that nobody ends."""
-    return Fitting(problem, state, lambda bound: False)
+    return Fitting(problem, replace(state, progress=Judging()), lambda bound: False)
 
 
 def random_block(m, seed, full=True):

@@ -28,7 +28,7 @@ from sksvi.models.base import Blocks, Gradient
 
 #: Entries per number of the plates from which a stream learns the plates' priors. Fewer leave them at their first
 #: width: they would shrink factors to zero that later portions have evidence for, and zero times zero stays.
-ENOUGH = 2.0
+ENOUGH = 1.0
 
 
 @dataclass

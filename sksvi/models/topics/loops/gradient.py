@@ -95,7 +95,7 @@ def hybrid_documents(
     "prior.precision (P, P) f",
     "corpus.nodes (N, _, P) f",
     "corpus.node_set (n) i < N",
-    "state (n, 2*P+2*P~) f",
+    "state (n, 2*P+2*P^) f",
 )
 @compiled
 def standard_documents(

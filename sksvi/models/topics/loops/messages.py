@@ -103,7 +103,7 @@ def message_steps(
     "prior.precision (P, P) f",
     "corpus.nodes (N, _, P) f",
     "corpus.node_set (n) i < N",
-    "state (n, 2*P+P~) f",
+    "state (n, 2*P+P^) f",
 )
 @compiled
 def message_documents(
