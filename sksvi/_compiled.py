@@ -43,8 +43,8 @@ def entry(*rules: str) -> Callable[[Any], Any]:
     *rules : str
         A name, or ``record.field``. In brackets its dimensions: a letter stands for one size wherever it stands, after
         which ``n+1``, ``L*r``, ``F~`` (the packed pairs of F), ``F^`` (its square; both F where the argument `full` is
-        false) and ``>=P`` are known; ``_`` for any; ``n|0`` as the first for an array that may be left out. f (floats) or i (integers), else
-        either. ``< P``: indices from 0, with ``? < P`` from -1. ``cuts e``: rising, over e entries.
+        false) and ``>=P`` are known; ``_`` for any; ``n|0`` as the first for an array that may be left out. f (floats)
+        or i (integers), else either. ``< P``: indices from 0, with ``? < P`` from -1. ``cuts e``: rising, over e entries.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def entry(*rules: str) -> Callable[[Any], Any]:
         @functools.wraps(loop.py_func)
         def checked(*arguments: Any) -> Any:
             matrices = full is None or arguments[full]
-            sizes: dict[str, Any] = {"packed": _pairs, "squared": _square} if matrices else {"packed": int, "squared": int}
+            sizes: dict[str, Any] = dict(MATRICES if matrices else DIAGONALS)
             for rule in found:
                 value = arguments[rule.position]
                 _check(rule, value if rule.field is None else getattr(value, rule.field), sizes)
@@ -100,6 +100,10 @@ def _pairs(n: int) -> int:
 
 def _square(n: int) -> int:
     return n * n
+
+
+#: What words for matrices say of a size.
+MATRICES, DIAGONALS = {"packed": _pairs, "squared": _square}, {"packed": int, "squared": int}
 
 
 def _check(rule: Rule, value: Any, sizes: dict[str, Any]) -> None:

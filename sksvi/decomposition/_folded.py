@@ -256,7 +256,8 @@ class FoldingMethods:
     @property
     def _mark(self) -> tuple[Any, ...]:
         """What tells this fit from another one, in files and copies too."""
-        return self.n_steps_, self.n_samples_seen_, self.lower_bound_, self.global_bias_, len(self.items_), self._k
+        level = getattr(self, "global_bias_", None)
+        return self.n_steps_, self.n_samples_seen_, self.lower_bound_, level, len(self.items_), self._k
 
     def _check_folded(self, users: FoldedUsers) -> None:
         """An error where users belong to another fit: its factors mean something else."""
