@@ -44,7 +44,8 @@ def entry(*rules: str) -> Callable[[Any], Any]:
         A name, or ``record.field``. In brackets its dimensions: a letter stands for one size wherever it stands, after
         which ``n+1``, ``L*r``, ``F~`` (the packed pairs of F), ``F^`` (its square; both F where the argument `full` is
         false) and ``>=P`` are known; ``_`` for any; ``n|0`` as the first for an array that may be left out. f (floats)
-        or i (integers), else either. ``< P``: indices from 0, with ``? < P`` from -1. ``cuts e``: rising, over e entries.
+        or i (integers), else either. ``< P``: indices from 0, with ``? < P`` from -1. ``cuts e``: rising, over e
+        entries.
 
     Returns
     -------
