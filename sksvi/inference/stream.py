@@ -190,7 +190,8 @@ def absorb_steps(problem: Problem, state: State, fade: float) -> tuple[State, St
     # A portion is a sample, however exact its integrals are: its steps go at the rates of noisy ones.
     parts = _parallel.slices(n, problem.batch_size or n)
     problem = replace(problem, stream=True, least_rate=1.0 - fade ** (1.0 / len(parts)))
-    state = run.begin(problem, hyper.faded(state, fade))
+    state = narrowed(problem, hyper.faded(state, fade), 1.0 / (problem.scale * len(parts)))
+    state = run.begin(problem, state)
     for part in parts:
         weight = problem.data.take(part).total_weight
         if weight > 0:
@@ -201,3 +202,24 @@ def absorb_steps(problem: Problem, state: State, fade: float) -> tuple[State, St
     seen = state.passes
     state = replace(state, bound=portion if not seen else (state.bound * seen + portion) / (seen + 1))
     return state, StepInfo(state.bound, False, rate, state.repairs - before)
+
+
+def narrowed(problem: Problem, state: State, share: float) -> State:
+    """The state no wider than the portion's rows leave it, in the same coordinates.
+
+    What is new in them steps by a `share` of the population blown up to it: no longer than a natural step of that rate.
+    """
+    if not state.steps:
+        return state
+    weight = problem.data.total_weight
+
+    def held(blocks: Blocks) -> Blocks:
+        found = problem.model.narrowed(blocks, problem.data)
+        moved = {name for name in found if found[name] is not blocks[name]}
+        return {**found, **{name: problem.rule(name, blocks).start(found[name], weight)[0] for name in moved}}
+
+    q, memory = held(state.q), dict(state.memory)
+    for name in q:
+        if q[name] is not state.q[name]:
+            memory[name] = problem.rule(name, q).cautious(q[name], memory[name], np.asarray(share), problem.weight)
+    return replace(state, q=q, memory=memory, progress=state.progress.mapped(held))

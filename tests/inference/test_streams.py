@@ -202,6 +202,32 @@ def test_a_sparse_process_streams_with_a_sample(rng):
     assert np.sqrt(np.mean((model.predict(X) - np.sin(X[:, 0])) ** 2)) < 0.1
 
 
+@pytest.mark.parametrize("algorithm", ["mc-ssvi", "h-mc-ssvi", "s-dsvi"])
+@pytest.mark.parametrize("precision", [1e-6, 1e-3, 1.0, 1e3, "auto"])
+@pytest.mark.parametrize("kind", ["raw", "standardised", "sparse"])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_column_that_few_rows_of_one_chunk_hold_is_streamed_by_steps(rng, algorithm, precision, kind, first):
+    """Until those rows come it has the prior's spread, under which E exp(f) overflows at them."""
+    n = 1200
+    X = rng.standard_normal((n, 3))
+    X[:, 2] = np.arange(n) < 4
+    y = rng.poisson(np.exp(0.3 + X @ [0.5, -0.3, 0.5])).astype(float)
+    if kind == "standardised":
+        X[:, 2] = (X[:, 2] - X[:, 2].mean()) / X[:, 2].std()
+    order = np.arange(n) if first else np.arange(n)[::-1]
+    X, y = X[order], y[order]
+    rare = X[:, 2] > 0
+    X = sp.csr_matrix(X) if kind == "sparse" else X
+    options = {"likelihood": "poisson", "prior_precision": precision, "random_state": 0}
+    batch = BayesianGLMRegressor(**options).fit(X, y)
+    stream = chunked(BayesianGLMRegressor(algorithm=algorithm, **options), X, y, 200)
+    assert 3.0 * batch.lower_bound_ < stream.lower_bound_ < 0.0
+    # A step for each chunk: near on common columns, within a few e-folds on the four rows that say all of the other.
+    assert np.max(np.abs(stream.coef_[:2] - batch.coef_[:2])) < 0.5
+    assert np.max(np.abs(stream.predict_latent(X)[0] - batch.predict_latent(X)[0])[rare]) < 4.0
+    assert np.max(stream.predict_latent(X)[1][rare]) < 4.0
+
+
 # ---- forgetting
 @pytest.mark.parametrize("sample", [0, 1000])
 @pytest.mark.parametrize("how", [{"forgetting": 0.8}, {"half_life": 90.0}])
