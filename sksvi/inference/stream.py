@@ -52,6 +52,7 @@ def absorb(problem: Problem, state: State, tol: float, keep: int = 0, fade: floa
     """
     started = perf_counter()
     state = replace(state, bounds=list(state.bounds), history=list(state.history), locals=NO_LOCALS)
+    state = replace(state, converged=False)  # that of the portion or the fit before says nothing of this one
     if isinstance(problem.model, Sided):
         state, info = by_side.absorb(replace(problem, stream=True), state, tol, fade)
     elif remembers(problem):

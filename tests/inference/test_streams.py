@@ -133,6 +133,33 @@ def test_rows_of_one_value_that_are_not_kept_are_told_once(rng, kind):
     assert not stream("auto", X, y) and not stream(0, X[mixed], y[mixed])
 
 
+@pytest.mark.parametrize("kind", ["logit", "poisson"])
+def test_a_stream_that_reads_its_first_rows_as_they_were_at_first_has_not_converged(rng, kind, tmp_path):
+    X = rng.standard_normal((400, 2))
+    y = {"logit": X[:, 0] + rng.logistic(size=400) > 0, "poisson": rng.poisson(np.exp(0.8 * X[:, 0]))}[kind] * 1
+    order = np.argsort(y != 0, kind="stable")
+    order = np.concatenate([order[:50], np.sort(order[50:])])
+    make = BayesianGLMRegressor if kind == "poisson" else BayesianGLMClassifier
+    more = {} if kind == "poisson" else {"classes": [0, 1]}
+    options = {"likelihood": kind, "random_state": 0}
+    with pytest.warns(UserWarning, match="let stream_sample hold all rows until they come"):
+        stream = make(stream_sample=0, **options).partial_fit(X[order[:50]], y[order[:50]], **more)
+    assert not stream.converged_
+    stream.save(tmp_path / "model")
+    for model in (stream, sksvi.load(tmp_path / "model")):
+        assert not chunked(model, X[order[50:]], y[order[50:]], 50).converged_
+    assert chunked(make(**options), X[order], y[order], 50, **more).converged_
+    # A fit to all rows forgets the stream, and what comes after it has no such past.
+    assert stream.fit(X, y).converged_ and chunked(stream, X, y, 200).converged_
+
+
+def test_a_portion_does_not_inherit_that_an_earlier_fit_converged(rng):
+    X, y = counts(rng)
+    fitted = BayesianGLMRegressor(likelihood="poisson").fit(X, y)
+    assert fitted.converged_
+    assert not fitted.set_params(algorithm="mc-ssvi").partial_fit(X, y).converged_
+
+
 def test_a_column_that_is_rare_at_first_has_the_prior_of_the_batch_fit(rng):
     """Its spread is that of all rows that came, not of the chunk that it first varied in."""
     n = 1200
