@@ -443,7 +443,7 @@ class GeneralizedPMF(
             unit=self._unit,
         )
 
-    def _streaming_model(self, data: Ratings) -> FactorModel:
+    def _streaming_model(self, data: Ratings, first: bool) -> FactorModel:
         return self._build_model(data)[0]
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:

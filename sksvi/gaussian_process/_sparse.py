@@ -433,6 +433,9 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
             self._fix_classes(classes)
             return self._partial_fit(X, y, sample_weight, offset)
 
+    def _base_likelihood(self) -> Any:
+        return self.likelihood_
+
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
         fresh = start.fresh
         noiseless(self.noise_variance, self.likelihood)

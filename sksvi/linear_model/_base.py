@@ -184,7 +184,7 @@ class BayesianGLM(OwnScales, BaseSVI):
         inner = precision if isinstance(precision, str) else 1.0
         return self._model(columns.shape[1], self.likelihood_, inner), replace(data, X=columns)
 
-    def _streaming_model(self, data: Table) -> Any:
+    def _streaming_model(self, data: Table, first: bool) -> Any:
         self._subspace = None  # rows to come inform other directions
         return self._model(data.X.shape[1], self.likelihood_, self._precision(data.X.shape[1]))
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 import sksvi
-from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMERegressor, SparseGPRegressor
+from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMERegressor, SparseGPClassifier, SparseGPRegressor
 from sksvi.datasets import make_glm
 from sksvi.likelihoods import Gaussian
 
@@ -253,6 +253,76 @@ def test_a_column_that_few_rows_of_one_chunk_hold_is_streamed_by_steps(rng, algo
     assert np.max(np.abs(stream.coef_[:2] - batch.coef_[:2])) < 0.5
     assert np.max(np.abs(stream.predict_latent(X)[0] - batch.predict_latent(X)[0])[rare]) < 4.0
     assert np.max(stream.predict_latent(X)[1][rare]) < 4.0
+
+
+def waves(rng, n):
+    X = rng.uniform(0, 6, (n, 1))
+    return X, 5.0 + np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("first", [1, 5, 20])
+def test_a_sparse_process_learns_anew_from_more_rows(rng, first):
+    """What five rows say of kernel, mean and inducing points is no ground for a thousand."""
+    X, y = waves(rng, 1000)
+    stream = SparseGPRegressor(n_inducing=30, random_state=0).partial_fit(X[:first], y[:first])
+    chunked(stream, X[first:], y[first:], 50)
+    grid = np.linspace(0, 6, 100)[:, None]
+    assert np.sqrt(np.mean((stream.predict(grid) - 5.0 - np.sin(2 * grid[:, 0])) ** 2)) < 0.15
+    assert len(stream.inducing_points_) == 30 and stream.n_samples_seen_ == 1000
+    assert stream.n_iter_ == len(stream.lower_bounds_) == 1 + len(range(first, 1000, 50))
+    assert stream.history_["rows"].iloc[-1] == 1000
+
+
+@pytest.mark.parametrize("kind", ["regressor", "poisson", "classes", "offset"])
+def test_a_process_that_begins_anew_is_the_one_that_begins_with_all_rows(rng, kind, tmp_path):
+    X, y = waves(rng, 60)
+    make, more = SparseGPRegressor, {}
+    options = {"n_inducing": 12, "random_state": 0}
+    if kind == "poisson":
+        options["likelihood"], y = "poisson", rng.poisson(y).astype(float)
+    if kind == "classes":
+        make, y, more = SparseGPClassifier, np.digitize(y, [4.7, 5.3]), {"classes": [0, 1, 2]}
+    rows = {"offset": X[:, 0]} if kind == "offset" else {}
+
+    def portion(model, a, b):
+        return model.partial_fit(X[a:b], y[a:b], **more, **{name: value[a:b] for name, value in rows.items()})
+
+    whole, stream = portion(make(**options), 0, 60), portion(make(**options), 0, 25)
+    stream.save(tmp_path / "model")
+    for model in (stream, sksvi.load(tmp_path / "model")):
+        portion(model, 25, 60)
+        assert_allclose(model.kernel_.theta, whole.kernel_.theta, atol=1e-4)
+        assert_allclose(model._white.mean, whole._white.mean, atol=1e-4)
+        assert_allclose(model.lower_bound_, whole.lower_bound_, rtol=1e-6)
+
+
+def test_rows_that_a_fit_or_forgetting_left_are_counted_as_they_are(rng):
+    X, y = waves(rng, 80)
+    fitted = SparseGPRegressor(n_inducing=30, random_state=0).fit(X[:20], y[:20])
+    kernel = fitted.kernel_
+    assert chunked(fitted, X[20:], y[20:], 30).kernel_ == kernel
+    forgets = SparseGPRegressor(n_inducing=30, forgetting=0.5, random_state=0)
+    chunked(forgets, X, y, 40)
+    assert forgets.state_.counted == pytest.approx(60) and len(forgets.inducing_points_) == 30
+    past = forgets.state_.messages
+    assert past.weight == pytest.approx(60) == past.sample.blown_up.total_weight
+
+
+def test_fewer_inducing_points_than_asked_for_are_told_once(rng):
+    X, y = waves(rng, 120)
+
+    def told(size, **options):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = chunked(SparseGPRegressor(n_inducing=20, random_state=0, **options), X, y, size)
+        return len(model.inducing_points_), [str(w.message) for w in caught if "inducing points of" in str(w.message)]
+
+    m, (text,) = told(10, stream_sample=0)
+    assert m == 10 and "those of its first 10 rows, n_inducing=20" in text and "stream_sample=0" in text
+    m, (text,) = told(10, algorithm="mc-ssvi")
+    assert m == 10 and "algorithm='mc-ssvi'" in text
+    assert told(10) == (20, []) and told(10, stream_sample=40) == (20, [])
+    assert told(20, stream_sample=0) == (20, []) and told(120, stream_sample=0) == (20, [])
 
 
 # ---- forgetting
