@@ -312,7 +312,6 @@ class Past(Said):
         """Whether nothing was dropped from the sample."""
         return self.sample is not None and self.sample.dropped == 0.0
 
-
     def everything(self) -> Table | None:
         """All rows that came, with the weight that is left of each, or None where some are not in the sample."""
         if not self.complete:

@@ -26,7 +26,7 @@ from sksvi.inference.search import improved
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State, StepInfo, recorded, thinned
 from sksvi.inference.stopping import PORTION_PASSES
-from sksvi.models.base import Gradient, Linear, LinearTerms, Segment, Sided, Table
+from sksvi.models.base import Blocks, Gradient, Linear, LinearTerms, Segment, Sided, Table
 
 #: The sample is looked at again when so many rows have come since, in shares of its size.
 SAMPLE_SHARE = 0.5

@@ -188,7 +188,7 @@ class LinearModel(LinearLatents):
     def narrowed(self, q: dict[str, Any], data: Table) -> dict[str, Any]:
         """q as sure of a column as these rows make it, where that is more than the prior and all rows before did.
 
-        A column that is new to a stream has the prior's spread, under which E exp(f) overflows at the rows that hold it.
+        A column that is new to a stream has the prior's spread, under which E exp(f) overflows where rows hold it.
         """
         likelihood = self.current_likelihood(q)
         if not likelihood.discrete:
