@@ -292,9 +292,9 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         _memory.need(8.0 * numbers, f"n_components={self.n_components} for {d} columns", "lower n_components")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
-        return self._streaming_model(data), data
+        return self._streaming_model(data, True), data
 
-    def _streaming_model(self, data: Table) -> Any:
+    def _streaming_model(self, data: Table, first: bool) -> Any:
         return self._model(data.X.shape[1], int(self.n_components))
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -45,6 +45,9 @@ Array = np.ndarray
 
 #: Natural scale of f, in widths of a likelihood whose data do not say.
 WIDTHS = 3.0
+#: Ratings of a stream's first chunk for each of its users and items: where factors of simulated streams were lost
+#: (R² 0.0 to 0.7 where fit has 0.97) it had fewer.
+FEW = 2.5
 #: Standard deviations in a median absolute deviation; relative spread of y that rounding explains.
 TYPICAL, ROUNDING = 1.4826, 1e-9
 
@@ -310,6 +313,8 @@ class GeneralizedPMF(
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Ratings:
         fresh = start.fresh
+        if not start.portion:
+            self._thin_start = None
         base = likelihoods.resolve(self.likelihood) if fresh else self.likelihood_
         if not fresh:
             self._check_choices()
@@ -438,7 +443,7 @@ class GeneralizedPMF(
             unit=self._unit,
         )
 
-    def _streaming_model(self, data: Ratings) -> FactorModel:
+    def _streaming_model(self, data: Ratings, first: bool) -> FactorModel:
         return self._build_model(data)[0]
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
@@ -463,6 +468,24 @@ class GeneralizedPMF(
         else:
             state = replace(state, q={**state.q, **{side: state.q[side].copy() for side in SIDES}})
         super()._finish(model, state, weight)
+
+    #: Ratings, and users and items, of a first chunk that had few of the former; told when a second one comes.
+    _thin_start: tuple[int, int] | None = None
+
+    def _portion_findings(self, data: Ratings, first: bool) -> Iterator[str]:
+        """A start with few ratings, whose messages were read when nearly nothing was known of the other side."""
+        thin, self._thin_start = self._thin_start, None
+        if first:
+            n_ids = sum(int(np.count_nonzero(entries.counts)) for entries in data.sides.values())
+            if len(data) < FEW * n_ids and self._algorithm().row.messages:
+                self._thin_start = len(data), n_ids
+        elif thin is not None:
+            yield (
+                f"the stream began with a chunk of {thin[0]} ratings for {thin[1]} users and items: what such ratings "
+                f"say under algorithm={self.algorithm!r} is read while nearly nothing is known of either side, and may "
+                "leave factors near zero whatever comes later. Begin with fit, or with a chunk of several ratings per "
+                "user and item, or set algorithm='mc-ssvi'."
+            )
 
     # ---- what is left behind
     def _expose(self, model: FactorModel, state: Any) -> None:

@@ -33,7 +33,7 @@ from sksvi.inference import plan, stream
 from sksvi.inference.memory.said import NOTHING_SAID
 from sksvi.inference.problem import Problem
 from sksvi.inference.search import Looks
-from sksvi.inference.start import continued, first_state
+from sksvi.inference.start import continued, counting_on, first_state
 from sksvi.inference.state import State, with_own_lists
 from sksvi.likelihoods.support import LARGEST
 
@@ -281,14 +281,18 @@ class BaseSVI(CallbackSupport, BaseEstimator):
                 self._check_finished()
             data = self._encode(X, y, sample_weight, offset, FIRST_PORTION if first else PORTION)
             remember_offset(self, offset, before=not first and getattr(self, "_had_offset", False))
+            came, fade = data.total_weight, self._fade(data.total_weight)
+            seen = came + (0.0 if first else self.n_samples_seen_)
+            counted = came + (0.0 if first else fade * (self.state_.counted or self.n_samples_seen_))
+            everything = None if first else self._begun_anew(data, fade)
+            begins, data = first or everything is not None, data if everything is None else everything
             self._check_memory(data)
-            model = self._streaming_model(data)
-            seen, fade = (0.0 if first else self.n_samples_seen_) + data.total_weight, self._fade(data.total_weight)
-            counted = 0.0 if first else fade * (self.state_.counted or self.n_samples_seen_)
-            counted += data.total_weight
+            model = self._streaming_model(data, begins)
             whole = {"batch_size": None} if self.batch_size == "auto" else {}
             problem = plan.changed(self._problem(model, data), total=self.total_samples or counted, **whole)
-            state = self._new_state(problem) if first else self._continued(problem)
+            state = self._new_state(problem) if begins else self._continued(problem)
+            if begins and not first:
+                state = counting_on(state, self.state_, came - data.total_weight)
             state = replace(state, counted=counted)
             if not plan.remembers(problem):
                 state = replace(state, messages=NOTHING_SAID)
@@ -328,8 +332,12 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         rows = getattr(self, "stream_sample", 0)
         return min(STREAM_ROWS, int(STREAM_BYTES // data.bytes_per_row)) if rows == "auto" else int(rows)
 
-    def _streaming_model(self, data: Any) -> Any:
-        """The model of one portion."""
+    def _begun_anew(self, data: Any, fade: float) -> Any:
+        """All rows of the stream, these and what forgetting left of others, where it is to begin anew with them."""
+        return None
+
+    def _streaming_model(self, data: Any, first: bool) -> Any:
+        """The model of one portion; of the first one, or of all rows that a stream begins anew with."""
         raise AttributeError(f"{type(self).__name__} does not stream")
 
     # ---- what is left behind

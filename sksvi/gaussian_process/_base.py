@@ -23,6 +23,7 @@ from sksvi.estimators.start import FIT, Start
 from sksvi.estimators.validation import StrOptions, check_table, validate_data
 from sksvi.gaussian_process._start import INPUT_UNIT, OPTIMAL_ROWS, hyperparameters, kernel_per_feature, refused
 from sksvi.inference import plan
+from sksvi.inference.past import Past
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
@@ -42,6 +43,9 @@ Array = np.ndarray
 
 #: Rows up to which a step takes all of them when the user leaves it to us, and those of a batch beyond.
 FULL_BATCH_ROWS, BATCH_ROWS = 2**17, 2048
+#: A stream learns kernel and inducing points anew until it has learned them from so many rows for each of the latter,
+#: whenever its rows have doubled and all are at hand.
+LEARNING_ROWS = 10
 
 
 class SparseGP(BaseSVI):
@@ -125,6 +129,10 @@ class SparseGP(BaseSVI):
         self.verbose = verbose
 
     # ---- from rows to a model
+    def _base_likelihood(self) -> Any:
+        """The likelihood as it is before any data."""
+        raise AttributeError(f"{type(self).__name__} does not say its likelihood")
+
     def _rows(self, X: Any, y: Array, sample_weight: Any, offset: Any, start: Start) -> Table:
         """Rows that count, in double precision; equal ones as one row with the sum of their weights."""
         self._dtype = X.dtype.name
@@ -147,14 +155,18 @@ class SparseGP(BaseSVI):
             )
 
     def _begin(self, base: Any, data: Table) -> None:
-        """Likelihood, kernel, units and the random numbers of a fit that starts anew."""
+        """What is fixed by the rows of a fit that starts anew, and its random numbers."""
+        self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        self._fix_units(base, data)
+
+    def _fix_units(self, base: Any, data: Table) -> None:
+        """Likelihood, first kernel, constant part and units, from these rows."""
         at = data.y if data.offset is None or base.discrete else data.y - data.offset
         self.likelihood_ = base.start(at, data.weight)
         measured = self.likelihood_.measured
         self._target_unit = own_unit(at, data.weight) if measured else 1.0
         # A kernel of the user's is about zero; ours is for what varies.
         self.mean_ = weighted_moments(at, data.weight)[0] if measured and self.kernel is None else 0.0
-        self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         mean = np.average(data.X, axis=0, weights=data.weight)
         spread = np.sqrt(np.average(np.square(data.X - mean), axis=0, weights=data.weight))
         spread[np.all(data.X == data.X[:1], axis=0)] = 0.0  # whatever the mean of a constant column rounds to
@@ -206,12 +218,56 @@ class SparseGP(BaseSVI):
         _memory.need((5 + several) * 8.0 * m**2, what, "lower n_inducing")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
+        self._learned_rows = None
         return self._model(data, "evidence"), data
 
-    def _streaming_model(self, data: Table) -> Any:
+    # ---- streams
+    #: Rows that kernel and inducing points of a stream were last learned from; None after a fit, and once told.
+    _learned_rows: int | None = None
+
+    @property
+    def _most_points(self) -> int:
+        """Inducing points where there are rows enough for them."""
+        return int(self.n_inducing) if isinstance(self.inducing, str) else len(self.inducing)
+
+    def _streaming_model(self, data: Table, first: bool) -> Any:
+        if first:
+            self._learned_rows = len(data)
         if not algorithms.resolve(self.algorithm).row.messages:
             return self._model(data, "gradient")
-        return self._model(data, "nothing" if hasattr(self, "state_") else "evidence")
+        return self._model(data, "evidence" if first else "nothing")
+
+    def _begun_anew(self, data: Table, fade: float) -> Table | None:
+        learned, rows = self._learned_rows, self._rows_at_hand(fade)
+        if learned is None or rows is None or learned >= LEARNING_ROWS * self._most_points:
+            return None
+        rows = rows.joined(data)
+        if len(rows) < 2 * learned:
+            return None
+        if self.mean_:
+            rows = replace(rows, offset=rows.offset - self.mean_)
+        self._fix_units(self._base_likelihood(), rows)
+        return self._centred(rows)
+
+    def _rows_at_hand(self, fade: float) -> Table | None:
+        """All rows of the stream so far, where they are kept and messages say what they said."""
+        past = self.state_.messages
+        messages = algorithms.resolve(self.algorithm).row.messages
+        return past.faded(fade).everything() if messages and isinstance(past, Past) else None
+
+    def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
+        """Fewer inducing points than were asked for, once they cannot become more."""
+        learned, most = self._learned_rows, self._most_points
+        if first or learned is None or learned >= most or self._rows_at_hand(1.0) is not None:
+            return
+        self._learned_rows = None
+        yield (
+            f"the inducing points of this stream are those of its first {learned} rows, n_inducing={most} or not, and "
+            f"what was learned of the kernel rests on as many: earlier rows are not all kept (algorithm="
+            f"{self.algorithm!r}, stream_sample={self.stream_sample!r}), so that neither can be learned anew. Begin "
+            f"with at least {most} rows, or under algorithm='cvi' let stream_sample hold all rows until so many have "
+            "come."
+        )
 
     def _problem(self, model: Any, data: Table) -> Problem:
         n = len(data)

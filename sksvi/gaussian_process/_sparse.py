@@ -172,7 +172,10 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
     @available_if(_streams)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> SparseGPRegressor:
-        """Go on with one more chunk of data; the first one says where inducing points begin, with "cvi" the kernel too.
+        """Go on with one more chunk of data; the first ones say where inducing points begin, with "cvi" the kernel too.
+
+        Under "cvi" kernel and points are learned anew whenever the rows have doubled, while the sample holds all of
+        them and until they have been learned from ten rows for each inducing point.
 
         Parameters
         ----------
@@ -409,7 +412,10 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, offset: Any = None
     ) -> SparseGPClassifier:
-        """Go on with one more chunk of data; the first one says where inducing points begin, with "cvi" the kernel too.
+        """Go on with one more chunk of data; the first ones say where inducing points begin, with "cvi" the kernel too.
+
+        Under "cvi" kernel and points are learned anew whenever the rows have doubled, while the sample holds all of
+        them and until they have been learned from ten rows for each inducing point.
 
         Parameters
         ----------
@@ -432,6 +438,9 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         with self._all_or_nothing():
             self._fix_classes(classes)
             return self._partial_fit(X, y, sample_weight, offset)
+
+    def _base_likelihood(self) -> Any:
+        return self.likelihood_
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
         fresh = start.fresh

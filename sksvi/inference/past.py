@@ -312,6 +312,15 @@ class Past(Said):
         """Whether nothing was dropped from the sample."""
         return self.sample is not None and self.sample.dropped == 0.0
 
+    def everything(self) -> Table | None:
+        """All rows that came, with the weight that is left of each, or None where some are not in the sample."""
+        if not self.complete:
+            return None
+        assert self.sample is not None
+        rows = self.sample.blown_up
+        # What a fit said before the stream is of rows that are not here.
+        return rows if np.isclose(rows.total_weight, self.weight) else None
+
 
 def sampled(problem: Problem, state: State, terms: LinearTerms, past: Past, now: Past, keep: int) -> Sample | None:
     """The sample with this portion's rows in it, of which `terms` holds first theirs and then those looked at again.

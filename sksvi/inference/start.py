@@ -45,6 +45,12 @@ def restarted(problem: Problem, state: State) -> State:
     return replace(state, q=q, memory=memory, progress=state.progress.emptied())
 
 
+def counting_on(state: State, before: State, again: float) -> State:
+    """A stream's new first state with the record of what came before it; rows of weight -`again` are seen again."""
+    kept = {name: getattr(before, name) for name in ("seed", "passes", "repairs", "bounds", "history")}
+    return replace(state, rows=before.rows + again, **kept)
+
+
 # ---- going on
 def continued(problem: Problem, state: State) -> State:
     """The state that another fit left, for these data and this algorithm; nothing of that fit is written to."""

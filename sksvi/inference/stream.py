@@ -26,7 +26,7 @@ from sksvi.inference.search import improved
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State, StepInfo, recorded, thinned
 from sksvi.inference.stopping import PORTION_PASSES
-from sksvi.models.base import Gradient, Linear, LinearTerms, Segment, Sided, Table
+from sksvi.models.base import Blocks, Gradient, Linear, LinearTerms, Segment, Sided, Table
 
 #: The sample is looked at again when so many rows have come since, in shares of its size.
 SAMPLE_SHARE = 0.5
@@ -52,6 +52,7 @@ def absorb(problem: Problem, state: State, tol: float, keep: int = 0, fade: floa
     """
     started = perf_counter()
     state = replace(state, bounds=list(state.bounds), history=list(state.history), locals=NO_LOCALS)
+    state = replace(state, converged=False)  # that of the portion or the fit before says nothing of this one
     if isinstance(problem.model, Sided):
         state, info = by_side.absorb(replace(problem, stream=True), state, tol, fade)
     elif remembers(problem):
@@ -190,7 +191,8 @@ def absorb_steps(problem: Problem, state: State, fade: float) -> tuple[State, St
     # A portion is a sample, however exact its integrals are: its steps go at the rates of noisy ones.
     parts = _parallel.slices(n, problem.batch_size or n)
     problem = replace(problem, stream=True, least_rate=1.0 - fade ** (1.0 / len(parts)))
-    state = run.begin(problem, hyper.faded(state, fade))
+    state = narrowed(problem, hyper.faded(state, fade), 1.0 / (problem.scale * len(parts)))
+    state = run.begin(problem, state)
     for part in parts:
         weight = problem.data.take(part).total_weight
         if weight > 0:
@@ -201,3 +203,24 @@ def absorb_steps(problem: Problem, state: State, fade: float) -> tuple[State, St
     seen = state.passes
     state = replace(state, bound=portion if not seen else (state.bound * seen + portion) / (seen + 1))
     return state, StepInfo(state.bound, False, rate, state.repairs - before)
+
+
+def narrowed(problem: Problem, state: State, share: float) -> State:
+    """The state no wider than the portion's rows leave it, in the same coordinates.
+
+    What is new in them steps by a `share` of the population blown up to it: no longer than a natural step of that rate.
+    """
+    if not state.steps:
+        return state
+    weight = problem.data.total_weight
+
+    def held(blocks: Blocks) -> Blocks:
+        found = problem.model.narrowed(blocks, problem.data)
+        moved = {name for name in found if found[name] is not blocks[name]}
+        return {**found, **{name: problem.rule(name, blocks).start(found[name], weight)[0] for name in moved}}
+
+    q, memory = held(state.q), dict(state.memory)
+    for name in q:
+        if q[name] is not state.q[name]:
+            memory[name] = problem.rule(name, q).cautious(q[name], memory[name], np.asarray(share), problem.weight)
+    return replace(state, q=q, memory=memory, progress=state.progress.mapped(held))

@@ -115,6 +115,8 @@ class BayesianGLM(OwnScales, BaseSVI):
 
     #: The one target that all rows of a stream have had so far, (1,), or none: (0,).
     _only_target: Array = np.empty(0)
+    #: Whether such rows went into the past before others came.
+    _one_sided_past = False
 
     # ---- model
     def _model(self, n_features: int, likelihood: Any, precision: Any, n_uninformed: int = 0) -> LinearModel:
@@ -169,6 +171,8 @@ class BayesianGLM(OwnScales, BaseSVI):
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         n, d = data.X.shape
         self._subspace = None
+        for name in ("_only_target", "_one_sided_past"):  # of a stream: a fit forgets it
+            vars(self).pop(name, None)
         precision = self._precision(d)
         if self.covariance == "diag" or d <= n or (isinstance(precision, str) and precision == "ard"):
             return self._model(d, self.likelihood_, precision), data
@@ -180,7 +184,7 @@ class BayesianGLM(OwnScales, BaseSVI):
         inner = precision if isinstance(precision, str) else 1.0
         return self._model(columns.shape[1], self.likelihood_, inner), replace(data, X=columns)
 
-    def _streaming_model(self, data: Table) -> Any:
+    def _streaming_model(self, data: Table, first: bool) -> Any:
         self._subspace = None  # rows to come inform other directions
         return self._model(data.X.shape[1], self.likelihood_, self._precision(data.X.shape[1]))
 
@@ -246,19 +250,27 @@ class BayesianGLM(OwnScales, BaseSVI):
 
     def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
         """Rows of one value that went into the past before another came, told once."""
+        self._one_sided_past = self._one_sided_past and not first
+        if self._one_sided_past:
+            self._not_converged()
         before = data.y[:1] if first else self._only_target
         self._only_target = before if len(before) and np.all(data.y == before) else data.y[:0]
         past = self.state_.messages
         if not len(self._only_target) or not isinstance(past, Past) or past.complete:
             return
         value = self._target_name(self._only_target[0])
-        self._only_target = data.y[:0]
+        self._only_target, self._one_sided_past = data.y[:0], True
+        self._not_converged()
         yield (
             f"y is {value} in all {self.n_samples_seen_:g} rows of the stream so far, and not all of them are kept "
             f"(stream_sample={self.stream_sample!r}): what they say of the columns stays as it is before other values "
             "come, and may leave the fit several standard deviations off. Shuffle the rows, begin with a chunk that "
             "has other values too, or let stream_sample hold all rows until they come."
         )
+
+    def _not_converged(self) -> None:
+        """A portion may have settled where the stream has not: some of its rows are read as they were at first."""
+        self.state_, self.converged_ = replace(self.state_, converged=False), False
 
     def _target_name(self, value: Any) -> str:
         """What a user calls a value of the encoded target."""

@@ -221,12 +221,12 @@ class MixedEffects(BayesianGLM):
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         if self.groups is not None:
-            return self._streaming_model(data), data
+            return self._streaming_model(data, True), data
         model, data = super()._build_model(data)
         model.tabulate(data.y)
         return model, data
 
-    def _streaming_model(self, data: Table) -> Any:
+    def _streaming_model(self, data: Table, first: bool) -> Any:
         self._subspace = None
         model = self._model(data.X.shape[1], self.likelihood_, self._precision(self._n_fixed))
         model.tabulate(data.y)

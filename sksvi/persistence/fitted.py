@@ -308,6 +308,7 @@ def check_sparse_gp(look: Look) -> None:
     if "kernel" in q.value:
         q.item("kernel").at("value").array((len(look.at("kernel_").value.theta),))
     look.unless_none("_unit", lambda unit: unit.array((d,), above=0.0))
+    look.unless_none("_learned_rows", lambda rows: rows.count(1))
     look.at("mean_").number()
     _sampled(look, d)
 

@@ -340,7 +340,7 @@ class CorrelatedTopicModel(TopicModel):
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         return self._model(data.X.shape[1]), data
 
-    def _streaming_model(self, data: Table) -> Any:
+    def _streaming_model(self, data: Table, first: bool) -> Any:
         model = self._model(data.X.shape[1])
         model.visit = PORTION_VISIT
         return model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -73,6 +74,7 @@ def test_two_chunks_come_near_to_all_at_once(global_random_seed):
 @pytest.mark.parametrize("covariance", ["full", "diag"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("likelihood", ["gaussian", "logit", "ordinal"])
+@pytest.mark.filterwarnings("ignore:the stream began with a chunk")
 def test_every_algorithm_takes_chunks_with_new_ids(likelihood, algorithm, covariance, global_random_seed):
     X, y, *_ = ratings(global_random_seed, 12, 8)
     y = {"gaussian": y, "logit": (y > 1).astype(float), "ordinal": np.clip(np.round(y), -1, 3)}[likelihood]
@@ -381,3 +383,30 @@ def test_a_stream_from_scratch_keeps_its_factors(chunk, global_random_seed):
     for start in range(0, 6000, chunk):
         stream.partial_fit(X[start : start + chunk], y[start : start + chunk])
     assert stream.score(X[test], y[test]) > 0.85
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_stream_that_begins_with_few_ratings_says_so_once(saved, tmp_path, global_random_seed):
+    X, y, *_ = ratings(global_random_seed, 60, 50, share=0.3)
+    few, many = 120, 600
+
+    def told(model, *sizes):
+        start, found = 0, []
+        for size in sizes:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                model.partial_fit(X[start : start + size], y[start : start + size])
+            found.append([str(w.message) for w in caught if "the stream began" in str(w.message)])
+            start += size
+            if saved:
+                model.save(tmp_path / "model")
+                model = load(tmp_path / "model")
+        return found
+
+    first, (text,), *rest = told(pmf(), few, few, few, few)
+    assert not first and not any(rest)
+    assert "a chunk of 120 ratings for" in text and "Begin with fit" in text and "algorithm='mc-ssvi'" in text
+    assert not any(told(pmf(), many, few, few)) and not any(told(pmf(algorithm="mc-ssvi"), few, few))
+    # What a fit to more ratings says is no thin start, whatever came before it.
+    model = pmf().partial_fit(X[:few], y[:few])
+    assert not any(told(model.fit(X, y), few, few))

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 import sksvi
-from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMERegressor, SparseGPRegressor
+from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMERegressor, SparseGPClassifier, SparseGPRegressor
 from sksvi.datasets import make_glm
 from sksvi.likelihoods import Gaussian
 
@@ -133,6 +133,33 @@ def test_rows_of_one_value_that_are_not_kept_are_told_once(rng, kind):
     assert not stream("auto", X, y) and not stream(0, X[mixed], y[mixed])
 
 
+@pytest.mark.parametrize("kind", ["logit", "poisson"])
+def test_a_stream_that_reads_its_first_rows_as_they_were_at_first_has_not_converged(rng, kind, tmp_path):
+    X = rng.standard_normal((400, 2))
+    y = {"logit": X[:, 0] + rng.logistic(size=400) > 0, "poisson": rng.poisson(np.exp(0.8 * X[:, 0]))}[kind] * 1
+    order = np.argsort(y != 0, kind="stable")
+    order = np.concatenate([order[:50], np.sort(order[50:])])
+    make = BayesianGLMRegressor if kind == "poisson" else BayesianGLMClassifier
+    more = {} if kind == "poisson" else {"classes": [0, 1]}
+    options = {"likelihood": kind, "random_state": 0}
+    with pytest.warns(UserWarning, match="let stream_sample hold all rows until they come"):
+        stream = make(stream_sample=0, **options).partial_fit(X[order[:50]], y[order[:50]], **more)
+    assert not stream.converged_
+    stream.save(tmp_path / "model")
+    for model in (stream, sksvi.load(tmp_path / "model")):
+        assert not chunked(model, X[order[50:]], y[order[50:]], 50).converged_
+    assert chunked(make(**options), X[order], y[order], 50, **more).converged_
+    # A fit to all rows forgets the stream, and what comes after it has no such past.
+    assert stream.fit(X, y).converged_ and chunked(stream, X, y, 200).converged_
+
+
+def test_a_portion_does_not_inherit_that_an_earlier_fit_converged(rng):
+    X, y = counts(rng)
+    fitted = BayesianGLMRegressor(likelihood="poisson").fit(X, y)
+    assert fitted.converged_
+    assert not fitted.set_params(algorithm="mc-ssvi").partial_fit(X, y).converged_
+
+
 def test_a_column_that_is_rare_at_first_has_the_prior_of_the_batch_fit(rng):
     """Its spread is that of all rows that came, not of the chunk that it first varied in."""
     n = 1200
@@ -200,6 +227,102 @@ def test_a_sparse_process_streams_with_a_sample(rng):
     model = chunked(SparseGPRegressor(n_inducing=8, stream_sample=60, random_state=0), X, y, 60)
     assert len(model.state_.messages.sample) == 60
     assert np.sqrt(np.mean((model.predict(X) - np.sin(X[:, 0])) ** 2)) < 0.1
+
+
+@pytest.mark.parametrize("algorithm", ["mc-ssvi", "h-mc-ssvi", "s-dsvi"])
+@pytest.mark.parametrize("precision", [1e-6, 1e-3, 1.0, 1e3, "auto"])
+@pytest.mark.parametrize("kind", ["raw", "standardised", "sparse"])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_column_that_few_rows_of_one_chunk_hold_is_streamed_by_steps(rng, algorithm, precision, kind, first):
+    """Until those rows come it has the prior's spread, under which E exp(f) overflows at them."""
+    n = 1200
+    X = rng.standard_normal((n, 3))
+    X[:, 2] = np.arange(n) < 4
+    y = rng.poisson(np.exp(0.3 + X @ [0.5, -0.3, 0.5])).astype(float)
+    if kind == "standardised":
+        X[:, 2] = (X[:, 2] - X[:, 2].mean()) / X[:, 2].std()
+    order = np.arange(n) if first else np.arange(n)[::-1]
+    X, y = X[order], y[order]
+    rare = X[:, 2] > 0
+    X = sp.csr_matrix(X) if kind == "sparse" else X
+    options = {"likelihood": "poisson", "prior_precision": precision, "random_state": 0}
+    batch = BayesianGLMRegressor(**options).fit(X, y)
+    stream = chunked(BayesianGLMRegressor(algorithm=algorithm, **options), X, y, 200)
+    assert 3.0 * batch.lower_bound_ < stream.lower_bound_ < 0.0
+    # A step for each chunk: near on common columns, within a few e-folds on the four rows that say all of the other.
+    assert np.max(np.abs(stream.coef_[:2] - batch.coef_[:2])) < 0.5
+    assert np.max(np.abs(stream.predict_latent(X)[0] - batch.predict_latent(X)[0])[rare]) < 4.0
+    assert np.max(stream.predict_latent(X)[1][rare]) < 4.0
+
+
+def waves(rng, n):
+    X = rng.uniform(0, 6, (n, 1))
+    return X, 5.0 + np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("first", [1, 5, 20])
+def test_a_sparse_process_learns_anew_from_more_rows(rng, first):
+    """What five rows say of kernel, mean and inducing points is no ground for a thousand."""
+    X, y = waves(rng, 1000)
+    stream = SparseGPRegressor(n_inducing=30, random_state=0).partial_fit(X[:first], y[:first])
+    chunked(stream, X[first:], y[first:], 50)
+    grid = np.linspace(0, 6, 100)[:, None]
+    assert np.sqrt(np.mean((stream.predict(grid) - 5.0 - np.sin(2 * grid[:, 0])) ** 2)) < 0.15
+    assert len(stream.inducing_points_) == 30 and stream.n_samples_seen_ == 1000
+    assert stream.n_iter_ == len(stream.lower_bounds_) == 1 + len(range(first, 1000, 50))
+    assert stream.history_["rows"].iloc[-1] == 1000
+
+
+@pytest.mark.parametrize("kind", ["regressor", "poisson", "classes", "offset"])
+def test_a_process_that_begins_anew_is_the_one_that_begins_with_all_rows(rng, kind, tmp_path):
+    X, y = waves(rng, 60)
+    make, more = SparseGPRegressor, {}
+    options = {"n_inducing": 12, "random_state": 0}
+    if kind == "poisson":
+        options["likelihood"], y = "poisson", rng.poisson(y).astype(float)
+    if kind == "classes":
+        make, y, more = SparseGPClassifier, np.digitize(y, [4.7, 5.3]), {"classes": [0, 1, 2]}
+    rows = {"offset": X[:, 0]} if kind == "offset" else {}
+
+    def portion(model, a, b):
+        return model.partial_fit(X[a:b], y[a:b], **more, **{name: value[a:b] for name, value in rows.items()})
+
+    whole, stream = portion(make(**options), 0, 60), portion(make(**options), 0, 25)
+    stream.save(tmp_path / "model")
+    for model in (stream, sksvi.load(tmp_path / "model")):
+        portion(model, 25, 60)
+        assert_allclose(model.kernel_.theta, whole.kernel_.theta, atol=1e-4)
+        assert_allclose(model._white.mean, whole._white.mean, atol=1e-4)
+        assert_allclose(model.lower_bound_, whole.lower_bound_, rtol=1e-6)
+
+
+def test_rows_that_a_fit_or_forgetting_left_are_counted_as_they_are(rng):
+    X, y = waves(rng, 80)
+    fitted = SparseGPRegressor(n_inducing=30, random_state=0).fit(X[:20], y[:20])
+    kernel = fitted.kernel_
+    assert chunked(fitted, X[20:], y[20:], 30).kernel_ == kernel
+    forgets = SparseGPRegressor(n_inducing=30, forgetting=0.5, random_state=0)
+    chunked(forgets, X, y, 40)
+    assert forgets.state_.counted == pytest.approx(60) and len(forgets.inducing_points_) == 30
+    past = forgets.state_.messages
+    assert past.weight == pytest.approx(60) == past.sample.blown_up.total_weight
+
+
+def test_fewer_inducing_points_than_asked_for_are_told_once(rng):
+    X, y = waves(rng, 120)
+
+    def told(size, **options):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = chunked(SparseGPRegressor(n_inducing=20, random_state=0, **options), X, y, size)
+        return len(model.inducing_points_), [str(w.message) for w in caught if "inducing points of" in str(w.message)]
+
+    m, (text,) = told(10, stream_sample=0)
+    assert m == 10 and "those of its first 10 rows, n_inducing=20" in text and "stream_sample=0" in text
+    m, (text,) = told(10, algorithm="mc-ssvi")
+    assert m == 10 and "algorithm='mc-ssvi'" in text
+    assert told(10) == (20, []) and told(10, stream_sample=40) == (20, [])
+    assert told(20, stream_sample=0) == (20, []) and told(120, stream_sample=0) == (20, [])
 
 
 # ---- forgetting

@@ -185,6 +185,30 @@ class LinearModel(LinearLatents):
         excess = float(np.average(v, axis=0, weights=part.weight).mean()) / (START_SPREAD * width**2)
         return start if excess <= 1 else type(start)(mean, start.precision * excess)
 
+    def narrowed(self, q: dict[str, Any], data: Table) -> dict[str, Any]:
+        """q as sure of a column as these rows make it, where that is more than the prior and all rows before did.
+
+        A column that is new to a stream has the prior's spread, under which E exp(f) overflows where rows hold it.
+        """
+        likelihood = self.current_likelihood(q)
+        if not likelihood.discrete:
+            return q
+        block = q["weights"]
+        block = block if block.natural_coordinates else block.precise()
+        bend, total = np.zeros(()), 0.0
+        for rows in self.chunks(slice(0, len(data)), data):
+            batch = self.batch(data, rows)
+            f = self._project_mean(batch.rows, block)
+            if batch.data.offset is not None:
+                f = f + batch.data.offset.reshape(-1, *[1] * (f.ndim - 1))
+            weight = np.ones(len(batch.data)) if batch.data.weight is None else batch.data.weight
+            bend = bend + weight @ np.minimum(likelihood.derivatives(batch.data.y, f)[2], 0.0)
+            total += float(weight.sum())
+        due = (-bend / total)[..., None] * self._squares(data)
+        due = np.broadcast_to(due.reshape(-1, self.width), (likelihood.n_latents, self.width)).reshape(self.shape)
+        more = np.where(due > block.structure.diagonal(block.precision), due, 0.0)
+        return {**q, "weights": informed_block(block.mean, more, -block.precision)} if np.any(more) else q
+
     def _squares(self, data: Table) -> Array:
         """Sum of the squares of each column of the design over all rows, (P,)."""
         total = np.zeros(self.width)
