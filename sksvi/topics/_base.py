@@ -44,11 +44,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
 
     def _counts(self, X: Any, reset: bool = False, grow: bool = False) -> Any:
         """X as a CSR matrix of counts without stored zeros, a column per known word; `grow` takes new words in."""
-        if not sp.issparse(X) and np.ndim(X) > 0 and n_rows(X) == 0:
-            raise ValueError(f"X has 0 sample(s): {type(self).__name__} needs a row of counts for each document.")
         words, known = words_of(X), None if reset else getattr(self, "feature_names_in_", None)
         if words is None or known is None:
-            if grow:
+            if grow and (sp.issparse(X) or n_rows(X)):  # scikit-learn names what has no rows
                 self._widen(_num_features(X), known)
             X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
             if reset and words is not None:
