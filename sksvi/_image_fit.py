@@ -140,7 +140,7 @@ def learned(
         warnings.simplefilter("ignore", ConvergenceWarning)
         if not hidden.any():
             return Dictionary(model.fit(patches[some]))
-        stop = Stop(HeldOut.of(pixels, hidden, patches), model.max_iter * batches / 2)
+        stop = Stop(HeldOut.of(pixels, hidden, patches), model._most_passes() * batches / 2)
         model.set_callbacks(stop).fit(patches[some])
     n_draws = max(1, min(FINAL_DRAWS, MOST_DRAWN // len(patches)))
     return chosen(model, stop.best, stop.held_out, n_draws)
