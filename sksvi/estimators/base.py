@@ -149,6 +149,9 @@ class BaseSVI(CallbackSupport, BaseEstimator):
                 monitor.ended(how_it_ended(self.state_, passes, interruption.asked))
             found = [] if interruption.asked else list(self._findings(problem, state))
         # The fit stands, whatever becomes of the warnings.
+        likelihood = getattr(self, "likelihood_", None)
+        if likelihood is not None and findings.one_sided(likelihood, problem.data.y):
+            undone = None  # the finding says so, and more passes are no remedy
         short = self._fell_short(undone, passes, interruption.asked)
         if short:
             warnings.warn(short, ConvergenceWarning, stacklevel=4)

@@ -59,6 +59,15 @@ def test_counts_that_are_all_zero(likelihood, at, X):
     assert np.all(model.predict_interval(X[:5]) <= 1)
 
 
+@pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("likelihood", "y"), [("poisson", np.zeros(60)), ("binomial", np.tile([0.0, 3.0], (60, 1)))])
+def test_one_message_is_enough(likelihood, y, X):
+    """Their best fit is far away, which the finding says; "raise max_iter" would be no remedy."""
+    with pytest.warns(UserWarning, match="max_iter") as caught:
+        model = BayesianGLMRegressor(likelihood=likelihood, max_iter=3).fit(X, y)
+    assert len(caught) == 1 and not model.converged_
+
+
 def test_zeros_leave_the_dispersion_to_later_portions(X, rng):
     """The first portion says nothing about the dispersion, the second does."""
     model = BayesianGLMRegressor(likelihood="negative-binomial").partial_fit(X, np.zeros(len(X)))
