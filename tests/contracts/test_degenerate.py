@@ -139,6 +139,19 @@ def test_students_tails_without_end(X, rng):
     assert np.all(np.isfinite(model.predict_interval(X)))
 
 
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("seed", [4, 6, 10])
+def test_tails_far_beyond_the_rest(grouped, seed):
+    """The fifth powers of Cauchy numbers: their standard deviation is that of one row, and no prior's width."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((80, 3))
+    tail = rng.standard_cauchy((2, 80))
+    y = X[:, 0] + np.sign(tail[0]) * np.abs(tail[0]) ** 5
+    y[:2] = 1e18, -1e15
+    model = (GMERegressor if grouped else BayesianGLMRegressor)(likelihood="student-t").fit(X, y)
+    assert np.all(np.isfinite(model.predict_interval(X))) and np.all(np.abs(model.coef_) < 100)
+
+
 # ---- switched off
 def test_widest_prior_scale():
     """The likelihood of the variance falls by half a chi-squared quantile, by brute force."""
