@@ -38,6 +38,8 @@ HELD_SHARE, MOST_HELD, FEWEST_HELD = 0.05, 128, 20
 #: The delay of the rate where first factors are given, as a share of the steps, and at least: what is soon forgotten is
 #: hardly found again.
 DELAY, LEAST_DELAY = 0.03, 20.0
+#: Rates of steps on some of the patches, few or many: longer first steps would drop fine factors of small images.
+RATE = RobbinsMonro(delay=20.0, kappa=0.5)
 #: The first check, the ratio of the steps of successive ones, and the share that the mean absolute error must lose
 #: while the steps double.
 FIRST_CHECK, CHECK_FACTOR, GAIN = 100, 1.4, 0.003
@@ -71,6 +73,8 @@ def default_estimator(n_patches: int, parameters: dict[str, Any]) -> Any:
     steps = min(max(FEWEST_STEPS, PASSES * batches), MOST_STEPS)
     if callable(parameters.get("init")):
         parameters = parameters | {"algorithm": MCSSVI(RobbinsMonro(delay=max(LEAST_DELAY, DELAY * steps), kappa=0.5))}
+    elif batches > 1:
+        parameters = {"algorithm": MCSSVI(RATE)} | parameters
     # No tolerance: what the noisy bound still gains is hardly seen in an image.
     return BetaProcessFA(
         n_components,
@@ -140,7 +144,7 @@ def learned(
         warnings.simplefilter("ignore", ConvergenceWarning)
         if not hidden.any():
             return Dictionary(model.fit(patches[some]))
-        stop = Stop(HeldOut.of(pixels, hidden, patches), model.max_iter * batches / 2)
+        stop = Stop(HeldOut.of(pixels, hidden, patches), model._most_passes() * batches / 2)
         model.set_callbacks(stop).fit(patches[some])
     n_draws = max(1, min(FINAL_DRAWS, MOST_DRAWN // len(patches)))
     return chosen(model, stop.best, stop.held_out, n_draws)

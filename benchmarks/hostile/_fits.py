@@ -181,7 +181,7 @@ def begun(case: Case, how: str, X: Any, y: Any, path: Path) -> tuple[Any, Callab
     if how == "warm":
         model.set_params(warm_start=True).fit(X, y)
     elif how == "resumed":
-        end = int(model.max_iter) // 2
+        end = model._most_passes() // 2
         kept = made(case).set_callbacks(Checkpoint(path), Stopped(end))
         try:
             kept.fit(X, y)

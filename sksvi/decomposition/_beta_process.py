@@ -31,6 +31,8 @@ Array = np.ndarray
 
 #: Rows of a batch when the user leaves it to us, and rows up to which all are taken.
 BATCH_ROWS, SMALL_ROWS = 250, 500
+#: Most passes when the user leaves them to us, and sweeps of the full sampler, which no rule ends.
+PASSES, SWEEPS = 1000, 100
 #: Draws kept of the full sampler.
 KEPT_DRAWS = 50
 #: Rows and sweeps of the Gibbs run that ``init="gibbs"`` starts from.
@@ -77,8 +79,9 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         Every expectation of this model has a closed form: all values do the same.
     batch_size : int, "auto" or None, default="auto"
         Rows per step; "auto": all up to 500, else 250.
-    max_iter : int, default=1000
-        Most passes over the data, fewer where the bound gains no more than its noise; sweeps of "gibbs".
+    max_iter : int or "auto", default="auto"
+        Most passes over the data, fewer where the bound gains no more than its noise; sweeps of "gibbs". "auto": 1,000
+        passes at most, 100 sweeps.
     tol : float, default=1e-4
         Relative change of the bound at which the fit stops.
     total_samples : float or None, default=None
@@ -136,6 +139,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         "algorithm": [StrOptions({"mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi", "gibbs"}), algorithms.Algorithm],
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "local_step": [StrOptions(set(LOCAL_STEPS))],
+        "max_iter": [StrOptions({"auto"}), *BaseSVI._parameter_constraints["max_iter"]],
         "init": ["array-like", StrOptions({"random", "gibbs", "data"})],
         "init_factors": [Interval(Real, 0, None, closed="neither")],
         "a": [Interval(Real, 1e-6, 6e4, closed="both")],
@@ -178,7 +182,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         algorithm: Any = "mc-ssvi",
         expectation: Any = "auto",
         batch_size: Any = "auto",
-        max_iter: int = 1000,
+        max_iter: Any = "auto",
         tol: float = 1e-4,
         total_samples: float | None = None,
         forgetting: float = 1.0,
@@ -303,6 +307,11 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         if self.batch_size != "auto":
             return self.batch_size and int(self.batch_size)
         return None if n <= SMALL_ROWS else BATCH_ROWS
+
+    def _most_passes(self) -> int:
+        if self.max_iter != "auto":
+            return int(self.max_iter)
+        return SWEEPS if self._algorithm().row.sampler else PASSES
 
     def _new_state(self, problem: Problem) -> State:
         seed = self._seed()

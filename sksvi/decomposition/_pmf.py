@@ -373,7 +373,7 @@ class GeneralizedPMF(
         from sksvi.likelihoods.weighted import weighted_median
 
         likelihood, flat = self.likelihood_, self.likelihood_.ordered
-        centre = np.zeros(len(y)) if flat else likelihood.centre(y)
+        centre = np.zeros(len(y)) if flat else likelihood.cdf_centre(y)  # the f that y speaks for
         middle = weighted_median(centre, weight)
         # Counts have a few that are huge: the middle of y says what most of f is like.
         gap = np.abs(centre - middle)

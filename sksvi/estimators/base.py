@@ -134,7 +134,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             model, data = self._build_model(data)
             problem = self._problem(model, data)
             state = self._continued(problem) if go_on else self._new_state(problem)
-            passes = state.passes + self.max_iter if state.finished else self.max_iter
+            passes = self._most_passes() + (state.passes if state.finished else 0)
             metadata = {"sample_weight": sample_weight, "offset": offset}
             metadata = {name: value for name, value in metadata.items() if value is not None}
             told = {"X": X, "y": y, "metadata": metadata, "keep_interrupted": self.keep_interrupted}
@@ -149,6 +149,9 @@ class BaseSVI(CallbackSupport, BaseEstimator):
                 monitor.ended(how_it_ended(self.state_, passes, interruption.asked))
             found = [] if interruption.asked else list(self._findings(problem, state))
         # The fit stands, whatever becomes of the warnings.
+        likelihood = getattr(self, "likelihood_", None)
+        if likelihood is not None and findings.one_sided(likelihood, problem.data.y):
+            undone = None  # the finding says so, and more passes are no remedy
         short = self._fell_short(undone, passes, interruption.asked)
         if short:
             warnings.warn(short, ConvergenceWarning, stacklevel=4)
@@ -165,7 +168,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             )
         if undone is None or self.n_iter_ < passes:
             return None
-        return f"{name} {undone} in max_iter={self.max_iter} passes (tol={self.tol}): raise max_iter or tol."
+        return f"{name} {undone} in max_iter={self._most_passes()} passes (tol={self.tol}): raise max_iter or tol."
 
     def _refined(self, problem: Problem, passes: int, monitor: FitMonitor) -> str | None:
         """What `_refine` left undone; its looks at the data are passes of the fit."""
@@ -212,6 +215,10 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         given = {"algorithm": self.algorithm, "expectation": self.expectation, "batch_size": size}
         plan.check(problem, type(self).__name__, given)
         return problem
+
+    def _most_passes(self) -> int:
+        """Passes over the data at most."""
+        return int(self.max_iter)
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
         if self.batch_size != "auto":

@@ -36,20 +36,21 @@ def of_target(likelihood: Any, y: Array) -> Iterator[str]:
             f"y is {first[0]:g} in all {len(y)} rows: there is nothing to explain, and noise and effects were learned "
             "down to the least that a fit allows. Check the target."
         )
-    elif likelihood.paired or first[0] in (likelihood.support.low, likelihood.support.high):
-        what = _one_sided(likelihood, y, first)
+    else:
+        what = one_sided(likelihood, y)
         if what:
             yield (
                 f"{what} in all {len(y)} rows: the data bound the prediction from one side only, the rest is prior, "
-                "and they say nothing about columns or dispersion. Add rows in which the other happened, or fix the "
-                "priors to what you know."
+                "and they say nothing about columns or dispersion; their best fit is far away, so that `max_iter` may "
+                "end the fit. Add rows in which the other happened, or fix the priors to what you know."
             )
 
 
-def _one_sided(likelihood: Any, y: Array, first: Array) -> str:
+def one_sided(likelihood: Any, y: Array) -> str:
     """How the targets are all at one end of what they may be; empty where they are not."""
     if not likelihood.paired:
-        return f"y is {first[0]:g}"
+        at_end = not likelihood.ordered and y[0] in (likelihood.support.low, likelihood.support.high)
+        return f"y is {y[0]:g}" if at_end and np.all(y == y[0]) else ""
     ends = ("no success", "no failure")
     return next((text for text, column in zip(ends, y.T, strict=True) if not np.any(column)), "")
 

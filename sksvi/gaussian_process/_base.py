@@ -381,7 +381,8 @@ class SparseGP(BaseSVI):
         Returns
         -------
         DataFrame
-            Columns mean, std, lower, upper; hyperparameters are points, with std 0.
+            Columns mean, std, lower, upper. Hyperparameters are point estimates, whose uncertainty is not known: their
+            std, lower and upper are NaN.
         """
         import pandas as pd
 
@@ -393,5 +394,5 @@ class SparseGP(BaseSVI):
         for *of, j in np.ndindex(inducing.mean.shape):
             names.append(f"f{of or ''}(inducing_points_[{j}])")
         mean = np.concatenate([values, np.ravel(inducing.mean) + self.mean_])
-        std = np.concatenate([np.zeros(len(values)), np.ravel(inducing.std)])
+        std = np.concatenate([np.full(len(values), np.nan), np.ravel(inducing.std)])
         return interval_table(mean, std, coverage, pd.Index(names, name="quantity"))

@@ -59,8 +59,8 @@ def problem(
     bare = Problem(model, data, algorithm, expect, exact, batch_size=batch_size, threads=threads, **options)
     ready = decided(bare)
     own = algorithm.schedule is None and not algorithm.row.sampler
-    whole = model.whole_rate is not None and ready.full_batch and not ready.stream
-    rate = model.whole_rate if whole else model.step_rate
+    few = ready.steps_per_pass <= model.whole_steps and not ready.stream
+    rate = model.whole_rate if few and model.whole_rate is not None else model.step_rate
     if rate is not None and own and not ready.deterministic:
         ready.algorithm = clone(algorithm).set_params(schedule=rate)
     return ready

@@ -42,6 +42,11 @@ class Problem:
     least_rate: float = 0.0
 
     @property
+    def steps_per_pass(self) -> int:
+        """Batches that the rows are taken in."""
+        return 1 if self.batch_size is None else -(-len(self.data) // self.batch_size)
+
+    @property
     def full_batch(self) -> bool:
         """Whether one segment is all the data."""
         return self.batch_size is None or self.batch_size >= len(self.data)

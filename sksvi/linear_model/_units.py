@@ -13,7 +13,7 @@ from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.start import Start
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
-from sksvi.likelihoods.weighted import own_unit
+from sksvi.likelihoods.weighted import own_unit, weighted_median
 from sksvi.linear_model._columns import Columns, spreads
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel, best_constant
@@ -26,6 +26,8 @@ PINNED = 5.0
 INTERCEPT_WIDTH = 10.0
 #: Precision of a flat prior, in the column's own scale and the natural scale of f: a standard deviation of 10,000.
 FLAT = 1e-8
+#: Median absolute deviations of a target with heavy tails that its unit is at most.
+TAILS = 10.0
 #: Fewer rows do not say how far a measured target may go.
 FEW_ROWS = 20
 #: Share of a coefficient that the data must determine where the prior is flat.
@@ -89,7 +91,13 @@ class OwnScales:
         """The standard deviation of a measured target; links have a scale of their own, about 1."""
         if not self.likelihood_.measured:
             return 1.0
-        return own_unit(data.y if data.offset is None else data.y - data.offset, data.weight)
+        y = data.y if data.offset is None else data.y - data.offset
+        unit = own_unit(y, data.weight)
+        if self.likelihood_.scale_mixture is None:
+            return unit
+        # Heavy tails: a standard deviation that a few rows make says nothing of the others, nor where f is.
+        middle = weighted_median(np.abs(y - weighted_median(y, data.weight)), data.weight)
+        return min(unit, TAILS * middle) if middle > 0 else unit
 
     def _intercept(self, data: Table) -> tuple[float, float]:
         """Prior mean and precision of the intercept at the centre of the columns."""

@@ -280,7 +280,8 @@ class Model(ABC):
     ``forming_passes`` : so many noisy passes look for a start and not for the largest bound: averages and checks begin
     after them.
     ``step_rate`` : schedule of noisy steps, where the model knows better than the algorithm; None: the algorithm's.
-    ``whole_rate`` : that of steps on all rows, whose noise is that of drawn variables alone; None: `step_rate`.
+    ``whole_rate`` : that of steps on all rows, or of passes of `whole_steps` steps at most, whose noise is mostly that
+    of drawn variables; None: `step_rate`.
     ``log_unit`` : log of a measured target's natural unit, nats per datum: tolerances are relative to the bound of a
     target in that unit, so that the user's unit does not matter.
     ``remedy`` : what a user can do about a numerically impossible step.
@@ -296,6 +297,7 @@ class Model(ABC):
     forming_passes: int = 0
     step_rate: Any = None
     whole_rate: Any = None
+    whole_steps: int = 1
     log_unit: float = 0.0
     remedy: str = "Standardise the columns, or drop duplicated ones."
 

@@ -59,6 +59,15 @@ def test_counts_that_are_all_zero(likelihood, at, X):
     assert np.all(model.predict_interval(X[:5]) <= 1)
 
 
+@pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("likelihood", "y"), [("poisson", np.zeros(60)), ("binomial", np.tile([0.0, 3.0], (60, 1)))])
+def test_one_message_is_enough(likelihood, y, X):
+    """Their best fit is far away, which the finding says; "raise max_iter" would be no remedy."""
+    with pytest.warns(UserWarning, match="max_iter") as caught:
+        model = BayesianGLMRegressor(likelihood=likelihood, max_iter=3).fit(X, y)
+    assert len(caught) == 1 and not model.converged_
+
+
 def test_zeros_leave_the_dispersion_to_later_portions(X, rng):
     """The first portion says nothing about the dispersion, the second does."""
     model = BayesianGLMRegressor(likelihood="negative-binomial").partial_fit(X, np.zeros(len(X)))
@@ -128,6 +137,19 @@ def test_students_tails_without_end(X, rng):
     (text,) = told(model, X, y)
     assert "degrees of freedom" in text and "StudentT(df=4)" in text
     assert np.all(np.isfinite(model.predict_interval(X)))
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("seed", [4, 6, 10])
+def test_tails_far_beyond_the_rest(grouped, seed):
+    """The fifth powers of Cauchy numbers: their standard deviation is that of one row, and no prior's width."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((80, 3))
+    tail = rng.standard_cauchy((2, 80))
+    y = X[:, 0] + np.sign(tail[0]) * np.abs(tail[0]) ** 5
+    y[:2] = 1e18, -1e15
+    model = (GMERegressor if grouped else BayesianGLMRegressor)(likelihood="student-t").fit(X, y)
+    assert np.all(np.isfinite(model.predict_interval(X))) and np.all(np.abs(model.coef_) < 100)
 
 
 # ---- switched off

@@ -348,5 +348,24 @@ def test_a_default_fit_ends_by_itself(shape, global_random_seed):
     X = make_beta_process(*shape, n_components=4, random_state=global_random_seed).data
     model = BetaProcessFA(random_state=global_random_seed).fit(X)
     assert model.converged_
-    assert model.n_iter_ < model.max_iter
+    assert model.n_iter_ < 1000
     assert model.n_effective_components_ < 40  # of 150, where steps that are too short leave most
+
+
+def test_a_default_fit_by_mini_batches_ends_soon():
+    """Three steps a pass are as good as one: short ones left features that nothing needs for hundreds of passes."""
+    X = make_beta_process(600, 8, n_components=3, random_state=0).data
+    model = BetaProcessFA(50, random_state=0).fit(X)
+    assert model.n_steps_ == 3 * model.n_iter_
+    assert model.converged_ and model.n_iter_ < 150
+    assert model.n_effective_components_ < 15
+
+
+@pytest.mark.parametrize(("algorithm", "most"), [("mc-ssvi", 1000), ("gibbs", 100)])
+def test_auto_passes_are_those_of_the_algorithm(algorithm, most):
+    """A sampler runs all its sweeps: the many passes that a variational fit may take, and hardly takes, are not its."""
+    X = make_beta_process(12, 2, n_components=1, random_state=0).data
+    settings = {"algorithm": algorithm, "tol": 0.0, "random_state": 0}
+    model = BetaProcessFA(1, **settings).fit(X)
+    assert model.max_iter == "auto"
+    assert model.n_iter_ == most  # a tolerance of zero

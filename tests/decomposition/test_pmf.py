@@ -16,6 +16,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sksvi import GeneralizedPMF, expectations
 from sksvi.algorithms import MCSSVI
 from sksvi.datasets import make_pmf
+from sksvi.likelihoods import NegativeBinomial
 from tests import cases
 
 # Fits of a few passes: most of what is asked here holds at any q.
@@ -45,6 +46,15 @@ def everything(model, X):
 
 
 # ---- fits
+def test_a_negative_binomial_begins_where_the_counts_are(global_random_seed):
+    """At a dispersion of nearly zero it is Poisson: the constant of f is the counts', not where the density bends."""
+    X, y = ratings("poisson", global_random_seed)
+    plain = pmf("poisson", max_iter=60).fit(X, y)
+    narrow = pmf(NegativeBinomial(dispersion=1e-6), max_iter=60).fit(X, y)
+    assert narrow.lower_bound_ == pytest.approx(plain.lower_bound_, rel=0.01)
+    np.testing.assert_allclose(narrow.predict(X), plain.predict(X), rtol=0.1)
+
+
 @pytest.mark.parametrize("covariance", ["full", "diag"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("name", NAMES)

@@ -483,6 +483,9 @@ def test_summary_and_warm_start(global_random_seed):
     table = model.summary()
     assert list(table.columns) == ["mean", "std", "lower", "upper"] and len(table) == 1 + 2 + 1 + 8
     assert table.loc["noise_variance", "mean"] == model.noise_variance_
+    # Hyperparameters are points: how uncertain they are is not known, which is not the same as zero.
+    assert table.iloc[:-8][["std", "lower", "upper"]].isna().to_numpy().all()
+    assert np.all(np.isfinite(table["mean"])) and np.all(table.iloc[-8:]["std"] > 0)
     before = model.lower_bound_
     assert model.fit(data.X, data.y).lower_bound_ >= before - 1e-6 * abs(before)
 

@@ -26,8 +26,9 @@ Array = np.ndarray
 
 #: Rates of stochastic steps when none is given (what they reach: benchmarks/beta_process/inpainting.py).
 STEP_RATE = RobbinsMonro(delay=20.0, kappa=0.5)
-#: Of steps on all rows: nearly full ones while features that nothing needs leave, smaller ones until noise is gone.
-WHOLE_RATE = RobbinsMonro(scale=10.0, delay=20.0, kappa=0.75)
+#: Of steps on all rows, or on so many parts of them: nearly full ones while features that nothing needs leave, smaller
+#: ones until noise is gone. In images, which have many parts, fine features would leave too.
+WHOLE_RATE, WHOLE_STEPS = RobbinsMonro(scale=10.0, delay=20.0, kappa=0.75), 20
 #: Numbers n K D of a block of rows, about three milliseconds of draws: of less a second thread costs more than it does.
 CHUNK_WORK, MOST_ROWS = 2**22, 1024
 #: Sweeps of coordinate ascent, and the change of a probability at which it ends.
@@ -100,7 +101,7 @@ class BetaProcess(Sampleable):
     """
 
     globals = None
-    step_rate, whole_rate = STEP_RATE, WHOLE_RATE
+    step_rate, whole_rate, whole_steps = STEP_RATE, WHOLE_RATE, WHOLE_STEPS
     remedy = "Scale the columns, or lower the step size."
 
     def __init__(
