@@ -14,6 +14,8 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any, Protocol
 
+import numpy as np
+
 from sksvi import _parallel
 from sksvi.algorithms.rules import Pace
 from sksvi.algorithms.steps import MAX_HALVINGS
@@ -66,12 +68,15 @@ def evaluate(problem: Problem, state: State, segment: Segment, gradient_wanted: 
     def one(item: tuple[int, Any]) -> tuple[Gradient, float, int]:
         number, rows = item
         batch = model.batch(data, rows, state.locals.of(rows))
-        terms = model.terms(view, batch, problem.expect, _parallel.stream(state.seed, state.steps, number))
-        state.locals.keep(rows, terms)
-        value = float(terms.value.sum())
-        if not gradient_wanted:
-            return {}, value, terms.repairs
-        return model.pull_back(problem.messages.between(terms, rows, problem, state), batch), value, terms.repairs
+        # What overflows leaves no finite bound or block, and that is an error which names the remedy.
+        with np.errstate(over="ignore", invalid="ignore"):
+            terms = model.terms(view, batch, problem.expect, _parallel.stream(state.seed, state.steps, number))
+            state.locals.keep(rows, terms)
+            value = float(terms.value.sum())
+            if not gradient_wanted:
+                return {}, value, terms.repairs
+            said = problem.messages.between(terms, rows, problem, state)
+            return model.pull_back(said, batch), value, terms.repairs
 
     gradient, value, repairs = _parallel.tree_sum(_parallel.in_order(one, items, problem.threads))
     state.locals.count(repairs)

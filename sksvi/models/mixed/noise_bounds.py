@@ -222,12 +222,12 @@ def _log_phi(
 def _gaussian(
     likelihood: Likelihood, noise: float, y: Array, m: Array, v: Array, w2: Array, of_parameters: bool
 ) -> list[Array]:
-    total = noise + w2
+    total = np.float64(noise) + w2  # overflows to inf, not to an error of Python's
     square = (y - m) ** 2 + v
     if not of_parameters:
         value = -0.5 * (np.log(total) + _LOG_2PI + square / total)
         return [value, (y - m) / total, np.full_like(m, -1.0 / total), square / total**2]
-    part = noise - likelihood.least  # d variance / d unconstrained, and its own derivative
+    part = np.float64(noise - likelihood.least)  # d variance / d unconstrained, and its own derivative
     slope = part * (0.5 * square / total - 0.5) / total
     return [slope[None], (slope + part**2 * (0.5 - square / total) / total**2)[None, None]]
 
