@@ -242,7 +242,9 @@ class SparseGP(BaseSVI):
         if learned is None or rows is None or learned >= LEARNING_ROWS * self._most_points:
             return None
         rows = rows.joined(data)
-        if len(rows) < 2 * learned:
+        size = self._batch_size(len(rows), algorithms.resolve(self.algorithm))
+        # Batches would take steps along gradients, in the place of messages.
+        if len(rows) < 2 * learned or (size is not None and size < len(rows)):
             return None
         if self.mean_:
             rows = replace(rows, offset=rows.offset - self.mean_)
