@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _memory, _parallel, algorithms, likelihoods
+from sksvi import _memory, _parallel, algorithms, expectations, likelihoods
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, stays, string_or_array
 from sksvi.estimators.checks import check_row_values, interval_table
@@ -243,8 +243,9 @@ class SparseGP(BaseSVI):
             return None
         rows = rows.joined(data)
         size = self._batch_size(len(rows), algorithms.resolve(self.algorithm))
-        # Batches would take steps along gradients, in the place of messages.
-        if len(rows) < 2 * learned or (size is not None and size < len(rows)):
+        # Batches and draws would take steps along gradients, in the place of messages.
+        steps = (size is not None and size < len(rows)) or not expectations.resolve(self.expectation).exact
+        if steps or len(rows) < 2 * learned:
             return None
         if self.mean_:
             rows = replace(rows, offset=rows.offset - self.mean_)

@@ -308,12 +308,14 @@ def test_rows_that_a_fit_or_forgetting_left_are_counted_as_they_are(rng):
     assert past.weight == pytest.approx(60) == past.sample.blown_up.total_weight
 
 
-def test_a_process_in_batches_goes_on_from_what_it_was(rng):
-    """Batches take steps in the place of messages, which cannot begin anew."""
+@pytest.mark.parametrize("how", [{"batch_size": 2}, {"expectation": "monte-carlo"}])
+def test_a_process_that_takes_steps_goes_on_from_what_it_was(rng, how):
+    """Batches and draws take steps in the place of messages, which cannot begin anew."""
     X, y = waves(rng, 60)
-    stream = SparseGPRegressor(n_inducing=12, random_state=0).partial_fit(X[:20], y[:20])
+    y = rng.poisson(y).astype(float)
+    stream = SparseGPRegressor(likelihood="poisson", n_inducing=12, random_state=0).partial_fit(X[:20], y[:20])
     kernel = stream.kernel_
-    stream.set_params(batch_size=2).partial_fit(X[20:], y[20:])
+    stream.set_params(**how).partial_fit(X[20:], y[20:])
     assert stream.kernel_ == kernel and np.isfinite(stream.lower_bound_)
 
 
