@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _memory, _parallel, algorithms, likelihoods
+from sksvi import _memory, _parallel, algorithms, expectations, likelihoods
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, stays, string_or_array
 from sksvi.estimators.checks import check_row_values, interval_table
@@ -242,7 +242,10 @@ class SparseGP(BaseSVI):
         if learned is None or rows is None or learned >= LEARNING_ROWS * self._most_points:
             return None
         rows = rows.joined(data)
-        if len(rows) < 2 * learned:
+        size = self._batch_size(len(rows), algorithms.resolve(self.algorithm))
+        # Batches and draws would take steps along gradients, in the place of messages.
+        steps = (size is not None and size < len(rows)) or not expectations.resolve(self.expectation).exact
+        if steps or len(rows) < 2 * learned:
             return None
         if self.mean_:
             rows = replace(rows, offset=rows.offset - self.mean_)

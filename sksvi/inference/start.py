@@ -47,7 +47,7 @@ def restarted(problem: Problem, state: State) -> State:
 
 def counting_on(state: State, before: State, again: float) -> State:
     """A stream's new first state with the record of what came before it; rows of weight -`again` are seen again."""
-    kept = {name: getattr(before, name) for name in ("seed", "passes", "repairs", "bounds", "history")}
+    kept = {name: getattr(before, name) for name in ("seed", "passes", "repairs", "bound", "bounds", "history")}
     return replace(state, rows=before.rows + again, **kept)
 
 

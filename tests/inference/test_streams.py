@@ -281,7 +281,7 @@ def test_a_process_that_begins_anew_is_the_one_that_begins_with_all_rows(rng, ki
     if kind == "poisson":
         options["likelihood"], y = "poisson", rng.poisson(y).astype(float)
     if kind == "classes":
-        make, y, more = SparseGPClassifier, np.digitize(y, [4.7, 5.3]), {"classes": [0, 1, 2]}
+        make, y, more = SparseGPClassifier, (y > 5.0) * 1, {"classes": [0, 1]}
     rows = {"offset": X[:, 0]} if kind == "offset" else {}
 
     def portion(model, a, b):
@@ -306,6 +306,17 @@ def test_rows_that_a_fit_or_forgetting_left_are_counted_as_they_are(rng):
     assert forgets.state_.counted == pytest.approx(60) and len(forgets.inducing_points_) == 30
     past = forgets.state_.messages
     assert past.weight == pytest.approx(60) == past.sample.blown_up.total_weight
+
+
+@pytest.mark.parametrize("how", [{"batch_size": 2}, {"expectation": "monte-carlo"}])
+def test_a_process_that_takes_steps_goes_on_from_what_it_was(rng, how):
+    """Batches and draws take steps in the place of messages, which cannot begin anew."""
+    X, y = waves(rng, 60)
+    y = rng.poisson(y).astype(float)
+    stream = SparseGPRegressor(likelihood="poisson", n_inducing=12, random_state=0).partial_fit(X[:20], y[:20])
+    kernel = stream.kernel_
+    stream.set_params(**how).partial_fit(X[20:], y[20:])
+    assert stream.kernel_ == kernel and np.isfinite(stream.lower_bound_)
 
 
 def test_fewer_inducing_points_than_asked_for_are_told_once(rng):
