@@ -284,13 +284,22 @@ def usable(call: Call, model: Any) -> str:
         with quiet():
             found = getattr(model, method)(right(call.name, call.options)[0])
             if hasattr(model, "summary"):
-                found = [found, model.summary().to_numpy()]
+                found = [found, known(model.summary())]
     except Exception as error:
         return f"after {call.method} {method} fails: {type(error).__name__}: {error}"
     return "" if all_finite(found) else f"after {call.method} {method} is not finite"
 
 
+def known(summary: Any) -> Any:
+    """A summary without what is blank of points that were estimated: a spread and an interval."""
+    points = summary["std"].isna()
+    blank = [name for name in ("std", "lower", "upper") if name in summary]
+    return summary.mask(np.asarray(points)[:, None] & summary.columns.isin(blank), 0.0)
+
+
 def not_finite(found: Any, method: str) -> str:
+    if method == "summary" and "std" in found:
+        found = known(found)
     if method == "log_predictive_density" or method in ("predict_log_proba", "decision_function"):
         values = np.asarray(found, float)
         return "" if not np.any(np.isnan(values)) else f"{method} is NaN"
