@@ -353,6 +353,8 @@ def check_factorization(look: Look) -> None:
         _block(look, f"{side}_precision").at("value").array((size,))
         _block(look, f"{side}_mean").at("value").array((None, size))
         features = look.at("_features").a(dict).value.get(f"{side[:-1]}_features")
+        if features is not None:
+            _labels(look.at("_features").item(f"{side[:-1]}_features").at("ids"))
         columns = 0 if features is None else features.values.shape[1]
         rows = len(_block(look, f"{side}_mean").value.value)
         constant = side == "items" and bool(choices["biases"]) and not look.value.likelihood_.ordered
