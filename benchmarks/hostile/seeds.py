@@ -1,0 +1,66 @@
+"""Every test that takes the global seed, for many values of it: failures are listed.
+
+    SKSVI_SEEDS=100 python -m benchmarks hostile.seeds
+
+A statistical test allows four of its standard errors, so that one failure in some 16,000 is chance. Seeds are 0, 1, ...
+and take minutes each.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+
+from benchmarks._lib import HERE
+from benchmarks._lib.tables import arguments, progress, report
+
+#: Run by its own name only: hours.
+STORED = True
+SEEDS, FEW = int(os.environ.get("SKSVI_SEEDS", "100")), 1
+PYTEST = (
+    sys.executable,
+    "-m",
+    "pytest",
+    "-q",
+    "-n",
+    "auto",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "benchmarks.hostile._seeded",
+)
+QUICK = ("-m", "not exhaustive")
+
+
+def failures(seed: int, tests: tuple[str, ...]) -> tuple[int, list[str]]:
+    """How many tests ran with a seed, and those that failed."""
+    environment = os.environ | {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+    environment |= {"SKSVI_TESTS_GLOBAL_RANDOM_SEED": str(seed), "MPLBACKEND": "Agg"}
+    ended = subprocess.run([*PYTEST, *QUICK, *tests], cwd=HERE.parent, env=environment, capture_output=True, text=True)
+    counts = {what: int(n) for n, what in re.findall(r"(\d+) (passed|failed|error)", ended.stdout.splitlines()[-1])}
+    if not counts:
+        raise RuntimeError(f"pytest did not run: {ended.stdout[-2000:]} {ended.stderr[-2000:]}")
+    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", ended.stdout, re.MULTILINE)
+    return counts.get("passed", 0) + len(failed), failed
+
+
+def main(quick: bool = False) -> int:
+    tests = ("tests/families",) if quick else ()
+    found: Counter[str] = Counter()
+    rows = []
+    for seed in range(FEW if quick else SEEDS):
+        n, failed = failures(seed, tests)
+        found.update(failed)
+        rows.append({"seed": seed, "tests": n, "failures": len(failed)})
+        progress(rows[-1])
+    total = {"seed": "all", "tests": sum(row["tests"] for row in rows), "failures": sum(found.values())}
+    notes = [f"{name}: {times} of {len(rows)} seeds" for name, times in found.most_common()]
+    report("hostile/seeds", "Seeds of the tests", [*rows, total], notes, quick)
+    return len(found)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(arguments(__doc__)))
