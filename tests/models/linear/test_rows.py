@@ -105,7 +105,7 @@ def test_rows_leave_their_input_alone(form, global_random_seed):
 
 
 def test_when_a_design_stays_sparse():
-    thin, thick = sp.random_array((50, 400), density=0.01, rng=0), sp.random_array((50, 400), density=0.5, rng=0)
+    thin, thick = (sp.random(50, 400, density=share, random_state=0) for share in (0.01, 0.5))
     assert stays_sparse(thin.tocsr(), True)
     assert not stays_sparse(thick.tocsr(), True)
     assert stays_sparse(thick.tocsr(), False)
