@@ -239,8 +239,17 @@ class BayesianGLM(OwnScales, BaseSVI):
         """What a learned prior switched off; an error where a flat one leaves a coefficient undetermined."""
         if self._prior_kind in ("auto", "ard") and self._subspace is None:
             self._switched_off = switched_off(problem, state)
+            self._widen()
         self._check_determined(problem, state)
         return None
+
+    def _widen(self) -> None:
+        """`coef_std_` of a coefficient that is switched off: its deviation as `summary` has it, not one of no width."""
+        off = self._switched_off
+        if off is not None:
+            d = self.coef_std_.shape[-1]
+            wide = np.where(off.which[:, :d], off.std[:, :d], 1.0).reshape(self.coef_std_.shape)
+            self.coef_std_ = (self.coef_std_ * wide).astype(self._dtype)
 
     def _findings(self, problem: Problem, state: State) -> Iterator[str]:
         yield from super()._findings(problem, state)

@@ -77,7 +77,8 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
     ----------
     classes_ : ndarray of shape (K,)
     coef_, coef_std_ : ndarray of shape (1, D), or (K, D) for more than two classes
-        Posterior means and standard deviations.
+        Posterior means and standard deviations. Of a coefficient that a learned prior has switched off, whose posterior
+        has no width, the deviation under the widest prior that is not much less likely, as in ``summary``.
     intercept_ : ndarray of shape (1,) or (K,)
     prior_precision_ : float or ndarray of shape (D,)
         The precision used, for the columns as given: a fixed number, or one per coefficient.

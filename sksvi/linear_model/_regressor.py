@@ -80,7 +80,8 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     Attributes
     ----------
     coef_, coef_std_ : ndarray of shape (D,)
-        Posterior means and standard deviations.
+        Posterior means and standard deviations. Of a coefficient that a learned prior has switched off, whose posterior
+        has no width, the deviation under the widest prior that is not much less likely, as in ``summary``.
     intercept_ : float
     noise_ : float
         Noise variance, dispersion or scale; where the likelihood has one.

@@ -90,7 +90,8 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
     ----------
     classes_ : ndarray of shape (2,)
     coef_, coef_std_ : ndarray of shape (1, D)
-        Posterior means and standard deviations of the columns that are no grouping column.
+        Posterior means and standard deviations of the columns that are no grouping column; of a coefficient that a
+        learned prior has switched off, the deviation as in ``summary``.
     intercept_ : ndarray of shape (1,)
     noise_scale_, noise_variance_ : float
         Scale of the Rayleigh q(w2), and E w2; 0 without noise.

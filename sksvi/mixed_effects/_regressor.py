@@ -93,7 +93,8 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
     Attributes
     ----------
     coef_, coef_std_ : ndarray of shape (D,)
-        Posterior means and standard deviations of the columns that are no grouping column.
+        Posterior means and standard deviations of the columns that are no grouping column; of a coefficient that a
+        learned prior has switched off, the deviation as in ``summary``.
     intercept_ : float
     noise_ : float
         Noise variance, dispersion or scale of the likelihood; where it has one.

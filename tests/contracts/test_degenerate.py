@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from sksvi import (
     BayesianGLMClassifier,
@@ -221,3 +222,32 @@ def test_slopes_need_groups(X):
     with pytest.raises(ValueError, match=r"random_slopes='dose'.*groups is None"):
         model.fit(X, X["age"])
     assert not hasattr(model, "n_features_in_")
+
+
+def test_slopes_of_a_column_far_from_zero_are_told(global_random_seed):
+    """A calendar year: levels' intercepts are their lines at year 0, two thousand years from the data."""
+    rng = np.random.default_rng(global_random_seed)
+    g, year = rng.integers(0, 20, 300), rng.integers(1990, 2020, 300).astype(float)
+    y = rng.normal(size=20)[g] + (0.3 + 0.1 * rng.normal(size=20)[g]) * (year - 2005) + 0.5 * rng.normal(size=300)
+    model = GMERegressor(groups="g", random_slopes="year", max_iter=5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        with pytest.warns(UserWarning, match="random_slopes of 'year'.*Subtract a typical value"):
+            model.fit(pd.DataFrame({"year": year, "g": g}), y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(pd.DataFrame({"year": year - 2005, "g": g}), y)
+
+
+def test_coefficients_that_are_off_have_an_interval(global_random_seed):
+    """Of a prior that has shrunk to nothing, summary and coef_std_ tell the same width, which the data bound."""
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.standard_normal((40, 3))
+    y = 1e4 * rng.standard_normal(40)
+    y -= X @ np.linalg.lstsq(X - X.mean(0), y - y.mean(), rcond=None)[0]  # nothing is left for the columns to say
+    model = BayesianGLMRegressor().fit(X, y)
+    assert model.summary()["switched_off"].to_numpy()[:3].all()
+    np.testing.assert_allclose(model.coef_std_, model.summary()["std"].to_numpy()[:3])
+    least = np.std(y) / np.sqrt(len(y)) / X.std(0)
+    assert np.all(model.coef_std_ > 0.5 * least) and np.all(model.coef_std_ < 2.0 * least)
