@@ -41,6 +41,8 @@ from sksvi.predictive.latents import check_latents
 
 Array = np.ndarray
 
+#: Variances of y above which a noise says that the process has missed y.
+NOISY = 2.0
 #: Rows up to which a step takes all of them when the user leaves it to us, and those of a batch beyond.
 FULL_BATCH_ROWS, BATCH_ROWS = 2**17, 2048
 #: A stream learns kernel and inducing points anew until it has learned them from so many rows for each of the latter,
@@ -299,6 +301,13 @@ class SparseGP(BaseSVI):
                 f"algorithm={asked!r} keeps a message per row, which goes stale once kernel or inducing points move "
                 f"with mini-batches: {self.algorithm_!r} took its place. Set batch_size=None, or "
                 "optimize_hyperparameters=False and optimize_inducing=False, to keep it."
+            )
+        noise, y = self.likelihood_.noise_variance, problem.data.y
+        if self.kernel is not None and noise is not None and noise > NOISY * np.var(y) > 0:
+            yield (
+                f"the noise has a standard deviation of {np.sqrt(noise):g}, y itself one of {np.std(y):g} about "
+                f"{np.mean(y):g}: kernel={self.kernel!r} stands for a process about 0 that has not reached y. Leave out "
+                "kernel, which centres y, or subtract a typical value from y, or give a kernel of that size."
             )
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:

@@ -289,15 +289,15 @@ class MixedEffects(BayesianGLM):
         """Columns whose effects and those of the intercept, independent at 0, can only meet in each other's tails."""
         for group, (names, _), values in zip(self._group_names(), self._slopes, X.values, strict=True):
             for k, name in enumerate(names):
-                column = values[:, k + 1]
-                centre, spread = float(column.mean()), float(column.std())
-                if abs(centre) > FAR * spread > 0:
-                    yield (
-                        f"random_slopes of {name!r}: its values are {abs(centre) / spread:.0f} standard deviations from "
-                        f"0, where the slopes of the levels of {group!r} and their intercepts are independent a priori; "
-                        f"group_std_ and the effect of {name!r} cannot be trusted. Subtract a typical value of {name!r} "
-                        "from it first."
-                    )
+                centre, spread = float(values[:, k + 1].mean()), float(values[:, k + 1].std())
+                if not abs(centre) > FAR * spread > 0:
+                    continue
+                yield (
+                    f"random_slopes of {name!r}: its values are {abs(centre) / spread:.0f} standard deviations from 0, "
+                    f"where the slopes of the levels of {group!r} and their intercepts are independent a priori; "
+                    f"group_std_ and the effect of {name!r} cannot be trusted. Subtract a typical value of {name!r} "
+                    "from it first."
+                )
 
     def _column_names(self) -> list[str]:
         names = super()._column_names()

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from sksvi import (
     BayesianGLMClassifier,
@@ -251,3 +252,13 @@ def test_coefficients_that_are_off_have_an_interval(global_random_seed):
     np.testing.assert_allclose(model.coef_std_, model.summary()["std"].to_numpy()[:3])
     least = np.std(y) / np.sqrt(len(y)) / X.std(0)
     assert np.all(model.coef_std_ > 0.5 * least) and np.all(model.coef_std_ < 2.0 * least)
+
+
+def test_a_process_about_zero_that_misses_the_target_is_told(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.uniform(0, 6, (60, 1))
+    y = 50_000 + 10_000 * np.sin(X[:, 0]) + 1_000 * rng.standard_normal(60)
+    with pytest.warns(UserWarning, match="the noise has a standard deviation of .* has not reached y"):
+        SparseGPRegressor(kernel=ConstantKernel() * RBF()).fit(X, y)
+    assert SparseGPRegressor().fit(X, y).score(X, y) > 0.9
+    assert SparseGPRegressor(kernel=ConstantKernel(1e8, "fixed") * RBF()).fit(X, y - 50_000).score(X, y - 50_000) > 0.9
