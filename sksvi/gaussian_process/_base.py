@@ -306,8 +306,8 @@ class SparseGP(BaseSVI):
         if self.kernel is not None and noise is not None and noise > NOISY * np.var(y) > 0:
             yield (
                 f"the noise has a standard deviation of {np.sqrt(noise):g}, y itself one of {np.std(y):g} about "
-                f"{np.mean(y):g}: kernel={self.kernel!r} stands for a process about 0 that has not reached y. Leave out "
-                "kernel, which centres y, or subtract a typical value from y, or give a kernel of that size."
+                f"{np.mean(y):g}: kernel={self.kernel!r} stands for a process about 0 that has not reached y. Leave "
+                "kernel out, which centres y, or subtract a typical value from y, or give a kernel of that size."
             )
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
