@@ -124,6 +124,7 @@ class TopicGraphDisplay:
         style = {"ha": "center", "va": "center", "fontsize": 8, "zorder": 3} | text_kwargs
         self.texts_ = [ax.text(x, y, label, **style) for (x, y), label in zip(self.positions, self.labels, strict=True)]
         ax.margins(0.12)
+        ax.autoscale_view()  # before the labels are laid out, which belong to the limits
         ax.set_axis_off()
         self.ax_, self.figure_ = ax, ax.figure
         return self
