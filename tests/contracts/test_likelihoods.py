@@ -21,6 +21,7 @@ from sksvi.likelihoods import (
     StudentT,
     resolve,
 )
+from sksvi.likelihoods.links import log_normal_variance
 from sksvi.testing import check_likelihood
 
 COUNTS = np.array([0.0, 1.0, 3.0, 7.0, 20.0, 0.5, 2.0])
@@ -233,3 +234,9 @@ def test_unit_deviance_is_zero_at_the_target_and_twice_the_loss():
     pair = np.array([[3.0, 1.0]])
     np.testing.assert_allclose(Binomial().unit_deviance(pair, np.array([0.75])), 0.0, atol=1e-12)
     assert Gaussian().unit_deviance(y, y) is None
+
+
+def test_variance_of_a_log_normal_variable():
+    m, v = np.meshgrid([-30.0, -1.0, 0.0, 2.5, 40.0], [1e-12, 1e-3, 0.5, 4.0, 39.0, 41.0, 90.0])
+    np.testing.assert_allclose(log_normal_variance(m, v), np.exp(2 * m + v) * np.expm1(v), rtol=1e-10)
+    assert np.isfinite(log_normal_variance(np.array([500.0]), np.array([400.0]))).all()
