@@ -15,6 +15,20 @@ from sksvi._compiled import entry
 
 Array = np.ndarray
 
+#: What rows of a design with levels and the parts of an arrow matrix are.
+ROWS = (
+    "corner (P, P) f",
+    "A (n, a) f",
+    "at (a) i < P",
+    "indptr (n+1) i cuts e",
+    "indices (e) i < P",
+    "data (e) f",
+    "slope (n, r) f",
+    "diag (L, r, r) f",
+    "level (n) i ? < L",
+    "border (L*r, P) f",
+)
+
 
 @numba.njit(cache=True, nogil=True)
 def _inner(A: Array, at: Array, indices: Array, data: Array, row: Array) -> float:
@@ -27,16 +41,7 @@ def _inner(A: Array, at: Array, indices: Array, data: Array, row: Array) -> floa
 
 
 @entry(
-    "corner (P, P) f",
-    "A (n, a) f",
-    "at (a) i < P",
-    "indptr (n+1) i cuts e",
-    "indices (e) i < P",
-    "data (e) f",
-    "slope (n, r) f",
-    "diag (L, r, r) f",
-    "level (n) i ? < L",
-    "border (L*r, P) f",
+    *ROWS,
     "out (n) f",
 )
 @numba.njit(cache=True, nogil=True)
@@ -80,16 +85,7 @@ def _scatter(scale: float, A: Array, at: Array, indices: Array, data: Array, row
 
 
 @entry(
-    "corner (P, P) f",
-    "A (n, a) f",
-    "at (a) i < P",
-    "indptr (n+1) i cuts e",
-    "indices (e) i < P",
-    "data (e) f",
-    "slope (n, r) f",
-    "diag (L, r, r) f",
-    "level (n) i ? < L",
-    "border (L*r, P) f",
+    *ROWS,
     "gamma (n) f",
 )
 @numba.njit(cache=True, nogil=True)

@@ -8,7 +8,7 @@ from sksvi._compiled import entry
 from sksvi.models.topics.loops.algebra import compiled, load_square, store_square
 from sksvi.models.topics.loops.bound import look, node_slopes, opened, pull_of, workspace
 from sksvi.models.topics.loops.newton import settle_root
-from sksvi.models.topics.loops.records import Corpus, Curvature, Effort, Population, Rates
+from sksvi.models.topics.loops.records import DOCUMENTS, Corpus, Curvature, Effort, Population, Rates
 
 Array = np.ndarray
 
@@ -44,16 +44,7 @@ def root_step(
 
 
 @entry(
-    "prior.location (P) f",
-    "topics (V, P+1) f",
-    "topics (V, K) f",
-    "roots (n, P, P) f",
-    "corpus.indptr (n+1) i cuts e",
-    "corpus.words (e) i < V",
-    "corpus.counts (e) f",
-    "prior.precision (P, P) f",
-    "corpus.nodes (N, _, P) f",
-    "corpus.node_set (n) i < N",
+    *DOCUMENTS,
     "state (n, 3*P) f",
 )
 @compiled
@@ -85,16 +76,7 @@ def hybrid_documents(
 
 
 @entry(
-    "prior.location (P) f",
-    "topics (V, P+1) f",
-    "topics (V, K) f",
-    "roots (n, P, P) f",
-    "corpus.indptr (n+1) i cuts e",
-    "corpus.words (e) i < V",
-    "corpus.counts (e) f",
-    "prior.precision (P, P) f",
-    "corpus.nodes (N, _, P) f",
-    "corpus.node_set (n) i < N",
+    *DOCUMENTS,
     "state (n, 2*P+2*P^) f",
 )
 @compiled

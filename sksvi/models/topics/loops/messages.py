@@ -8,7 +8,7 @@ from sksvi._compiled import entry
 from sksvi.models.topics.loops.algebra import compiled, inverse_root, load_square, project, store_square
 from sksvi.models.topics.loops.bound import MEAN_FIELD, curvature, local_value, look, opened, workspace
 from sksvi.models.topics.loops.newton import HALVINGS
-from sksvi.models.topics.loops.records import Corpus, Curvature, Document, Effort, Population, Work
+from sksvi.models.topics.loops.records import DOCUMENTS, Corpus, Curvature, Document, Effort, Population, Work
 
 Array = np.ndarray
 
@@ -93,16 +93,7 @@ def message_steps(
 
 
 @entry(
-    "prior.location (P) f",
-    "topics (V, P+1) f",
-    "topics (V, K) f",
-    "roots (n, P, P) f",
-    "corpus.indptr (n+1) i cuts e",
-    "corpus.words (e) i < V",
-    "corpus.counts (e) f",
-    "prior.precision (P, P) f",
-    "corpus.nodes (N, _, P) f",
-    "corpus.node_set (n) i < N",
+    *DOCUMENTS,
     "state (n, 2*P+P^) f",
 )
 @compiled

@@ -18,7 +18,7 @@ from sksvi.models.topics.loops.algebra import (
     store_square,
 )
 from sksvi.models.topics.loops.bound import curvature, look, opened, pull_of, workspace
-from sksvi.models.topics.loops.records import Corpus, Curvature, Document, Effort, Population, Work
+from sksvi.models.topics.loops.records import DOCUMENTS, Corpus, Curvature, Document, Effort, Population, Work
 
 Array = np.ndarray
 
@@ -103,16 +103,7 @@ def settle_root(
 
 
 @entry(
-    "prior.location (P) f",
-    "topics (V, P+1) f",
-    "topics (V, K) f",
-    "roots (n, P, P) f",
-    "corpus.indptr (n+1) i cuts e",
-    "corpus.words (e) i < V",
-    "corpus.counts (e) f",
-    "prior.precision (P, P) f",
-    "corpus.nodes (N, _, P) f",
-    "corpus.node_set (n) i < N",
+    *DOCUMENTS,
     "state (n, 2*P) f",
 )
 @compiled

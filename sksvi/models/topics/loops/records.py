@@ -12,6 +12,19 @@ Array = np.ndarray
 
 #: AdaGrad's rate over that of a document's mean (log odds) and that of its C, which are 1 and 0.1 at the default of 3.
 MEAN_PART, ROOT_PART = 3.0, 30.0
+#: What every loop over documents takes, for `sksvi._compiled.entry`.
+DOCUMENTS = (
+    "prior.location (P) f",
+    "topics (V, P+1) f",
+    "topics (V, K) f",
+    "roots (n, P, P) f",
+    "corpus.indptr (n+1) i cuts e",
+    "corpus.words (e) i < V",
+    "corpus.counts (e) f",
+    "prior.precision (P, P) f",
+    "corpus.nodes (N, _, P) f",
+    "corpus.node_set (n) i < N",
+)
 
 
 class Population(NamedTuple):

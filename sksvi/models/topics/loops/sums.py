@@ -7,7 +7,7 @@ import numpy as np
 from sksvi._compiled import entry
 from sksvi.models.topics.loops.algebra import compiled
 from sksvi.models.topics.loops.bound import MEAN_FIELD, SIMPLE, local_value, look, opened, workspace
-from sksvi.models.topics.loops.records import Corpus, Document, Population, Sums, Work
+from sksvi.models.topics.loops.records import DOCUMENTS, Corpus, Document, Population, Sums, Work
 
 Array = np.ndarray
 
@@ -53,16 +53,7 @@ def add_moments(mean: Array, root: Array, full: bool, out: Array) -> None:
 
 
 @entry(
-    "prior.location (P) f",
-    "topics (V, P+1) f",
-    "topics (V, K) f",
-    "roots (n, P, P) f",
-    "corpus.indptr (n+1) i cuts e",
-    "corpus.words (e) i < V",
-    "corpus.counts (e) f",
-    "prior.precision (P, P) f",
-    "corpus.nodes (N, _, P) f",
-    "corpus.node_set (n) i < N",
+    *DOCUMENTS,
     "state (n, >=P) f",
     "offset (V) f",
     "sums.values (n) f",
