@@ -51,8 +51,10 @@ class Row:
     ----------
     gaussian, other : callable
         AdaGrad's step sizes to the rule of Gaussian blocks, and of blocks of every other family.
-    globals : {"expected", "sampled", "corrected"}
-        How a local step sees the global blocks, where a model has one and can draw them.
+    globals : {"expected", "sampled", "corrected", "mean"}
+        How a local step sees the global blocks, where a model has one and leaves that to the algorithm.
+    structured : bool, default=False
+        Only for models that leave it: to others the algorithm says nothing that they could do.
     messages : bool, default=False
         A site is kept per datum, so that mini-batch noise vanishes at the optimum; streams absorb what a portion said.
     solves_mean : bool, default=False
@@ -72,6 +74,7 @@ class Row:
     gaussian: Callable[[AdaGrad], Rule]
     other: Callable[[AdaGrad], Rule]
     globals: str = "sampled"
+    structured: bool = False
     messages: bool = False
     solves_mean: bool = False
     whole: bool = False
@@ -87,6 +90,10 @@ ROWS = {
     "s-dsvi": Row(Euclidean, Flat, natural=False, local="standard", rows=few_rows),
     "cvi": Row(natural, natural, globals="expected", messages=True, local="messages"),
     "fp": Row(natural, natural, solves_mean=True, whole=True),
+    "svi": Row(natural, natural, globals="expected", structured=True),
+    "ssvi-a": Row(natural, natural, globals="sampled", structured=True),
+    "ssvi": Row(natural, natural, globals="corrected", structured=True),
+    "map": Row(natural, natural, globals="mean", structured=True),
     "gibbs": Row(natural, natural, sampler=True),
 }
 #: Rules that families ask for in the place of a natural step (`Family.instead`).
@@ -217,6 +224,66 @@ class FixedPoint(Algorithm):
         self.schedule = schedule
 
 
+class _Structured(Algorithm):
+    """What the four ways of seeing conjugate globals share: natural steps, and a schedule."""
+
+    def __init__(self, schedule: Any = None) -> None:
+        self.schedule = schedule
+
+
+class SVI(_Structured):
+    """Natural steps; local steps see the expected statistics of the globals (Hoffman et al. 2013).
+
+    Parameters
+    ----------
+    schedule : schedule, default=None
+        None: the model's own.
+    """
+
+    name = "svi"
+
+
+class SSVIA(_Structured):
+    """Natural steps; local steps see a draw of the globals, whose gradient ignores it (Hoffman and Blei 2015, SSVI-A).
+
+    Parameters
+    ----------
+    schedule : schedule, default=None
+        None: the model's own.
+    """
+
+    name = "ssvi-a"
+
+
+class SSVI(_Structured):
+    """Natural steps; local steps see a draw of the globals, and the gradient follows it (Hoffman and Blei 2015, SSVI).
+
+    Unbiased for the structured bound: the matrix V of each family.
+
+    Parameters
+    ----------
+    schedule : schedule, default=None
+        None: the model's own.
+    """
+
+    name = "ssvi"
+
+
+class MAP(_Structured):
+    """Natural steps; local steps see the statistics at the mean of the globals, as an EM algorithm would.
+
+    It climbs no bound on the evidence, and is a start of the others: rare words of topics that have not formed are not
+    starved.
+
+    Parameters
+    ----------
+    schedule : schedule, default=None
+        None: the model's own.
+    """
+
+    name = "map"
+
+
 class Gibbs(Algorithm):
     """Draws from the posterior by sweeps over all rows, where a model has a sampler: the reference.
 
@@ -231,10 +298,12 @@ class Gibbs(Algorithm):
 
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
-    cls.name: cls for cls in (MCSSVI, HybridMCSSVI, SDSVI, CVI, FixedPoint, Gibbs)
+    cls.name: cls for cls in (MCSSVI, HybridMCSSVI, SDSVI, CVI, FixedPoint, SVI, SSVIA, SSVI, MAP, Gibbs)
 }
-#: Those that fit q by steps: what an estimator takes unless it says otherwise.
-VARIATIONAL = tuple(name for name in ALGORITHMS if not ROWS[name].sampler)
+#: Those that fit q by steps, whatever the model: what an estimator takes unless it says otherwise.
+VARIATIONAL = tuple(name for name in ALGORITHMS if not (ROWS[name].sampler or ROWS[name].structured))
+#: Those that say how local steps see conjugate globals.
+STRUCTURED = tuple(name for name in ALGORITHMS if ROWS[name].structured)
 
 
 def resolve(spec: str | Algorithm) -> Algorithm:

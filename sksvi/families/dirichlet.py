@@ -115,6 +115,11 @@ class Dirichlet(Flat):
         """The distribution at log λ."""
         return self.of_theta(np.exp(values))
 
+    @staticmethod
+    def statistics(value: Array) -> Array:
+        """t(β) = log β."""
+        return np.log(value)
+
     # ---- draws
     def log_gammas(self, rng: Any) -> Array:
         """log g of gamma variables with β = g / Σg, (..., V), finite where λ is small: log Gamma(λ + 1) + log(u)/λ."""
@@ -204,6 +209,11 @@ class Beta(Dirichlet):
     def cov(self) -> Array:
         """Covariance matrix, (K, K)."""
         return Flat.cov.fget(self)  # type: ignore[attr-defined]
+
+    @staticmethod
+    def statistics(value: Array) -> Array:
+        """t(x) = (log x, log(1 - x)), (K, 2)."""
+        return np.stack([np.log(value), np.log1p(-value)], -1)
 
     def sample(self, n: int = 1, random_state: Any = None) -> Array:
         """Draw (n, K)."""

@@ -136,6 +136,11 @@ class Flat(Family):
         """∂/∂η E f(x) of equations.md 9: V of section 8 on the slopes of f in t(x)."""
         return self.corrected(draw, (self.in_statistics(draw, slope),))
 
+    @staticmethod
+    def statistics(value: Array) -> Array:
+        """t(x)."""
+        raise AttributeError("the family has no statistics of a value")
+
     def in_statistics(self, draw: Draw, slope: Array) -> Array:
         """A slope in x at a draw as one in t(x)."""
         raise AttributeError(f"{type(self).__name__} has no gradient from slopes")

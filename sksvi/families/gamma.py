@@ -111,6 +111,11 @@ class Gamma(Flat):
         both = np.exp(values)
         return type(self)(both[..., 0], both[..., 1])
 
+    @staticmethod
+    def statistics(value: Array) -> Array:
+        """t(x) = (log x, x), (K, 2)."""
+        return np.stack([np.log(value), value], -1)
+
     # ---- draws
     def sample(self, n: int = 1, random_state: Any = None) -> Array:
         """Draw (n, K)."""

@@ -63,7 +63,8 @@ def evaluate(problem: Problem, state: State, segment: Segment, gradient_wanted: 
     model, data, q = problem.model, problem.data, state.q
     prepare(q)
     items = list(enumerate(model.chunks(segment.rows, data)))
-    view = problem.globals.view(model, q, _parallel.stream(state.seed, state.steps, len(items)))
+    seen = problem.globals_in(state.passes)
+    view = seen.view(model, q, _parallel.stream(state.seed, state.steps, len(items)))
 
     def one(item: tuple[int, Any]) -> tuple[Gradient, float, int]:
         number, rows = item
@@ -82,7 +83,7 @@ def evaluate(problem: Problem, state: State, segment: Segment, gradient_wanted: 
     state.locals.count(repairs)
     scale = segment.scale * problem.scale
     if gradient_wanted:
-        gradient = problem.messages.blown_up(problem.globals.corrected(gradient, q, view), scale)
+        gradient = problem.messages.blown_up(seen.corrected(gradient, q, view), scale)
         gradient = model.completed(gradient, q)
     earlier, known = problem.said.told(q)
     if gradient_wanted and earlier:
@@ -119,7 +120,7 @@ def bound(problem: Problem, state: State, value: float) -> float:
 
 def exact_bound(problem: Problem, state: State) -> float:
     """The bound of all data at the state's q, without noise."""
-    value = evaluate(replace(problem, expect=problem.exact), state, whole(problem), gradient_wanted=False)[1]
+    value = evaluate(problem.for_bound, state, whole(problem), gradient_wanted=False)[1]
     total = bound(problem, state, value)
     check_finite(total, {}, state)
     return total

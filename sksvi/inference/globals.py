@@ -1,7 +1,9 @@
-"""How a local step sees the global blocks: by expectations, by one draw, or by a draw that the gradient knows of."""
+"""How a local step sees the globals: by expectations, at their mean, by a draw, or by one that the gradient knows of.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +12,12 @@ from sksvi.models.base import Blocks, Gradient, Model
 
 
 class Expected:
-    """Expectations under q (SVI)."""
+    """Expectations under q (SVI).
 
-    random = False
+    ``judged`` : a step climbs the bound that it is judged by, without noise.
+    """
+
+    judged = True
 
     def view(self, model: Model, q: Blocks, rng: np.random.Generator) -> Any:
         """What `terms` reads."""
@@ -23,10 +28,36 @@ class Expected:
         return gradient
 
 
+class AtMean:
+    """A block whose moments are its statistics at the mean: t(E x) in the place of E t(x); all else is the block's."""
+
+    def __init__(self, block: Any) -> None:
+        self._block = block
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._block, name)
+
+    @property
+    def moments(self) -> Any:
+        """t(E x)."""
+        return self._block.statistics(self._block.mean)
+
+
+class Mean(Expected):
+    """Statistics at the mean of q, as in EM; the view's `bounded` has the expectations, which a bound is taken at."""
+
+    judged = False
+
+    def view(self, model: Model, q: Blocks, rng: np.random.Generator) -> Any:
+        """What `terms` reads."""
+        seen = {name: AtMean(block) if block.column != "hyper" else block for name, block in q.items()}
+        return replace(model.view(seen, None), bounded=model.view(q, None))
+
+
 class Sampled(Expected):
     """One draw from q per step (SSVI-A)."""
 
-    random = True
+    judged = False
 
     def view(self, model: Model, q: Blocks, rng: np.random.Generator) -> Any:
         """What `terms` reads."""
@@ -42,4 +73,4 @@ class Corrected(Sampled):
         return {**gradient, **moved}
 
 
-GLOBALS = {"expected": Expected(), "sampled": Sampled(), "corrected": Corrected()}
+GLOBALS = {"expected": Expected(), "sampled": Sampled(), "corrected": Corrected(), "mean": Mean()}

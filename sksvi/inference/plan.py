@@ -13,7 +13,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from sksvi.algorithms.rows import ROWS, VARIATIONAL, Algorithm
+from sksvi.algorithms.rows import ROWS, STRUCTURED, VARIATIONAL, Algorithm
 from sksvi.expectations import Auto, Expectation
 from sksvi.inference import engine
 from sksvi.inference.engine import Pass
@@ -68,7 +68,8 @@ def problem(
 
 def decided(bare: Problem) -> Problem:
     """The problem with the globals and messages that its parts ask for."""
-    return replace(bare, globals=globals_of(bare), messages=messages_of(bare))
+    seen = globals_of(bare)
+    return replace(bare, globals=seen, forming=forming_of(bare, seen), messages=messages_of(bare))
 
 
 def changed(before: Problem, **changes: Any) -> Problem:
@@ -79,6 +80,11 @@ def changed(before: Problem, **changes: Any) -> Problem:
 def globals_of(bare: Problem) -> Expected:
     """How a local step sees the globals: as the model says, or as the algorithm does."""
     return GLOBALS[bare.model.globals or bare.algorithm.row.globals]
+
+
+def forming_of(bare: Problem, seen: Expected) -> Expected | None:
+    """How they are seen while a start forms: at their mean, where the model begins so and the fit goes on otherwise."""
+    return None if seen is GLOBALS["mean"] or not bare.model.forming_passes else GLOBALS["mean"]
 
 
 def remembers(bare: Problem) -> bool:
@@ -131,11 +137,22 @@ def check(ready: Problem, estimator: str, given: dict[str, Any]) -> None:
 def steps(ready: Problem) -> list[str]:
     """Algorithms that serve the model with any data and expectation."""
     names = [name for name in VARIATIONAL if isinstance(ready.model, Linear) or not ROWS[name].solves_mean]
-    return [name for name in names if ROWS[name].natural or not ready.model.natural_only]
+    names = [name for name in names if ROWS[name].natural or not ready.model.natural_only]
+    known = ready.model.globals is None
+    return names + [name for name in STRUCTURED if known and ROWS[name].globals in ready.model.seen_as]
 
 
 #: What is refused, and how it is said.
 REFUSALS = (
+    (
+        lambda p: p.algorithm.row.structured and p.model.globals is not None,
+        "algorithm={algorithm!r} says how local variables see conjugate globals, and {estimator} has none: choose "
+        "{steps}.",
+    ),
+    (
+        lambda p: p.model.globals is None and p.algorithm.row.globals not in p.model.seen_as,
+        "algorithm={algorithm!r} is not known to {estimator}: choose {steps}.",
+    ),
     (
         lambda p: p.algorithm.row.sampler and not isinstance(p.model, Sampleable),
         "algorithm={algorithm!r} draws from the posterior itself and {estimator} has no sampler: choose {steps}.",

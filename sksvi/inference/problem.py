@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sksvi.algorithms.rows import Algorithm
 from sksvi.algorithms.rules import FIXED, Rule
@@ -18,7 +18,8 @@ class Problem:
     """Model, data, algorithm, expectations and how to split the work: made by `plan.problem`.
 
     ``expect`` serves the steps, ``exact`` the bound that a fit reports at its end. ``globals`` and ``messages``: how
-    local steps see the globals, and what stands between terms and pull-back. ``total`` is the population's weight where
+    local steps see the globals, and what stands between terms and pull-back. ``forming``: how they see them while a fit
+    forms its start, where that is another way. ``total`` is the population's weight where
     the data are a part of it, ``frozen`` names blocks that stay as they are, ``past`` is the size of the bound of
     earlier portions (nats): `tol` is relative to all data seen. ``said``: what rows that are no longer at hand said, a
     part of the data's sum. ``stream``: one step on a portion, at the rates of noisy steps, and
@@ -31,6 +32,7 @@ class Problem:
     expect: Expectation
     exact: Expectation
     globals: Expected = GLOBALS["expected"]
+    forming: Expected | None = None
     messages: Direct = DIRECT
     batch_size: int | None = None
     threads: int = 1
@@ -54,8 +56,20 @@ class Problem:
     @property
     def deterministic(self) -> bool:
         """No mini-batch and no sampling noise."""
-        drawn = self.model.draws or self.globals.random
+        drawn = self.model.draws or not self.globals.judged
         return self.full_batch and self.expect.exact and not self.stream and not drawn
+
+    def globals_in(self, number: int) -> Expected:
+        """How local steps see the globals in pass (or portion) `number`."""
+        whole = self.stream or self.deterministic
+        passes = self.model.forming_whole if whole else self.model.forming_passes
+        return self.globals if self.forming is None or number >= passes else self.forming
+
+    @property
+    def for_bound(self) -> Problem:
+        """The problem whose bound a fit reports: without noise, and by expectations where they have a closed form."""
+        seen = GLOBALS["expected"] if self.model.expected_bound else self.globals
+        return replace(self, expect=self.exact, messages=DIRECT, globals=seen, forming=None)
 
     @property
     def scale(self) -> float:

@@ -149,7 +149,7 @@ def on_other_data(problem: Problem, state: State) -> bool:
 
     Natural steps without noise say themselves what there is to gain; a bound with drawn variables says nothing.
     """
-    drawn = problem.model.draws or problem.globals.random
+    drawn = problem.model.draws or not problem.for_bound.globals.judged
     if not state.finished or drawn or (problem.deterministic and problem.algorithm.row.natural):
         return False
     here = exact_bound(problem, replace(state, locals=locals_of(problem, state)))

@@ -275,10 +275,12 @@ class Model(ABC):
     searches on the bound, which noise would mislead.
     ``slack`` : relative fall of the bound that the deterministic rule's own error explains.
     ``draws`` : terms are random although no expectation is, because local variables are drawn.
-    ``globals`` : how local steps see the global blocks: "expected" or "corrected"; None: as the algorithm says.
+    ``globals`` : how local steps see the global blocks: "expected" or "corrected"; None: as the algorithm says, one of
+    ``seen_as``. ``expected_bound`` : the bound of all data is taken at expectations, whatever steps see.
     ``averages`` : the mean of q along a noisy path is a q (not where coordinates move with hyperparameters).
-    ``forming_passes`` : so many noisy passes look for a start and not for the largest bound: averages and checks begin
-    after them.
+    ``forming_passes`` : so many noisy passes look for a start and not for the largest bound: local steps see the
+    globals at their mean; averages and checks begin after them. ``forming_whole`` : the same of judged passes and
+    of portions of a stream.
     ``step_rate`` : schedule of noisy steps, where the model knows better than the algorithm; None: the algorithm's.
     ``whole_rate`` : that of steps on all rows, or of passes of `whole_steps` steps at most, whose noise is mostly that
     of drawn variables; None: `step_rate`.
@@ -294,7 +296,10 @@ class Model(ABC):
     draws: bool = False
     globals: str | None = "expected"
     averages: bool = True
+    seen_as: tuple[str, ...] = ("expected", "sampled")
+    expected_bound: bool = False
     forming_passes: int = 0
+    forming_whole: int = 0
     step_rate: Any = None
     whole_rate: Any = None
     whole_steps: int = 1

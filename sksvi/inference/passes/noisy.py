@@ -65,8 +65,7 @@ class Noisy:
     def end(self, problem: Problem, state: State) -> State:
         """The average, settled where hyperparameters moved, and its bound by one exact pass."""
         state = resettled(problem, replace(state, q=state.shown))
-        exact = replace(problem, expect=problem.exact, messages=DIRECT)
-        gradient, value = evaluate(exact, state, whole(problem), gradient_wanted=bool(problem.model.hyper))
+        gradient, value = evaluate(problem.for_bound, state, whole(problem), gradient_wanted=bool(problem.model.hyper))
         total = bound(problem, state, value)
         check_finite(total, gradient, state)
         q = hyper.remembering(problem, state.q, gradient)

@@ -7,7 +7,6 @@ topics is expected counts, about (μ, Σ) sums of moments.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -17,7 +16,7 @@ import numpy as np
 
 from sksvi import _parallel
 from sksvi.families import Dirichlet, Population, Simplex
-from sksvi.models.base import Local, Segment, Table, default_sweep
+from sksvi.models.base import Local, Table
 from sksvi.models.topics.loops import records
 from sksvi.models.topics.loops.records import Effort, Rates
 from sksvi.schedules import AdaGrad, RobbinsMonro
@@ -161,7 +160,6 @@ class CorrelatedTopics(Local):
         self.start = start
         self.nodes = paired_nodes(NODE_SETS, NODES, n_topics - 1, np.random.default_rng(NODE_SEED))
         self.visit, self.rates = VISIT, Rates.of(AdaGrad() if adagrad is None else adagrad)
-        self.forming = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -217,16 +215,10 @@ class CorrelatedTopics(Local):
 
     @property
     def forming_passes(self) -> int:  # type: ignore[override]
-        """Points have no expectations of logarithms that would starve rare words."""
-        return 0 if self.topics in ("point", "adagrad") else FORMING_PASSES
+        """Neither points nor draws have expectations of logarithms that would starve rare words."""
+        return FORMING_PASSES if self.topics == "dirichlet" else 0
 
     # ---- rows
-    def sweep(self, data: Table, batch_size: int | None, seed: int, number: int) -> Iterator[Segment]:
-        """One pass; the first ones form topics."""
-        self.forming = number < self.forming_passes
-        yield from default_sweep(data, batch_size, seed, number)
-        self.forming = False
-
     def chunks(self, rows: Array | slice, data: Table) -> list[Any]:
         """Equal shares of the documents; a chunk's statistics are as large as the topics, so there are few."""
         index = np.arange(len(data))[rows] if isinstance(rows, slice) else rows
@@ -248,10 +240,7 @@ class CorrelatedTopics(Local):
         if rng is not None:
             draw = block.drawn(rng)
             return replace(self._seen(draw.source - _log_sum(draw.source), q["population"]), draws={"topics": draw})
-        view = self._seen(block.moments, q["population"])
-        if self.forming:
-            return replace(self._seen(np.log(block.mean), q["population"]), bounded=view)
-        return view
+        return self._seen(block.moments, q["population"])
 
     def _seen(self, logs: Array, population: Any) -> View:
         if self.bound == "simple":

@@ -252,7 +252,7 @@ def test_scaled_batches_are_unbiased_and_the_first_pass_ramps_up():
 
 def test_logs_and_exponentials_of_the_loops(global_random_seed):
     """Plain arithmetic instead of library calls: close to them, and a bound that is one."""
-    from sksvi.models.beta_process.loops import numbers as numbers
+    from sksvi.models import numbers
 
     rng = np.random.default_rng(global_random_seed)
     for x in 10.0 ** rng.uniform(-300, 300, 200):
@@ -266,7 +266,7 @@ def test_logs_and_exponentials_of_the_loops(global_random_seed):
 
 def test_random_numbers_of_the_loops():
     """Uniform and normal numbers of the streams by their moments, four standard errors."""
-    from sksvi.models.beta_process.loops import numbers as numbers
+    from sksvi.models import numbers
 
     n, state, spare = 20000, np.array([12345], np.uint64), np.zeros(1)
     u = np.array([numbers.uniform_of(np.uint64(99), k) for k in range(n)])

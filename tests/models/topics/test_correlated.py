@@ -14,6 +14,7 @@ from sksvi import CorrelatedTopicModel
 from sksvi.algorithms import CVI, MCSSVI, SDSVI, FixedPoint, HybridMCSSVI
 from sksvi.datasets import make_ctm
 from sksvi.families.implicit import corrected_counts, log_slope
+from sksvi.inference.globals import GLOBALS
 from sksvi.models.base import Table
 from sksvi.models.topics import anchors, correlated
 from sksvi.models.topics.loops import records
@@ -396,8 +397,8 @@ def test_bounds_of_forming_passes_are_bounds(global_random_seed):
     fitted = CorrelatedTopicModel(3, max_iter=3, random_state=0).fit(X)
     model, rows, found = fitted._model(30), np.arange(40), []
     batch = model.batch(Table(X, np.zeros(40)), rows)
-    for model.forming, effort in ((True, correlated.VISIT), (False, records.Effort(0, 0, 0.0))):
-        view = model.view(fitted._globals, None)
+    for seen, effort in (("mean", correlated.VISIT), ("expected", records.Effort(0, 0, 0.0))):
+        view = GLOBALS[seen].view(model, fitted._globals, None)
         found.append(model.settled(view, batch, model.nodes, batch.first_node, "natural", effort, False, False))
         batch.start = found[0].local
     np.testing.assert_allclose(found[0].value, found[1].value, rtol=1e-10)

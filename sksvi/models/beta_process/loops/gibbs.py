@@ -12,7 +12,8 @@ import numba
 import numpy as np
 
 from sksvi._compiled import entry
-from sksvi.models.beta_process.loops.numbers import (
+from sksvi.models.beta_process.loops.variational import FAST, axpy, observed_columns
+from sksvi.models.numbers import (
     GOLDEN,
     MIX1,
     MIX2,
@@ -28,7 +29,6 @@ from sksvi.models.beta_process.loops.numbers import (
     normal,
     uniform_of,
 )
-from sksvi.models.beta_process.loops.variational import FAST, axpy, observed_columns
 
 Array = np.ndarray
 U = np.uint64

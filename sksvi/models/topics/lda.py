@@ -1,0 +1,342 @@
+"""Latent Dirichlet allocation (equations.md 8): topics are global, proportions of documents local.
+
+θ_d ~ Dir(α), words of document d ~ θ_dᵀβ, β_k ~ Dir(η). A document is left as N_d (K,), its expected number of words
+from each topic, by one of `LOCAL_STEPS`: q(θ_d) = Dir(α + N_d) by mean field, or N_d with θ_d integrated out. How
+documents see the topics is the algorithm's: by expectations, at their mean, or by a draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import digamma, gammaln, polygamma
+
+from sksvi import _parallel
+from sksvi.algorithms.rules import ClosedForm, Newton, Rule
+from sksvi.families import Dirichlet, Point
+from sksvi.families.point import ascent
+from sksvi.models.base import Blocks, Gradient, Local, Table
+from sksvi.schedules import RobbinsMonro
+
+Array = np.ndarray
+
+LOCAL_STEPS = ("mean-field", "cvb0", "gibbs")
+#: Rates of steps when none is given, one in a pass and several (chosen on topic_split(seed=1) of the NIPS papers).
+STEP_RATE, WHOLE_RATE = RobbinsMonro(delay=2.0, kappa=0.5), RobbinsMonro(delay=1.0, kappa=0.5)
+#: Passes in which the others see the topics at their mean: from a random start expectations find poor topics.
+FORMING_PASSES = 1
+#: Documents of a chunk at least, and chunks of a segment where that allows.
+CHUNK_DOCUMENTS, CHUNKS = 16, 32
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long a visit of a document is.
+
+    sweeps, tol: of coordinate ascent; it ends where a sweep moved less than `tol` of the document's words. burn_in,
+    kept: Gibbs sweeps that are discarded, and kept.
+    """
+
+    sweeps: int
+    tol: float
+    burn_in: int
+    kept: int
+
+
+#: Documents that are visited again, those that are seen once, and those whose posterior is asked for.
+VISIT, PORTION, SETTLE = Effort(20, 2e-2, 2, 3), Effort(60, 1e-2, 5, 5), Effort(200, 1e-4, 20, 40)
+
+
+@dataclass
+class View:
+    """What documents see: topics word by word (V, K), the logarithm of the factor per word taken out, and α.
+
+    ``bounded`` is what their terms of the bound are taken at where that is another view.
+    """
+
+    topics: Array
+    offset: Array
+    alpha: Array
+    bounded: View | None = None
+    draws: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def rest(self) -> Array:
+        """Σ_k α_k b_kw of every word, (V,)."""
+        return np.asarray(self.topics @ self.alpha.astype(self.topics.dtype), float)
+
+
+@dataclass
+class Documents:
+    """Rows of a chunk as CSR parts, a number per row that names its random numbers, and where N starts."""
+
+    indptr: Array
+    words: Array
+    counts: Array
+    streams: Array
+    start: Array
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+
+@dataclass
+class TopicTerms:
+    """Per document its term of the bound (nats), N and E log θ; the sum of expected counts (V, K).
+
+    squares (n, K): E N² of draws, where asked for.
+    """
+
+    value: Array
+    local: Array
+    elog: Array
+    counts: Array
+    squares: Array
+    view: View
+    repairs: ClassVar[int] = 0
+
+
+class LatentDirichlet(Local):
+    """Model of counts by topics whose proportions are Dirichlet.
+
+    Parameters
+    ----------
+    n_topics, n_words : int
+    alpha : ndarray of shape (K,)
+        Prior of proportions, or where its learning starts.
+    eta : ndarray of shape (K, V)
+        Prior of topics; its mean is where the learning of one number starts.
+    learns_alpha : {"", "auto", "symmetric"}
+        Whether α is learned: a number per topic, or one.
+    learns_eta : bool
+    local_step : {"mean-field", "cvb0", "gibbs"}
+    start : ndarray of shape (K, V), optional
+        First expected counts of the topics.
+    dtype : type
+        Of what documents see of the topics.
+    """
+
+    globals = None
+    seen_as = ("expected", "sampled", "corrected", "mean")
+    expected_bound = True
+    forming_passes = forming_whole = FORMING_PASSES
+    #: The bound may fall by this share of it: documents settle visit by visit.
+    slack = 1e-6
+    step_rate, whole_rate = STEP_RATE, WHOLE_RATE
+    remedy = "Raise topic_word_prior."
+
+    def __init__(
+        self,
+        n_topics: int,
+        n_words: int,
+        *,
+        alpha: Array,
+        eta: Array,
+        learns_alpha: str = "",
+        learns_eta: bool = False,
+        local_step: str = "mean-field",
+        start: Array | None = None,
+        dtype: Any = np.float64,
+    ) -> None:
+        self.n_topics, self.n_words, self.local_step, self.start = n_topics, n_words, local_step, start
+        self.alpha, self.eta, self.learns_alpha, self.learns_eta = alpha, eta, learns_alpha, learns_eta
+        self.dtype, self.visit = np.dtype(dtype), VISIT
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Topics and words."""
+        return self.n_topics, self.n_words
+
+    @property
+    def draws(self) -> bool:  # type: ignore[override]
+        """Topics of words are drawn."""
+        return self.local_step == "gibbs"
+
+    @property
+    def local_rule(self) -> str:
+        """Every local step leaves, and starts from, the same numbers."""
+        return "counts of topics"
+
+    # ---- blocks
+    def begin(self, data: Table, rng: Any) -> Blocks:
+        """The topics at their start, hyperparameters at the values that were given."""
+        q: Blocks = {"topics": Dirichlet(self.eta + self.start)}
+        if self.learns_alpha:
+            q["alpha"] = Point(np.log(self.alpha[:1] if self.learns_alpha == "symmetric" else self.alpha))
+        if self.learns_eta:
+            q["eta"] = Point(np.log(self.eta.mean(keepdims=True)[0]))
+        return q
+
+    def prior(self, q: Blocks) -> Blocks:
+        """Dirichlet of each topic."""
+        if "eta" not in q:
+            return self._prior
+        return {"topics": Dirichlet(np.full(self.shape, np.exp(q["eta"].value[0])))}
+
+    @cached_property
+    def _prior(self) -> Blocks:
+        return {"topics": Dirichlet(self.eta)}
+
+    @property
+    def hyper(self) -> dict[str, Rule]:
+        """α by what documents say of it, η by what the topics do."""
+        rules: dict[str, Rule] = {"alpha": Newton()} if self.learns_alpha else {}
+        return {**rules, "eta": ClosedForm(self._eta_step)} if self.learns_eta else rules
+
+    def _eta_step(self, q: Blocks) -> tuple[Array, float]:
+        """Newton step of log η and the gain that it promises: no data needed."""
+        (K, V), eta = self.shape, float(np.exp(q["eta"].value[0]))
+        slope = K * V * (digamma(V * eta) - digamma(eta)) + float(q["topics"].moments.sum())
+        bend = K * V * (V * polygamma(1, V * eta) - polygamma(1, eta))
+        g = np.array([eta * slope])
+        step = ascent(g, np.array([[eta**2 * bend + eta * slope]]))
+        return step, 0.5 * float(np.abs(step @ g))
+
+    def alpha_of(self, q: Blocks) -> Array:
+        """α, (K,)."""
+        return np.broadcast_to(np.exp(q["alpha"].value), (self.n_topics,)) if "alpha" in q else self.alpha
+
+    def local_begin(self, data: Table) -> Array:
+        """Documents of which nothing is known."""
+        return np.zeros((len(data), self.n_topics))
+
+    # ---- rows
+    def chunks(self, rows: Any, data: Table) -> list[Any]:
+        """Equal shares of the documents; a chunk's statistics are as large as the topics, so there are few."""
+        index = np.arange(len(data))[rows] if isinstance(rows, slice) else rows
+        with_all_words = self.n_words * len(data) // max(data.X.nnz, 1)
+        size = max(CHUNK_DOCUMENTS, -(-len(index) // CHUNKS), min(with_all_words // 2, len(index)))
+        return [index[part] for part in _parallel.slices(len(index), size)]
+
+    def batch(self, data: Table, rows: Array, start: Array | None = None) -> Documents:
+        """CSR parts of the rows, and where N starts."""
+        part = data.X[rows]
+        start = np.zeros((len(rows), self.n_topics)) if start is None else start
+        counts = np.ascontiguousarray(part.data, np.float64)
+        return Documents(part.indptr, part.indices, counts, np.asarray(rows, np.int64), start)
+
+    def view(self, q: Blocks, rng: Any) -> View:
+        """Topics as documents see them: E log β, or log β of a draw, up to a factor per word."""
+        if rng is None:
+            return self._seen(q["topics"].moments, self.alpha_of(q))
+        draw = q["topics"].drawn(rng)
+        view = self._seen(draw.source - _log_sum(draw.source), self.alpha_of(q))
+        view.draws["topics"] = draw
+        return view
+
+    def _seen(self, logs: Array, alpha: Array) -> View:
+        offset = logs.max(0)
+        seen = np.exp(logs - offset).T
+        least = 1e-30 if self.dtype.itemsize == 4 else 1e-290
+        return View(np.maximum(seen, least).astype(self.dtype, order="C"), offset, np.array(alpha, float))
+
+    def terms(self, view: View, batch: Documents, expect: Any, rng: Any) -> TopicTerms:
+        """Documents continued from where they started, and what they say."""
+        return self.settled(view, batch, self.visit, int(rng.integers(2**62)) if self.draws else 0)
+
+    def settled(
+        self, view: View, batch: Documents, effort: Effort, key: int, sums: bool = True, squares: bool = False
+    ) -> TopicTerms:
+        """The compiled local step, and each document's term of the bound where it ended."""
+        from sksvi.models.topics.loops.documents import document_bounds
+
+        n, K = len(batch), self.n_topics
+        local, counts = np.array(batch.start, float), np.zeros((self.n_words if sums else 0, K))
+        second = np.zeros((n if squares else 0, K))
+        local_step(self.local_step)(view, batch, effort, key, local, second, counts)
+        values, elog, seen = np.empty(n), np.empty((n, K)), view.bounded or view
+        document_bounds(
+            batch.indptr, batch.words, batch.counts, seen.topics, seen.offset, seen.alpha, local, values, elog
+        )
+        return TopicTerms(values, local, elog, counts, second, seen)
+
+    def pull_back(self, terms: TopicTerms, batch: Documents) -> Gradient:
+        """Expected counts (K, V); gradient and Hessian in log α."""
+        found: Gradient = {"topics": (terms.counts.T,)}
+        if self.learns_alpha:
+            found["alpha"] = self._alpha_slope(terms.view.alpha, terms.elog.sum(0), len(batch))
+        return found
+
+    def _alpha_slope(self, alpha: Array, elog: Array, n: int) -> tuple[Array, Array]:
+        slope = alpha * (n * (digamma(alpha.sum()) - digamma(alpha)) + elog)
+        bend = np.diag(slope - n * np.square(alpha) * polygamma(1, alpha))
+        bend += n * polygamma(1, alpha.sum()) * np.outer(alpha, alpha)
+        if self.learns_alpha == "symmetric":
+            return np.array([slope.sum()]), np.array([[bend.sum()]])
+        return slope, bend
+
+    # ---- what is asked of a fit
+    def documents(self, q: Blocks, X: Any, threads: int, effort: Effort = SETTLE, key: int = 0) -> TopicTerms:
+        """N of documents at the mean of the topics, each by itself: the same whatever the others are."""
+        view = self._seen(np.log(q["topics"].mean), self.alpha_of(q))
+        data, draws = Table(X, np.zeros(X.shape[0])), self.draws
+
+        def one(part: slice) -> TopicTerms:
+            batch = self.batch(data, np.arange(part.start, part.stop))
+            batch.streams = np.zeros(len(batch), np.int64)
+            return self.settled(view, batch, effort, key, sums=False, squares=draws)
+
+        found = list(_parallel.in_order(one, _parallel.slices(X.shape[0], 64), threads))
+        joined = (np.concatenate([getattr(f, name) for f in found]) for name in ("value", "local", "elog"))
+        squares = np.concatenate([f.squares for f in found])
+        return TopicTerms(*joined, np.empty((0, 0)), squares, view)
+
+    def grown(self, q: Blocks, data: Table) -> Blocks:
+        """The topics with new words at their prior."""
+        block = q["topics"]
+        new = self.n_words - block.concentration.shape[1]
+        if not new:
+            return q
+        prior = self.prior(q)["topics"].concentration
+        return {**q, "topics": Dirichlet(np.concatenate([block.concentration, prior[:, -new:]], axis=1))}
+
+
+def local_step(name: str) -> Callable[..., None]:
+    """A compiled local step by its name: it moves N, and adds what is wanted of it."""
+    if name == "gibbs":
+        from sksvi.models.topics.loops.collapsed import gibbs_documents
+
+        def drawn(view: View, b: Documents, effort: Effort, key: int, local: Any, squares: Any, counts: Any) -> None:
+            gibbs_documents(
+                b.indptr, b.words, b.counts, view.topics, view.rest, view.alpha, effort.burn_in, effort.kept,
+                key, b.streams, local, squares, counts,
+            )  # fmt: skip
+
+        return drawn
+    if name == "cvb0":
+        from sksvi.models.topics.loops.collapsed import cvb0_documents as ascend
+    else:
+        from sksvi.models.topics.loops.mean_field import mean_field_documents as ascend
+
+    def ascended(view: View, b: Documents, effort: Effort, key: int, local: Any, squares: Any, counts: Any) -> None:
+        its = b.counts.astype(view.topics.dtype)
+        ascend(b.indptr, b.words, its, view.topics, view.alpha, effort.sweeps, effort.tol, local, counts)
+
+    return ascended
+
+
+def dirichlet_marginal(alpha: Array, counts: Array, squares: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation (n, K) of proportions: Dir(α + N), N random where `squares` has E N²."""
+    total = (alpha + counts).sum(1, keepdims=True)
+    mean = (alpha + counts) / total
+    variance = mean * (1.0 - mean) / (total + 1.0)
+    if len(squares):  # the law of total variance: E[θ | N] has the spread of N, Var[θ | N] loses it
+        spread = np.maximum(squares - np.square(counts), 0.0) / np.square(total)
+        variance = variance + spread * (1.0 - 1.0 / (total + 1.0))
+    return mean, np.sqrt(variance)
+
+
+def _log_sum(logs: Array) -> Array:
+    largest = logs.max(-1, keepdims=True)
+    return largest + np.log(np.exp(logs - largest).sum(-1, keepdims=True))
+
+
+def document_evidence(alpha: Array, counts: Array) -> Array:
+    """log p(z) of each document's counts of topics, nats: θ integrated out."""
+    total = alpha.sum()
+    inner = gammaln(alpha + counts) - gammaln(alpha)
+    return inner.sum(1) + gammaln(total) - gammaln(total + counts.sum(1))
