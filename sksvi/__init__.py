@@ -22,6 +22,7 @@ _ATTRIBUTES = {
     "SparseGPClassifier": "sksvi.gaussian_process",
     "SparseGPRegressor": "sksvi.gaussian_process",
     "CorrelatedTopicModel": "sksvi.topics",
+    "StructuredLDA": "sksvi.topics",
     "CoefficientDisplay": "sksvi.displays",
     "DictionaryDisplay": "sksvi.displays",
     "BeforeAfterDisplay": "sksvi.displays",

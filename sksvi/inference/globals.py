@@ -1,5 +1,4 @@
-"""How a local step sees the globals: by expectations, at their mean, by a draw, or by one that the gradient knows of.
-"""
+"""How a local step sees the globals: by expectations, at their mean, by a draw, or by one that the gradient knows of."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sksvi.families import Dirichlet, Point
 from sksvi.families.base import Family, Message
 from sksvi.inference.memory.locals import Locals
 from sksvi.inference.memory.of_plates import PlateMemory
@@ -392,6 +393,29 @@ def check_topics(look: Look) -> None:
         local.require(found in widths, f"has {found} numbers for a document of {k} topics")
 
 
+def check_lda(look: Look) -> None:
+    """Topics, and the hyperparameters that are learned."""
+    v = look.at("n_features_in_").count(1)
+    k = int(look.at("_choices").a(dict).value["n_components"])
+    look.at("_dtype").require(look.at("_dtype").a(str).value in ("float32", "float64"), "is no type of floats")
+    for place in (look.at("state_").at("q"), look.at("_globals")):
+        place.require("topics" in place.a(dict).value, "has not the block of a topic model")
+        topics = place.item("topics").a(Dirichlet)
+        topics.require(np.shape(topics.value.mean) == (k, v), f"has shape {np.shape(topics.value.mean)}, not {(k, v)}")
+        for name, sizes in (("alpha", (1, k)), ("eta", (1,))):
+            if name in place.value:
+                size = len(place.item(name).a(Point).at("value").array((None,)))
+                place.item(name).require(size in sizes, f"has {size} numbers")
+    _shown(look, "topics", (k, v))
+    look.at("components_").array((k, v), least=0.0)
+    look.at("doc_topic_prior_").array((k,), least=0.0)
+    look.at("topic_word_prior_").number(above=0.0)
+    look.at("topic_prevalence_").array((k,), least=0.0)
+    local = look.at("state_").at("locals")
+    if isinstance(local.value, Locals):
+        local.at("values").array((None, k), least=0.0)
+
+
 # ---- sparse factors
 def check_beta_process(look: Look) -> None:
     """Features, draws, and the units of the columns."""
@@ -440,5 +464,6 @@ ESTIMATORS: dict[str, Callable[[Look], None]] = {
     "GPClassifier": check_full_gp,
     "GeneralizedPMF": check_factorization,
     "CorrelatedTopicModel": check_topics,
+    "StructuredLDA": check_lda,
     "BetaProcessFA": check_beta_process,
 }

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Iterator, Mapping
+from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_features, check_is_fitted, check_non_negative
 
 from sksvi.estimators.base import BaseSVI
@@ -22,6 +25,11 @@ from sksvi.topics._words import moved, named, places, warn_of_unknown, words_of
 
 Array = np.ndarray
 
+#: Documents up to which a step takes all of them; beyond, a share of them within these limits.
+SMALL_DOCUMENTS, BATCH_SHARE, SMALLEST_BATCH, LARGEST_BATCH = 200, 24, 50, 1024
+#: Prior counts that a seed word gains in its topic when no number is given.
+SEED_COUNT = 50.0
+
 
 class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
     """Counts of words by document; a subclass gives a document's proportions and the topics."""
@@ -29,17 +37,122 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
     posterior_: Posterior
     components_: Array
     topic_prevalence_: Array
+    n_components: int
+    prior_words: Any
 
-    def _proportions(self, X: Any) -> tuple[Array, Array]:
-        """Mean and standard deviation (n, K) of each document's proportions."""
+    def _proportions(self, X: Any, spread: bool = False) -> tuple[Array, Any]:
+        """Mean (n, K) of each document's proportions, and its standard deviation where asked for."""
         raise AttributeError(f"{type(self).__name__} has no proportions")
+
+    # ---- fitting
+    def fit(self, X: Any, y: Any = None, feature_names: Any = None) -> Self:
+        """Fit to documents.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, V), or iterator of such chunks
+            Counts of words. An iterator is read once: every chunk is a ``partial_fit``, so that a corpus need not fit
+            into memory.
+        y : None
+            Ignored.
+        feature_names : array-like of shape (V,), default=None
+            Words of X's columns, where X has no column names: ``vectorizer.get_feature_names_out()``. Later calls find
+            words by name.
+
+        Returns
+        -------
+        TopicModel
+            The estimator itself.
+        """
+        self._check_call()
+        if isinstance(X, Iterator):
+            return self._fit_chunks(X, feature_names)
+        return self._fit(named(X, feature_names), None, None, None)
+
+    def _fit_chunks(self, chunks: Iterator[Any], feature_names: Any) -> Self:
+        with self._all_or_nothing():
+            if not self.warm_start and hasattr(self, "state_"):
+                del self.state_
+            seen = 0
+            for chunk in chunks:
+                self.partial_fit(chunk, feature_names=feature_names)
+                seen += 1
+            if not seen:
+                raise ValueError("X is an iterator without chunks: at least one is needed.")
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, feature_names: Any = None) -> Self:
+        """Go on with a chunk of documents.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, V)
+            Counts. Columns with names are aligned with the known words, in any order; words that are not there have
+            no counts, and new ones join the vocabulary, at the prior. Without names a wider X than before brings new
+            words in its last columns.
+        y : None
+            Ignored.
+        feature_names : array-like of shape (V,), default=None
+            Words of X's columns, where X has no column names.
+
+        Returns
+        -------
+        TopicModel
+            The estimator itself.
+        """
+        self._check_call()
+        return self._partial_fit(named(X, feature_names), None, None, None)
+
+    def _check_call(self) -> None:
+        """An error for parameters that no fit can use."""
+        self._validate_params()
+
+    def _word_prior(self) -> Array:
+        """Prior concentrations (K, V), raised for seed words."""
+        raise AttributeError(f"{type(self).__name__} has no prior of words")
+
+    def _seeded(self, value: float) -> Array:
+        """Prior concentrations (K, V) at a value, raised for seed words."""
+        prior = np.full((self.n_components, self.n_features_in_), value)
+        names = {name: j for j, name in enumerate(getattr(self, "feature_names_in_", []))}
+        for topic, words in (self.prior_words or {}).items():
+            if not (isinstance(topic, Integral) and 0 <= topic < self.n_components):
+                raise ValueError(f"prior_words has topic {topic!r}: topics are 0 to {self.n_components - 1}.")
+            counts = words if isinstance(words, Mapping) else dict.fromkeys(words, SEED_COUNT)
+            for word, count in counts.items():
+                column = word if isinstance(word, Integral) else names.get(word)
+                if column is None or not 0 <= column < self.n_features_in_:
+                    raise ValueError(f"prior_words of topic {topic} has {word!r}, which is no column of X.")
+                if not count >= 0:
+                    raise ValueError(
+                        f"prior_words of topic {topic} gives {word!r} the count {count!r}: it must be >= 0."
+                    )
+                prior[topic, column] += count
+        return prior
+
+    def _build_model(self, data: Table) -> tuple[Any, Table]:
+        return self._model(data.X.shape[1]), data
+
+    def _model(self, n_words: int) -> Any:
+        raise AttributeError(f"{type(self).__name__} has no model")
+
+    def _batch_size(self, n: int, algorithm: Any) -> int | None:
+        if self.batch_size != "auto":
+            return self.batch_size and int(self.batch_size)
+        return None if n <= SMALL_DOCUMENTS else int(np.clip(n // BATCH_SHARE, SMALLEST_BATCH, LARGEST_BATCH))
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     # ---- rows
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+        if not start.fresh:
+            self._check_choices()
         X = self._counts(X, reset=start.fresh, grow=start is PORTION)
         empty = int(np.sum(np.diff(X.indptr) == 0))
         if empty:
             warnings.warn(f"{empty} of {X.shape[0]} documents have no words: they get the prior.", UserWarning, 4)
+        self._word_prior()
         return Table(X, np.zeros(X.shape[0]))
 
     def _counts(self, X: Any, reset: bool = False, grow: bool = False) -> Any:
@@ -128,7 +241,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
         """
         check_is_fitted(self)
         return_std = check_flag(return_std, "return_std")
-        mean, std = self._proportions(self._counts(named(X, feature_names)))
+        mean, std = self._proportions(self._counts(named(X, feature_names)), return_std)
         return (mean, std) if return_std else mean
 
     def log_predictive_density(self, X: Any, held_out: Any, feature_names: Any = None) -> Array:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,7 +14,6 @@ from sksvi import _memory, _parallel, algorithms, expectations
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, anew, stays
 from sksvi.estimators.checks import check_count, check_seed
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import first_state
@@ -28,14 +26,10 @@ from sksvi.topics._words import named
 
 Array = np.ndarray
 
-#: Documents up to which a step takes all of them; beyond, a share of them within these limits.
-SMALL_DOCUMENTS, BATCH_SHARE, SMALLEST_BATCH, LARGEST_BATCH = 200, 24, 50, 1024
 #: Prior concentration of a word in a topic, and of the exponent e of topics that are points.
 WORD_PRIOR, POINT_PRIOR = 0.2, 0.1
 #: Documents that the prior of (μ, Σ) is worth when none is given.
 PSEUDO_DOCUMENTS = 10.0
-#: Prior counts that a seed word gains in its topic when no number is given.
-SEED_COUNT = 50.0
 
 
 @with_own_methods
@@ -212,80 +206,14 @@ class CorrelatedTopicModel(TopicModel):
         self.verbose = verbose
 
     # ---- fitting
-    def fit(self, X: Any, y: Any = None, feature_names: Any = None) -> CorrelatedTopicModel:
-        """Fit to documents.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, V), or iterator of such chunks
-            Counts of words. An iterator is read once: every chunk is a ``partial_fit``, so that a corpus need not fit
-            into memory.
-        y : None
-            Ignored.
-        feature_names : array-like of shape (V,), default=None
-            Words of X's columns, where X has no column names: ``vectorizer.get_feature_names_out()``. Later calls find
-            words by name.
-
-        Returns
-        -------
-        CorrelatedTopicModel
-            The estimator itself.
-        """
-        self._check_expectation()
-        self._validate_params()
-        if isinstance(X, Iterator):
-            return self._fit_chunks(X, feature_names)
-        return self._fit(named(X, feature_names), None, None, None)
-
-    def _fit_chunks(self, chunks: Iterator[Any], feature_names: Any) -> CorrelatedTopicModel:
-        with self._all_or_nothing():
-            if not self.warm_start and hasattr(self, "state_"):
-                del self.state_
-            seen = 0
-            for chunk in chunks:
-                self.partial_fit(chunk, feature_names=feature_names)
-                seen += 1
-            if not seen:
-                raise ValueError("X is an iterator without chunks: at least one is needed.")
-        return self
-
-    def partial_fit(self, X: Any, y: Any = None, feature_names: Any = None) -> CorrelatedTopicModel:
-        """Go on with a chunk of documents.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, V)
-            Counts. Columns with names are aligned with the known words, in any order; words that are not there have
-            no counts, and new ones join the vocabulary, at the prior. Without names a wider X than before brings new
-            words in its last columns.
-        y : None
-            Ignored.
-        feature_names : array-like of shape (V,), default=None
-            Words of X's columns, where X has no column names.
-
-        Returns
-        -------
-        CorrelatedTopicModel
-            The estimator itself.
-        """
-        self._check_expectation()
-        self._validate_params()
-        return self._partial_fit(named(X, feature_names), None, None, None)
-
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
-        if not start.fresh:
-            self._check_choices()
-        data = super()._encode(X, y, sample_weight, offset, start)
-        self._word_prior()
-        return data
-
-    def _check_expectation(self) -> None:
+    def _check_call(self) -> None:
         asked = self.expectation
         if isinstance(asked, expectations.GaussHermite) or (isinstance(asked, str) and asked == "gauss-hermite"):
             raise ValueError(
                 'expectation="gauss-hermite" integrates over one variable and a document has K - 1 log odds: use '
                 '"auto", "quadrature" or "monte-carlo".'
             )
+        super()._check_call()
 
     def _word_prior(self) -> Array:
         """Prior concentrations (K, V), raised for seed words."""
@@ -295,22 +223,7 @@ class CorrelatedTopicModel(TopicModel):
             value = POINT_PRIOR if points else WORD_PRIOR
         if value == 0 and not points:
             raise ValueError(f"topic_word_prior=0 with topics={self.topics!r}: a Dirichlet prior must be positive.")
-        prior = np.full((self.n_components, self.n_features_in_), float(value))
-        names = {name: j for j, name in enumerate(getattr(self, "feature_names_in_", []))}
-        for topic, words in (self.prior_words or {}).items():
-            if not (isinstance(topic, Integral) and 0 <= topic < self.n_components):
-                raise ValueError(f"prior_words has topic {topic!r}: topics are 0 to {self.n_components - 1}.")
-            counts = words if isinstance(words, Mapping) else dict.fromkeys(words, SEED_COUNT)
-            for word, count in counts.items():
-                column = word if isinstance(word, Integral) else names.get(word)
-                if column is None or not 0 <= column < self.n_features_in_:
-                    raise ValueError(f"prior_words of topic {topic} has {word!r}, which is no column of X.")
-                if not count >= 0:
-                    raise ValueError(
-                        f"prior_words of topic {topic} gives {word!r} the count {count!r}: it must be >= 0."
-                    )
-                prior[topic, column] += count
-        return prior
+        return self._seeded(float(value))
 
     def _model(self, n_words: int) -> CorrelatedTopics:
         algorithm = algorithms.resolve(self.algorithm)
@@ -337,9 +250,6 @@ class CorrelatedTopicModel(TopicModel):
         remedy = "lower n_components, or leave rare words out"
         _memory.need(8.0 * (6 * K * words + n * local), f"n_components={self.n_components} for {words} words", remedy)
 
-    def _build_model(self, data: Table) -> tuple[Any, Table]:
-        return self._model(data.X.shape[1]), data
-
     def _streaming_model(self, data: Table, first: bool) -> Any:
         model = self._model(data.X.shape[1])
         model.visit = PORTION_VISIT
@@ -351,13 +261,8 @@ class CorrelatedTopicModel(TopicModel):
             model.visit = BATCH_VISIT if model.rule == "natural" else BATCH_STEPS
         return problem
 
-    def _batch_size(self, n: int, algorithm: Any) -> int | None:
-        if self.batch_size != "auto":
-            return self.batch_size and int(self.batch_size)
-        return None if n <= SMALL_DOCUMENTS else int(np.clip(n // BATCH_SHARE, SMALLEST_BATCH, LARGEST_BATCH))
-
     def _new_state(self, problem: Problem) -> State:
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = self._seed()
         problem.model.start = first_counts(problem.data.X, problem.model.word_prior, seed)
         return first_state(problem, seed)
 
@@ -397,7 +302,7 @@ class CorrelatedTopicModel(TopicModel):
         with _parallel.single_threaded_blas():
             return model.documents(self._globals, X, _parallel.n_threads(self.n_jobs), roots)
 
-    def _proportions(self, X: Any) -> tuple[Array, Array]:
+    def _proportions(self, X: Any, spread: bool = False) -> tuple[Array, Any]:
         found = self._posterior_of(X)
         return found.proportions, found.deviations
 

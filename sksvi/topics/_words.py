@@ -34,7 +34,7 @@ def named(X: Any, feature_names: Any) -> Any:
     if feature_names is None:
         return X
     own, words = _get_feature_names(X), np.array(feature_names, dtype=object)
-    counts = WordCounts(check_table(X, accept_sparse="csr", dtype=np.float64))
+    counts = WordCounts(check_table(X, accept_sparse="csr", dtype=[np.float64, np.float32]))
     if words.shape != (counts.shape[1],):
         raise ValueError(f"feature_names has shape {words.shape}, expected {(counts.shape[1],)}: a word per column.")
     strange = [word for word in words if not isinstance(word, str)]
