@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import polygamma
 
 Array = np.ndarray
 
 #: Shape beyond which the Wilson-Hilferty cube root stands for the gamma quantile.
 LARGE_SHAPE = 1e4
+
 
 
 def log_slope(shape: Array, log_draw: Array) -> Array:
@@ -32,13 +32,7 @@ def log_slope(shape: Array, log_draw: Array) -> Array:
     from sksvi.families import implicit_loops
 
     a, x = np.asarray(shape, float), np.asarray(log_draw, float)
-    large = a > LARGE_SHAPE
-    out = implicit_loops.series(np.where(large, 1.0, a).ravel(), np.where(large, 0.0, x).ravel()).reshape(a.shape)
-    if np.any(large):
-        b, root = a[large], np.exp((x[large] - np.log(a[large])) / 3.0)
-        z = 3.0 * np.sqrt(b) * (root - 1.0 + 1.0 / (9.0 * b))
-        out[large] = 1.0 / b + 3.0 * (1.0 / (9.0 * b**2) - z / (6.0 * b**1.5)) / root
-    return out
+    return implicit_loops.series(a.ravel(), x.ravel()).reshape(a.shape)
 
 
 def corrected_counts(concentration: Array, log_gamma: Array, counts: Array) -> Array:
@@ -59,10 +53,8 @@ def corrected_counts(concentration: Array, log_gamma: Array, counts: Array) -> A
     """
     if concentration.shape[-1] == 1:  # β = 1 whatever λ is: there is nothing to correct, and F is 0
         return counts
-    draws = np.exp(log_gamma - log_gamma.max(-1, keepdims=True))
-    beta = draws / draws.sum(-1, keepdims=True)
-    pulled = log_slope(concentration, log_gamma) * (counts - beta * counts.sum(-1, keepdims=True))
-    inverse = 1.0 / polygamma(1, concentration)
-    c = polygamma(1, concentration.sum(-1, keepdims=True))
-    q = pulled * inverse
-    return q + inverse * (c * q.sum(-1, keepdims=True) / (1.0 - c * inverse.sum(-1, keepdims=True)))
+    from sksvi.families import implicit_loops
+
+    width = concentration.shape[-1]
+    parts = (np.ascontiguousarray(part, float).reshape(-1, width) for part in (concentration, log_gamma, counts))
+    return implicit_loops.corrected(*parts).reshape(concentration.shape)

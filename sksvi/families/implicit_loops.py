@@ -1,4 +1,4 @@
-"""Compiled series of the derivative of a gamma draw in its shape."""
+"""Compiled series of the derivative of a gamma draw in its shape, and V of a Dirichlet draw."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numba
 import numpy as np
 
 from sksvi._compiled import entry
+from sksvi.families.implicit import LARGE_SHAPE
 
 Array = np.ndarray
 
@@ -25,6 +26,38 @@ def digamma(x: float) -> float:
     return value + np.log(x) - 0.5 / x - tail
 
 
+@numba.njit(cache=True, nogil=True)
+def trigamma(x: float) -> float:
+    """ψ'(x), x > 0: recurrence to 6, then the asymptotic series."""
+    value = 0.0
+    while x < 6.0:
+        value += 1.0 / (x * x)
+        x += 1.0
+    y = 1.0 / (x * x)
+    tail = y * (1.0 / 6 - y * (1.0 / 30 - y * (1.0 / 42 - y * (1.0 / 30 - y * (5.0 / 66 - y * 691.0 / 2730)))))
+    return value + (1.0 + 0.5 / x + tail) / x
+
+
+@numba.njit(cache=True, nogil=True)
+def slope(a: float, log_g: float) -> float:
+    """∂ log g / ∂a, see `log_slope`: the series, and beyond `LARGE_SHAPE` by Wilson and Hilferty."""
+    if a > LARGE_SHAPE:
+        root = np.exp((log_g - np.log(a)) / 3.0)
+        z = 3.0 * np.sqrt(a) * (root - 1.0 + 1.0 / (9.0 * a))
+        return 1.0 / a + 3.0 * (1.0 / (9.0 * a**2) - z / (6.0 * a**1.5)) / root
+    g, psi, term = np.exp(log_g), digamma(a + 1.0), 1.0 / a
+    total, at = term * (psi - log_g), a
+    while True:
+        at += 1.0
+        inverse = 1.0 / at
+        psi += inverse
+        term *= g * inverse
+        added = term * (psi - log_g)
+        total += added
+        if at > g and abs(added) < LAST * abs(total):
+            return total
+
+
 @entry(
     "shape (n) f",
     "log_draw (n) f",
@@ -34,16 +67,35 @@ def series(shape: Array, log_draw: Array) -> Array:
     """Σ t_n (ψ(a + n + 1) - log g), t_0 = 1/a, t_n = t_{n-1} g / (a + n)."""
     out = np.empty(len(shape))
     for i in range(len(shape)):
-        a, log_g = shape[i], log_draw[i]
-        g, psi, term = np.exp(log_g), digamma(shape[i] + 1.0), 1.0 / shape[i]
-        total, n = term * (psi - log_g), 0
-        while True:
-            n += 1
-            psi += 1.0 / (a + n)
-            term *= g / (a + n)
-            added = term * (psi - log_g)
-            total += added
-            if a + n > g and abs(added) < LAST * abs(total):
-                break
-        out[i] = total
+        out[i] = slope(shape[i], log_draw[i])
+    return out
+
+
+@entry(
+    "concentration (P, V) f",
+    "log_gamma (P, V) f",
+    "counts (P, V) f",
+)
+@numba.njit(cache=True, nogil=True)
+def corrected(concentration: Array, log_gamma: Array, counts: Array) -> Array:
+    """V n of equations.md 8, plate by plate."""
+    P, V = concentration.shape
+    out, inverse = np.empty((P, V)), np.empty(V)
+    for p in range(P):
+        own, logs, n = concentration[p], log_gamma[p], counts[p]
+        largest, total, size = logs.max(), 0.0, 0.0
+        for v in range(V):
+            out[p, v] = np.exp(logs[v] - largest)
+            total += out[p, v]
+            size += own[v]
+        count, summed, inverses = n.sum() / total, 0.0, 0.0
+        for v in range(V):
+            inverse[v] = 1.0 / trigamma(own[v])
+            out[p, v] = slope(own[v], logs[v]) * (n[v] - out[p, v] * count) * inverse[v]
+            summed += out[p, v]
+            inverses += inverse[v]
+        c = trigamma(size)
+        share = c * summed / (1.0 - c * inverses)
+        for v in range(V):
+            out[p, v] += inverse[v] * share
     return out

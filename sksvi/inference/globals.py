@@ -1,4 +1,4 @@
-"""How a local step sees the globals: by expectations, at their mean, by a draw, or by one that the gradient knows of."""
+"""How local steps see the globals: by expectations, at their mean, by a draw, or by one that the gradient knows of."""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
     CVB0   φ_wk ∝ (α_k + N_k - φ_wk) b_kw, N_k = Σ_w c_w φ_wk
     Gibbs  p(z = k | rest) ∝ (α_k + N_k) b_kw, N without the word itself
 
-Gibbs visits the topics that occur in the document, N_k b_kw, and seldom all of them, α_k b_kw.
+Gibbs visits the topics that occur in the document, N_k b_kw, and seldom all of them, α_k b_kw; where most of them
+occur, all, whose weights it adds in blocks.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from sksvi.models.topics.loops.algebra import compiled
 from sksvi.models.topics.loops.documents import LDA_DOCUMENTS, gathered
 
 Array = np.ndarray
+
+#: Topics of a block, and those that occur times this beyond which all are visited: blocks cost less each.
+BLOCK, DENSE = 8, 4
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
@@ -76,27 +80,64 @@ def cvb0_documents(
     return done
 
 
-@compiled
-def _drawn(
-    row: Array, rest: float, counted: Array, occupied: Array, n: int, alpha: Array, u: float, sums: Array
-) -> int:
-    """A topic with probability ∝ (α + N) b; ``rest`` is Σ α b, the first `n` of `occupied` are topics with N > 0."""
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def _occupied_sum(row: Array, occupied: Array, held: Array, n: int) -> float:
+    """Σ N b over the topics that occur."""
     total = 0.0
     for j in range(n):
-        total += counted[occupied[j]] * row[occupied[j]]
-        sums[j] = total
+        total += held[j] * row[occupied[j]]
+    return total
+
+
+@compiled
+def _sparse(row: Array, rest: float, occupied: Array, held: Array, n: int, alpha: Array, u: float) -> int:
+    """A topic with probability ∝ (α + N) b; ``rest`` is Σ α b, `held` N of the `n` topics that are `occupied`."""
+    total = _occupied_sum(row, occupied, held, n)
     u *= total + rest
     if u < total:
         for j in range(n):
-            if u < sums[j]:
+            u -= held[j] * row[occupied[j]]
+            if u < 0.0:
                 return int(occupied[j])
+        return int(occupied[n - 1])  # rounding left a little of u
     u -= total
     for k in range(len(alpha)):
         u -= alpha[k] * row[k]
         if u < 0.0:
             return k
-    # Rounding may leave a little of u.
-    return int(np.argmax(alpha * row))
+    return int(np.argmax(alpha * row[: len(alpha)]))  # the same
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def _block_sum(weight: Array, row: Array, first: int) -> float:
+    total = 0.0
+    for k in range(first, first + BLOCK):
+        total += weight[k] * row[k]
+    return total
+
+
+@compiled
+def _dense(row: Array, weight: Array, sums: Array, u: float) -> int:
+    """A topic with probability ∝ `weight` b, both with zeros up to a whole block."""
+    total = 0.0
+    for b in range(len(sums)):
+        total += _block_sum(weight, row, BLOCK * b)
+        sums[b] = total
+    u *= total
+    b = 0
+    while b < len(sums) - 1 and u >= sums[b]:
+        b += 1
+    if b > 0:
+        u -= sums[b - 1]
+    last = BLOCK * b
+    for k in range(BLOCK * b, BLOCK * (b + 1)):
+        part = weight[k] * row[k]
+        if part > 0.0:
+            last = k  # rounding may leave a little of u
+        u -= part
+        if u < 0.0:
+            break
+    return last
 
 
 @compiled
@@ -112,24 +153,26 @@ def _whole(counts: Array, first: np.uint64, out: Array) -> int:
 
 
 @compiled
-def _put(k: int, counted: Array, occupied: Array, place: Array, n: int) -> int:
-    """One more word of topic k; how many topics occur."""
-    if counted[k] == 0:
-        occupied[n], place[k] = k, n
-        n += 1
-    counted[k] += 1
+def _put(k: int, occupied: Array, held: Array, place: Array, n: int) -> int:
+    """One more word of topic k; how many topics occur. ``place`` is where a topic is among them, or -1."""
+    if place[k] < 0:
+        occupied[n], held[n], place[k] = k, 1.0, n
+        return n + 1
+    held[place[k]] += 1.0
     return n
 
 
 @compiled
-def _taken(k: int, counted: Array, occupied: Array, place: Array, n: int) -> int:
+def _taken(k: int, occupied: Array, held: Array, place: Array, n: int) -> int:
     """One word less of topic k; how many topics occur."""
-    counted[k] -= 1
-    if counted[k] == 0:
-        n -= 1
-        last = occupied[n]
-        occupied[place[k]], place[last] = last, place[k]
-    return n
+    at = place[k]
+    held[at] -= 1.0
+    if held[at] > 0.0:
+        return n
+    last = occupied[n - 1]
+    occupied[at], held[at], place[last] = last, held[n - 1], at
+    place[k] = -1
+    return n - 1
 
 
 @entry(
@@ -160,49 +203,66 @@ def gibbs_documents(
     A document starts from topics drawn by ``counts_of_topics``. ``rest``: Σ_k α_k b_kw of each word. ``streams``: a
     number per document that names its random numbers. ``squares``: mean of N², where asked for.
     """
-    K, drawn = topics.shape[1], 0
-    N, occupied, place = np.zeros(K, np.int64), np.empty(K, np.int64), np.empty(K, np.int64)
-    sums = np.empty(K)
+    K, drawn, share = topics.shape[1], 0, 1.0 / kept
+    n_blocks = -(-K // BLOCK)
+    occupied, held, place = np.empty(K, np.int64), np.empty(K), np.empty(K, np.int64)
+    weight, sums = np.zeros(n_blocks * BLOCK), np.empty(n_blocks)
     for i in range(len(counts_of_topics)):
         start, stop = indptr[i], indptr[i + 1]
         state = mixed(np.uint64(key) + np.uint64(streams[i]) * GOLDEN)
         whole = np.empty(stop - start, np.int64)
         total = _whole(counts[start:stop], state, whole)
         state += np.uint64(stop - start) * GOLDEN
-        own, counted, z = gathered(topics, words[start:stop]), counts_of_topics[i], np.empty(total, np.int64)
-        N[:] = 0
-        n, begun = 0, 0
+        own = np.zeros((stop - start, n_blocks * BLOCK))
+        for w in range(stop - start):
+            own[w, :K] = topics[words[start + w]]
+        counted, z = counts_of_topics[i], np.empty(total, np.int64)
+        n = 0
         for k in range(K):
             if counted[k] > 0.0:
-                occupied[begun] = k
-                begun += 1
+                occupied[n], held[n] = k, counted[k]
+                n += 1
         at = 0
         for w in range(stop - start):
             for _ in range(whole[w]):
                 state += GOLDEN
-                z[at] = _drawn(
-                    own[w], rest[words[start + w]], counted, occupied, begun, alpha, uniform_of(state, 0), sums
-                )
+                z[at] = _sparse(own[w], rest[words[start + w]], occupied, held, n, alpha, uniform_of(state, 0))
                 at += 1
-        for k in z:
-            n = _put(k, N, occupied, place, n)
+        n = 0
+        place[:] = -1
         counted[:] = 0.0
+        weight[:K] = alpha
+        for k in z:
+            n = _put(k, occupied, held, place, n)
+            weight[k] += 1.0
         for number in range(burn_in + kept):
             at = 0
             for w in range(stop - start):
                 row, other = own[w], rest[words[start + w]]
                 for _ in range(whole[w]):
-                    n = _taken(z[at], N, occupied, place, n)
+                    n = _taken(z[at], occupied, held, place, n)
+                    weight[z[at]] -= 1.0
                     state += GOLDEN
-                    z[at] = _drawn(row, other, N, occupied, n, alpha, uniform_of(state, 0), sums)
-                    n = _put(z[at], N, occupied, place, n)
-                    if number >= burn_in and len(word_counts):
-                        word_counts[words[start + w], z[at]] += 1.0 / kept
+                    u = uniform_of(state, 0)
+                    if DENSE * n < K:
+                        z[at] = _sparse(row, other, occupied, held, n, alpha, u)
+                    else:
+                        z[at] = _dense(row, weight, sums, u)
+                    n = _put(z[at], occupied, held, place, n)
+                    weight[z[at]] += 1.0
                     at += 1
             drawn += total
-            if number >= burn_in:
-                for k in range(K):
-                    counted[k] += N[k] / kept
-                    if len(squares):
-                        squares[i, k] += N[k] ** 2 / kept
+            if number < burn_in:
+                continue
+            for j in range(n):
+                counted[occupied[j]] += share * held[j]
+                if len(squares):
+                    squares[i, occupied[j]] += share * held[j] ** 2
+            if len(word_counts):
+                at = 0
+                for w in range(stop - start):
+                    out = word_counts[words[start + w]]
+                    for _ in range(whole[w]):
+                        out[z[at]] += share
+                        at += 1
     return drawn
