@@ -26,7 +26,7 @@ Array = np.ndarray
 
 LOCAL_STEPS = ("mean-field", "cvb0", "gibbs")
 #: Rates of steps when none is given, one in a pass and several (chosen on topic_split(seed=1) of the NIPS papers).
-STEP_RATE, WHOLE_RATE = RobbinsMonro(delay=2.0, kappa=0.5), RobbinsMonro(delay=1.0, kappa=0.5)
+STEP_RATE, WHOLE_RATE = RobbinsMonro(delay=5.0, kappa=0.5), RobbinsMonro(delay=1.0, kappa=0.5)
 #: Passes in which the others see the topics at their mean: from a random start expectations find poor topics.
 FORMING_PASSES = 1
 #: Documents of a chunk at least, and chunks of a segment where that allows.
