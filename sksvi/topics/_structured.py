@@ -35,6 +35,8 @@ TOPIC_PRIOR, WORD_PRIOR = 0.1, 0.1
 SMALL_DOCUMENTS, BATCH_SHARE, SMALLEST_BATCH, LARGEST_BATCH = 200, 12, 50, 1024
 #: Expected words of a topic that words support.
 FEWEST_WORDS = 1.0
+#: Words of a document that Gibbs sampling is not asked about, and those that it cannot hold.
+LONG, LONGEST = 1e5, 1e7
 ALGORITHMS = {"map", "svi", "ssvi-a", "ssvi", "mc-ssvi", "cvi", "h-mc-ssvi", "s-dsvi"}
 
 
@@ -207,14 +209,25 @@ class StructuredLDA(TopicModel):
         if start.fresh:
             self._dtype = "float32" if getattr(X, "dtype", None) == np.float32 else "float64"
         data = super()._encode(X, y, sample_weight, offset, start)
-        if self.local_step == "gibbs" and np.any(data.X.data % 1.0):
+        if self.local_step == "gibbs":
+            self._check_words(data.X)
+        return data
+
+    def _check_words(self, X: Any) -> None:
+        """Of counts that words are drawn by: an error where there are too many, a warning of fractions."""
+        size = np.asarray(X.sum(1), float).ravel()
+        if np.any(size > LONGEST):
+            raise ValueError(
+                f'X has a document of {size.max():g} words (row {int(np.argmax(size))}) and local_step="gibbs" draws a '
+                'topic for each of them: choose "cvb0" or "mean-field".'
+            )
+        if np.any(X.data % 1.0):
             warnings.warn(
                 'X has counts that are no whole numbers: local_step="gibbs" rounds each up with the probability of its '
                 'fraction; "cvb0" and "mean-field" take fractions as they are.',
                 UserWarning,
-                4,
+                5,
             )
-        return data
 
     def _learns_alpha(self) -> str:
         """ "auto", "symmetric", or nothing."""
@@ -293,9 +306,17 @@ class StructuredLDA(TopicModel):
         return mean, self._drawn_proportions(X)[1] if spread else None
 
     def _drawn_proportions(self, X: Any) -> tuple[Array, Array]:
-        """Mean and standard deviation (n, K) by Gibbs sampling: a Dirichlet about CVB0's mean would be too narrow."""
-        found = self._documents(X, "gibbs")
-        return dirichlet_marginal(self.doc_topic_prior_, found.local, found.squares)
+        """Mean and standard deviation (n, K) by Gibbs sampling: a Dirichlet about CVB0's mean would be too narrow.
+
+        Of documents of very many words it is not, and there it stands.
+        """
+        alpha, size = self.doc_topic_prior_, np.asarray(X.sum(1), float).ravel()
+        out = np.empty((2, X.shape[0], len(alpha)))
+        for rows, step in ((size <= LONG, "gibbs"), (size > LONG, "cvb0")):
+            if rows.any():
+                found = self._documents(X[rows], step)
+                out[:, rows] = dirichlet_marginal(alpha, found.local, found.squares)
+        return out[0], out[1]
 
     def proportion_interval(self, X: Any, coverage: float = 0.9, feature_names: Any = None) -> Array:
         """Equal-tailed intervals of each document's topic proportions, given the mean of the topics.

@@ -23,14 +23,24 @@ Array = np.ndarray
 BLOCK, DENSE = 8, 4
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def _weighted(weight: Array, row: Array, counted: Array, alpha: Array, own: float, old: Array) -> float:
-    """(α + N - own φ) b into `weight`; its sum."""
+#: Of loops that add and store nothing: with stores, bits would depend on where arrays lie.
+adding = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+
+
+@adding
+def _total(weight: Array) -> float:
     total = 0.0
     for k in range(len(weight)):
-        weight[k] = (alpha[k] + counted[k] - own * old[k]) * row[k]
         total += weight[k]
     return total
+
+
+@compiled
+def _weighted(weight: Array, row: Array, counted: Array, alpha: Array, own: float, old: Array) -> float:
+    """(α + N - own φ) b into `weight`; its sum."""
+    for k in range(len(weight)):
+        weight[k] = (alpha[k] + counted[k] - own * old[k]) * row[k]
+    return _total(weight)
 
 
 @entry(*LDA_DOCUMENTS, "word_counts (V|0, K) f")
@@ -80,7 +90,7 @@ def cvb0_documents(
     return done
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+@adding
 def _occupied_sum(row: Array, occupied: Array, held: Array, n: int) -> float:
     """Σ N b over the topics that occur."""
     total = 0.0
@@ -108,7 +118,7 @@ def _sparse(row: Array, rest: float, occupied: Array, held: Array, n: int, alpha
     return int(np.argmax(alpha * row[: len(alpha)]))  # the same
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+@adding
 def _block_sum(weight: Array, row: Array, first: int) -> float:
     total = 0.0
     for k in range(first, first + BLOCK):

@@ -1,0 +1,224 @@
+"""StructuredLDA as an estimator: scikit-learn's checks, what does not matter, streams, hostile input, intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import sksvi
+from sksvi import StructuredLDA
+from sksvi.estimators.completion import halved
+from sksvi.models.topics.lda import LOCAL_STEPS
+from sksvi.topics._structured import ALGORITHMS
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:.*documents have no words:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*rounds each up with the probability:UserWarning"),
+]
+SIZES = {"n": 240, "words": 60, "topics": 4}
+
+
+class Corpus:
+    """Documents of the model itself."""
+
+    def __init__(self, seed, n=240, words=60, topics=4, length=80):
+        rng = np.random.default_rng([seed, 16])
+        self.components = rng.dirichlet(np.full(words, 0.1), topics)
+        self.theta = rng.dirichlet(np.full(topics, 0.3), n)
+        shares = self.theta @ self.components
+        self.data = sp.csr_matrix(np.array([rng.multinomial(length, row) for row in shares]))
+
+    def matched(self, model):
+        """Places of the model's topics, in the order of the truth, and the mean cosine of the pairs."""
+        unit = [part / np.linalg.norm(part, axis=1, keepdims=True) for part in (self.components, model.components_)]
+        pairs = unit[0] @ unit[1].T
+        rows = linear_sum_assignment(-pairs)
+        return rows[1], pairs[rows].mean()
+
+
+@pytest.fixture(scope="module")
+def corpus(global_random_seed):
+    return Corpus(global_random_seed)
+
+
+def small(**options):
+    return StructuredLDA(**{"n_components": 4, "max_iter": 8, "random_state": 0, **options})
+
+
+@parametrize_with_checks([StructuredLDA(2, local_step=step, max_iter=3, random_state=0) for step in LOCAL_STEPS])
+def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+# ---- every combination
+@pytest.mark.parametrize("batch_size", [None, 60])
+@pytest.mark.parametrize("local_step", LOCAL_STEPS)
+@pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))
+def test_every_algorithm_and_local_step_finds_the_topics(corpus, algorithm, local_step, batch_size):
+    model = small(algorithm=algorithm, local_step=local_step, batch_size=batch_size, max_iter=20).fit(corpus.data)
+    assert corpus.matched(model)[1] > 0.95
+    np.testing.assert_allclose(model.components_.sum(1), 1.0)
+    np.testing.assert_allclose(model.transform(corpus.data[:5]).sum(1), 1.0)
+
+
+@pytest.mark.parametrize("learned", [{"doc_topic_prior": "auto"}, {"doc_topic_prior": "symmetric"}])
+def test_learned_priors_are_near_the_truth(corpus, learned):
+    """α of 0.3, and one number where one was asked for; η of 0.1."""
+    model = small(**learned, topic_word_prior="auto", max_iter=60, tol=0.0, batch_size=None).fit(corpus.data)
+    assert np.all((model.doc_topic_prior_ > 0.15) & (model.doc_topic_prior_ < 0.6))
+    assert (np.ptp(model.doc_topic_prior_) == 0.0) == (learned["doc_topic_prior"] == "symmetric")
+    assert 0.05 < model.topic_word_prior_ < 0.3
+    fixed = small(max_iter=60, tol=0.0, batch_size=None).fit(corpus.data)
+    assert model.lower_bound_ > fixed.lower_bound_
+
+
+# ---- what does not matter, and what does
+@pytest.mark.parametrize("local_step", LOCAL_STEPS)
+@pytest.mark.parametrize("algorithm", ["map", "ssvi"])
+def test_threads_do_not_change_a_bit(corpus, algorithm, local_step):
+    options = {"algorithm": algorithm, "local_step": local_step, "batch_size": 60, "max_iter": 3}
+    one, two = (small(n_jobs=n, **options).fit(corpus.data) for n in (1, 2))
+    np.testing.assert_array_equal(one.components_, two.components_)
+    for found in zip(one.transform(corpus.data, True), two.transform(corpus.data, True), strict=True):
+        np.testing.assert_array_equal(*found)
+
+
+def test_containers_agree(corpus):
+    dense = corpus.data.toarray()
+    frame = pd.DataFrame(dense, columns=[f"x{j}" for j in range(dense.shape[1])])
+    models = [small().fit(X) for X in (dense, corpus.data, sp.coo_matrix(dense), frame)]
+    for other in models[1:]:
+        np.testing.assert_allclose(other.components_, models[0].components_, rtol=1e-10)
+
+
+def test_32_bit_counts_make_32_bit_local_steps_of_nearly_the_same_topics(corpus):
+    wide, narrow = small().fit(corpus.data.astype(np.float64)), small().fit(corpus.data.astype(np.float32))
+    np.testing.assert_allclose(narrow.components_, wide.components_, atol=1e-4)
+    assert narrow._model(60).dtype == np.float32 and wide._model(60).dtype == np.float64
+    assert narrow.components_.dtype == np.float64
+
+
+def test_documents_do_not_depend_on_each_other(corpus):
+    model = small().fit(corpus.data)
+    whole, std = model.transform(corpus.data, return_std=True)
+    order = np.random.default_rng(0).permutation(corpus.data.shape[0])
+    for found, wanted in zip(model.transform(corpus.data[order], return_std=True), (whole, std), strict=True):
+        np.testing.assert_allclose(found, wanted[order], rtol=1e-10)
+
+
+# ---- streams
+def test_partial_fit_learns_and_new_words_join(corpus):
+    names = np.array([f"word{j}" for j in range(60)])
+    frame = pd.DataFrame(corpus.data.toarray(), columns=names)
+    model = small()
+    for _ in range(3):
+        for first in range(0, 240, 80):
+            chunk = frame.iloc[first : first + 80]
+            model.partial_fit(chunk[names[:50]] if not hasattr(model, "state_") else chunk)
+    assert model.n_samples_seen_ == 720 and list(model.feature_names_in_) == list(names)
+    assert corpus.matched(model)[1] > 0.9
+
+
+def test_a_fit_goes_on(corpus, tmp_path):
+    model = small(warm_start=True, tol=0.0).fit(corpus.data)
+    before = model.lower_bound_
+    model.save(tmp_path / "topics.sksvi")
+    loaded = sksvi.load(tmp_path / "topics.sksvi")
+    for other in (model, loaded):
+        other.fit(corpus.data)
+    assert model.n_iter_ == 16 and model.lower_bound_ > before
+    np.testing.assert_array_equal(model.components_, loaded.components_)
+
+
+# ---- hostile input
+@pytest.mark.parametrize("local_step", LOCAL_STEPS)
+def test_odd_shapes(corpus, local_step):
+    """Empty documents, one word, one topic, columns of zeros, more topics than documents, counts of a billion."""
+    X = corpus.data.toarray().astype(float)
+    silent, empty, huge = X.copy(), X.copy(), X[:6].copy()
+    silent[:, 7], empty[5] = 0, 0
+    huge *= 1e9 if local_step != "gibbs" else 1e3
+    for data, k in (
+        (X[:1], 2),
+        (X, 1),
+        (X[:3], 8),
+        (silent, 3),
+        (X[:, :1], 2),
+        (empty, 3),
+        (huge, 2),
+    ):
+        model = small(n_components=k, max_iter=4, local_step=local_step).fit(data)
+        mean, std = model.transform(data[:4], return_std=True)
+        assert np.all(np.isfinite(mean)) and np.all(np.isfinite(std)) and np.isfinite(model.lower_bound_)
+        np.testing.assert_allclose(model.components_.sum(1), 1.0)
+
+
+def test_gibbs_refuses_documents_that_it_cannot_hold(corpus):
+    with pytest.raises(ValueError, match="8e\\+09 words .row 0.*cvb0"):
+        small(local_step="gibbs").fit(1e8 * corpus.data)
+
+
+def test_fractions_weigh_words_and_gibbs_says_what_it_does_with_them(corpus):
+    half = 0.5 * corpus.data.astype(float)
+    for local_step in ("mean-field", "cvb0"):
+        assert corpus.matched(small(local_step=local_step, max_iter=20).fit(half))[1] > 0.9
+    with pytest.warns(UserWarning, match="rounds each up with the probability"):
+        small(local_step="gibbs").fit(half)
+
+
+def test_errors_name_the_parameter(corpus):
+    for options, words in (
+        ({"doc_topic_prior": -1.0}, "doc_topic_prior"),
+        ({"doc_topic_prior": [0.1, 0.2]}, "doc_topic_prior.*4 of them"),
+        ({"doc_topic_prior": "learned"}, "doc_topic_prior"),
+        ({"topic_word_prior": 0.0}, "topic_word_prior"),
+        ({"topic_word_prior": "auto", "prior_words": {0: [1]}}, "prior_words"),
+        ({"prior_words": {9: [1]}}, "topic 9"),
+        ({"local_step": "em"}, "local_step"),
+        ({"algorithm": "fp"}, "algorithm"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            small(**options).fit(corpus.data)
+    model = small(warm_start=True).fit(corpus.data)
+    with pytest.raises(ValueError, match="doc_topic_prior"):
+        model.set_params(doc_topic_prior="auto").fit(corpus.data)
+
+
+# ---- results
+def test_scores_and_tables(corpus):
+    vectorizer = CountVectorizer()
+    texts = ["apple pear apple plum", "pear plum fig", "car train bus", "train car plane", "apple car", "bus fig"] * 5
+    model = make_pipeline(vectorizer, small(n_components=2)).fit(texts)[-1]
+    words = model.top_words(vectorizer.get_feature_names_out(), n=3)
+    assert words.shape == (2, 3) and list(words.index) == ["structuredlda0", "structuredlda1"]
+    table = model.summary(n=4)
+    assert np.all((table["lower"] <= table["mean"]) & (table["mean"] <= table["upper"]))
+    model = small(max_iter=20).fit(corpus.data)
+    observed, held = halved(corpus.data.astype(float))
+    density = model.log_predictive_density(observed, held)
+    assert model.score(corpus.data) == pytest.approx(density.sum() / held.sum())
+    assert model.perplexity(corpus.data) == pytest.approx(np.exp(-model.score(corpus.data)))
+    assert model.topic_prevalence_.sum() == pytest.approx(1.0)
+
+
+def test_intervals_of_proportions_hold_the_truth(global_random_seed):
+    """90 % intervals given the topics: four standard errors; those of mean field's Dirichlet hold it less often."""
+    corpus = Corpus(global_random_seed, n=1500, topics=3)
+    model = small(n_components=3, doc_topic_prior="symmetric", max_iter=30, local_step="gibbs").fit(corpus.data)
+    place, near = corpus.matched(model)
+    assert near > 0.97
+    fresh = Corpus(global_random_seed, n=1500, topics=3)
+    interval = model.proportion_interval(fresh.data)[:, place]
+    held = (interval[..., 0] <= fresh.theta) & (fresh.theta <= interval[..., 1])
+    # Topics are at their posterior means here: 2 % are theirs.
+    assert 0.85 - 4 * np.sqrt(0.09 / 4500) < held.mean() < 0.96
+    mean, std = model.transform(fresh.data, return_std=True)
+    narrow = np.sqrt(mean * (1 - mean) / (model.doc_topic_prior_.sum() + 81.0))
+    assert np.mean(std) > 1.02 * np.mean(narrow)
