@@ -37,6 +37,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "SparseGPRegressor": [{}, {"likelihood": "poisson"}],
     "GeneralizedPMF": [{"likelihood": name} for name in ("gaussian", "poisson", "ordinal")],
     "CorrelatedTopicModel": [{}, {"topics": "point"}],
+    "StructuredLDA": [{}, {"local_step": "gibbs", "algorithm": "ssvi"}, {"doc_topic_prior": "auto"}],
     "BetaProcessFA": [{}, {"local_step": "mean-field"}, {"algorithm": "gibbs"}],
 }
 ROWS, ASKED = ("fit", "partial_fit", "fold_in"), ("transform_draws", "sample_y", "importance_score")
@@ -80,7 +81,7 @@ class Verdict(NamedTuple):
 def data(name: str, likelihood: str = "") -> tuple[Any, Any]:
     """X and y that the estimator takes; y None for those that have none."""
     rng = np.random.default_rng(1)
-    if name == "CorrelatedTopicModel":
+    if name in ("CorrelatedTopicModel", "StructuredLDA"):
         return rng.poisson(2.0, (N, 5)), None
     counts = {"poisson", "negative-binomial"}
     f = rng.standard_normal(N)

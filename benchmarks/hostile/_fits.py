@@ -39,6 +39,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "GMERegressor": {"groups": "g", "likelihood": "poisson", "noise": False},
     "GeneralizedPMF": {"n_components": 2},
     "SparseGPClassifier": {"n_inducing": 8},
+    "StructuredLDA": {"n_components": 3},
     "SparseGPRegressor": {"n_inducing": 8, "likelihood": "poisson"},
 }
 #: Kinds of state that defaults on so few rows do not have.
@@ -48,6 +49,7 @@ MORE = [
     ("GMERegressor", {"algorithm": "cvi", "batch_size": 20}),
     ("SparseGPRegressor", {"algorithm": "cvi", "batch_size": 20, "optimize_hyperparameters": False}),
     ("CorrelatedTopicModel", {"algorithm": "cvi", "batch_size": 20}),
+    ("StructuredLDA", {"algorithm": "ssvi", "local_step": "gibbs", "doc_topic_prior": "auto", "batch_size": 20}),
     ("GeneralizedPMF", {"algorithm": "mc-ssvi", "batch_size": 5}),
     ("SparseGPRegressor", {"likelihood": "gaussian", "tol": 1e-3}),
     ("GPClassifier", {"tol": 1e-3}),
@@ -97,7 +99,7 @@ def data_of(name: str, seed: int) -> tuple[Any, Any]:
     counts = rng.poisson(np.exp(0.5 * X[:, 0]))
     if name == "GeneralizedPMF":
         return np.column_stack([rng.integers(0, 9, 60), rng.integers(0, 7, 60)]), X[:, 0]
-    if name == "CorrelatedTopicModel":
+    if name in ("CorrelatedTopicModel", "StructuredLDA"):
         return rng.poisson(0.7, (40, 12)) + np.eye(40, 12, dtype=int), None
     if name.startswith("GME"):
         X = pd.DataFrame(X, columns=list("abc")).assign(g=rng.integers(0, 5, 60))

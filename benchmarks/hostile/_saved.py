@@ -66,6 +66,7 @@ def _fits() -> dict[str, tuple[str, Callable[[dict[str, Any]], Any]]]:
         GPClassifier,
         SparseGPClassifier,
         SparseGPRegressor,
+        StructuredLDA,
     )
 
     any_order = {"random_state": 0, "max_iter": 5}
@@ -123,6 +124,8 @@ def _fits() -> dict[str, tuple[str, Callable[[dict[str, Any]], Any]]]:
             lambda d: CorrelatedTopicModel(algorithm="s-dsvi", topics="point", **factors).fit(d["words"]),
         ),
         "topics-stream": ("words", lambda d: stream(CorrelatedTopicModel(**factors), d["words"])),
+        "lda": ("words", lambda d: StructuredLDA(doc_topic_prior="auto", **factors).fit(d["words"])),
+        "lda-stream": ("words", lambda d: stream(StructuredLDA(algorithm="ssvi", **factors), d["words"])),
         "sparse-factors": ("X", lambda d: BetaProcessFA(**factors).fit(d["X"])),
         "sparse-factors-gibbs": ("X", lambda d: BetaProcessFA(algorithm="gibbs", **factors).fit(d["X"])),
         "sparse-factors-stream": ("X", lambda d: stream(BetaProcessFA(**factors), d["X"])),

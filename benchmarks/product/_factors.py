@@ -6,7 +6,11 @@ by topic after matching topics to the true ones by their words.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import beta
 
 from benchmarks._lib.measures import fitted, inside
 
@@ -45,20 +49,42 @@ def sparse_factors(rng: np.random.Generator) -> dict[str, float]:
 
 def proportions(rng: np.random.Generator) -> dict[str, float]:
     """300 documents of about 150 words on four topics."""
-    from scipy.optimize import linear_sum_assignment
-
     from sksvi.datasets import make_ctm
     from sksvi.topics import CorrelatedTopicModel
 
-    seed = int(rng.integers(2**31))
-    corpus = make_ctm(300, 200, n_components=4, n_words=150, random_state=seed)
+    corpus = make_ctm(300, 200, n_components=4, n_words=150, random_state=int(rng.integers(2**31)))
     model = fitted(CorrelatedTopicModel(4, random_state=0), corpus.data)
+    mean, std = model.transform(corpus.data, return_std=True)
+    order = matched(model, corpus)
+    return {"proportions": inside(corpus.proportions - mean[:, order], std[:, order])}
+
+
+def independent_proportions(rng: np.random.Generator) -> dict[str, float]:
+    """The same of independent topics: by Gibbs sampling, and by the Dirichlet of a mean field about the same mean."""
+    from sksvi.datasets import make_lda
+    from sksvi.topics import StructuredLDA
+
+    options = {"n_components": 4, "n_words": 150, "doc_topic_prior": 0.5}
+    corpus = make_lda(300, 200, **options, random_state=int(rng.integers(2**31)))
+    model = fitted(StructuredLDA(4, doc_topic_prior="symmetric", random_state=0), corpus.data)
+    order = matched(model, corpus)
+
+    def held(interval: Any) -> float:
+        low, high = np.moveaxis(interval[:, order], -1, 0)
+        return float(np.mean((low <= corpus.proportions) & (corpus.proportions <= high)))
+
+    concentration = model.transform(corpus.data) * np.asarray(model.doc_topic_prior_.sum() + corpus.data.sum(1))
+    law = beta(concentration, concentration.sum(1, keepdims=True) - concentration)
+    narrow = np.stack([law.ppf(0.05), law.ppf(0.95)], -1)
+    return {"proportions": held(model.proportion_interval(corpus.data)), "proportions, mean field": held(narrow)}
+
+
+def matched(model: Any, corpus: Any) -> Any:
+    """The model's topics in the order of the true ones."""
     norm = np.linalg.norm
     cosine = model.components_ @ corpus.components.T
     cosine /= norm(model.components_, axis=1)[:, None] * norm(corpus.components, axis=1)
-    order = linear_sum_assignment(-cosine.T)[1]
-    mean, std = model.transform(corpus.data, return_std=True)
-    return {"proportions": inside(corpus.proportions - mean[:, order], std[:, order])}
+    return linear_sum_assignment(-cosine.T)[1]
 
 
 STUDIES = {
@@ -66,4 +92,5 @@ STUDIES = {
     "GeneralizedPMF: poisson": lambda rng: ratings(rng, "poisson"),
     "BetaProcessFA: missing entries": sparse_factors,
     "CorrelatedTopicModel: proportions": proportions,
+    "StructuredLDA: proportions": independent_proportions,
 }

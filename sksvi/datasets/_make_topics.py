@@ -79,17 +79,79 @@ def make_ctm(
     eta[:, :-1] = rng.multivariate_normal(np.zeros(k - 1), cov, n_samples, method="cholesky") if k > 1 else 0.0
     weight = np.exp(eta - eta.max(1, keepdims=True))
     proportions = weight / weight.sum(1, keepdims=True)
-    lengths = 1 + rng.poisson(n_words, n_samples)
-    mixtures = proportions @ components
-    counts = [sp.csr_matrix(rng.multinomial(n, p / p.sum())) for n, p in zip(lengths, mixtures, strict=True)]
+    data = _documents(rng, proportions, components, n_words)
     full, centred = np.zeros((k, k)), np.eye(k) - 1.0 / k
     full[:-1, :-1] = cov
     full = centred @ full @ centred
     sd = np.sqrt(np.maximum(np.diagonal(full), np.finfo(float).tiny))
     return Bunch(
-        data=sp.csr_matrix(sp.vstack(counts)),
+        data=data,
         components=components,
         proportions=proportions,
         topic_covariance=cov,
         topic_correlation=full / sd[:, None] / sd,
     )
+
+
+def make_lda(
+    n_samples: int = 2000,
+    n_features: int = 500,
+    *,
+    n_components: int = 8,
+    n_words: float = 200.0,
+    doc_topic_prior: float = 0.1,
+    topic_word_prior: float = 0.05,
+    random_state: Any = None,
+) -> Bunch:
+    """Documents of latent Dirichlet allocation with known topics and proportions.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+        Documents and words of the vocabulary.
+    n_components : int, default=8
+        Topics K.
+    n_words : float, default=200.0
+        Mean of the Poisson number of words of a document beyond the first.
+    doc_topic_prior, topic_word_prior : float, default=0.1 and 0.05
+        Of the Dirichlet distributions that proportions and topics are drawn from.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed.
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        With ``data`` (CSR counts, n_samples x n_features), ``components`` (K, n_features), ``proportions``
+        (n_samples, K).
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a size is no positive integer or a number is not positive.
+
+    Examples
+    --------
+    >>> from sksvi.datasets import make_lda
+    >>> bunch = make_lda(10, 30, n_components=4, random_state=0)
+    >>> bunch.data.shape, bunch.proportions.shape
+    ((10, 30), (10, 4))
+    """
+    n_samples, n_features = _count("n_samples", n_samples), _count("n_features", n_features)
+    k = _count("n_components", n_components)
+    numbers = {"n_words": n_words, "doc_topic_prior": doc_topic_prior, "topic_word_prior": topic_word_prior}
+    for name, value in numbers.items():
+        if not (np.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be positive and finite; found {value}")
+    rng = _generator(random_state)
+    components = rng.dirichlet(np.full(n_features, topic_word_prior), k)
+    proportions = rng.dirichlet(np.full(k, doc_topic_prior), n_samples)
+    data = _documents(rng, proportions, components, n_words)
+    return Bunch(data=data, components=components, proportions=proportions)
+
+
+def _documents(rng: Any, proportions: Any, components: Any, n_words: float) -> Any:
+    """Counts (CSR) of documents of 1 + Poisson words."""
+    lengths = 1 + rng.poisson(n_words, len(proportions))
+    mixtures = proportions @ components
+    counts = [sp.csr_matrix(rng.multinomial(n, p / p.sum())) for n, p in zip(lengths, mixtures, strict=True)]
+    return sp.csr_matrix(sp.vstack(counts))

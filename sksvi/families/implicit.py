@@ -10,7 +10,6 @@ Array = np.ndarray
 LARGE_SHAPE = 1e4
 
 
-
 def log_slope(shape: Array, log_draw: Array) -> Array:
     """∂ log g / ∂a of draws g ~ Gamma(a, 1), from log g.
 

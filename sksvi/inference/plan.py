@@ -13,7 +13,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from sksvi.algorithms.rows import ROWS, STRUCTURED, VARIATIONAL, Algorithm
+from sksvi.algorithms.rows import ROWS, VARIATIONAL, Algorithm
 from sksvi.expectations import Auto, Expectation
 from sksvi.inference import engine
 from sksvi.inference.engine import Pass
@@ -137,9 +137,7 @@ def check(ready: Problem, estimator: str, given: dict[str, Any]) -> None:
 def steps(ready: Problem) -> list[str]:
     """Algorithms that serve the model with any data and expectation."""
     names = [name for name in VARIATIONAL if isinstance(ready.model, Linear) or not ROWS[name].solves_mean]
-    names = [name for name in names if ROWS[name].natural or not ready.model.natural_only]
-    known = ready.model.globals is None
-    return names + [name for name in STRUCTURED if known and ROWS[name].globals in ready.model.seen_as]
+    return [name for name in names if ROWS[name].natural or not ready.model.natural_only]
 
 
 #: What is refused, and how it is said.

@@ -29,7 +29,7 @@ def having(parameter: str) -> list[str]:
 
 
 # ---- who: estimators by what they take
-PMF, BPFA, CTM = ["GeneralizedPMF"], ["BetaProcessFA"], ["CorrelatedTopicModel"]
+PMF, BPFA, CTM = ["GeneralizedPMF"], ["BetaProcessFA"], ["CorrelatedTopicModel", "StructuredLDA"]
 CLASSIFIERS = [name for name in NAMES if name.endswith("Classifier")]
 REGRESSORS = [name for name in NAMES if name.endswith("Regressor")]
 MEASURED, SUPERVISED = REGRESSORS + PMF, CLASSIFIERS + REGRESSORS
@@ -184,7 +184,8 @@ PARAMETERS = [
     *bad("biases", "no", "bool"),
     *bad("prior_covariance", "full", "{{'diag', 'spherical'}}"),
     *bad("topics", "gauss", "{{'adagrad', 'dirichlet', 'point', 'sampled'}}"),
-    *bad("local_step", "vb", "{{'gibbs', 'mean-field', 'spike-slab'}}"),
+    *bad("local_step", "vb", "{{'gibbs', 'mean-field', 'spike-slab'}}", BPFA),
+    *bad("local_step", "vb", "{{'cvb0', 'gibbs', 'mean-field'}}", ["StructuredLDA"]),
     *bad("init", "pca", "{{'data', 'gibbs', 'random'}}"),
 ]
 
@@ -502,10 +503,13 @@ OWN = [
                 "prior_words of topic 0.*'z'",
             ),
             "seeds of no topic": (lambda at: at.set(prior_words={9: ["a"]}).fit(), "prior_words has topic 9"),
-            "no prior of words": (lambda at: at.set(topic_word_prior=0).fit(), "topic_word_prior=0"),
-            "nodes for documents": (lambda at: at.set(expectation="gauss-hermite").fit(), "expectation=.gauss-hermite"),
+            "no prior of words": (lambda at: at.set(topic_word_prior=0).fit(), "topic_word_prior.*0"),
             "no chunks": (lambda at: at.fit(iter([])), "X is an iterator without chunks"),
         },
+    ),
+    *by(
+        ["CorrelatedTopicModel"],
+        {"nodes for documents": (lambda at: at.set(expectation="gauss-hermite").fit(), "expectation=.gauss-hermite")},
     ),
     *by(CTM, {"too few names": (lambda at: at.model.top_words(["a"]), r"feature_names .* \(1,\)")}, fitted=True),
     *by(BPFA, {"nothing seen": (lambda at: at.fit(at.X.assign(dose=np.nan)), "column 'dose' of X has no observed")}),

@@ -38,6 +38,7 @@ OPTIONS = {
     "GPClassifier": {},
     "GeneralizedPMF": {"n_components": 2, "random_state": 0},
     "SparseGPClassifier": GP,
+    "StructuredLDA": {"n_components": 3, "random_state": 0},
     "SparseGPRegressor": {**GP, "likelihood": "poisson"},
 }
 MORE = {"BetaProcessFA": {"algorithm": "gibbs"}, "SparseGPRegressor": {"optimize_hyperparameters": False}}

@@ -36,6 +36,8 @@ from sksvi.models.linear.latents import LinearLatents
 from sksvi.models.mixed.glm import Groups, MixedModel
 from sksvi.models.mixed.levels import GroupedDesign
 from sksvi.models.topics.correlated import CorrelatedTopics, paired_nodes
+from sksvi.models.topics.lda import Effort as Settled
+from sksvi.models.topics.lda import LatentDirichlet
 from sksvi.models.topics.loops.records import Effort
 from sksvi.testing import check_model
 from tests.cases import LEARNED, NAMES, TRUTH, data_for, model_for, simulate
@@ -162,6 +164,17 @@ def held(kind, bound, full):
     return model, data
 
 
+def independent_topics(learns_alpha):
+    """Documents at their mean-field optimum, wherever the globals are."""
+    rng = np.random.default_rng(14)
+    X = sp.csr_matrix(make_ctm(24, 30, n_components=3, n_words=40, random_state=0).data.astype(float))
+    options = {"alpha": np.array([0.3, 0.8, 0.5]), "eta": np.full((3, 30), 0.2), "start": rng.uniform(0.5, 3, (3, 30))}
+    model = LatentDirichlet(3, 30, learns_alpha=learns_alpha, **options)
+    model.visit, model.globals = Settled(20000, 1e-14, 0, 0), "expected"
+    model.forming_whole = model.forming_passes = 0  # gradients of a start that forms are not those of the bound
+    return model, Table(X, np.zeros(24))
+
+
 def factors(local_step, noise_size=1, missing=0.3, **known):
     rng = np.random.default_rng(15)
     X = rng.standard_normal((12, 4))
@@ -227,6 +240,7 @@ CASES = {
         # Covariances under the bound "simple" are cut to the prior's, where they are not at their best.
         *[(settled, ("dirichlet", bound, full), NODE_ERROR) for bound in BOUNDS[::2] for full in (True, False)],
     ],
+    "latent-dirichlet": [(independent_topics, (learns,), 1e-6) for learns in ("", "auto", "symmetric")],
     "beta-process": [
         *[(factors, (step, size), 1e-4) for step in ("mean-field", "spike-slab", "gibbs") for size in (1, 4)],
         *[(factors, (step, 1, 0.0, 0.5, 2.0), 1e-4) for step in ("mean-field", "spike-slab")],

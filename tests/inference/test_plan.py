@@ -20,7 +20,7 @@ from sksvi import (
     SparseGPClassifier,
     SparseGPRegressor,
 )
-from sksvi.algorithms import SDSVI, FixedPoint, Gibbs, HybridMCSSVI
+from sksvi.algorithms import MAP, SDSVI, SSVI, FixedPoint, Gibbs, HybridMCSSVI
 from sksvi.inference import engine, plan
 from sksvi.inference.memory.of_rows import DIRECT, OfRows
 from sksvi.inference.start import first_state
@@ -146,6 +146,15 @@ CASES = [
             remedy,
         )
         for remedy in ({"expectation": "auto"}, {"expectation": "quadrature"}, {"optimize_hyperparameters": False})
+    ),
+    *(
+        Case("conjugate globals", BayesianGLMClassifier, {"algorithm": SSVI()}, ("SSVI()", "Classifier"), remedy)
+        for remedy in ({"algorithm": "mc-ssvi"}, {"algorithm": "cvi"})
+    ),
+    *(
+        Case("is not known to", BetaProcessFA, {"algorithm": algorithm}, (f"{algorithm}", "BetaProcessFA"), remedy)
+        for algorithm in (SSVI(), MAP())
+        for remedy in ({"algorithm": "cvi"}, {"algorithm": "mc-ssvi"})
     ),
     *(
         Case(

@@ -52,7 +52,10 @@ def small(**options):
     return StructuredLDA(**{"n_components": 4, "max_iter": 8, "random_state": 0, **options})
 
 
-@parametrize_with_checks([StructuredLDA(2, local_step=step, max_iter=3, random_state=0) for step in LOCAL_STEPS])
+@parametrize_with_checks(
+    [StructuredLDA(2, local_step=step, max_iter=3, random_state=0) for step in LOCAL_STEPS]
+    + [StructuredLDA(2, algorithm=algorithm, max_iter=3, random_state=0) for algorithm in ("svi", "ssvi-a", "ssvi")]
+)
 def test_estimator_checks(estimator, check):
     check(estimator)
 
@@ -161,7 +164,7 @@ def test_odd_shapes(corpus, local_step):
 
 
 def test_gibbs_refuses_documents_that_it_cannot_hold(corpus):
-    with pytest.raises(ValueError, match="8e\\+09 words .row 0.*cvb0"):
+    with pytest.raises(ValueError, match=r"8e\+09 words .row 0.*cvb0"):
         small(local_step="gibbs").fit(1e8 * corpus.data)
 
 

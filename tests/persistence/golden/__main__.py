@@ -23,6 +23,7 @@ NAMES = (
     "factors",
     "factors-stream",
     "topics",
+    "lda",
     "sparse-factors",
     "sparse-factors-gibbs",
 )
