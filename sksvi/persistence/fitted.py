@@ -410,7 +410,6 @@ def check_lda(look: Look) -> None:
     look.at("components_").array((k, v), least=0.0)
     look.at("doc_topic_prior_").array((k,), least=0.0)
     look.at("topic_word_prior_").number(above=0.0)
-    look.at("topic_prevalence_").array((k,), least=0.0)
     local = look.at("state_").at("locals")
     if isinstance(local.value, Locals):
         local.at("values").array((None, k), least=0.0)

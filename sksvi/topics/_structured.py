@@ -289,9 +289,15 @@ class StructuredLDA(TopicModel):
         self.components_ = topics.mean
         self.doc_topic_prior_ = np.array(model.alpha_of(state.q))
         self.topic_word_prior_ = float(prior.min())
-        counts = (topics.concentration - prior).sum(1)
+
+    @property
+    def topic_prevalence_(self) -> Array:  # type: ignore[override]
+        """Expected share (K,) of the words that each topic has; 0: less than one word supports it."""
+        check_is_fitted(self)
+        prior = self._model(self.components_.shape[1]).prior(self._globals)["topics"]
+        counts = (self._globals["topics"].concentration - prior.concentration).sum(1)
         counts = np.where(counts >= FEWEST_WORDS, counts, 0.0)
-        self.topic_prevalence_ = counts / max(counts.sum(), FEWEST_WORDS)
+        return np.asarray(counts / max(counts.sum(), FEWEST_WORDS))
 
     # ---- documents
     def _documents(self, X: Any, local_step: str) -> Any:
