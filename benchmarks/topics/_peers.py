@@ -48,15 +48,15 @@ class KLNMF:
 
 
 class Tomotopy:
-    """tomotopy's CTModel: words as tokens, inference with its own defaults; needs ``pip install tomotopy``."""
+    """A model of tomotopy: words as tokens, inference with its own defaults; needs ``pip install tomotopy``."""
 
-    def __init__(self, n_components: int, max_iter: int = TOMOTOPY_ITERATIONS) -> None:
-        self.n_components, self.max_iter = n_components, max_iter
+    def __init__(self, n_components: int, max_iter: int = TOMOTOPY_ITERATIONS, kind: str = "CTModel") -> None:
+        self.n_components, self.max_iter, self.kind = n_components, max_iter, kind
 
     def fit(self, X: Any) -> Tomotopy:
         import tomotopy
 
-        model = tomotopy.CTModel(k=self.n_components, seed=1)
+        model = getattr(tomotopy, self.kind)(k=self.n_components, seed=1)
         for row in tokens(X):
             model.add_doc(row)
         model.train(self.max_iter, workers=1)

@@ -1,0 +1,110 @@
+"""The structured SVI paper's comparison: how documents see the topics x how they are explained, on three corpora.
+
+Scores after passes over the documents (its Figure 2), the bound (its Figure 3) and hyperparameters (its Figure 6).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks._lib.tables import arguments, report, store_figure
+from benchmarks.topics._data import completion, corpus, path, small, split
+
+ALGORITHMS, LOCAL_STEPS = ("map", "svi", "ssvi-a", "ssvi"), ("mean-field", "cvb0", "gibbs")
+LOOKS, PASSES = (1, 2, 3, 5, 10), 10
+#: Corpora, and topics.
+CORPORA = {"NIPS": ("nips_uci_min21", 50), "AP": ("ap_blei", 50), "20 newsgroups": ("newsgroups20", 50)}
+#: Grid of the prior of words and of topics, the others at their defaults.
+WORD_PRIORS, TOPIC_PRIORS = (0.01, 0.03, 0.1, 0.3, 1.0), (0.02, 0.1, 0.5)
+TITLE = "Four ways of seeing topics, three of explaining documents"
+NOTES = [
+    "Every algorithm but map begins with one pass of it. Scores by CVB0 at the mean of the topics; the bound is that "
+    "of mean field at q(topics), whatever the algorithm climbs, documents by the local step of the fit; it is taken "
+    "where a fit ends (10 passes), after the path."
+]
+
+
+def fits(quick: bool) -> list[dict[str, Any]]:
+    """A row per corpus, algorithm, local step and look."""
+    from sksvi import StructuredLDA
+
+    rows: list[dict[str, Any]] = []
+    for name, (file, K) in list(CORPORA.items())[: 1 if quick else None]:
+        found = split(corpus(file)["X"], 1)
+        found = small(found) if quick else found
+        for step in LOCAL_STEPS:
+            for algorithm in ALGORITHMS:
+                options = {"algorithm": algorithm, "local_step": step, "random_state": 0}
+                model = StructuredLDA(5 if quick else K, **options)
+                looks = path(model, found, LOOKS[:2] if quick else LOOKS)
+                for look in looks:
+                    look.pop("bound per word")
+                    rows.append({"corpus": name, "local step": step, "algorithm": algorithm, **look})
+                rows[-1]["bound per word"] = model.lower_bound_ / found.train.sum()
+                rows[0].setdefault("bound per word", None)
+                table = [{"bound per word": None, **row} for row in rows]
+                report(
+                    "topics/lda_grid", "Four ways of seeing topics, three of explaining documents", table, NOTES, quick
+                )
+    return rows
+
+
+def priors(quick: bool) -> list[dict[str, Any]]:
+    """A row per algorithm and pair of priors, mean-field documents."""
+    from sksvi import StructuredLDA
+
+    found = split(corpus("nips_uci_min21")["X"], 1)
+    found = small(found) if quick else found
+    rows: list[dict[str, Any]] = []
+    for algorithm in ALGORITHMS:
+        for eta in WORD_PRIORS[:2] if quick else WORD_PRIORS:
+            for alpha in TOPIC_PRIORS[:1] if quick else TOPIC_PRIORS:
+                options = {"topic_word_prior": eta, "doc_topic_prior": alpha, "random_state": 0}
+                model = StructuredLDA(5 if quick else 50, algorithm=algorithm, max_iter=PASSES, tol=0.0, **options)
+                score = completion(fitted(model, found.train), found)
+                rows.append({"algorithm": algorithm, "eta": eta, "alpha": alpha, "log p per word": score})
+    notes = [f"NIPS, K = 50, {PASSES} passes, mean field."]
+    report("topics/lda_grid_priors", "Scores by prior of words (eta) and of topics (alpha)", rows, notes, quick)
+    return rows
+
+
+def fitted(model: Any, X: Any) -> Any:
+    """The model after a fit that may not converge."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(X)
+
+
+def drawn(rows: list[dict[str, Any]], grid: list[dict[str, Any]]) -> Any:
+    """Scores by pass, a panel per corpus and local step, and by prior."""
+    import matplotlib.pyplot as plt
+
+    names = list(dict.fromkeys(row["corpus"] for row in rows))
+    figure, axes = plt.subplots(
+        len(names) + 1, 3, figsize=(11, 3.1 * (len(names) + 1)), layout="constrained", squeeze=False
+    )
+    for i, name in enumerate(names):
+        for ax, step in zip(axes[i], LOCAL_STEPS, strict=True):
+            for algorithm in ALGORITHMS:
+                own = [r for r in rows if (r["corpus"], r["local step"], r["algorithm"]) == (name, step, algorithm)]
+                ax.plot([r["passes"] for r in own], [r["log p per word"] for r in own], marker="o", label=algorithm)
+            ax.set(xscale="log", title=f"{name}, {step}", xlabel="passes", ylabel="log p per held-out word (nats)")
+    for ax, alpha in zip(axes[-1], TOPIC_PRIORS, strict=True):
+        for algorithm in ALGORITHMS:
+            own = [r for r in grid if (r["algorithm"], r["alpha"]) == (algorithm, alpha)]
+            ax.plot([r["eta"] for r in own], [r["log p per word"] for r in own], marker="o", label=algorithm)
+        ax.set(xscale="log", title=f"NIPS, α = {alpha}", xlabel="η", ylabel="log p per held-out word (nats)")
+    axes[0, 0].legend()
+    return figure
+
+
+def main(quick: bool = False) -> None:
+    rows, grid = fits(quick), priors(quick)
+    if not quick:
+        store_figure("topics/lda_grid", drawn(rows, grid))
+
+
+if __name__ == "__main__":
+    main(arguments(__doc__))
