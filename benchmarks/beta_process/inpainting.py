@@ -66,7 +66,7 @@ def default_runs(quick: bool) -> None:
         "image, observed pixels kept; 'PSNR missing' "
         "over the missing pixels alone (0.97 dB less); 'PSNR observed' of the model's own estimate over the pixels it "
         "was fitted to. cover: share of the missing pixels within +- 1.645 of `return_std`. sd: standard deviation of "
-        "the noise, in grey levels. richer: whether held-out pixels preferred more factors per patch "
+        "the noise, in grey levels. richer: whether the image is estimated with more factors per patch "
         "than were learned. Methods called quoted were not run here: the figures are those that the task description "
         "gives; they lack seconds. Images that are not in the table were not run. The images ran side by side; seconds "
         "are of a busy machine. The table of the version before, 12,000 steps for "

@@ -25,6 +25,8 @@ from sksvi.images._patches import PATCH_SIZE, extract_patches, reconstruct, wind
 from sksvi.schedules import RobbinsMonro
 
 Array = np.ndarray
+#: Factors of the odds of use and of the precision of the weights, of which held-out pixels choose.
+Choices = tuple[tuple[float, float], ...]
 
 #: Patches that a dictionary is learned from at most, and rows of a step.
 MOST_PATCHES, BATCH_ROWS = 50_000, 250
@@ -43,19 +45,21 @@ FIRST_CHECK, CHECK_FACTOR, GAIN = 100, 1.4, 0.003
 #: deviation of the pixels: of a dozen pixels per patch it is learned too small.
 MOSTLY_MISSING, MANY_PATCHES, HELD_NOISE = 0.5, 20_000, 0.12
 #: What else holds there. Rows of few pixels say little: many short steps find more than few long ones, and larger rates
-#: find textures sooner.
+#: find textures sooner. The image is estimated with twice the odds of use: what that gains is too little for held-out
+#: pixels to tell.
 THINLY_SEEN = {
     "n_burn_in": 3,
     "n_local_samples": 3,
     "max_iter": 28,
     "weight_precision": 1.0,
     "algorithm": MCSSVI(RobbinsMonro(scale=2.0, delay=180.0, kappa=0.5)),
+    "richer": ((2.0, 1.0),),
 }
 #: Standard errors by which an earlier dictionary must be better than the last to be kept.
 SIGNIFICANT = 2.0
 #: What the odds of use and the precision of the weights are multiplied by in the end, by which held-out pixels prefer:
 #: sparse patches are learned from best, and predicted better by the mean over richer ones.
-RICHER = ((1.0, 1.0), (2.0, 1.0), (7.0, 4.0))
+RICHER = ((1.0, 1.0), (7.0, 4.0))
 #: Draws of the dictionary that a pixel is checked and estimated with, and the sweeps for each.
 CHECK_DRAWS, FINAL_DRAWS = 1, 3
 #: Patches times draws at most, where one draw is not more.
@@ -78,7 +82,7 @@ def default_estimator(n_patches: int, parameters: dict[str, Any]) -> Any:
 
 
 def thinly_seen(pixels: Array, missing: Array) -> dict[str, Any]:
-    """Parameters of a dictionary of many patches of which little is seen; none elsewhere."""
+    """What defaults become for many patches of which little is seen: parameters, and `richer`; nothing elsewhere."""
     spread = float(np.nanstd(pixels))
     n_patches = math.prod(side - default_size(missing) + 1 for side in missing.shape[:2])
     if missing.mean() <= MOSTLY_MISSING or n_patches < MANY_PATCHES or spread == 0.0:
@@ -125,7 +129,7 @@ def learned(
     rng = check_random_state(seed)
     hidden = hide(missing, rng)
     patches = extract_patches(pixels, default_size(missing | hidden[..., None]), mask=hidden)
-    model = default_estimator(len(patches), defaults)
+    model = default_estimator(len(patches), {name: v for name, v in defaults.items() if name != "richer"})
     model.set_params(random_state=rng.randint(2**31 - 1), **settings)
     model._validate_params()
     some = telling(patches, rng)
@@ -137,7 +141,7 @@ def learned(
         stop = Stop(HeldOut.of(pixels, hidden, patches), model._most_passes() * batches / 2)
         model.set_callbacks(stop).fit(patches[some])
     n_draws = max(1, min(FINAL_DRAWS, MOST_DRAWN // len(patches)))
-    return chosen(model, stop.best, stop.held_out, n_draws)
+    return chosen(model, stop.best, stop.held_out, n_draws, defaults.get("richer", RICHER))
 
 
 def telling(patches: Array, rng: np.random.RandomState) -> Array:
@@ -263,14 +267,14 @@ def stalled(checks: list[tuple[int, float]]) -> bool:
     return bool(before) and error > (1.0 - GAIN) * before[-1]
 
 
-def chosen(last: Any, early: Any, held_out: HeldOut, n_draws: int) -> Dictionary:
+def chosen(last: Any, early: Any, held_out: HeldOut, n_draws: int, choices: Choices) -> Dictionary:
     """The last model, or an early one that is clearly better, as rich as held-out pixels prefer, and its errors' scale.
 
     The scale is learned with the weight of one more pixel at 1: errors of exactly 0 leave no interval of width 0.
     """
-    best, errors = as_rich(last, held_out)
+    best, errors = as_rich(last, held_out, choices)
     if early is not None:
-        other, its_errors = as_rich(early, held_out)
+        other, its_errors = as_rich(early, held_out, choices)
         gain = errors - its_errors
         if gain.mean() > SIGNIFICANT * gain.std() / math.sqrt(len(gain)):
             best = other
@@ -280,12 +284,12 @@ def chosen(last: Any, early: Any, held_out: HeldOut, n_draws: int) -> Dictionary
     return replace(best, scale=scale, n_draws=n_draws)
 
 
-def as_rich(model: Any, held_out: HeldOut) -> tuple[Dictionary, Array]:
+def as_rich(model: Any, held_out: HeldOut, choices: Choices) -> tuple[Dictionary, Array]:
     """The model as rich as held-out pixels prefer, and their errors."""
-    both = [Dictionary(model, richer) for richer in RICHER]
-    errors = [held_out.errors(dictionary) for dictionary in both]
+    found = [Dictionary(model, richer) for richer in choices]
+    errors = [held_out.errors(dictionary) for dictionary in found]
     best = int(np.argmin(np.mean(errors, axis=1)))
-    return both[best], errors[best]
+    return found[best], errors[best]
 
 
 def estimated(dictionary: Dictionary, pixels: Array) -> tuple[Array, Array]:
