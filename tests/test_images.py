@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sksvi import BetaProcessFA
-from sksvi.images import _fit, denoise, extract_patches, inpaint, reconstruct
+from sksvi.images import _fit, _patches, denoise, extract_patches, inpaint, reconstruct
 from sksvi.images._fit import BATCH_ROWS, MOST_PATCHES, MOST_STEPS, default_estimator
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -211,6 +211,13 @@ def test_noise_is_held_where_most_pixels_are_missing(monkeypatch):
     monkeypatch.setattr(_fit, "MANY_PATCHES", 1000)
     inpaint(image, order < 280, max_iter=1, random_state=0)
     assert fitted[3].noise == "shared" and fitted[3].weight_precision == "learned"
+
+
+def test_little_seen_is_estimated_with_twice_the_odds_of_use(monkeypatch):
+    monkeypatch.setattr(_fit, "MANY_PATCHES", 100)
+    pixels, missing = _patches.pixels_of(picture(48, 48), np.random.default_rng(0).random((48, 48)) < 0.7)
+    dictionary = _fit.learned(pixels, missing, None, _fit.thinly_seen(pixels, missing), max_iter=1, seed=0)
+    assert dictionary.richer == (2.0, 1.0)
 
 
 def test_nothing_missing():
