@@ -23,13 +23,15 @@ Array = np.ndarray
 #: Step of the lattice in u, in widths of the likelihood, and in log w2; cells of u that are filled together.
 STEP, LOG_STEP, CELLS = 0.25, 0.2, 8
 #: Ends of the lattice in w2, in scales of q(w2).
-LEAST, MOST = 1e-3, 6.6
-#: Rows whose u is farther out, or less certain, in widths, are not served; all others ask for less than `BLOCKS`.
-FARTHEST, WIDEST = 250.0, 4.0
+LEAST, MOST = 2e-4, 6.6
+#: Rows whose u is less certain, in widths, or whose nodes lie farther out, are not served: beyond `BLOCKS`.
+WIDEST, FARTHEST = 16.0, 500.0
 BLOCKS = 512
+#: How far nodes of u lie from m: so many sd, and where a rate exp(u) is averaged so many v / width more.
+REACH, STEEP = 7.7, 1.5
 #: Slots times nodes of w2 that are filled at once.
 AT_ONCE = 2**12
-#: Most distinct y that a table is made for: about 20 kB each.
+#: Most distinct y that a table is made for: about 20 kB each, more where u is uncertain (1 MB at 8 widths).
 MOST_VALUES = 2048
 
 
@@ -78,8 +80,9 @@ class NoiseTable:
         if not isinstance(expect, Quadrature) or not len(m):
             return noise_bounds.optimal(likelihood, y, m, v, sigma, expect, rng)
         y, m, v = noise_bounds.prepared(y, m, v)
-        width = likelihood.width
-        narrow = (np.abs(m) <= FARTHEST * width) & (v <= (WIDEST * width) ** 2)
+        width, sd = likelihood.width, np.sqrt(v)
+        farthest = np.abs(m) + (REACH + STEEP * sd / width) * sd
+        narrow = (farthest <= FARTHEST * width) & (sd <= WIDEST * width)
         out: list[Array] = []
         for one, rows in ((self._terms, np.flatnonzero(narrow)), (self._direct, np.flatnonzero(~narrow))):
             if len(rows):
