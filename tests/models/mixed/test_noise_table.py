@@ -85,16 +85,27 @@ def test_rows_that_are_anything_but_certain(name, rng):
 
 
 @pytest.mark.parametrize("name", ["poisson", "logit"])
-def test_the_farthest_rows_lie_within_the_lattice(name):
-    likelihood, sd = LIKELIHOODS[name], np.linspace(0.01, noise_table.WIDEST, 40)
-    farthest = noise_table.FARTHEST - (noise_table.REACH + noise_table.STEEP * sd) * sd
-    sd, m = sd[farthest > 0], farthest[farthest > 0]
-    table = NoiseTable(likelihood)
-    table._direct = None  # type: ignore[assignment]
+def test_the_farthest_rows_lie_within_the_lattice(name, monkeypatch):
+    likelihood, sd = LIKELIHOODS[name], np.concatenate([np.linspace(0.01, 16.0, 40), np.linspace(16.01, 76.0, 40)])
+    steep = likelihood.closed_form_only & (sd <= 16.0)
+    m = noise_table.FARTHEST - (noise_table.REACH + noise_table.STEEP * steep * sd) * sd
+    sd, m, table = sd[m > 0], 0.999 * m[m > 0], NoiseTable(likelihood)
+    monkeypatch.setattr(NoiseTable, "_direct", lambda *arguments: pytest.fail("a row was integrated"))
     for side in (-m, m):
-        terms = table.optimal(likelihood, np.ones(len(m)), side, np.square(0.999 * sd), 0.5, Auto())
-        assert np.all(np.isfinite(terms))
-    assert -noise_table.BLOCKS // 2 <= table._block.min() and table._block.max() < noise_table.BLOCKS // 2
+        assert np.all(np.isfinite(table.optimal(likelihood, np.ones(len(m)), side, np.square(sd), 0.5, Auto())))
+    assert -noise_table.BLOCKS // 2 < table._block.min() and table._block.max() < noise_table.BLOCKS // 2 - 1
+
+
+def test_many_values_leave_uncertain_rows_to_the_integrals():
+    """Each value's own blocks would be a gigabyte together, and more."""
+    likelihood, y = Poisson(rate="softplus"), np.arange(3.0)
+    few, many = NoiseTable(likelihood, 3), NoiseTable(likelihood, noise_table.MOST_VALUES)
+    m, v = np.zeros(3), np.array([0.1, 9.0, 900.0])
+    found, direct = many.optimal(likelihood, y, m, v, 0.5, Auto()), optimal(likelihood, y, m, v, 0.5, Auto())
+    served = few.optimal(likelihood, y, m, v, 0.5, Auto())
+    np.testing.assert_array_equal(found[0][:2], served[0][:2])
+    assert found[0][2] == direct[0][2] != served[0][2]
+    assert len(many._block) * noise_table.MOST_VALUES / 2 < noise_table.MOST_BLOCKS
 
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
@@ -114,7 +125,7 @@ def test_counts_that_are_all_zero_ask_the_table_alone(method, monkeypatch, rng):
 
 def test_rows_that_are_not_served_are_integrated(rng):
     likelihood = Poisson(rate="softplus")
-    y, m, v = np.array([3.0, 3.0, 3.0]), np.array([1.0, 1.0, 500.0]), np.array([0.1, 300.0, 0.1])
+    y, m, v = np.array([3.0, 3.0, 3.0]), np.array([1.0, 1.0, 501.0]), np.array([0.1, 7000.0, 0.1])
     found = NoiseTable(likelihood).optimal(likelihood, y, m, v, 0.5, Auto())
     wanted = optimal(likelihood, y, m, v, 0.5, Auto())
     for part, other in zip(found, wanted, strict=True):
