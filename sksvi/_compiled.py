@@ -28,6 +28,7 @@ class Rule(NamedTuple):
     position: int
     field: str | None
     dims: tuple[str, ...]
+    words: tuple[str, ...]
     sizes: tuple[Any, ...]
     kind: str
     below: str | None
@@ -56,22 +57,87 @@ def entry(*rules: str) -> Callable[[Any], Any]:
     def guarded(loop: Any) -> Any:
         code = loop.py_func.__code__
         names = code.co_varnames[: code.co_argcount]
-        found = [_read(rule, names) for rule in rules]
-        full = names.index("full") if "full" in names else None
+        guard = Guard([_read(rule, names) for rule in rules], names.index("full") if "full" in names else None)
 
         @functools.wraps(loop.py_func)
         def checked(*arguments: Any) -> Any:
-            matrices = full is None or arguments[full]
-            sizes: dict[str, Any] = dict(MATRICES if matrices else DIAGONALS)
-            for rule in found:
-                value = arguments[rule.position]
-                _check(rule, value if rule.field is None else getattr(value, rule.field), sizes)
+            guard(arguments)
             return loop(*arguments)
 
-        checked.compiled = loop  # type: ignore[attr-defined]
+        checked.compiled, checked.guard = loop, guard  # type: ignore[attr-defined]
         return checked
 
     return guarded
+
+
+class Guard:
+    """What stands before one loop: its rules, and where the argument `full` is, if it has one.
+
+    A call is first checked by a function that is written for these rules; where that finds fault, rule by rule for the
+    words of the error.
+    """
+
+    def __init__(self, rules: list[Rule], full: int | None) -> None:
+        self.rules, self.full = rules, full
+        names: dict[str, Any] = {"ndarray": np.ndarray, "least": np.minimum.reduce, "most": np.maximum.reduce}
+        names["unsigned"] = {np.dtype(kind).itemsize: kind for kind in (np.uint8, np.uint16, np.uint32, np.uint64)}
+        exec(_written(rules), names)
+        self.holds: Callable[..., bool] = names["holds"]
+
+    def __call__(self, arguments: tuple[Any, ...]) -> None:
+        """Raise where an argument breaks its rule."""
+        sizes = MATRICES if self.full is None or arguments[self.full] else DIAGONALS
+        if not self.holds(arguments, sizes["packed"], sizes["squared"]):
+            self.explain(arguments, dict(sizes))
+
+    def explain(self, arguments: tuple[Any, ...], sizes: dict[str, Any]) -> None:
+        """Raise at the first rule that is broken."""
+        for rule in self.rules:
+            value = arguments[rule.position]
+            _check(rule, value if rule.field is None else getattr(value, rule.field), sizes)
+
+
+def _written(rules: list[Rule]) -> str:
+    """Source of ``holds(arguments, packed, squared)``: whether arguments keep the rules; letters are its variables."""
+    known: set[str] = set()
+    lines = ["def holds(arguments, packed, squared):"]
+    for rule in rules:
+        lines.append(f" v_ = arguments[{rule.position}]" + (f".{rule.field}" if rule.field else ""))
+        lines.append(f" if not isinstance(v_, ndarray) or v_.ndim != {len(rule.dims)}: return False")
+        lines.append(f" if v_.dtype.kind not in {rule.kind!r}: return False")
+        lines += _written_sizes(rule, known)
+    return "\n".join([*lines, " return True"])
+
+
+def _written_sizes(rule: Rule, known: set[str]) -> list[str]:
+    """What is asked of an array's sizes and numbers."""
+    lines, indent = [" s_ = v_.shape"], " "
+    if rule.dims[0].endswith("|0"):  # which is known by then, or is learned from one that is not left out
+        lines, indent = [" s_ = v_.shape", " if s_[0]:"], "  "
+    for i, (dim, words) in enumerate(zip(rule.dims, rule.words, strict=True)):
+        if dim == "_":
+            continue
+        if words.isidentifier() and words not in known:
+            known.add(words)
+            if indent == "  ":
+                raise ValueError(f"a rule of a compiled loop meets {words} first in what may be left out: {rule.name}")
+            lines.append(f"{indent}{words} = s_[{i}]")
+            continue
+        lines.append(f"{indent}if s_[{i}] {'<' if dim.startswith('>=') else '!='} {words}: return False")
+    if rule.cuts is not None:
+        lines.append(f"{indent}if not s_[0] or v_[0] < 0 or (v_[1:] < v_[:-1]).any(): return False")
+        span = "int(v_[-1] - v_[0])"
+        lines.append(
+            f"{indent}if {span} != {rule.cuts}: return False" if rule.cuts in known else f" {rule.cuts} = {span}"
+        )
+        known.add(rule.cuts)
+    elif rule.below is not None:
+        axes = "" if len(rule.dims) == 1 else ", axis=None"
+        broken = f"least(v_{axes}) < {rule.least} or most(v_{axes}) >= {rule.below}"
+        if rule.kind == KINDS["i"] and rule.least == 0:  # below 0 is far above as an unsigned number: one look for both
+            broken = f"most(v_.view(unsigned[v_.itemsize]){axes}) >= {rule.below}"
+        lines.append(f"{indent}if v_.size and ({broken}): return False")
+    return lines
 
 
 def _read(rule: str, names: tuple[str, ...]) -> Rule:
@@ -82,17 +148,15 @@ def _read(rule: str, names: tuple[str, ...]) -> Rule:
     name, _, field = match["name"].partition(".")
     dims = tuple(filter(None, match["dims"].split(",")))
     least = -1 if match["none"] else 0
-    sizes = tuple(_size(dim.removesuffix("|0").removeprefix(">=")) for dim in dims)
+    words = tuple(_words(dim.removesuffix("|0").removeprefix(">=")) for dim in dims)
+    sizes = tuple(size if size.isidentifier() else compile(size, size, "eval") for size in words)
     position, kind = names.index(name), KINDS[match["kind"]]
-    return Rule(match["name"], position, field or None, dims, sizes, kind, match["below"], least, match["of"])
+    return Rule(match["name"], position, field or None, dims, words, sizes, kind, match["below"], least, match["of"])
 
 
-def _size(words: str) -> Any:
+def _words(dim: str) -> str:
     """A letter as it is, anything else as what computes it from letters."""
-    if words.isidentifier():
-        return words
-    words = re.sub(r"(\w)\^", r"squared(\1)", re.sub(r"(\w)~", r"packed(\1)", words))
-    return compile(words, words, "eval")
+    return re.sub(r"(\w)\^", r"squared(\1)", re.sub(r"(\w)~", r"packed(\1)", dim))
 
 
 def _pairs(n: int) -> int:

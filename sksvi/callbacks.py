@@ -287,7 +287,8 @@ class FitMonitor:
     def __exit__(self, *error: Any) -> None:
         if error[0] is not None:
             interrupted = issubclass(error[0], KeyboardInterrupt)
-            self.ended("interrupted" if interrupted else f"failed: {error[0].__name__}")
+            by_signal = interrupted or issubclass(error[0], SystemExit)  # a user's own handler of SIGTERM
+            self.ended("interrupted" if by_signal else f"failed: {error[0].__name__}")
             if interrupted and not error[1].args:
                 error[1].args = (self._what_is_left(),)
             self._stack.__exit__(*error)

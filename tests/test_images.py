@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sksvi import BetaProcessFA, _image_fit
-from sksvi._image_fit import BATCH_ROWS, MOST_PATCHES, MOST_STEPS, default_estimator
-from sksvi._waves import waves
-from sksvi.images import denoise, extract_patches, inpaint, reconstruct
+from sksvi import BetaProcessFA
+from sksvi.images import _fit, _patches, denoise, extract_patches, inpaint, reconstruct
+from sksvi.images._fit import BATCH_ROWS, MOST_PATCHES, MOST_STEPS, default_estimator
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -189,29 +188,18 @@ def test_a_fit_ends_where_held_out_pixels_gain_nothing(monkeypatch, gain, steps)
     fitted = []
     fit = BetaProcessFA.fit
     monkeypatch.setattr(BetaProcessFA, "fit", lambda self, X, y=None: fitted.append(self) or fit(self, X, y))
-    monkeypatch.setattr(_image_fit, "FIRST_CHECK", 5)
-    monkeypatch.setattr(_image_fit, "GAIN", gain)
+    monkeypatch.setattr(_fit, "FIRST_CHECK", 5)
+    monkeypatch.setattr(_fit, "GAIN", gain)
     denoise(picture(30, 30), max_iter=20, random_state=0)
     # Three steps a pass; checks after 6, 9, 15, 21, 30, ...
     assert fitted[0].n_steps_ == steps
-
-
-@pytest.mark.parametrize("n, channels, width", [(6, 1, 1), (40, 1, 64), (250, 1, 64), (38, 3, 192), (9, 2, 8)])
-def test_waves_are_of_unit_length_and_the_slowest_come_first(n, channels, width):
-    patches = waves(n, channels, width, np.random.RandomState(0))
-    assert patches.shape == (n, width)
-    np.testing.assert_allclose(np.linalg.norm(patches, axis=1), 1.0)
-    np.testing.assert_allclose(patches[0], width**-0.5)
-    # None comes twice, but where a patch has fewer symmetric or antisymmetric directions than there are waves.
-    products = np.abs(patches @ patches.T) - np.eye(n)
-    assert width < 64 or products.max() < 0.95
 
 
 def test_noise_is_held_where_most_pixels_are_missing(monkeypatch):
     fitted = []
     fit = BetaProcessFA.fit
     monkeypatch.setattr(BetaProcessFA, "fit", lambda self, X, y=None: fitted.append(self) or fit(self, X, y))
-    monkeypatch.setattr(_image_fit, "MANY_PATCHES", 100)
+    monkeypatch.setattr(_fit, "MANY_PATCHES", 100)
     image, order = picture(20, 20), np.random.default_rng(0).permutation(400).reshape(20, 20)
     for share, scale in ((0.5, 1.0), (0.7, 1.0), (0.7, 10.0)):
         inpaint(scale * image, order < share * 400, max_iter=1, random_state=0)
@@ -219,10 +207,17 @@ def test_noise_is_held_where_most_pixels_are_missing(monkeypatch):
     assert fitted[0].noise == "shared" and fitted[0].weight_precision == "learned"
     assert fitted[1].noise == pytest.approx(0.12 * spread) and fitted[1].weight_precision == 1.0
     assert fitted[2].noise == pytest.approx(1.2 * spread)
-    assert fitted[0].init == "random" and np.shape(fitted[1].init) == (fitted[1].n_components, 64)
-    monkeypatch.setattr(_image_fit, "MANY_PATCHES", 1000)
+    assert [model.n_burn_in for model in fitted] == [8, 3, 3]
+    monkeypatch.setattr(_fit, "MANY_PATCHES", 1000)
     inpaint(image, order < 280, max_iter=1, random_state=0)
-    assert fitted[3].init == "random" and fitted[3].noise == "shared"
+    assert fitted[3].noise == "shared" and fitted[3].weight_precision == "learned"
+
+
+def test_little_seen_is_estimated_with_twice_the_odds_of_use(monkeypatch):
+    monkeypatch.setattr(_fit, "MANY_PATCHES", 100)
+    pixels, missing = _patches.pixels_of(picture(48, 48), np.random.default_rng(0).random((48, 48)) < 0.7)
+    dictionary = _fit.learned(pixels, missing, None, _fit.thinly_seen(pixels, missing), max_iter=1, seed=0)
+    assert dictionary.richer == (2.0, 1.0)
 
 
 def test_nothing_missing():

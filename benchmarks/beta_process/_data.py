@@ -52,8 +52,8 @@ def filled(data: Array, defaults: dict[str, Any]) -> tuple[Array, Array, Any, di
     """The default's image, its variance without noise, the dictionary, and what it cost; NaN pixels are missing."""
     import time
 
-    from sksvi._image_fit import estimated, learned
-    from sksvi._patches import pixels_of
+    from sksvi.images._fit import estimated, learned
+    from sksvi.images._patches import pixels_of
 
     wall, cpu = time.perf_counter(), time.process_time()
     pixels, missing = pixels_of(data, None)

@@ -33,7 +33,7 @@ def covered(name: str, share: float, seed: int = 1, size: int | None = None) -> 
 
 def measured(name: str, share: float, seed: int = 1, size: int | None = None, **changed: Any) -> dict[str, Any]:
     """The default, or what is changed of it, on one image of which a share is observed, as a row of a table."""
-    from sksvi.images import DENOISING
+    from sksvi.images._tasks import DENOISING
 
     truth, data = covered(name, share, seed, size)
     clean, variance, _, row = filled(data, DENOISING | changed)

@@ -24,7 +24,7 @@ from benchmarks.hostile._values import ROW_VALUES, SCALARS, TABLES
 Array = np.ndarray
 
 N = 24
-#: Seconds that no call on so few rows may take (the first compiles).
+#: CPU seconds that no call on so few rows may take (the first compiles).
 SLOW = 5.0
 NAMES = [name for name in sksvi.__all__ if hasattr(getattr(sksvi, name), "fit")]
 CHEAP = {"max_iter": 2, "random_state": 0, "n_inducing": 5, "n_components": 2, "n_jobs": 1}
@@ -222,14 +222,14 @@ def judged(call: Call) -> Verdict:
     except Exception as error:  # the mistake itself cannot be made of this data
         return Verdict("unmade", repr(error), 0.0)
     before, bytes_before = fingerprint_or(model), content(value)
-    started = time.perf_counter()
+    started = time.process_time()
     try:
         with quiet():
             found = getattr(model, call.method)(**arguments)
     except Exception as error:
-        seconds = time.perf_counter() - started
+        seconds = time.process_time() - started
         return Verdict(*of_error(call, error, before == fingerprint_or(model)), seconds)
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     why = of_answer(call, model, found, before, seconds)
     if not why and content(value) != bytes_before:
         why = f"{call.argument} was changed"

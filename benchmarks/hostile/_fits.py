@@ -218,8 +218,18 @@ class Stopped:
         """Nothing."""
 
 
-def interrupted(case: Case, how: str, seed: int, rng: np.random.Generator, path: Path) -> str:
-    """Ctrl-C at a random moment of a call, and the call again: "" or what differs; "too late" where it had ended."""
+def interrupted(
+    case: Case,
+    how: str,
+    seed: int,
+    rng: np.random.Generator,
+    path: Path,
+    error: type[BaseException] = KeyboardInterrupt,
+) -> str:
+    """What a signal's handler raises at a random moment of a call, and the call again: "" or what differs.
+
+    "too late" where the call had ended.
+    """
     X, y = data_of(case.name, seed)
     with quiet():
         model, call = begun(case, how, X, y, path)
@@ -230,7 +240,7 @@ def interrupted(case: Case, how: str, seed: int, rng: np.random.Generator, path:
         after = fingerprint(model)
         if after != held:
             return "a copy's call changed the estimator"
-        if not cut_short(lambda: call(model), seconds * rng.uniform(0.02, 0.9)):
+        if not cut_short(lambda: call(model), seconds * rng.uniform(0.02, 0.9), error):
             return "too late"
         if fingerprint(model) != held:
             # A fit that stands stands, whatever becomes of its last words.
@@ -240,14 +250,18 @@ def interrupted(case: Case, how: str, seed: int, rng: np.random.Generator, path:
     return "" if bits(model, X) == bits(other, X) else "other bits in the next call"
 
 
-def cut_short(call: Callable[[], Any], seconds: float) -> bool:
-    """Whether a KeyboardInterrupt after so many seconds ended the call."""
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+def cut_short(call: Callable[[], Any], seconds: float, error: type[BaseException] = KeyboardInterrupt) -> bool:
+    """Whether a signal whose handler raises `error` after so many seconds ended the call."""
+
+    def handler(number: int, frame: Any) -> None:
+        raise error
+
+    before = signal.signal(signal.SIGALRM, handler)
     try:
         signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6))
         call()
         signal.setitimer(signal.ITIMER_REAL, 0.0)
-    except KeyboardInterrupt:
+    except error:
         return True
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)

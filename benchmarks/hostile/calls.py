@@ -29,16 +29,16 @@ def main(quick: bool = False) -> int:
     rows = [
         {"estimator": name, "calls": sum(counts[name][kind] for kind in KINDS)}
         | {kind: counts[name][kind] for kind in KINDS}
-        | {"slowest, s": slowest[name]}
+        | {"slowest, CPU s": slowest[name]}
         for name in NAMES
     ]
     total = {kind: sum(row[kind] for row in rows) for kind in ("calls", *KINDS)}
-    rows.append({"estimator": "all", **total, "slowest, s": max(slowest.values())})
+    rows.append({"estimator": "all", **total, "slowest, CPU s": max(slowest.values())})
     notes = [
         f"{n} calls drawn with seed {SEED}: estimator in turn, variant, new or fitted, method, argument and what "
         "stands in its place at random. Refused: a ValueError or TypeError that names the argument and leaves every "
         "array of the estimator as it was; vague: one that does not name it; answered: finite numbers, and after a "
-        "fit an estimator that predicts them; mishandled: anything else, a call of more than 5 s among it.",
+        "fit an estimator that predicts them; mishandled: anything else, a call of more than 5 CPU seconds among it.",
     ]
     notes += [f"Mishandled {times} times: {what}" for what, times in found.most_common(SHOWN)]
     report("hostile/calls", "Hostile calls", rows, notes, quick)

@@ -291,9 +291,10 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
 
     def _check_memory(self, data: Table) -> None:
         K, (n, d) = float(self.n_components), data.X.shape
-        rows = n if algorithms.resolve(self.algorithm).row.sampler else min(n, BATCH_ROWS)
+        sampler = algorithms.resolve(self.algorithm).row.sampler
+        rows, held = (n, 2) if sampler else (min(n, BATCH_ROWS), 3)
         numbers = 8 * K * d + K**2 + K * rows * (2 + self.n_local_samples)
-        _memory.need(8.0 * numbers, f"n_components={self.n_components} for {d} columns", "lower n_components")
+        _memory.need(held * 8.0 * numbers, f"n_components={self.n_components} for {d} columns", "lower n_components")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         return self._streaming_model(data, True), data

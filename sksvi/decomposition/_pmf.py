@@ -423,7 +423,7 @@ class GeneralizedPMF(
         numbers = float(width) * (width + 1) / 2 + width if full else 2.0 * width
         remedy = "set covariance='diag', or lower n_components" if full else "lower n_components"
         what = f"n_components={self.n_components} for {plates} users and items"
-        _memory.need(3 * 8.0 * plates * numbers, what, remedy)
+        _memory.need((2 if full else 3) * 8.0 * plates * numbers, what, remedy)
 
     def _build_model(self, data: Ratings) -> tuple[FactorModel, Ratings]:
         priors = {}

@@ -49,6 +49,10 @@ FULL_BATCH_ROWS, BATCH_ROWS = 2**17, 2048
 #: whenever its rows have doubled and all are at hand.
 LEARNING_ROWS = 10
 
+#: Matrices of the size of the inducing points' covariance that a fit holds for each latent while it searches for a
+#: kernel (`python -m benchmarks hostile.memory`).
+HELD = 30
+
 
 class SparseGP(BaseSVI):
     """Parameters and fitted attributes that regressor and classifier share."""
@@ -216,8 +220,8 @@ class SparseGP(BaseSVI):
         m = self.n_inducing if isinstance(self.inducing, str) else len(self.inducing)
         m = min(m, len(data)) if isinstance(self.inducing, str) else m
         several = self.likelihood_.n_latents
-        what = f"the covariance of {m} inducing points, of which a fit holds six,"
-        _memory.need((5 + several) * 8.0 * m**2, what, "lower n_inducing")
+        what = f"the covariance of {m} inducing points, of which a fit holds {HELD * several},"
+        _memory.need(HELD * several * 8.0 * m**2, what, "lower n_inducing")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         self._learned_rows = None

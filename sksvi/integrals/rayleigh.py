@@ -23,8 +23,8 @@ Array = Any
 _RAYLEIGH_LIMITS = ((4, 0.02), (5, 0.1), (6, 0.2), (8, 0.5), (10, 0.8), (12, 1.3), (16, 2.2), (20, 3.5))
 #: Rows times nodes of w2 that are asked for at once.
 _AT_ONCE = 2**14
-#: From one rule for steep functions to the next.
-_GROWTH = 1.2
+#: From one rule for steep functions to the next, and the largest sd in widths for which there is one.
+_GROWTH, STEEPEST = 1.2, 16.0
 _RAYLEIGH_EDGES = np.array([limit for _, limit in _RAYLEIGH_LIMITS])
 
 
@@ -122,7 +122,7 @@ def over_mean(
     """
     width = np.sqrt(likelihood.width**2 + np.broadcast_to(w2 if likelihood.log_concave else 0.25 * w2, len(m)))
     ratio = np.sqrt(v) / width
-    steep = (ratio > 1.1) & (ratio <= 16.0) if likelihood.closed_form_only else np.zeros(len(m), dtype=bool)
+    steep = (ratio > 1.1) & (ratio <= STEEPEST) if likelihood.closed_form_only else np.zeros(len(m), dtype=bool)
     out: list[Array] = []
     plain = np.flatnonzero(~steep)
     if len(plain) or not len(m):

@@ -45,8 +45,9 @@ Array = np.ndarray
 LARGEST, SHARE = 3, 0.1
 
 
-#: Matrices of the size of the covariance that a fit holds at once: it, its root, the precision and a gradient.
-COVARIANCES = 4
+#: Matrices of the size of the covariance that a fit holds at its peak, as `python -m benchmarks hostile.memory` has it:
+#: of two q's mean, root, precision, covariance and what a step makes of them.
+COVARIANCES = 13
 
 
 class BayesianGLM(OwnScales, BaseSVI):
@@ -163,10 +164,13 @@ class BayesianGLM(OwnScales, BaseSVI):
         n, d = data.X.shape
         several = self.likelihood_.n_latents if self.likelihood_.n_latents > 1 else 1
         inside = d > n and not (isinstance(self.prior_precision, str) and self.prior_precision == "ard")
-        size = n if inside and not hasattr(self, "state_") else d + self.fit_intercept
+        wide = inside and not hasattr(self, "state_")
+        size = n if wide else d + self.fit_intercept
         over = "rows, in whose span the coefficients lie," if size == n else "coefficients"
         what = f"covariance='full' of {size} {over}{f' in each of {several} classes' if several > 1 else ''}"
-        _memory.need(COVARIANCES * 8.0 * several * size**2, what, "set covariance='diag', or take fewer columns")
+        # The classes share one block; a wide design is kept beside its span.
+        numbers = COVARIANCES * float(several * size) ** 2 + (2.0 * n * d if wide and not sp.issparse(data.X) else 0.0)
+        _memory.need(8.0 * numbers, what, "set covariance='diag', or take fewer columns")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         n, d = data.X.shape

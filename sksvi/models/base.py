@@ -359,6 +359,13 @@ class Model(ABC):
         """q that has a bound, and a step, on rows that say what no row before them did."""
         return q
 
+    def other_starts(self, q: Blocks) -> list[Blocks]:
+        """Hyperparameters that a fit may also begin with, where its own first ones need not lead to the best optimum.
+
+        The first steps hold them, so that the other blocks are where they belong before these move.
+        """
+        return []
+
 
 class Linear(Model):
     """Latents linear in the Gaussian block `main`, so that a datum's message about it is a few numbers."""

@@ -248,7 +248,7 @@ class CorrelatedTopicModel(TopicModel):
         K, (n, words) = float(self.n_components), data.X.shape
         local = K**2 if self.covariance == "full" else 3 * K
         remedy = "lower n_components, or leave rare words out"
-        _memory.need(8.0 * (6 * K * words + n * local), f"n_components={self.n_components} for {words} words", remedy)
+        _memory.need(8.0 * (14 * K * words + n * local), f"n_components={self.n_components} for {words} words", remedy)
 
     def _streaming_model(self, data: Table, first: bool) -> Any:
         model = self._model(data.X.shape[1])

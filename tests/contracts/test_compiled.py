@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import importlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import sksvi
-from sksvi._compiled import entry
+from sksvi._compiled import DIAGONALS, MATRICES, entry
 from sksvi.models.linear.sparse_loops import gram, spread
 
 PACKAGE = Path(sksvi.__file__).parent
@@ -113,6 +114,55 @@ def test_a_guard_refuses_what_would_write_past_a_buffer(change, words):
     np.testing.assert_array_equal(right["out"], [1.0, 1.0])
     with pytest.raises(ValueError, match=words):
         spread(*(right | change).values())
+
+
+def toy(record, cuts, index, node, extra, packed, wide, full):
+    """A loop's arguments of every kind."""
+
+
+TOY = entry(
+    *("record.x(n,F) f", "cuts(n+1) i cuts e", "index(e) i < F", "node(n) ? < F", "extra(n|0,F) f"),
+    *("packed(n,F~) f", "wide(>=n,F^) f"),
+)(SimpleNamespace(py_func=toy))
+
+
+def broken(value, rng):
+    """The array with another shape, type or number in it; or as it is."""
+    value = value.copy()
+    kind = rng.integers(7)
+    if kind == 0:
+        return value[:-1]
+    if kind == 1:
+        return value[None]
+    if kind == 2:
+        return value.astype(rng.choice(["f8", "i4", "c16", "u1", "i8"]))
+    if kind > 2 and value.size and value.dtype.kind == "i":
+        value[rng.integers(len(value))] += rng.integers(-3, 4)
+    return value
+
+
+def test_the_written_check_says_what_the_rules_say(global_random_seed):
+    """Whatever is wrong with some of the arguments."""
+    rng, found = np.random.default_rng(global_random_seed), []
+    guard = TOY.guard
+    for _ in range(3000):
+        full, n, F = bool(rng.integers(2)), 3, 4
+        cuts = np.concatenate([[0], np.cumsum(rng.integers(0, 3, n))])
+        size = {True: (F * (F + 1) // 2, F * F), False: (F, F)}[full]
+        given = [np.ones((n, F)), cuts, rng.integers(0, F, cuts[-1]), rng.integers(-1, F, n)]
+        given += [np.ones((rng.choice([0, n]), F)), np.ones((n, size[0])), np.ones((n + rng.integers(2), size[1]))]
+        for at in rng.choice(7, rng.integers(3), replace=False):
+            given[at] = broken(given[at], rng)
+        arguments = (SimpleNamespace(x=given[0]), *given[1:], full)
+        words = MATRICES if full else DIAGONALS
+        try:
+            guard.explain(arguments, dict(words))
+            wanted = True
+        except (ValueError, IndexError):
+            wanted = False
+        assert guard.holds(arguments, words["packed"], words["squared"]) == wanted, arguments
+        found.append(wanted)
+    assert 0.2 < np.mean(found) < 0.8
 
 
 def test_an_empty_block_is_no_mistake():

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
@@ -19,6 +20,7 @@ from sksvi import (
     load,
 )
 from sksvi.linear_model._switched_off import FALL, widest
+from sksvi.models.mixed.glm import MixedModel
 
 # All-zero counts and separated labels have their optimum far away: some of these fits do not converge, and say so.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -239,6 +241,28 @@ def test_slopes_of_a_column_far_from_zero_are_told(global_random_seed):
             warnings.simplefilter("error", UserWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(pd.DataFrame({"year": year - 2005, "g": g}), y)
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.3])
+def test_slopes_of_a_column_far_from_zero_begin_where_they_may_stay(spread, global_random_seed, monkeypatch):
+    """Two optima: one where intercepts at year 0 allow for the slopes, one without slopes, to which the default led."""
+    rng = np.random.default_rng(global_random_seed)
+    g, year = np.arange(300) % 20, rng.integers(1990, 2020, 300).astype(float)
+    slopes = 0.3 + spread * np.linspace(-1.7, 1.7, 20)
+    y = rng.normal(size=20)[g] + slopes[g] * (year - 2005) + 0.5 * rng.normal(size=300)
+    model = GMERegressor(groups="g", random_slopes="year")
+    near = clone(model).fit(pd.DataFrame({"year": year - 2005, "g": g}), y)
+    X = pd.DataFrame({"year": year - 1805, "g": g})
+    with pytest.warns(UserWarning, match="Subtract a typical value"):
+        far = clone(model).fit(X, y)
+        monkeypatch.setattr(MixedModel, "other_starts", lambda self, q: [])
+        first = clone(model).fit(X, y)
+    assert far.converged_ and far.lower_bound_ >= first.lower_bound_ - 0.05
+    if spread:
+        assert far.lower_bound_ > first.lower_bound_ + 20
+        std = far.group_std_["mean"].loc["g", "year"]
+        assert std == pytest.approx(near.group_std_["mean"].loc["g", "year"], rel=0.15)
+        assert np.std(far.predict(X) - near.predict(X.assign(year=year - 2005))) < 0.15
 
 
 def test_coefficients_that_are_off_have_an_interval(global_random_seed):

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from scipy.special import ndtri
 
 import sksvi
+from benchmarks.hostile.memory import MOST, estimated_and_measured, glm
 from sksvi import (
     BayesianGLMClassifier,
     BayesianGLMRegressor,
@@ -262,6 +263,15 @@ def test_a_wide_sparse_table_is_refused_at_once():
         patch.setattr(_memory, "available", lambda: 1e8)
         with pytest.raises(ValueError, match=r"2000 rows.*GiB.*set covariance='diag'"):
             BayesianGLMRegressor().fit(X, np.arange(2000.0))
+
+
+@pytest.mark.parametrize("classes", [0, 3])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_fit_takes_what_it_says(classes):
+    case = glm(400, 120 if classes else 350, classes)
+    estimated_and_measured(*case)  # what is imported and cached once
+    asked, took = estimated_and_measured(*case)
+    assert 1 / MOST < took / asked < MOST
 
 
 def test_what_is_available_is_a_number():

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import sksvi
-from benchmarks.hostile._fits import data_of, says
+from benchmarks.hostile._fits import data_of, fingerprint, says
 from sksvi import BayesianGLMRegressor, GMERegressor
 from sksvi.callbacks import Checkpoint
 from sksvi.estimators.base import BaseSVI
@@ -128,6 +128,60 @@ def test_otherwise_nothing_changes_and_the_message_says_what_is_left(name, globa
     with pytest.raises(KeyboardInterrupt, match="keep_interrupted=True"):
         model.set_callbacks(late, At(1, interrupt)).fit(X, y)
     assert late.saved is None
+
+
+@pytest.fixture
+def exiting():
+    """SIGTERM ends the program in order, as a user's own handler makes it."""
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("exiting")
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_handler_that_exits_leaves_the_estimator_and_the_checkpoint(name, keep, global_random_seed, tmp_path):
+    """Also with keep_interrupted, which is about Ctrl-C: who exits does not go on."""
+    X, y = data_of(name, global_random_seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        straight = made(name).fit(X, y)
+        held = fingerprint(straight)
+        terminated = At(3, lambda: signal.raise_signal(signal.SIGTERM))
+        path = tmp_path / "fit.sksvi"
+        model = made(name, keep_interrupted=keep).set_callbacks(Checkpoint(path), terminated)
+        with pytest.raises(SystemExit) as exit:
+            model.fit(X, y)
+        assert exit.value.code == 143
+        with pytest.raises(NotFittedError):
+            check_is_fitted(model)
+        with pytest.raises(SystemExit):
+            straight.set_callbacks(At(3, lambda: signal.raise_signal(signal.SIGTERM))).fit(X, y)
+        assert fingerprint(straight.set_callbacks()) == held
+        resumed = sksvi.load(path).set_params(warm_start=True, keep_interrupted=False)
+        left = resumed.n_iter_
+        np.testing.assert_array_equal(says(resumed.fit(X, y), X), says(straight, X))
+    assert 2 <= left < straight.n_iter_
+
+
+@pytest.mark.usefixtures("exiting")
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_handler_that_exits_within_a_pass(method, global_random_seed, monkeypatch):
+    X, y = data_of("BayesianGLMRegressor", global_random_seed)
+    model = BayesianGLMRegressor(likelihood="poisson").partial_fit(X, y)
+    held, expected, calls = fingerprint(model), Poisson.expected, []
+
+    def terminated(self, y, m, v):
+        calls.append(1)
+        if len(calls) == 2:
+            signal.raise_signal(signal.SIGTERM)
+        return expected(self, y, m, v)
+
+    monkeypatch.setattr(Poisson, "expected", terminated)
+    with pytest.raises(SystemExit):
+        getattr(model, method)(X, y)
+    assert len(calls) == 2 and fingerprint(model) == held
 
 
 class Interrupting(Poisson):

@@ -65,6 +65,15 @@ def test_interrupted_at_a_random_moment(name, how, global_random_seed, tmp_path)
     assert not found - {"", "too late"}
 
 
+@pytest.mark.parametrize("how", ["fresh", "resumed", "warm", "streamed"])
+def test_a_handler_that_exits_at_a_random_moment(how, global_random_seed, tmp_path):
+    """As a user's own for SIGTERM."""
+    rng, case = np.random.default_rng([global_random_seed, 8]), Case("GMERegressor", {"algorithm": "cvi"})
+    path = tmp_path / "fit.sksvi"
+    found = {_fits.interrupted(case, how, global_random_seed, rng, path, SystemExit) for _ in range(2)}
+    assert not found - {"", "too late"}
+
+
 @pytest.mark.parametrize("drawn", [np.random.RandomState, int])
 def test_an_interrupted_fit_takes_no_random_number(drawn, global_random_seed):
     case = Case("BayesianGLMRegressor", {"algorithm": "h-mc-ssvi", "batch_size": 20})

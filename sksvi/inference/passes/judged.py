@@ -34,6 +34,8 @@ DAMPING_GROWTH = 1.5
 ROUGH_ROWS = 8192
 #: Most passes, and relative tolerance, of the start on a part of the rows.
 ROUGH_PASSES, ROUGH_TOL = 8, 1e-2
+#: Most passes, and relative tolerance, after which starts are compared.
+START_PASSES, START_TOL = 20, 1e-3
 #: By how much the precision of a q without a finite bound grows at a time.
 NARROWING = 4.0
 #: Most closed-form steps of hyperparameters between two looks at the data.
@@ -54,10 +56,12 @@ class Judged:
     """One judged step per pass."""
 
     def begin(self, problem: Problem, state: State) -> State:
-        """Many rows start on a part of them."""
+        """Many rows start on a part of them, and where a model has several starts the best one is gone on from."""
         if not isinstance(state.progress, Judging):
             state = replace(state, progress=Judging(damping=state.progress.damping))
-        return rough_start(problem, state) if problem.algorithm.row.natural and state.steps == 0 else state
+        if not problem.algorithm.row.natural or state.steps:
+            return state
+        return best_start(problem, rough_start(problem, state))
 
     def once(self, problem: Problem, state: State, tol: float) -> tuple[State, StepInfo | None]:
         """Evaluate, take back a step that lowered the bound, test, step."""
@@ -219,6 +223,26 @@ def rough_start(problem: Problem, state: State) -> State:
     assert here is not None
     # Columns that the part does not hold went back to their prior: all rows tell whether they bear that.
     return there if here.bound > expected.bound - problem.size(expected.bound) else state
+
+
+def best_start(problem: Problem, state: State) -> State:
+    """The start whose bound is best after a few passes, where the model has others: optima may be several."""
+    starts = [state]
+    for points in problem.model.other_starts(state.q):
+        other = replace(state, q={**state.q, **points})
+        held = settle(replace(problem, frozen=problem.frozen | points.keys()), other, START_PASSES, ROUGH_TOL)
+        starts.append(replace(state, q=held.q))
+    if len(starts) == 1:
+        return state
+    reached = [settled_bound(problem, start) for start in starts]
+    return starts[int(np.argmax(reached))]
+
+
+def settled_bound(problem: Problem, state: State) -> float:
+    """The bound that a few passes reach from here."""
+    here = judging(settle(problem, state, START_PASSES, START_TOL)).here
+    assert here is not None
+    return here.bound
 
 
 def first_judged(problem: Problem, state: State) -> State:

@@ -204,13 +204,14 @@ class BetaProcess(Sampleable):
         return terms
 
     def _drawn(self, view: Globals, batch: Rows, y: Array, key: int) -> LocalTerms:
-        from sksvi.models.beta_process.loops.gibbs import gibbs
+        from sksvi.models.beta_process.loops.gibbs import NEARLY, gibbs
 
         K, D = self.shape
         n, kept = len(y), self.n_local_samples
         omega, use = np.empty((kept, n, K)), np.zeros((n, K))
         residual, value = np.empty((kept, n, D)), np.empty(n)
-        gram = view.gram if batch.seen.all(1).any() else np.empty((0, K))
+        lacking = D - batch.seen.sum(1)
+        gram = view.gram if n and NEARLY * lacking.min() <= D else np.empty((0, K))
         start = np.empty((0, K)) if batch.start is None else batch.start
         gibbs(
             y, batch.seen, view.scaled, view.columns, view.spread_columns, gram, view.logit + view.slack,

@@ -28,6 +28,8 @@ Array = np.ndarray
 GROUP_PRIOR_SCALE = 2.5
 #: First standard deviation of a group's effects in those units.
 GROUP_START = 0.5
+#: Distance of slopes' columns from zero, in their units, from which a second start is tried.
+FAR = 2.5
 #: First scale of q(w2), where the prior allows it.
 NOISE_START = 0.5
 
@@ -64,6 +66,8 @@ class MixedModel(LinearModel):
     noise_prior_scale : float or None
         Of the Rayleigh prior of w2; None: no noise.
     groups : Groups or None
+    far : tuple of float, optional
+        Of each factor how far the columns of its slopes lie from zero, in the units that they are in.
     """
 
     def __init__(
@@ -73,10 +77,11 @@ class MixedModel(LinearModel):
         bound: str,
         noise_prior_scale: float | None,
         groups: Groups | None = None,
+        far: tuple[float, ...] = (),
         **options: Any,
     ) -> None:
         super().__init__(likelihood, **options)
-        self.bound, self.noise_prior_scale, self.groups = bound, noise_prior_scale, groups
+        self.bound, self.noise_prior_scale, self.groups, self.far = bound, noise_prior_scale, groups, far
         #: Variance of each effect of a level that the fit did not see, for predictions.
         self.unseen: Array | None = None
         #: Serves the optimal bound of a fit.
@@ -86,8 +91,8 @@ class MixedModel(LinearModel):
         """Let a table serve the optimal bound for these y, where there is nothing to learn and few values differ."""
         wanted = self.noise_prior_scale is not None and self.bound == "optimal" and not self.likelihood.learned
         smooth = self.likelihood.log_concave and self.likelihood.noise_variance is None
-        if wanted and smooth and len(np.unique(y, axis=0)) <= MOST_VALUES:
-            self.table = NoiseTable(self.likelihood)
+        if wanted and smooth and (n_values := len(np.unique(y, axis=0))) <= MOST_VALUES:
+            self.table = NoiseTable(self.likelihood, n_values)
 
     def held(self, q: dict[str, Any], y: Array) -> tuple[MixedModel, dict[str, Any]]:
         """The model of data y whose likelihood has nothing to learn, its parameters where q has them, and q without."""
@@ -135,6 +140,17 @@ class MixedModel(LinearModel):
         if self.noise_prior_scale is not None:
             first["noise"] = Rayleigh(min(self.noise_prior_scale, NOISE_START * self.unit**2))
         return first
+
+    def other_starts(self, q: dict[str, Any]) -> list[dict[str, Any]]:
+        """Levels whose lines differ in slope far from zero differ as much more there: intercepts that allow for it.
+
+        Else slopes of moderate size look impossible from the first rows on, and vanish before intercepts have grown.
+        """
+        if self.groups is None or not max(self.far, default=0.0) > FAR:
+            return []
+        log_std = q["group_std"].value.copy()
+        log_std[np.cumsum([0, *self.groups.effects[:-1]])] += 0.5 * np.log1p(np.square(self.far))
+        return [{"group_std": Point(log_std)}]
 
     # ---- gradients
     def expected(

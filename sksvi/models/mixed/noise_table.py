@@ -23,13 +23,17 @@ Array = np.ndarray
 #: Step of the lattice in u, in widths of the likelihood, and in log w2; cells of u that are filled together.
 STEP, LOG_STEP, CELLS = 0.25, 0.2, 8
 #: Ends of the lattice in w2, in scales of q(w2).
-LEAST, MOST = 1e-3, 6.6
-#: Rows whose u is farther out, or less certain, in widths, are not served; all others ask for less than `BLOCKS`.
-FARTHEST, WIDEST = 250.0, 4.0
+LEAST, MOST = 2e-4, 6.6
+#: Rows whose nodes of u lie farther out, in widths, are not served: all others ask for less than `BLOCKS`.
+FARTHEST = 500.0
 BLOCKS = 512
+#: Blocks that all values of y may ask for together, 12 kB each: nodes that lie farther from m are not served either.
+MOST_BLOCKS = 2**16
+#: How far nodes lie from m: so many sd, and so many v / width more where `rayleigh.over_mean` follows a rate exp(u).
+REACH, STEEP = 6.5, 1.5
 #: Slots times nodes of w2 that are filled at once.
 AT_ONCE = 2**12
-#: Most distinct y that a table is made for: about 20 kB each.
+#: Most distinct y that a table is made for: about 20 kB each, more where u is uncertain.
 MOST_VALUES = 2048
 
 
@@ -54,10 +58,14 @@ class NoiseTable:
     ----------
     likelihood : Likelihood
         With one latent, every parameter a number.
+    n_values : int, default=1
+        Distinct y of the fit, as many as which share the table's memory.
     """
 
-    def __init__(self, likelihood: Likelihood) -> None:
+    def __init__(self, likelihood: Likelihood, n_values: int = 1) -> None:
         self.likelihood = likelihood
+        # A block has CELLS * STEP = 2 widths, nodes lie to both sides.
+        self._reach = MOST_BLOCKS / n_values * 0.5 * CELLS * STEP
         self._step = STEP * likelihood.width
         self._lock = Lock()
         self._ids: dict[bytes, int] = {}
@@ -78,10 +86,12 @@ class NoiseTable:
         if not isinstance(expect, Quadrature) or not len(m):
             return noise_bounds.optimal(likelihood, y, m, v, sigma, expect, rng)
         y, m, v = noise_bounds.prepared(y, m, v)
-        width = likelihood.width
-        narrow = (np.abs(m) <= FARTHEST * width) & (v <= (WIDEST * width) ** 2)
+        ratio = np.sqrt(v) / likelihood.width
+        steep = likelihood.closed_form_only & (ratio <= rayleigh.STEEPEST)
+        reach = (REACH + STEEP * steep * ratio) * ratio
+        near = (reach <= self._reach) & (np.abs(m) / likelihood.width + reach <= FARTHEST)
         out: list[Array] = []
-        for one, rows in ((self._terms, np.flatnonzero(narrow)), (self._direct, np.flatnonzero(~narrow))):
+        for one, rows in ((self._terms, np.flatnonzero(near)), (self._direct, np.flatnonzero(~near))):
             if len(rows):
                 rayleigh.write(out, one(y[rows], m[rows], v[rows], sigma, expect), rows, len(m))
         return tuple(out)  # type: ignore[return-value]

@@ -294,6 +294,25 @@ def test_chunks_of_features_leave_no_one_out(K, global_random_seed):
     assert np.all(np.abs(terms.use.mean(0) - wanted) <= 4.5 * np.sqrt(wanted * (1 - wanted) / n) + 1e-12)
 
 
+@pytest.mark.parametrize("start", ["greedy", "given"])
+def test_rows_that_lack_little_are_drawn_as_without_the_matrix(start, global_random_seed):
+    """Rows that lack 0 to 4 of 24 entries, of which those that lack up to 3 use the K x K matrix less the missing."""
+    n, K, D = 40, 70, 24
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.standard_normal((n, D))
+    for i in range(n):
+        X[i, rng.choice(D, i % 5, replace=False)] = np.nan
+    view, model = some_view(K, D, global_random_seed), BetaProcess(K, D)
+    batch = model.batch(Table(X, np.zeros(n)), slice(0, n), rng.standard_normal((n, K)) if start == "given" else None)
+    found = model.terms(view, batch, None, np.random.default_rng(0))
+    without = replace(view)
+    without.__dict__["gram"] = np.empty((0, K))
+    wanted = model.terms(without, batch, None, np.random.default_rng(0))
+    np.testing.assert_allclose(found.omega, wanted.omega, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(found.value, wanted.value, rtol=1e-6)
+    assert np.count_nonzero(found.omega) > n
+
+
 @pytest.mark.parametrize("local_step", LOCAL_STEPS)
 def test_density_of_held_out_entries_against_dense_gaussians(local_step, global_random_seed):
     """Given z the held-out entries are jointly Gaussian: their density by matrices, row by row and draw by draw."""

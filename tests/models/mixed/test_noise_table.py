@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from sksvi import GMERegressor
@@ -70,9 +72,60 @@ def test_derivatives_are_those_of_the_value(name, rng):
         assert np.all(np.abs(slope - wanted) <= 1e-4 * np.abs(wanted) + 1e-5 * (1.0 + np.abs(value_of))), of
 
 
+@pytest.mark.parametrize("name", ["poisson", "softplus", "logit"])
+def test_rows_that_are_anything_but_certain(name, rng):
+    """Spreads of u of 4 to 15 widths, as data leave that say nothing."""
+    likelihood = LIKELIHOODS[name]
+    y, m, v = rng.integers(0, 2, 12).astype(float), rng.uniform(-20.0, 5.0, 12), rng.uniform(4.0, 15.0, 12) ** 2
+    found = NoiseTable(likelihood).optimal(likelihood, y, m, v, 0.5, Auto())
+    wanted = optimal(likelihood, y, m, v, 0.5, Auto())
+    for part, other in zip(found, wanted, strict=True):
+        assert np.any(part != other)
+        np.testing.assert_allclose(part, other, rtol=1e-4, atol=1e-4 * np.median(np.abs(other)))
+
+
+@pytest.mark.parametrize("name", ["poisson", "logit"])
+def test_the_farthest_rows_lie_within_the_lattice(name, monkeypatch):
+    likelihood, sd = LIKELIHOODS[name], np.concatenate([np.linspace(0.01, 16.0, 40), np.linspace(16.01, 76.0, 40)])
+    steep = likelihood.closed_form_only & (sd <= 16.0)
+    m = noise_table.FARTHEST - (noise_table.REACH + noise_table.STEEP * steep * sd) * sd
+    sd, m, table = sd[m > 0], 0.999 * m[m > 0], NoiseTable(likelihood)
+    monkeypatch.setattr(NoiseTable, "_direct", lambda *arguments: pytest.fail("a row was integrated"))
+    for side in (-m, m):
+        assert np.all(np.isfinite(table.optimal(likelihood, np.ones(len(m)), side, np.square(sd), 0.5, Auto())))
+    assert -noise_table.BLOCKS // 2 < table._block.min() and table._block.max() < noise_table.BLOCKS // 2 - 1
+
+
+def test_many_values_leave_uncertain_rows_to_the_integrals():
+    """Each value's own blocks would be a gigabyte together, and more."""
+    likelihood, y = Poisson(rate="softplus"), np.arange(3.0)
+    few, many = NoiseTable(likelihood, 3), NoiseTable(likelihood, noise_table.MOST_VALUES)
+    m, v = np.zeros(3), np.array([0.1, 9.0, 900.0])
+    found, direct = many.optimal(likelihood, y, m, v, 0.5, Auto()), optimal(likelihood, y, m, v, 0.5, Auto())
+    served = few.optimal(likelihood, y, m, v, 0.5, Auto())
+    np.testing.assert_array_equal(found[0][:2], served[0][:2])
+    assert found[0][2] == direct[0][2] != served[0][2]
+    assert len(many._block) * noise_table.MOST_VALUES / 2 < noise_table.MOST_BLOCKS
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_counts_that_are_all_zero_ask_the_table_alone(method, monkeypatch, rng):
+    """Their optimum is far away and u uncertain there: every pass integrated every row, at a third of a second."""
+    X = pd.DataFrame({"dose": rng.standard_normal(24), "site": np.arange(24) % 4})
+    model = GMERegressor(likelihood="poisson", groups="site", random_slopes="dose", noise=True, max_iter=20)
+    asked: list[int] = []
+    served = NoiseTable._terms
+    monkeypatch.setattr(NoiseTable, "_direct", lambda self, y, *rest: pytest.fail(f"{len(y)} rows were integrated"))
+    monkeypatch.setattr(NoiseTable, "_terms", lambda self, y, *rest: asked.append(len(y)) or served(self, y, *rest))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        getattr(model, method)(X, np.zeros(24))
+    assert len(asked) >= 20 and np.all(model.predict_quantiles(X, [0.5]) == 0)
+
+
 def test_rows_that_are_not_served_are_integrated(rng):
     likelihood = Poisson(rate="softplus")
-    y, m, v = np.array([3.0, 3.0, 3.0]), np.array([1.0, 1.0, 400.0]), np.array([0.1, 90.0, 0.1])
+    y, m, v = np.array([3.0, 3.0, 3.0]), np.array([1.0, 1.0, 501.0]), np.array([0.1, 7000.0, 0.1])
     found = NoiseTable(likelihood).optimal(likelihood, y, m, v, 0.5, Auto())
     wanted = optimal(likelihood, y, m, v, 0.5, Auto())
     for part, other in zip(found, wanted, strict=True):

@@ -2,7 +2,8 @@
 
 Units are those of ``loops/variational.py``. A row works in its observed columns alone, of which it has a copy that fits
 the cache; without missing entries in the K x K matrix ``gram`` = phi phiᵀ. Features come in chunks of a fixed size, a
-last one padded with features that are never used. Each row draws from a stream of its own, so that no split of the rows
+last one padded with features that are never used. Of a row that lacks few entries the missing columns ``lack`` are
+taken out of what all columns say. Each row draws from a stream of its own, so that no split of the rows
 changes a bit.
 """
 
@@ -35,6 +36,8 @@ U = np.uint64
 
 #: Features whose odds are looked at together.
 CHUNK = 64
+#: A row that lacks at most one entry in so many works with the K x K matrix and what it lacks.
+NEARLY = 8
 #: Most features of a greedy start.
 MOST_GREEDY = 40
 #: Log odds of a feature that is never used, and those beyond which entropies are nothing.
@@ -70,6 +73,14 @@ def _all_slopes(own: Array, n: int, r: Array, out: Array) -> None:
         _slopes(own, begin, n, r, out)
 
 
+@numba.njit(cache=True, nogil=True)
+def _take_away(change: float, k: int, gram: Array, lack: Array, c: Array) -> None:
+    """c after omega_k rose by `change`, from all columns less those in `lack`."""
+    axpy(-change, gram[k], c, len(gram))
+    for missing in lack:
+        axpy(change * missing[k], missing, c, len(gram))
+
+
 @numba.njit(cache=True, nogil=True, inline="always")
 def _chosen(x: float, u: float) -> bool:
     """u < sigmoid(x)."""
@@ -103,6 +114,7 @@ def _next(
 def _sweep(
     own: Array,
     gram: Array,
+    lack: Array,
     n: int,
     size: Array,
     base: Array,
@@ -142,7 +154,7 @@ def _sweep(
                 continue
             omega[k] = new
             if shared:
-                axpy(old - new, gram[k], c, len(gram))
+                _take_away(new - old, k, gram, lack, c)
             else:
                 for j in range(n):
                     r[j] += (old - new) * own[j, k]
@@ -164,6 +176,7 @@ def _odds(c: Array, omega: Array, base: Array, inverse: Array, out: Array) -> fl
 def _greedy(
     own: Array,
     gram: Array,
+    lack: Array,
     n: int,
     base: Array,
     inverse: Array,
@@ -189,7 +202,7 @@ def _greedy(
             best += 1
         omega[best] = c[best] * inverse[best]
         if shared:
-            axpy(-omega[best], gram[best], c, len(gram))
+            _take_away(omega[best], best, gram, lack, c)
         else:
             for j in range(n):
                 r[j] -= omega[best] * own[j, best]
@@ -268,7 +281,7 @@ def gibbs(
 
     ``value`` is the mean over draws of log p(y, z, w) plus the entropies of each (z_k, w_k) given the others. The joint
     entropy is at least the sum of these, so that at stationarity it estimates a lower bound on log p(y).
-    phi (K, D); phi_t, spread_t (D, K); gram: phi phiᵀ, or (0, K) to do without. start: (n, K) or, for a greedy one,
+    phi (K, D); phi_t, spread_t (D, K); gram: phi phiᵀ, or (0, K) to do without it. start: (n, K) or, for a greedy one,
     (0, K). streams (n,): a number per row that names its stream under `key`. use (n, K): shares of the draws that use
     a feature, 0 at first.
     """
@@ -277,7 +290,7 @@ def gibbs(
     index, chosen, r, own = np.empty(D, np.int64), np.empty(K + 1, np.int64), np.zeros(D), np.zeros((D, padded))
     size, loose, inverse, base = np.zeros(padded), np.zeros(padded), np.ones(padded), np.full(padded, NEVER)
     w, c, odds = np.zeros(padded), np.zeros(padded), np.empty(padded)
-    state, spare = np.empty(1, np.uint64), np.zeros(1)
+    state, spare, lacking = np.empty(1, np.uint64), np.zeros(1), np.empty((D // NEARLY, K))
     complete = False
     for i in range(n_rows):
         begin = mixed(np.uint64(key) + GOLDEN * mixed(np.uint64(streams[i]) + GOLDEN))
@@ -296,16 +309,19 @@ def gibbs(
                 if w[k] != 0.0:
                     for j in range(n):
                         r[j] -= w[k] * own[j, k]
-        columns = gram if complete else none
+        columns = gram if NEARLY * (D - n) <= D else none
+        lack = lacking[:0]
         if columns.shape[0] > 0:
+            lack = lacking[: _missing(phi_t, seen[i], lacking)]
             _all_slopes(own, n, r, c)
         if start.shape[0] == 0:
-            _greedy(own, columns, n, base, inverse, w, r, c, odds)
+            _greedy(own, columns, lack, n, base, inverse, w, r, c, odds)
         value[i] = 0.0
         for sweep in range(burn_in + n_kept):
             _sweep(
-                own, columns, n, size, base, inverse, w, r, c, begin + np.uint64(sweep * padded) * GOLDEN, state, spare
-            )
+                own, columns, lack, n, size, base, inverse, w, r, c, begin + np.uint64(sweep * padded) * GOLDEN,
+                state, spare,
+            )  # fmt: skip
             kept = sweep - burn_in
             if kept < 0:
                 continue
@@ -334,6 +350,17 @@ def _residual(phi: Array, index: Array, n: int, y: Array, w: Array, used: Array,
         else:
             out[d] = 0.0
     return total
+
+
+@numba.njit(cache=True, nogil=True)
+def _missing(phi_t: Array, seen: Array, out: Array) -> int:
+    """The features in the columns that a row lacks, in `out`; how many these are."""
+    n = 0
+    for d in range(len(seen)):
+        if not seen[d]:
+            out[n] = phi_t[d]
+            n += 1
+    return n
 
 
 @numba.njit(cache=True, nogil=True, fastmath=FAST)

@@ -18,14 +18,15 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from sksvi._patches import PATCH_SIZE, extract_patches, reconstruct, windows
-from sksvi._waves import waves
 from sksvi.algorithms import MCSSVI
 from sksvi.estimators.posterior import Posterior
 from sksvi.families import Beta, Gamma
+from sksvi.images._patches import PATCH_SIZE, extract_patches, reconstruct, windows
 from sksvi.schedules import RobbinsMonro
 
 Array = np.ndarray
+#: Factors of the odds of use and of the precision of the weights, of which held-out pixels choose.
+Choices = tuple[tuple[float, float], ...]
 
 #: Patches that a dictionary is learned from at most, and rows of a step.
 MOST_PATCHES, BATCH_ROWS = 50_000, 250
@@ -35,19 +36,25 @@ COMPONENTS, MOST_COMPONENTS = 1.5, 250
 FEWEST_STEPS, PASSES, MOST_STEPS = 200, 18, 3500
 #: Share of the observed pixels that is held out, at most and at least so many; of fewer the error says nothing.
 HELD_SHARE, MOST_HELD, FEWEST_HELD = 0.05, 128, 20
-#: The delay of the rate where first factors are given, as a share of the steps, and at least: what is soon forgotten is
-#: hardly found again.
-DELAY, LEAST_DELAY = 0.03, 20.0
 #: Rates of steps on some of the patches, few or many: longer first steps would drop fine factors of small images.
 RATE = RobbinsMonro(delay=20.0, kappa=0.5)
 #: The first check, the ratio of the steps of successive ones, and the share that the mean absolute error must lose
 #: while the steps double.
 FIRST_CHECK, CHECK_FACTOR, GAIN = 100, 1.4, 0.003
-#: Share of missing pixels and number of patches from which the start is plane waves and noise is held, and where, as a
-#: share of the standard deviation of the pixels: of a dozen pixels per patch noise is learned too small. Random factors
-#: find textures late; in small images, where waves ring and are not unlearned in the steps there are, they do better.
+#: Share of missing pixels and number of patches from which noise is held, and where, as a share of the standard
+#: deviation of the pixels: of a dozen pixels per patch it is learned too small.
 MOSTLY_MISSING, MANY_PATCHES, HELD_NOISE = 0.5, 20_000, 0.12
-WAVES_USED = 20.0
+#: What else holds there. Rows of few pixels say little: many short steps find more than few long ones, and larger rates
+#: find textures sooner. The image is estimated with twice the odds of use: what that gains is too little for held-out
+#: pixels to tell.
+THINLY_SEEN = {
+    "n_burn_in": 3,
+    "n_local_samples": 3,
+    "max_iter": 28,
+    "weight_precision": 1.0,
+    "algorithm": MCSSVI(RobbinsMonro(scale=2.0, delay=180.0, kappa=0.5)),
+    "richer": ((2.0, 1.0),),
+}
 #: Standard errors by which an earlier dictionary must be better than the last to be kept.
 SIGNIFICANT = 2.0
 #: What the odds of use and the precision of the weights are multiplied by in the end, by which held-out pixels prefer:
@@ -56,42 +63,31 @@ RICHER = ((1.0, 1.0), (7.0, 4.0))
 #: Draws of the dictionary that a pixel is checked and estimated with, and the sweeps for each.
 CHECK_DRAWS, FINAL_DRAWS = 1, 3
 #: Patches times draws at most, where one draw is not more.
-MOST_DRAWN = 250_000
+MOST_DRAWN = 600_000
 SWEEPS = {"n_burn_in": 2, "n_local_samples": 4}
 
 
 def default_estimator(n_patches: int, parameters: dict[str, Any]) -> Any:
-    """What is fitted where no estimator is given: its size and its steps follow from the number of patches.
-
-    A function as `init` makes the first factors once it is known how many there are; they are forgotten slowly.
-    """
+    """What is fitted where no estimator is given: its size and its steps follow from the number of patches."""
     from sksvi.decomposition import BetaProcessFA
 
-    learned_from = min(n_patches, MOST_PATCHES)
     n_components = min(MOST_COMPONENTS, math.ceil(COMPONENTS * math.sqrt(n_patches)))
-    batches = math.ceil(learned_from / BATCH_ROWS)
+    batches = math.ceil(min(n_patches, MOST_PATCHES) / BATCH_ROWS)
     steps = min(max(FEWEST_STEPS, PASSES * batches), MOST_STEPS)
-    if callable(parameters.get("init")):
-        parameters = parameters | {"algorithm": MCSSVI(RobbinsMonro(delay=max(LEAST_DELAY, DELAY * steps), kappa=0.5))}
-    elif batches > 1:
-        parameters = {"algorithm": MCSSVI(RATE)} | parameters
+    found: dict[str, Any] = {"max_iter": math.ceil(steps / batches)}
+    if batches > 1:
+        found["algorithm"] = MCSSVI(RATE)
     # No tolerance: what the noisy bound still gains is hardly seen in an image.
-    return BetaProcessFA(
-        n_components,
-        batch_size=BATCH_ROWS,
-        max_iter=math.ceil(steps / batches),
-        tol=0.0,
-        **parameters,
-    )
+    return BetaProcessFA(n_components, batch_size=BATCH_ROWS, tol=0.0, **(found | parameters))
 
 
-def start_of_waves(pixels: Array, missing: Array) -> dict[str, Any]:
-    """Parameters of a dictionary that starts from plane waves, where they do better: many patches, mostly missing."""
+def thinly_seen(pixels: Array, missing: Array) -> dict[str, Any]:
+    """What defaults become for many patches of which little is seen: parameters, and `richer`; nothing elsewhere."""
     spread = float(np.nanstd(pixels))
     n_patches = math.prod(side - default_size(missing) + 1 for side in missing.shape[:2])
     if missing.mean() <= MOSTLY_MISSING or n_patches < MANY_PATCHES or spread == 0.0:
         return {}
-    return {"init": waves, "init_factors": WAVES_USED, "noise": HELD_NOISE * spread, "weight_precision": 1.0}
+    return THINLY_SEEN | {"noise": HELD_NOISE * spread}
 
 
 def hide(missing: Array, rng: np.random.RandomState) -> Array:
@@ -133,10 +129,8 @@ def learned(
     rng = check_random_state(seed)
     hidden = hide(missing, rng)
     patches = extract_patches(pixels, default_size(missing | hidden[..., None]), mask=hidden)
-    model = default_estimator(len(patches), defaults)
+    model = default_estimator(len(patches), {name: v for name, v in defaults.items() if name != "richer"})
     model.set_params(random_state=rng.randint(2**31 - 1), **settings)
-    if callable(model.init):
-        model.set_params(init=model.init(model.n_components, pixels.shape[2], patches.shape[1], rng))
     model._validate_params()
     some = telling(patches, rng)
     batches = math.ceil(len(some) / BATCH_ROWS)
@@ -147,7 +141,7 @@ def learned(
         stop = Stop(HeldOut.of(pixels, hidden, patches), model._most_passes() * batches / 2)
         model.set_callbacks(stop).fit(patches[some])
     n_draws = max(1, min(FINAL_DRAWS, MOST_DRAWN // len(patches)))
-    return chosen(model, stop.best, stop.held_out, n_draws)
+    return chosen(model, stop.best, stop.held_out, n_draws, defaults.get("richer", RICHER))
 
 
 def telling(patches: Array, rng: np.random.RandomState) -> Array:
@@ -264,7 +258,7 @@ def stalled(checks: list[tuple[int, float]]) -> bool:
 
     Examples
     --------
-    >>> from sksvi._image_fit import stalled
+    >>> from sksvi.images._fit import stalled
     >>> stalled([(100, 9.0), (200, 5.0)]), stalled([(100, 9.0), (200, 8.99)]), stalled([(100, 9.0)])
     (False, True, False)
     """
@@ -273,14 +267,14 @@ def stalled(checks: list[tuple[int, float]]) -> bool:
     return bool(before) and error > (1.0 - GAIN) * before[-1]
 
 
-def chosen(last: Any, early: Any, held_out: HeldOut, n_draws: int) -> Dictionary:
+def chosen(last: Any, early: Any, held_out: HeldOut, n_draws: int, choices: Choices) -> Dictionary:
     """The last model, or an early one that is clearly better, as rich as held-out pixels prefer, and its errors' scale.
 
     The scale is learned with the weight of one more pixel at 1: errors of exactly 0 leave no interval of width 0.
     """
-    best, errors = as_rich(last, held_out)
+    best, errors = as_rich(last, held_out, choices)
     if early is not None:
-        other, its_errors = as_rich(early, held_out)
+        other, its_errors = as_rich(early, held_out, choices)
         gain = errors - its_errors
         if gain.mean() > SIGNIFICANT * gain.std() / math.sqrt(len(gain)):
             best = other
@@ -290,12 +284,12 @@ def chosen(last: Any, early: Any, held_out: HeldOut, n_draws: int) -> Dictionary
     return replace(best, scale=scale, n_draws=n_draws)
 
 
-def as_rich(model: Any, held_out: HeldOut) -> tuple[Dictionary, Array]:
+def as_rich(model: Any, held_out: HeldOut, choices: Choices) -> tuple[Dictionary, Array]:
     """The model as rich as held-out pixels prefer, and their errors."""
-    both = [Dictionary(model, richer) for richer in RICHER]
-    errors = [held_out.errors(dictionary) for dictionary in both]
+    found = [Dictionary(model, richer) for richer in choices]
+    errors = [held_out.errors(dictionary) for dictionary in found]
     best = int(np.argmin(np.mean(errors, axis=1)))
-    return both[best], errors[best]
+    return found[best], errors[best]
 
 
 def estimated(dictionary: Dictionary, pixels: Array) -> tuple[Array, Array]:

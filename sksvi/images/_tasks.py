@@ -1,9 +1,4 @@
-"""Images by sparse dictionaries of patches: fill in missing pixels, remove noise.
-
-Every patch of an image is a row of :class:`sksvi.BetaProcessFA`; overlapping reconstructions are averaged, each pixel
-with the precision that its patch predicts it with. Masks are True where a pixel is **missing**, as in scikit-image, and
-pixels that are NaN are missing too.
-"""
+"""The two tasks: fill in missing pixels, remove noise."""
 
 from __future__ import annotations
 
@@ -11,12 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._image_fit import estimated, learned, start_of_waves
-from sksvi._patches import extract_patches, pixels_of, reconstruct
+from sksvi.images._fit import estimated, learned, thinly_seen
+from sksvi.images._patches import pixels_of
 
 Array = np.ndarray
-
-__all__ = ["denoise", "extract_patches", "inpaint", "reconstruct"]
 
 #: The default estimator's parameters by task. From few factors at first fine texture is not discovered. A learned
 #: precision of the weights, which is small, takes faint texture for noise: under noise it is held at its prior mean.
@@ -45,7 +38,7 @@ def inpaint(
         True where a pixel is missing, whatever its value.
     estimator : BetaProcessFA, default=None
         A clone is fitted to the patches, as its own parameters say. None: a dictionary whose size and steps follow from
-        the number of patches, at most 250 factors and 3,500 steps of 250 patches; it ends sooner where observed pixels
+        the number of patches, at most 250 factors and 5,600 steps of 250 patches; it ends sooner where observed pixels
         that are held out are predicted no better. Where more than half of the pixels are missing, and there are 20,000
         patches, the noise of its fit is held at 0.12 standard deviations of the observed pixels: give an estimator of
         your own for noisy images.
@@ -85,7 +78,7 @@ def inpaint(
     (True, True)
     """
     pixels, missing = _checked(image, mask)
-    defaults = INPAINTING | start_of_waves(pixels, missing)
+    defaults = INPAINTING | thinly_seen(pixels, missing)
     dictionary = learned(
         pixels, missing, estimator, defaults, max_iter=max_iter, n_jobs=n_jobs, verbose=verbose, seed=random_state
     )

@@ -1,0 +1,130 @@
+"""What a fit is said to need, and what it takes: the estimate of each `_check_memory` against the peak of the fit.
+
+The peak is that of Python's and NumPy's allocations from the estimate to the end of the fit, beyond what there was.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+import warnings
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from benchmarks._lib.tables import arguments, progress, report
+from sksvi import (
+    BayesianGLMClassifier,
+    BayesianGLMRegressor,
+    BetaProcessFA,
+    CorrelatedTopicModel,
+    GeneralizedPMF,
+    GMERegressor,
+    GPClassifier,
+    SparseGPClassifier,
+    SparseGPRegressor,
+    _memory,
+)
+
+SEED, PASSES = 0, 4
+#: Factor between peak and estimate that an estimate may be wrong by.
+MOST = 1.5
+Fit = tuple[Any, Any, Any]
+
+
+def glm(n: int, d: int, classes: int = 0, **options: Any) -> Fit:
+    rng = np.random.default_rng(SEED)
+    X = rng.standard_normal((n, d))
+    if classes:
+        return BayesianGLMClassifier(**options), X, rng.integers(0, classes, n)
+    return BayesianGLMRegressor(**options), X, X[:, 0] + rng.standard_normal(n)
+
+
+def gme(n: int, users: int, items: int) -> Fit:
+    rng = np.random.default_rng(SEED)
+    X = pd.DataFrame({"x": rng.standard_normal(n), "user": np.arange(n) % users, "item": rng.integers(0, items, n)})
+    return GMERegressor(groups=["user", "item"]), X, rng.standard_normal(n)
+
+
+def gp(model: Any, n: int, classes: int = 0) -> Fit:
+    X = np.random.default_rng(SEED).standard_normal((n, 3))
+    return model, X, np.digitize(X[:, 0], [-0.5, 0.5][: classes - 1]) if classes else np.sin(X[:, 0])
+
+
+def pmf(covariance: str, users: int) -> Fit:
+    rng, n = np.random.default_rng(SEED), 2 * users
+    pairs = np.column_stack([np.arange(n) % users, rng.integers(0, 500, n)])
+    return GeneralizedPMF(n_components=30, covariance=covariance, random_state=0), pairs, rng.standard_normal(n)
+
+
+def topics(n: int, words: int, **options: Any) -> Fit:
+    X = sp.random_array((n, words), density=30 / words, format="csr", rng=np.random.default_rng(SEED))
+    X.data = np.ceil(3 * X.data)
+    return CorrelatedTopicModel(n_components=40, random_state=0, **options), X, None
+
+
+def beta_process(n: int, d: int, **options: Any) -> Fit:
+    X = np.random.default_rng(SEED).standard_normal((n, d))
+    return BetaProcessFA(n_components=150, random_state=0, **options), X, None
+
+
+CASES: dict[str, Callable[[], Fit]] = {
+    "GLM, 700 columns": lambda: glm(800, 700),
+    "GLM, labels": lambda: glm(800, 700, 2),
+    "GLM, 4 classes": lambda: glm(600, 200, 4),
+    "GLM, 2,000 columns of 600 rows": lambda: glm(600, 2000),
+    "GLM, s-dsvi": lambda: glm(800, 700, 2, algorithm="s-dsvi", random_state=0),
+    "GME, an arrow": lambda: gme(6_000, 3_000, 300),
+    "sparse GP": lambda: gp(SparseGPRegressor(n_inducing=400, random_state=0), 500),
+    "sparse GP, labels": lambda: gp(SparseGPClassifier(n_inducing=400, random_state=0), 500, 2),
+    "sparse GP, 3 classes": lambda: gp(SparseGPClassifier(n_inducing=300, random_state=0), 400, 3),
+    "full GP": lambda: gp(GPClassifier(), 600, 2),
+    "factorization": lambda: pmf("full", 5_000),
+    "factorization, diagonal": lambda: pmf("diag", 20_000),
+    "topics": lambda: topics(1_000, 10_000),
+    "topics, diagonal": lambda: topics(1_000, 10_000, covariance="diag"),
+    "beta process": lambda: beta_process(1_000, 500),
+    "beta process, Gibbs": lambda: beta_process(1_000, 500, algorithm="gibbs"),
+}
+
+
+def estimated_and_measured(model: Any, X: Any, y: Any) -> tuple[float, float]:
+    """Bytes: what was asked for, and the peak from then on."""
+    asked: list[float] = []
+    before: list[int] = []
+
+    def noted(size: float, what: str, remedy: str) -> None:
+        asked.append(size)
+        tracemalloc.reset_peak()
+        before.append(tracemalloc.get_traced_memory()[0])
+
+    model.set_params(max_iter=PASSES, n_jobs=1)
+    with warnings.catch_warnings(), mock.patch.object(_memory, "need", noted):
+        warnings.simplefilter("ignore")
+        tracemalloc.start()
+        try:
+            model.fit(X) if y is None else model.fit(X, y)
+            return asked[0], tracemalloc.get_traced_memory()[1] - before[0]
+        finally:
+            tracemalloc.stop()
+
+
+def main(quick: bool = False) -> int:
+    rows = []
+    for name, case in list(CASES.items())[: 1 if quick else None]:
+        asked, took = estimated_and_measured(*case())
+        rows.append({"fit": name, "estimate, MB": asked / 1e6, "peak, MB": took / 1e6, "peak / estimate": took / asked})
+        progress(rows[-1])
+    notes = [
+        f"Fits of {PASSES} passes in one thread. Peak: the most that Python and NumPy held from the estimate on, "
+        "beyond what they held then (tracemalloc); what compiled loops take inside is small and not seen."
+    ]
+    report("hostile/memory", "What a fit is said to need, and what it takes", rows, notes, quick)
+    return sum(not 1 / MOST <= row["peak / estimate"] <= MOST for row in rows)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(arguments(__doc__)))
