@@ -31,7 +31,7 @@ def log_slope(shape: Array, log_draw: Array) -> Array:
     from sksvi.families import implicit_loops
 
     a, x = np.asarray(shape, float), np.asarray(log_draw, float)
-    return implicit_loops.series(a.ravel(), x.ravel()).reshape(a.shape)
+    return implicit_loops.series(a.ravel(), x.ravel(), LARGE_SHAPE).reshape(a.shape)
 
 
 def corrected_counts(concentration: Array, log_gamma: Array, counts: Array) -> Array:
@@ -56,4 +56,4 @@ def corrected_counts(concentration: Array, log_gamma: Array, counts: Array) -> A
 
     width = concentration.shape[-1]
     parts = (np.ascontiguousarray(part, float).reshape(-1, width) for part in (concentration, log_gamma, counts))
-    return implicit_loops.corrected(*parts).reshape(concentration.shape)
+    return implicit_loops.corrected(*parts, LARGE_SHAPE).reshape(concentration.shape)

@@ -6,7 +6,6 @@ import numba
 import numpy as np
 
 from sksvi._compiled import entry
-from sksvi.families.implicit import LARGE_SHAPE
 
 Array = np.ndarray
 
@@ -39,9 +38,9 @@ def trigamma(x: float) -> float:
 
 
 @numba.njit(cache=True, nogil=True)
-def slope(a: float, log_g: float) -> float:
-    """∂ log g / ∂a, see `log_slope`: the series, and beyond `LARGE_SHAPE` by Wilson and Hilferty."""
-    if a > LARGE_SHAPE:
+def slope(a: float, log_g: float, large: float) -> float:
+    """∂ log g / ∂a, see `log_slope`: the series, and beyond `large` by Wilson and Hilferty."""
+    if a > large:
         root = np.exp((log_g - np.log(a)) / 3.0)
         z = 3.0 * np.sqrt(a) * (root - 1.0 + 1.0 / (9.0 * a))
         return 1.0 / a + 3.0 * (1.0 / (9.0 * a**2) - z / (6.0 * a**1.5)) / root
@@ -63,11 +62,11 @@ def slope(a: float, log_g: float) -> float:
     "log_draw (n) f",
 )
 @numba.njit(cache=True, nogil=True)
-def series(shape: Array, log_draw: Array) -> Array:
+def series(shape: Array, log_draw: Array, large: float) -> Array:
     """Σ t_n (ψ(a + n + 1) - log g), t_0 = 1/a, t_n = t_{n-1} g / (a + n)."""
     out = np.empty(len(shape))
     for i in range(len(shape)):
-        out[i] = slope(shape[i], log_draw[i])
+        out[i] = slope(shape[i], log_draw[i], large)
     return out
 
 
@@ -77,7 +76,7 @@ def series(shape: Array, log_draw: Array) -> Array:
     "counts (P, V) f",
 )
 @numba.njit(cache=True, nogil=True)
-def corrected(concentration: Array, log_gamma: Array, counts: Array) -> Array:
+def corrected(concentration: Array, log_gamma: Array, counts: Array, large: float) -> Array:
     """V n of equations.md 8, plate by plate."""
     P, V = concentration.shape
     out, inverse = np.empty((P, V)), np.empty(V)
@@ -91,7 +90,7 @@ def corrected(concentration: Array, log_gamma: Array, counts: Array) -> Array:
         count, summed, inverses = n.sum() / total, 0.0, 0.0
         for v in range(V):
             inverse[v] = 1.0 / trigamma(own[v])
-            out[p, v] = slope(own[v], logs[v]) * (n[v] - out[p, v] * count) * inverse[v]
+            out[p, v] = slope(own[v], logs[v], large) * (n[v] - out[p, v] * count) * inverse[v]
             summed += out[p, v]
             inverses += inverse[v]
         c = trigamma(size)

@@ -263,7 +263,7 @@ class StructuredLDA(TopicModel):
     def _check_memory(self, data: Table) -> None:
         K, (n, words) = float(self.n_components), data.X.shape
         remedy = "lower n_components, or leave rare words out"
-        _memory.need(8.0 * (8 * K * words + 2 * n * K), f"n_components={self.n_components} for {words} words", remedy)
+        _memory.need(8.0 * (14 * K * words + 3 * n * K), f"n_components={self.n_components} for {words} words", remedy)
 
     def _streaming_model(self, data: Table, first: bool) -> LatentDirichlet:
         model = self._model(data.X.shape[1])
