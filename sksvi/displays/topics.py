@@ -148,7 +148,8 @@ class TopicGraphDisplay:
         Parameters
         ----------
         estimator : fitted estimator
-            Has ``topic_correlation_``, ``topic_log_odds_`` and ``components_``; a Pipeline or search stands for the
+            Has ``topic_correlation_``, ``components_`` and ``topic_log_odds_`` or ``topic_prevalence_``; a Pipeline or
+            search stands for the
             estimator inside.
 
         feature_names : sequence of str, default=None
@@ -191,8 +192,7 @@ class TopicGraphDisplay:
         words = _top(components[shown], _names(inner, before, feature_names), _positive("n_words", n_words))
         labels = ["\n".join(row) for row in words[0]]
         correlation = correlation[np.ix_(shown, shown)]
-        log_odds = np.append(fitted(inner, "topic_log_odds_"), 0.0)[shown]
-        weights = np.exp(log_odds - log_odds.max())
+        weights = _sizes(inner)[shown]
         return cls(correlation, labels, weights, min_correlation=min_correlation).plot(ax, **text_kwargs)
 
 
@@ -356,6 +356,15 @@ def _positive(name: str, value: Any) -> int:
     if isinstance(value, bool) or int(value) != value or value < 1:
         raise ValueError(f"{name} must be at least 1; found {value!r}.")
     return int(value)
+
+
+def _sizes(inner: Any) -> Array:
+    """How large topics are, over the largest: by their log odds, or by their words."""
+    if hasattr(inner, "topic_log_odds_"):
+        log_odds = np.append(inner.topic_log_odds_, 0.0)
+        return np.asarray(np.exp(log_odds - log_odds.max()))
+    prevalence = fitted(inner, "topic_prevalence_")
+    return np.asarray(prevalence / prevalence.max())
 
 
 def _supported(estimator: Any) -> list[int]:

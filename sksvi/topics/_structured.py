@@ -17,6 +17,7 @@ from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, auto_or_number,
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, with_own_methods
+from sksvi.inference.memory.locals import Locals
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
@@ -100,6 +101,8 @@ class StructuredLDA(TopicModel):
         Posterior mean of each topic's word probabilities; rows sum to 1.
     topic_prevalence_ : ndarray of shape (K,)
         Expected share of the words that each topic has; 0 marks a topic that less than one word supports.
+    topic_correlation_ : ndarray of shape (K, K)
+        Correlations of the centred log proportions of the documents of the last ``fit``.
     doc_topic_prior_ : ndarray of shape (K,)
         α, as given or learned.
     topic_word_prior_ : float
@@ -298,6 +301,24 @@ class StructuredLDA(TopicModel):
         counts = (self._globals["topics"].concentration - prior.concentration).sum(1)
         counts = np.where(counts >= FEWEST_WORDS, counts, 0.0)
         return np.asarray(counts / max(counts.sum(), FEWEST_WORDS))
+
+    @property
+    def topic_correlation_(self) -> Array:
+        """Correlations (K, K) of the centred log proportions of the documents of the last `fit`.
+
+        The model has topics independent a priori; these are of its documents, and none are left of a stream.
+        """
+        check_is_fitted(self)
+        found = self.state_.locals
+        if not isinstance(found, Locals) or len(found) < 2:
+            raise AttributeError("topic_correlation_ is there after a fit of several documents, and not of a stream")
+        logs = np.log(self.doc_topic_prior_ + found.values)
+        logs -= logs.mean(1, keepdims=True)
+        cov = np.atleast_2d(np.cov(logs.T))
+        sd = np.sqrt(np.diagonal(cov))
+        out = cov / np.where(sd > 0, sd, 1.0)[:, None] / np.where(sd > 0, sd, 1.0)
+        np.fill_diagonal(out, 1.0)
+        return np.asarray(out)
 
     # ---- documents
     def _documents(self, X: Any, local_step: str) -> Any:

@@ -225,3 +225,21 @@ def test_intervals_of_proportions_hold_the_truth(global_random_seed):
     mean, std = model.transform(fresh.data, return_std=True)
     narrow = np.sqrt(mean * (1 - mean) / (model.doc_topic_prior_.sum() + 81.0))
     assert np.mean(std) > 1.02 * np.mean(narrow)
+
+
+def test_topics_that_go_together_are_seen_in_the_documents(global_random_seed):
+    """Correlations of documents' log proportions, near those of the true ones; a graph draws them."""
+    from sksvi import TopicGraphDisplay
+    from sksvi.datasets import make_ctm
+
+    X = make_ctm(800, 60, n_components=4, correlation=0.9, random_state=global_random_seed)
+    model = small(max_iter=20, doc_topic_prior="auto").fit(X.data)
+    cosine = model.components_ @ X.components.T
+    place = linear_sum_assignment(-(cosine / np.linalg.norm(model.components_, axis=1)[:, None]).T)[1]
+    found = model.topic_correlation_[np.ix_(place, place)]
+    np.testing.assert_array_equal(np.diag(found), 1.0)
+    pairs = found[np.triu_indices(4, 1)]
+    assert pairs[0] == pairs.max()  # topics 0 and 1 are the pair
+    assert len(TopicGraphDisplay.from_estimator(model).texts_) == 4
+    with pytest.raises(AttributeError, match="topic_correlation_"):
+        _ = small().partial_fit(X.data).topic_correlation_
