@@ -22,7 +22,7 @@ from sksvi.algorithms.steps import (
     site_step,
     trusted_root,
 )
-from sksvi.families import DiagonalGaussian, Gaussian, NotPositiveDefinite
+from sksvi.families import DiagonalGaussian, Gaussian, NotPositiveDefinite, StandardGaussian
 from sksvi.schedules import AdaGrad, Constant, RobbinsMonro
 
 
@@ -152,6 +152,38 @@ def test_hybrid_step_moves_the_covariance_as_the_natural_step(full, global_rando
     in_mean = target.prior.dot(target.prior.mean - q.mean) + target.gradient(q)[0]
     assert (new.mean - q.mean) @ in_mean > 0
     assert np.all(moved.mean >= memory.mean)
+
+
+@KINDS
+def test_raised_sums_make_no_step_longer_than_a_natural_one(full, global_random_seed):
+    """Of plates, each with a share of its own, in coordinates where `unit` is standard."""
+    rng, share, n, adagrad = np.random.default_rng(global_random_seed), np.array([0.3, 0.02]), 50.0, AdaGrad()
+    if full:
+        unit, root = (np.tril(rng.uniform(-0.5, 0.5, (2, 3, 3))) + np.eye(3) for _ in range(2))
+    else:
+        unit, root = rng.uniform(0.5, 2.0, (2, 2, 3))
+    q = StandardGaussian(np.zeros((2, 3)), root)
+    memory = AdaGradMemory(unit, np.zeros((2, 3)), np.zeros_like(unit), 4.0).raised(q, share, n, adagrad)
+    assert memory.mean.shape == q.mean.shape and memory.root.shape == root.shape
+    back = np.linalg.inv(unit) if full else 1.0 / unit
+    variance = np.diagonal(np.swapaxes(back, 1, 2) @ q.cov @ back, axis1=1, axis2=2) if full else (root * back) ** 2
+    natural = share[:, None] * variance
+    slope = 1e-6 * rng.standard_normal((2, 3))
+    step, _ = memory.mean_step(slope, adagrad, n, 0.0 * natural)
+    moved = np.einsum("pk,pkj->pj", step, back) if full else step * back
+    inner = np.einsum("pjk,pk->pj", unit, slope) if full else unit * slope
+    np.testing.assert_allclose(moved, natural * inner, rtol=1e-3)
+    slope = 1e-6 * rng.standard_normal(root.shape)
+    step, _ = memory.root_step(slope, adagrad, n, 0.0 * natural)
+    inner = np.tril(slope @ np.swapaxes(unit, 1, 2)) if full else unit * slope
+    np.testing.assert_allclose(
+        step @ back if full else step * back, (natural[:, None] if full else natural) * inner, rtol=1e-3
+    )
+    higher = memory.raised(q, 0.5 * share, n, adagrad)
+    assert np.all(higher.mean >= memory.mean) and np.all(higher.root >= memory.root)
+    lower = memory.raised(q, 2.0 * share, n, adagrad)
+    np.testing.assert_array_equal(lower.mean, memory.mean)
+    np.testing.assert_array_equal(lower.root, memory.root)
 
 
 def test_adagrad_is_that_of_duchi():
