@@ -275,6 +275,8 @@ def main(quick: bool = False) -> None:
     before = {} if quick else stored()
     found = []
     wanted_of = {name: wanted(GROUPS[name], FEW if quick else MUTANTS, before) for name in CHOSEN}
+    # Hours of tests, which leave the machine to whoever else uses it.
+    os.setpriority(os.PRIO_PROCESS, 0, max(10, os.getpriority(os.PRIO_PROCESS, 0)))
     for way in (warm, cold):
         for name in CHOSEN:
             mutants = [mutant for mutant in wanted_of[name] if way is cold or changed(mutant)]

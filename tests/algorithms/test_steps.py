@@ -12,17 +12,28 @@ from sksvi import algorithms, schedules
 from sksvi.algorithms import ALGORITHMS, VARIATIONAL, Algorithm
 from sksvi.algorithms.rules import Pace
 from sksvi.algorithms.steps import (
+    ADAM_DELAY,
+    ADAM_FIRST,
+    ADAM_RATE,
+    ADAM_SECOND,
     MAX_HALVINGS,
+    SECANT_LESS,
+    SECANT_REACH,
     TRUSTED_SPREAD,
     AdaGradMemory,
+    FlatMemory,
+    adam_step,
     euclidean_step,
+    flat_step,
     hybrid_step,
     natural_step,
+    secant_step,
     shortened,
     site_step,
     trusted_root,
+    trusted_step,
 )
-from sksvi.families import DiagonalGaussian, Gaussian, NotPositiveDefinite, StandardGaussian
+from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Rayleigh, StandardGaussian
 from sksvi.schedules import AdaGrad, Constant, RobbinsMonro
 
 
@@ -192,6 +203,108 @@ def test_adagrad_is_that_of_duchi():
     for t, g in enumerate(gradients):
         step, total = adagrad.step(g, total)
         np.testing.assert_allclose(step, 0.1 * g / np.sqrt((gradients[: t + 1] ** 2).sum(0) + 1e-12))
+
+
+class Line:
+    """A block of one number whose gradient is handed over."""
+
+    def __init__(self, value):
+        self.standard_values = np.array([value])
+
+    def standard_gradient(self, prior, gradient):
+        return gradient
+
+    def at(self, values):
+        return Line(values[0])
+
+
+def secants(slope, start, n, damping=1.0):
+    """Coordinates of n secant steps along the zero of a slope."""
+    q, memory, path = Line(start), None, [start]
+    for _ in range(n):
+        q, memory = secant_step(q, None, np.array([slope(q.standard_values[0])]), damping, memory)
+        path.append(q.standard_values[0])
+    return path
+
+
+@pytest.mark.parametrize("bend", [0.2, 5.0])
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_a_secant_step_is_at_the_zero_of_a_line_at_once(side, bend):
+    """The first is as long as steps may be, and so is one whose zero is farther away."""
+    path = secants(lambda x: bend * (3.0 - x), 3.0 - 1.6 * side, 2)
+    np.testing.assert_allclose(np.diff(path), side * np.array([SECANT_REACH, 0.6]))
+    path = secants(lambda x: bend * (3.0 - x), 3.0 - 2.6 * side, 3)
+    np.testing.assert_allclose(np.diff(path), side * np.array([SECANT_REACH, SECANT_REACH, 0.6]))
+    np.testing.assert_allclose(np.diff(secants(lambda x: bend * (3.0 - x), 3.0 - 1.6 * side, 1, 0.3)), 0.3 * side)
+
+
+def test_a_secant_step_trusts_no_bend_that_turns_round_or_vanishes():
+    here = Line(1.0)
+    for its_slope in (2.0, 0.5):  # the slope stays, or rises, along the last step
+        memory = np.array([0.8]), np.array([its_slope]), np.array([-10.0])
+        moved, memory = secant_step(here, None, np.array([2.0]), 1.0, memory)
+        np.testing.assert_allclose(memory[2], SECANT_LESS * -10.0)
+        np.testing.assert_allclose(moved.standard_values, 1.0 + 2.0 / (SECANT_LESS * 10.0))
+        np.testing.assert_array_equal([memory[0], memory[1]], [[1.0], [2.0]])
+    # Nothing moved: the bend is what it was.
+    _, memory = secant_step(here, None, np.array([2.0]), 1.0, (np.array([1.0]), np.array([7.0]), np.array([-10.0])))
+    np.testing.assert_array_equal(memory[2], [-10.0])
+    still, _ = secant_step(here, None, np.zeros(1), 1.0, None)
+    np.testing.assert_array_equal(still.standard_values, [1.0])
+
+
+@pytest.mark.parametrize("rate", [0.2, 1.0])
+def test_a_trusted_step_is_the_natural_one_within_a_factor_of_two(rate):
+    q, prior = Rayleigh(2.0), Rayleigh(1.5)
+    small = (np.array([0.01]),)
+    np.testing.assert_allclose(
+        trusted_step(q, prior, small, rate).scale, natural_step(q, prior, small, rate).scale, rtol=1e-12
+    )
+    np.testing.assert_allclose(trusted_step(q, prior, (np.array([-1e6]),), rate).scale, 1.0)
+    np.testing.assert_allclose(trusted_step(q, prior, (np.array([1e6]),), rate).scale, 4.0)
+
+
+def test_a_flat_step_is_adagrad_in_standard_coordinates():
+    q, prior, adagrad, n = Rayleigh(2.0), Rayleigh(1.5), AdaGrad(rate=0.7), 20.0
+    memory = FlatMemory.start(q)
+    np.testing.assert_array_equal(memory.total, [0.0])
+    total = 0.0
+    for g in (0.5, -1.0, 0.1):
+        slope = q.standard_gradient(prior, (np.array([g]),))
+        unit = memory.unit * slope / n
+        total += unit**2
+        wanted = q.standard_values + memory.unit * 0.7 * unit / np.sqrt(total + adagrad.epsilon)
+        q, memory = flat_step(q, prior, (np.array([g]),), memory, adagrad, n)
+        np.testing.assert_allclose(q.standard_values, wanted)
+        np.testing.assert_allclose(memory.total, total)
+    np.testing.assert_allclose(memory.faded(0.3).total, 0.3 * total)
+    assert memory.faded(0.3).unit == memory.unit
+
+
+def test_adam_is_that_of_kingma_and_ba_with_a_falling_rate():
+    """In sums over all gradients so far instead of running ones."""
+    gradients = np.array([[1.0, 0.0, -3.0], [0.5, 0.0, 2.0], [-4.0, 0.0, 0.1], [1.0, 0.0, 1.0]])
+    block, memory = Free(np.zeros(3)), None
+    for t in range(1, 5):
+        before = block.value
+        block, memory = adam_step(block, gradients[t - 1], memory)
+        first, second = (base ** np.arange(t)[::-1] for base in (ADAM_FIRST, ADAM_SECOND))
+        mean = first @ gradients[:t] / first.sum()
+        square = second @ gradients[:t] ** 2 / second.sum()
+        wanted = ADAM_RATE / np.sqrt(1.0 + t / ADAM_DELAY) * mean / np.sqrt(np.where(square > 0, square, 1.0))
+        np.testing.assert_allclose(block.value - before, wanted, rtol=1e-10)
+
+
+def test_fading_keeps_a_share_of_the_sums():
+    memory = AdaGradMemory(np.ones(2), np.array([4.0, 1.0]), np.array([2.0, 8.0]), 3.0).faded(0.25)
+    np.testing.assert_array_equal([memory.mean, memory.root], [[1.0, 0.25], [0.5, 2.0]])
+    assert memory.reach == 3.0
+
+
+def test_a_mean_may_go_as_far_as_its_data_are_many():
+    q = DiagonalGaussian(np.zeros(4), np.ones(4))
+    assert AdaGradMemory.start(q, 100.0).reach == 5.0
+    assert AdaGradMemory.start(q, 2.0).reach == 1.0
 
 
 def test_site_step_is_a_damped_message():
