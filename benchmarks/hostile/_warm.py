@@ -22,8 +22,6 @@ from collections.abc import Iterator, Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
-import pytest
-
 from benchmarks.hostile._mutants import ROOT, Mutant
 
 #: Seconds of computing and bytes of addresses that a fork may take beyond what its tests took without a mutant.
@@ -181,6 +179,8 @@ class Warm:
 
 
 def main() -> int:
+    import pytest
+
     task = json.load(sys.stdin)
     mutants = [Mutant(*fields) for fields in task["mutants"]]
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not exhaustive"]
