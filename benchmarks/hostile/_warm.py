@@ -74,6 +74,15 @@ def patch(mutant: Mutant) -> None:
             found.cache_clear()
 
 
+def forget() -> None:
+    """Empty the package's caches, so that each test calls what it rests on."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("sksvi"):
+            for value in vars(module).values():
+                if isinstance(value, functools._lru_cache_wrapper):
+                    value.cache_clear()
+
+
 class Warm:
     """A plugin of pytest: what to do with the tests once they are collected."""
 
@@ -122,6 +131,7 @@ class Warm:
 
         threading.settrace(trace)
         for item, following in zip(self.items, [*self.items[1:], None], strict=True):
+            forget()
             start = time.process_time()
             sys.settrace(trace)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
