@@ -190,10 +190,10 @@ def record_of(name: str, mutant: Mutant, killed: str, before: Iterable[dict[str,
 
 
 # ---- the run
-def warm(group: Group, mutants: Sequence[Mutant]) -> Iterator[tuple[Mutant, str]]:
-    """What noticed each mutant, of those that a fork can meet, by the group's own tests."""
+def warm(tests: str, mutants: Sequence[Mutant]) -> Iterator[tuple[Mutant, str]]:
+    """What noticed each mutant, of those that a fork can meet, among some tests."""
     read, write = os.pipe()
-    task = {"mutants": mutants, "tests": group.own, "jobs": JOBS, "results": write}
+    task = {"mutants": mutants, "tests": [tests], "jobs": JOBS, "results": write}
     with tempfile.TemporaryFile("w+") as output:
         run = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.hostile._warm"],
@@ -277,18 +277,28 @@ def main(quick: bool = False) -> None:
     wanted_of = {name: wanted(GROUPS[name], FEW if quick else MUTANTS, before) for name in CHOSEN}
     # Hours of tests, which leave the machine to whoever else uses it.
     os.setpriority(os.PRIO_PROCESS, 0, max(10, os.getpriority(os.PRIO_PROCESS, 0)))
-    for way in (warm, cold):
-        for name in CHOSEN:
-            mutants = [mutant for mutant in wanted_of[name] if way is cold or changed(mutant)]
-            for mutant, killed in way(GROUPS[name], mutants) if mutants else ():
-                record = record_of(name, mutant, killed, before.values())
-                progress({"group": name, "change": record["change"], "killed": killed or "NO"})
-                found.append(record)
-                if not quick:
-                    with STORE.open("a") as file:
-                        file.write(json.dumps(record) + "\n")
+
+    def keep(name: str, mutant: Mutant, killed: str) -> None:
+        record = record_of(name, mutant, killed, before.values())
+        progress({"group": name, "change": record["change"], "killed": killed or "NO"})
+        found.append(record)
+        if not quick:
+            with STORE.open("a") as file:
+                file.write(json.dumps(record) + "\n")
+
+    for name in CHOSEN:
+        alive = [mutant for mutant in wanted_of[name] if changed(mutant)]
+        for tests in GROUPS[name].own:
+            for mutant, killed in warm(tests, list(alive)) if alive else ():
                 if killed:
+                    keep(name, mutant, killed)
+                    alive.remove(mutant)
                     wanted_of[name].remove(mutant)
+        for mutant in alive:
+            keep(name, mutant, "")
+    for name in CHOSEN:
+        for mutant, killed in cold(GROUPS[name], wanted_of[name]) if wanted_of[name] else ():
+            keep(name, mutant, killed)
     if not quick:
         every = sorted(stored().values(), key=lambda record: (list(GROUPS).index(record["group"]), key(record)))
         STORE.write_text("".join(json.dumps(record) + "\n" for record in every))
