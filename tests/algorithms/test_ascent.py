@@ -110,9 +110,9 @@ def test_iterations_that_gain_too_little_together_end_the_search():
     """`enough` is 1 for `WINDOW` iterations: 0.3 each are fine, 0.1 each are not, once they are that many."""
     gains = [0.3] * 4 + [0.1] * 20
     values = iter(np.cumsum([0.0, *gains]))
-    search = ascent(lambda x: (next(values), 100.0 * np.ones(2)), enough=1.0)
+    search, asked, accepted = ascent(lambda x: (next(values), 100.0 * np.ones(2))), [], 0
+    search.enough = lambda value: (asked.append(value), 1.0)[1]
     search(np.zeros(2))
-    accepted = 0
     with pytest.raises(Stop):
         for k in range(1, len(gains)):
             search(np.full(2, float(k)))
@@ -122,6 +122,7 @@ def test_iterations_that_gain_too_little_together_end_the_search():
     assert kept[-1] - kept[-1 - WINDOW] < 1.0
     assert all(kept[k] - kept[k - WINDOW] >= 1.0 for k in range(WINDOW, len(kept) - 1))
     assert accepted == len(kept) - 1 >= WINDOW
+    assert asked == kept[WINDOW:], "what is enough depends on the last value"
 
 
 def test_a_line_search_that_comes_back_too_near_ends_the_search():
