@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.linalg import sqrtm
+from scipy.special import polygamma
 
 from sksvi.families import DiagonalGaussian, Gaussian, Message, Point, Simplex
+from sksvi.families.gamma import _excess
 from sksvi.families.gaussian.dense import STILL
 from sksvi.families.gaussian.structures import DENSE, DIAGONAL
+from sksvi.families.implicit import LARGE_SHAPE
 
 
 def precise(rng, size, full=True):
@@ -70,3 +73,17 @@ def test_a_point_on_the_simplex_is_uniform_where_nothing_was_counted():
     np.testing.assert_array_equal(
         Simplex(np.array([[0.0] * 4, [1.0, 3.0, 0.0, 0.0]])).mean, [[0.25] * 4, [0.25, 0.75, 0, 0]]
     )
+
+
+def test_points_are_averaged_and_keep_the_memory_of_the_later_one():
+    first, second = Point(np.array([1.0, 2.0])), Point(np.array([3.0, -2.0]), np.zeros(2), np.eye(2))
+    mixed = first.blended(second, 0.25)
+    np.testing.assert_allclose(mixed.value, [1.5, 1.0])
+    np.testing.assert_array_equal(mixed.information, np.eye(2))
+
+
+def test_the_excess_of_a_gamma_shape_is_one_function_on_both_sides_of_its_series():
+    """a psi'(a) - 1 is 1/(2a) + 1/(6a^2) - 1/(30a^4) + ..."""
+    shape = LARGE_SHAPE * np.array([0.1, 1 - 1e-12, 1 + 1e-12, 10.0])
+    wanted = 0.5 / shape * (1.0 + (1.0 / 3.0) / shape - (1.0 / 15.0) / shape**3)
+    np.testing.assert_allclose(_excess(shape, polygamma(1, shape)), wanted, rtol=1e-9)
