@@ -71,24 +71,30 @@ def places(folders: Sequence[str]) -> Iterator[tuple[str, str, int]]:
                 yield from ((str(path.relative_to(ROOT)), name, occurrence) for occurrence in range(count))
 
 
+class _Silent(ast.NodeTransformer):
+    """Without docstrings."""
+
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        return ast.Pass() if isinstance(node.value, ast.Constant) else self.generic_visit(node)
+
+
+class _Bare(_Silent):
+    """Nor annotations and decorators: what they say is for compilers and caches."""
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        node.annotation = ast.Constant(None)
+        return self.generic_visit(node)
+
+    def visit_arg(self, node: ast.arg) -> Any:
+        node.annotation = None
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        node.returns, node.decorator_list = None, []
+        return self.generic_visit(node)
+
+
 @functools.lru_cache(maxsize=64)
-def meaning(text: str) -> str:
-    """The syntax tree without annotations, docstrings and decorators (what they say is for compilers and caches)."""
-
-    class Bare(ast.NodeTransformer):
-        def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
-            node.annotation = ast.Constant(None)
-            return self.generic_visit(node)
-
-        def visit_arg(self, node: ast.arg) -> Any:
-            node.annotation = None
-            return node
-
-        def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-            node.returns, node.decorator_list = None, []
-            return self.generic_visit(node)
-
-        def visit_Expr(self, node: ast.Expr) -> Any:
-            return ast.Pass() if isinstance(node.value, ast.Constant) else self.generic_visit(node)
-
-    return ast.dump(Bare().visit(ast.parse(text)))
+def meaning(text: str, decorators: bool = False) -> str:
+    """The syntax tree without docstrings; without annotations and decorators, too, unless asked for."""
+    return ast.dump((_Silent() if decorators else _Bare()).visit(ast.parse(text)))

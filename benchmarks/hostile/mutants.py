@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks._lib.tables import RESULTS, arguments, progress, report
-from benchmarks.hostile._mutants import ROOT, Mutant, drawn
+from benchmarks.hostile._mutants import ROOT, Mutant, drawn, meaning
 from benchmarks.hostile._warm import changed
 
 #: Run by its own name only: a thousand runs of tests.
@@ -75,7 +75,7 @@ GROUPS = {
     ),
     "persistence": Group(
         ["sksvi/persistence"],
-        [f"tests/persistence/test_{name}.py" for name in ("archive", "states", "replacing")],
+        [f"tests/persistence/test_{name}.py" for name in ("parts", "archive", "states", "replacing")],
         [f"tests/persistence/test_{name}.py" for name in ("golden", "hostile_files", "earlier_files")],
     ),
 }
@@ -142,8 +142,8 @@ def key(record: Mapping[str, Any]) -> tuple[str, str, int]:
 
 
 def source(path: str) -> str:
-    """What tells whether a file has changed."""
-    return hashlib.sha256((ROOT / path).read_bytes()).hexdigest()[:12]
+    """What tells whether a file's code has changed; its docstrings may."""
+    return hashlib.sha256(meaning((ROOT / path).read_text(), decorators=True).encode()).hexdigest()[:12]
 
 
 def stored() -> dict[tuple[str, str, int], dict[str, Any]]:

@@ -105,11 +105,13 @@ def test_a_run_goes_on_where_it_was(changed_text, monkeypatch):
     row = mutants.row("steps", [killed, explained, mutants.record_of("steps", second, "test_new", [alive])])
     assert (row["killed"], row["killed by a test since"], row["equivalent"], row["survived"]) == (1, 1, 1, 0)
     assert row["survived at first (%)"] == 50.0
-    # Another line in the file: all of its mutants are met again, and a reason stands.
-    (mutants.ROOT / "mutated.py").write_text("# new\n" + TEXT)
+    # Another docstring changes nothing; with other code all of a file's mutants are met again, and a reason stands.
+    (mutants.ROOT / "mutated.py").write_text("# new\n" + TEXT.replace("Doc.", "Text."))
+    assert mutants.current([killed, explained]) == [killed, explained]
+    (mutants.ROOT / "mutated.py").write_text("NEW = 1\n" + TEXT)
     assert mutants.current([killed, explained]) == []
     assert mutants.wanted(group, 3, known(killed, explained)) == [first, second, third]
-    moved = second._replace(text="# new\n" + second.text)
+    moved = second._replace(text="NEW = 1\n" + second.text)
     assert mutants.record_of("steps", moved, "", [explained])["why"] == "it is the same"
     assert mutants.record_of("steps", moved, "test_it", [explained])["why"] == ""
 

@@ -9,6 +9,7 @@ import pytest
 from scipy import integrate
 
 from sksvi.integrals.joint_softmax import LEVELS, contrasts, joint_softmax, points
+from sksvi.integrals.quadrature import standard_deviation
 from sksvi.integrals.rayleigh import log_exponential_moment
 
 
@@ -63,3 +64,10 @@ def test_exponential_moment_of_a_rayleigh_variable(t):
     value, slope = log_exponential_moment(t)
     assert value == pytest.approx(np.log(moments[0]), rel=1e-9, abs=1e-9)
     assert slope == pytest.approx(moments[1] / moments[0], rel=1e-7)
+
+
+def test_the_first_variance_that_is_none_is_named():
+    np.testing.assert_array_equal(standard_deviation(np.array([0.25, 0.0, 4.0])), [0.5, 0.0, 2.0])
+    for bad in (-1e-9, np.inf, np.nan):
+        with pytest.raises(ValueError, match="in row 2"):
+            standard_deviation(np.array([0.5, 0.0, bad, 3.0, -1.0]))

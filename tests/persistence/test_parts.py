@@ -11,6 +11,7 @@ from sksvi.families import Gaussian
 from sksvi.families.gaussian.arrow_matrix import ArrowMatrix
 from sksvi.persistence.look import Look, Malformed
 from sksvi.persistence.states import PARTS, check_parts
+from sksvi.persistence.upgrade import _progress
 
 ONE, TWO, EYE = np.ones(1), np.ones(2), np.eye(2)
 NEGATIVE, ZERO, POSITIVE = np.array([1.0, -1e-9]), np.array([1.0, 0.0]), np.array([1.0, 1e-300])
@@ -306,3 +307,15 @@ def test_no_array_anywhere_is_complex_or_infinite(value):
         with pytest.raises(Malformed, match=r"complex|not finite"):
             check_parts(Look(within, "state_"), lambda cls: "key" if cls is SimpleNamespace else None)
     check_parts(Look([of(a=np.array(["text"])), None, 1.5, np.array([1, 2])], "state_"), lambda cls: "key")
+
+
+def test_plates_of_an_earlier_version_have_seen_nothing_where_it_kept_no_count():
+    clock, seen = np.array([3, 1]), np.array([2.0, 5.0])
+    old = {"previous": None, "damping": {}, "small_changes": 2, "average": None, "checks": []}
+    old["memory"] = {"users_clock": clock, "users": "rule", "items_clock": clock, "items_seen": seen, "items": None}
+    progress = _progress(old)
+    assert set(old["memory"]) == {"users", "items"}
+    np.testing.assert_array_equal(old["memory"]["users"].seen, [0.0, 0.0])
+    np.testing.assert_array_equal(old["memory"]["items"].seen, seen)
+    assert old["memory"]["users"].rule == "rule"
+    assert progress.gradient == {} and progress.small_changes == 2
