@@ -10,7 +10,7 @@ import pytest
 
 from sksvi import algorithms, schedules
 from sksvi.algorithms import ALGORITHMS, VARIATIONAL, Algorithm
-from sksvi.algorithms.rules import Pace
+from sksvi.algorithms.rules import Fixed, Pace
 from sksvi.algorithms.steps import (
     ADAM_DELAY,
     ADAM_FIRST,
@@ -322,6 +322,20 @@ def test_shortened_halves_until_it_is_possible():
 
     assert shortened(step) == 0.125
     assert tried == [1.0, 0.5, 0.25, 0.125]
+
+
+def test_the_last_step_that_is_tried_is_the_shortest():
+    def step(share):
+        if share > 0.5**MAX_HALVINGS:
+            raise NotPositiveDefinite("no")
+        return share
+
+    assert shortened(step) == 0.5**MAX_HALVINGS
+
+
+def test_a_block_that_stays_has_the_density_that_it_was_given():
+    assert Fixed().log_density({}) == 0.0
+    assert Fixed(lambda q: 2.0 * q["x"]).log_density({"x": 3.0}) == 6.0
 
 
 def test_shortened_gives_up_with_the_reason():
