@@ -1,180 +1,310 @@
 """Mutation testing: small changes to the code of families, steps, likelihoods, quadrature and persistence, by chance.
 
     python -m pip install cosmic-ray
-    SKSVI_MUTANTS=100 python -m benchmarks hostile.mutants      # of each group
+    SKSVI_MUTANTS=100 python -m benchmarks hostile.mutants      # of each group; 0: the table of what is stored
+    SKSVI_GROUPS=steps,families python -m benchmarks hostile.mutants
 
 Every mutant (an operator, a number, a comparison, a keyword, a branch changed in one place; drawn evenly over all of
-its group's) is met by its group's own tests, a minute or so; the rest of the suite may kill what they let pass. A
-mutant whose syntax tree differs in annotations and docstrings alone is no mutant and is drawn again. Survivors are
-listed with their change.
+its group's) is met by its group's own tests, then by others that use the group, until one fails. A mutant whose syntax
+tree differs in annotations, docstrings and decorators alone is no mutant and is drawn again.
+
+What came of each is a line of ``results/hostile/mutants.jsonl``: a run that was stopped goes on where it was, another
+meets what is new, what stands in files that have changed since, and what survived. Whoever looks at a survivor and
+finds that no use of the package could tell it from the code writes the reason into its line's ``why``: it then counts
+as equivalent.
 """
 
 from __future__ import annotations
 
-import ast
-import difflib
+import hashlib
+import itertools
+import json
 import os
+import queue
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from benchmarks._lib import HERE
-from benchmarks._lib.tables import arguments, progress, report
+from benchmarks._lib.tables import RESULTS, arguments, progress, report
+from benchmarks.hostile._mutants import ROOT, Mutant, drawn, meaning
+from benchmarks.hostile._warm import changed
 
 #: Run by its own name only: a thousand runs of tests.
 STORED = True
-ROOT = HERE.parent
-#: What is mutated, and the tests that should notice first.
+SEED = 0
+STORE = RESULTS / "hostile" / "mutants.jsonl"
+
+
+class Group(NamedTuple):
+    """What is mutated, the tests that should notice, and those of what uses it."""
+
+    folders: Sequence[str]
+    own: Sequence[str]
+    further: Sequence[str]
+
+
+EXACT, LINEAR = "tests/contracts/test_exact.py", "tests/models/linear"
 GROUPS = {
-    "families": (
+    "families": Group(
         ["sksvi/families"],
-        ["tests/families", "tests/contracts/test_families.py", "tests/contracts/test_properties.py"],
+        ["tests/contracts/test_families.py", "tests/families", "tests/contracts/test_properties.py"],
+        ["tests/algorithms", LINEAR, EXACT],
     ),
-    "steps": (
+    "steps": Group(
         ["sksvi/algorithms", "sksvi/schedules.py"],
-        ["tests/algorithms", "tests/contracts/test_algorithms_x_models.py", "tests/contracts/test_exact.py"],
+        ["tests/algorithms", "tests/contracts/test_algorithms_x_models.py"],
+        [EXACT, LINEAR, "tests/inference"],
     ),
-    "likelihoods": (
+    "likelihoods": Group(
         ["sksvi/likelihoods"],
-        ["tests/likelihoods", "tests/contracts/test_likelihoods.py", "tests/contracts/test_properties.py"],
+        ["tests/contracts/test_likelihoods.py", "tests/likelihoods", "tests/contracts/test_properties.py"],
+        ["tests/expectations", "tests/predictive", LINEAR],
     ),
-    "quadrature": (
+    "quadrature": Group(
         ["sksvi/integrals", "sksvi/expectations"],
-        ["tests/expectations", "tests/contracts/test_likelihoods.py", "tests/predictive"],
+        ["tests/expectations", "tests/predictive", "tests/contracts/test_likelihoods.py"],
+        ["tests/likelihoods", "tests/contracts/test_properties.py", LINEAR],
     ),
-    "persistence": (["sksvi/persistence"], ["tests/persistence"]),
+    "persistence": Group(
+        ["sksvi/persistence"],
+        [f"tests/persistence/test_{name}.py" for name in ("parts", "archive", "states", "replacing")],
+        [f"tests/persistence/test_{name}.py" for name in ("golden", "hostile_files", "earlier_files")],
+    ),
 }
-#: Mutants per group, and the same when quick.
+#: Mutants per group, and the same when quick; the groups that are met; how many mutants are met at a time.
 MUTANTS, FEW = int(os.environ.get("SKSVI_MUTANTS", "100")), 2
-#: Not among them: removed decorators (properties, which everything notices, and compilers, which nothing should), and
-#: operators that no number knows, which raise wherever they stand and would flatter the count.
-ARITHMETIC = r"ReplaceBinaryOperator_(Add|Sub|Mul|Div|Pow|FloorDiv|Mod)_(Add|Sub|Mul|Div)"
-ORDER = r"ReplaceComparisonOperator_(Lt|LtE|Gt|GtE|Eq|NotEq)_(Lt|LtE|Gt|GtE|Eq|NotEq)"
-IDENTITY = r"ReplaceComparisonOperator_(Is_IsNot|IsNot_Is|In_NotIn|NotIn_In)"
-UNARY = r"ReplaceUnaryOperator_(USub_UAdd|Delete_USub|Delete_Not)"
-WORDS = r"ReplaceTrueWithFalse|ReplaceFalseWithTrue|ReplaceAndWithOr|ReplaceOrWithAnd|AddNot"
-LOOPS = r"ReplaceBreakWithContinue|ReplaceContinueWithBreak|ZeroIterationForLoop|NumberReplacer"
-TAKEN = re.compile("|".join([ARITHMETIC, ORDER, IDENTITY, UNARY, WORDS, LOOPS]))
-PYTEST = (sys.executable, "-m", "pytest", "-q", "-x", "-n", "2", "-p", "no:cacheprovider", "-m", "not exhaustive")
-#: Seconds after which tests count as failed: a loop without end is noticed by whoever runs it.
-LIMIT = 900
+CHOSEN = os.environ.get("SKSVI_GROUPS", ",".join(GROUPS)).split(",")
+JOBS = int(os.environ.get("SKSVI_JOBS", str(os.cpu_count())))
+PYTEST = (sys.executable, "-m", "pytest", "-q", "-x", "-rfE", "--tb=no", "-n", "0", "-p", "no:cacheprovider")
+#: Times what the tests take without a mutant, and seconds more, after which they count as failed: a loop without end is
+#: noticed by whoever runs it.
+LONGER, MORE = 4, 60
+#: Times of changed files: all other than before, so that Python and numba compile them again, and only them.
+STAMPS = itertools.count(1)
 
 
-class Mutant(NamedTuple):
-    """One change: where, by what, and the text of the file with it."""
-
-    path: str
-    operator: str
-    text: str
-
-
-def places(folders: Sequence[str]) -> Iterator[tuple[str, str, int]]:
-    """Every (file, operator, occurrence) there is."""
-    import cosmic_ray.plugins
-    from cosmic_ray.ast import ast_nodes, get_ast
-
-    names = [name for name in cosmic_ray.plugins.operator_names() if TAKEN.fullmatch(name.removeprefix("core/"))]
-    operators = {name: cosmic_ray.plugins.get_operator(name) for name in names}
-    for folder in folders:
-        found = ROOT / folder
-        for path in sorted(found.rglob("*.py")) if found.is_dir() else [found]:
-            nodes = list(ast_nodes(get_ast(path.read_text())))
-            for name, operator in operators.items():
-                count = sum(1 for node in nodes for _ in operator().mutation_positions(node))
-                yield from ((str(path.relative_to(ROOT)), name, occurrence) for occurrence in range(count))
+def environment(tree: Path) -> dict[str, str]:
+    """What a run of tests in a copy of the project is told."""
+    said = os.environ | {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+    said |= {"PYTHONPATH": str(tree), "MPLBACKEND": "Agg"}
+    said.setdefault("SKSVI_DATA", str(ROOT.parent / "shared" / "data"))
+    return said
 
 
-def meaning(text: str) -> str:
-    """The syntax tree without annotations and docstrings."""
-
-    class Bare(ast.NodeTransformer):
-        def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
-            node.annotation = ast.Constant(None)
-            return self.generic_visit(node)
-
-        def visit_arg(self, node: ast.arg) -> Any:
-            node.annotation = None
-            return node
-
-        def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-            node.returns = None
-            return self.generic_visit(node)
-
-        def visit_Expr(self, node: ast.Expr) -> Any:
-            return ast.Pass() if isinstance(node.value, ast.Constant) else self.generic_visit(node)
-
-    return ast.dump(Bare().visit(ast.parse(text)))
-
-
-def mutants(folders: Sequence[str], n: int, rng: np.random.Generator) -> Iterator[Mutant]:
-    """Some n of all, by chance."""
-    import cosmic_ray.plugins
-    from cosmic_ray.mutating import mutate_code
-
-    every = list(places(folders))
-    for k in rng.permutation(len(every)):
-        path, name, occurrence = every[k]
-        before = (ROOT / path).read_text()
-        text = mutate_code(before, cosmic_ray.plugins.get_operator(name)(), occurrence)
-        if text is None or meaning(text) == meaning(before):
-            continue
-        yield Mutant(path, name.removeprefix("core/"), text)
-        n -= 1
-        if n == 0:
-            return
+def outcome(tree: Path, tests: Sequence[str], limit: float | None) -> str:
+    """What noticed, running these tests in a copy of the project: a test, "crash", "time", or "" where all pass."""
+    command = [*PYTEST, "-m", "not exhaustive", *tests]
+    with tempfile.TemporaryFile("w+") as output:
+        run = subprocess.Popen(
+            command, cwd=tree, env=environment(tree), stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            run.wait(limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(run.pid, signal.SIGKILL)
+            run.wait()
+            return "time"
+        output.seek(0)
+        text = output.read()
+    if run.returncode == 0:
+        return ""
+    if run.returncode < 0:
+        return "crash"
+    found = re.search(r"^(?:FAILED|ERROR) (\S+)", text, re.MULTILINE)
+    if run.returncode not in (1, 2) or not found:
+        raise RuntimeError(f"pytest did not run: {text[-3000:]}")
+    return found[1]
 
 
-def survives(tree: Path, tests: Sequence[str], limit: float) -> bool:
-    """Whether these tests pass in a copy of the project."""
-    environment = os.environ | {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-    environment |= {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "MPLBACKEND": "Agg"}
-    environment.setdefault("SKSVI_DATA", str(ROOT.parent / "shared" / "data"))
+def meet(tree: Path, mutant: Mutant, group: Group, limit: float) -> str:
+    """What noticed a mutant."""
+    path = tree / mutant.path
+    path.write_text(mutant.text)
+    stamp = next(STAMPS)
+    os.utime(path, (stamp, stamp))
     try:
-        ended = subprocess.run([*PYTEST, *tests], cwd=tree, env=environment, capture_output=True, timeout=limit)
-    except subprocess.TimeoutExpired:
-        return False
-    if ended.returncode not in (0, 1, 2):
-        raise RuntimeError(f"pytest did not run: {ended.stdout.decode()[-2000:]} {ended.stderr.decode()[-2000:]}")
-    return ended.returncode == 0
+        return outcome(tree, [*group.own, *group.further], limit)
+    finally:
+        shutil.copy2(ROOT / mutant.path, path)
 
 
-def change(mutant: Mutant) -> str:
-    """The lines that a mutant changes."""
-    before = (ROOT / mutant.path).read_text().splitlines()
-    lines = difflib.unified_diff(before, mutant.text.splitlines(), n=0, lineterm="")
-    return " ".join(line[0] + line[1:].strip() for line in list(lines)[2:] if line[0] in "+-")
+# ---- what is stored
+def key(record: Mapping[str, Any]) -> tuple[str, str, int]:
+    return record["file"], record["operator"], record["place"]
+
+
+def source(path: str) -> str:
+    """What tells whether a file's code has changed; its docstrings may."""
+    return hashlib.sha256(meaning((ROOT / path).read_text(), decorators=True).encode()).hexdigest()[:12]
+
+
+def stored() -> dict[tuple[str, str, int], dict[str, Any]]:
+    """Records of mutants, a later line in the place of an earlier one."""
+    lines = STORE.read_text().splitlines() if STORE.exists() else []
+    return {key(record): record for record in map(json.loads, lines)}
+
+
+def current(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those whose file is as it was."""
+    return [
+        record for record in records if (ROOT / record["file"]).exists() and record["source"] == source(record["file"])
+    ]
+
+
+def settled(record: Mapping[str, Any]) -> bool:
+    return bool(record["killed"] or record["why"])
+
+
+def wanted(group: Group, n: int, records: Mapping[tuple[str, str, int], dict[str, Any]]) -> list[Mutant]:
+    """Of the first n mutants those without an outcome; before them, survivors that nobody has explained."""
+    known = {key(record): record for record in current(records.values())}
+    chosen = list(itertools.islice(drawn(group.folders, SEED), n))
+    alive = [mutant for mutant in chosen if mutant[:3] in known and not settled(known[mutant[:3]])]
+    return alive + [mutant for mutant in chosen if mutant[:3] not in known]
+
+
+def record_of(name: str, mutant: Mutant, killed: str, before: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """The line of a mutant: a reason stands for as long as the change is the same, wherever it now is."""
+    same = [
+        r for r in before if (r["file"], r["operator"], r["change"]) == (mutant.path, mutant.operator, mutant.change)
+    ]
+    return {
+        "group": name,
+        "file": mutant.path,
+        "operator": mutant.operator,
+        "place": mutant.place,
+        "source": source(mutant.path),
+        "change": mutant.change,
+        "killed": killed,
+        "survived_first": any(r["survived_first"] or not r["killed"] for r in same),
+        "why": "" if killed else next((r["why"] for r in same if r["why"]), ""),
+    }
+
+
+# ---- the run
+def warm(tests: str, mutants: Sequence[Mutant]) -> Iterator[tuple[Mutant, str]]:
+    """What noticed each mutant, of those that a fork can meet, among some tests."""
+    read, write = os.pipe()
+    task = {"mutants": mutants, "tests": [tests], "jobs": JOBS, "results": write}
+    with tempfile.TemporaryFile("w+") as output:
+        run = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.hostile._warm"],
+            cwd=ROOT,
+            env=environment(ROOT),
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            pass_fds=[write],
+            text=True,
+        )
+        os.close(write)
+        assert run.stdin
+        with run.stdin as stdin:
+            json.dump(task, stdin)
+        with os.fdopen(read) as results:
+            for line in results:
+                number, killed = json.loads(line)
+                yield mutants[number], killed
+        if run.wait():
+            output.seek(0)
+            raise RuntimeError(f"pytest did not run: {output.read()[-3000:]}")
+
+
+def cold(group: Group, mutants: Sequence[Mutant]) -> Iterator[tuple[Mutant, str]]:
+    """What noticed each mutant, each met by all the group's tests in a copy of the project and a process of its own."""
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(JOBS) as pool:
+        # With what is compiled: times of files are kept, so that it stays so.
+        trees = [Path(folder) / f"tree{k}" for k in range(min(JOBS, len(mutants)))]
+        free: queue.SimpleQueue[Path] = queue.SimpleQueue()
+        for tree in trees:
+            shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".*", "_build"))
+            free.put(tree)
+        start = time.perf_counter()
+        noticed = outcome(trees[0], [*group.own, *group.further], None)
+        if noticed:
+            raise RuntimeError(f"{noticed} fails without any mutant")
+        limit = LONGER * (time.perf_counter() - start) + MORE
+
+        def one(mutant: Mutant) -> tuple[Mutant, str]:
+            tree = free.get()
+            try:
+                return mutant, meet(tree, mutant, group, limit)
+            finally:
+                free.put(tree)
+
+        for ended in as_completed([pool.submit(one, mutant) for mutant in mutants]):
+            yield ended.result()
+
+
+def row(name: str, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A line of the table; shares are of the mutants that are not equivalent."""
+    equivalent = sum(bool(record["why"]) for record in records)
+    survived = sum(not record["killed"] and not record["why"] for record in records)
+    since = sum(bool(record["killed"]) and record["survived_first"] for record in records)
+    rest = max(len(records) - equivalent, 1)
+    return {
+        "group": name,
+        "mutants": len(records),
+        "equivalent": equivalent,
+        "killed": len(records) - equivalent - survived - since,
+        "killed by a test since": since,
+        "survived": survived,
+        "survived at first (%)": 100.0 * (survived + since) / rest,
+        "survived (%)": 100.0 * survived / rest,
+    }
+
+
+def notes(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Survivors, then what is equivalent and why."""
+    alive = [record for record in records if not record["killed"]]
+    lines = [f"{r['file']}, {r['operator']}: `{r['change']}`" + f": {r['why']}" * bool(r["why"]) for r in alive]
+    survived = [line for line, r in zip(lines, alive, strict=True) if not r["why"]]
+    equivalent = [line for line, r in zip(lines, alive, strict=True) if r["why"]]
+    return [f"Survived: {line}" for line in survived] + [f"Equivalent: {line}" for line in equivalent]
 
 
 def main(quick: bool = False) -> None:
-    rng = np.random.default_rng(0)
-    rows, notes = [], []
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder) / "tree"
-        ignore = shutil.ignore_patterns(".*", "__pycache__", "_build")
-        shutil.copytree(ROOT, tree, ignore=ignore)
-        for name, (folders, tests) in GROUPS.items():
-            if not survives(tree, tests, LIMIT):
-                raise RuntimeError(f"the tests of {name} fail without any mutant")
-            counts = {"mutants": 0, "killed": 0, "survived": 0}
-            for mutant in mutants(folders, FEW if quick else MUTANTS, rng):
-                counts["mutants"] += 1
-                (tree / mutant.path).write_text(mutant.text)
-                if survives(tree, tests, LIMIT):
-                    counts["survived"] += 1
-                    notes.append(f"{mutant.path}, {mutant.operator}: `{change(mutant)}`")
-                else:
-                    counts["killed"] += 1
-                (tree / mutant.path).write_text((ROOT / mutant.path).read_text())
-                progress({"group": name, **counts})
-            rows.append({"group": name, **counts, "survived (%)": 100.0 * counts["survived"] / counts["mutants"]})
-    report("hostile/mutants", "Mutants and the tests that met them", rows, notes, quick)
+    before = {} if quick else stored()
+    found = []
+    wanted_of = {name: wanted(GROUPS[name], FEW if quick else MUTANTS, before) for name in CHOSEN}
+    # Hours of tests, which leave the machine to whoever else uses it.
+    os.setpriority(os.PRIO_PROCESS, 0, max(10, os.getpriority(os.PRIO_PROCESS, 0)))
+
+    def keep(name: str, mutant: Mutant, killed: str) -> None:
+        record = record_of(name, mutant, killed, before.values())
+        progress({"group": name, "change": record["change"], "killed": killed or "NO"})
+        found.append(record)
+        if not quick:
+            with STORE.open("a") as file:
+                file.write(json.dumps(record) + "\n")
+
+    for name in CHOSEN:
+        alive = [mutant for mutant in wanted_of[name] if changed(mutant)]
+        for tests in GROUPS[name].own:
+            for mutant, killed in warm(tests, list(alive)) if alive else ():
+                if killed:
+                    keep(name, mutant, killed)
+                    alive.remove(mutant)
+                    wanted_of[name].remove(mutant)
+        for mutant in alive:
+            keep(name, mutant, "")
+    for name in CHOSEN:
+        for mutant, killed in cold(GROUPS[name], wanted_of[name]) if wanted_of[name] else ():
+            keep(name, mutant, killed)
+    if not quick:
+        every = sorted(stored().values(), key=lambda record: (list(GROUPS).index(record["group"]), key(record)))
+        STORE.write_text("".join(json.dumps(record) + "\n" for record in every))
+        found = current(every)
+    rows = [row(name, [record for record in found if record["group"] == name]) for name in GROUPS]
+    report("hostile/mutants", "Mutants and the tests that met them", rows, notes(found), quick)
 
 
 if __name__ == "__main__":

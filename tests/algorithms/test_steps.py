@@ -10,19 +10,30 @@ import pytest
 
 from sksvi import algorithms, schedules
 from sksvi.algorithms import ALGORITHMS, VARIATIONAL, Algorithm
-from sksvi.algorithms.rules import Pace
+from sksvi.algorithms.rules import Fixed, Pace
 from sksvi.algorithms.steps import (
+    ADAM_DELAY,
+    ADAM_FIRST,
+    ADAM_RATE,
+    ADAM_SECOND,
     MAX_HALVINGS,
+    SECANT_LESS,
+    SECANT_REACH,
     TRUSTED_SPREAD,
     AdaGradMemory,
+    FlatMemory,
+    adam_step,
     euclidean_step,
+    flat_step,
     hybrid_step,
     natural_step,
+    secant_step,
     shortened,
     site_step,
     trusted_root,
+    trusted_step,
 )
-from sksvi.families import DiagonalGaussian, Gaussian, NotPositiveDefinite
+from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Rayleigh, StandardGaussian
 from sksvi.schedules import AdaGrad, Constant, RobbinsMonro
 
 
@@ -154,12 +165,146 @@ def test_hybrid_step_moves_the_covariance_as_the_natural_step(full, global_rando
     assert np.all(moved.mean >= memory.mean)
 
 
+@KINDS
+def test_raised_sums_make_no_step_longer_than_a_natural_one(full, global_random_seed):
+    """Of plates, each with a share of its own, in coordinates where `unit` is standard."""
+    rng, share, n, adagrad = np.random.default_rng(global_random_seed), np.array([0.3, 0.02]), 50.0, AdaGrad()
+    if full:
+        unit, root = (np.tril(rng.uniform(-0.5, 0.5, (2, 3, 3))) + np.eye(3) for _ in range(2))
+    else:
+        unit, root = rng.uniform(0.5, 2.0, (2, 2, 3))
+    q = StandardGaussian(np.zeros((2, 3)), root)
+    memory = AdaGradMemory(unit, np.zeros((2, 3)), np.zeros_like(unit), 4.0).raised(q, share, n, adagrad)
+    assert memory.mean.shape == q.mean.shape and memory.root.shape == root.shape
+    back = np.linalg.inv(unit) if full else 1.0 / unit
+    variance = np.diagonal(np.swapaxes(back, 1, 2) @ q.cov @ back, axis1=1, axis2=2) if full else (root * back) ** 2
+    natural = share[:, None] * variance
+    slope = 1e-6 * rng.standard_normal((2, 3))
+    step, _ = memory.mean_step(slope, adagrad, n, 0.0 * natural)
+    moved = np.einsum("pk,pkj->pj", step, back) if full else step * back
+    inner = np.einsum("pjk,pk->pj", unit, slope) if full else unit * slope
+    np.testing.assert_allclose(moved, natural * inner, rtol=1e-3)
+    slope = 1e-6 * rng.standard_normal(root.shape)
+    step, _ = memory.root_step(slope, adagrad, n, 0.0 * natural)
+    inner = np.tril(slope @ np.swapaxes(unit, 1, 2)) if full else unit * slope
+    np.testing.assert_allclose(
+        step @ back if full else step * back, (natural[:, None] if full else natural) * inner, rtol=1e-3
+    )
+    higher = memory.raised(q, 0.5 * share, n, adagrad)
+    assert np.all(higher.mean >= memory.mean) and np.all(higher.root >= memory.root)
+    lower = memory.raised(q, 2.0 * share, n, adagrad)
+    np.testing.assert_array_equal(lower.mean, memory.mean)
+    np.testing.assert_array_equal(lower.root, memory.root)
+
+
 def test_adagrad_is_that_of_duchi():
     adagrad, total = AdaGrad(rate=0.1), np.zeros(2)
     gradients = np.array([[1.0, -2.0], [0.5, 0.0], [3.0, 1.0]])
     for t, g in enumerate(gradients):
         step, total = adagrad.step(g, total)
         np.testing.assert_allclose(step, 0.1 * g / np.sqrt((gradients[: t + 1] ** 2).sum(0) + 1e-12))
+
+
+class Line:
+    """A block of one number whose gradient is handed over."""
+
+    def __init__(self, value):
+        self.standard_values = np.array([value])
+
+    def standard_gradient(self, prior, gradient):
+        return gradient
+
+    def at(self, values):
+        return Line(values[0])
+
+
+def secants(slope, start, n, damping=1.0):
+    """Coordinates of n secant steps along the zero of a slope."""
+    q, memory, path = Line(start), None, [start]
+    for _ in range(n):
+        q, memory = secant_step(q, None, np.array([slope(q.standard_values[0])]), damping, memory)
+        path.append(q.standard_values[0])
+    return path
+
+
+@pytest.mark.parametrize("bend", [0.2, 5.0])
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_a_secant_step_is_at_the_zero_of_a_line_at_once(side, bend):
+    """The first is as long as steps may be, and so is one whose zero is farther away."""
+    path = secants(lambda x: bend * (3.0 - x), 3.0 - 1.6 * side, 2)
+    np.testing.assert_allclose(np.diff(path), side * np.array([SECANT_REACH, 0.6]))
+    path = secants(lambda x: bend * (3.0 - x), 3.0 - 2.6 * side, 3)
+    np.testing.assert_allclose(np.diff(path), side * np.array([SECANT_REACH, SECANT_REACH, 0.6]))
+    np.testing.assert_allclose(np.diff(secants(lambda x: bend * (3.0 - x), 3.0 - 1.6 * side, 1, 0.3)), 0.3 * side)
+
+
+def test_a_secant_step_trusts_no_bend_that_turns_round_or_vanishes():
+    here = Line(1.0)
+    for its_slope in (2.0, 0.5):  # the slope stays, or rises, along the last step
+        memory = np.array([0.8]), np.array([its_slope]), np.array([-10.0])
+        moved, memory = secant_step(here, None, np.array([2.0]), 1.0, memory)
+        np.testing.assert_allclose(memory[2], SECANT_LESS * -10.0)
+        np.testing.assert_allclose(moved.standard_values, 1.0 + 2.0 / (SECANT_LESS * 10.0))
+        np.testing.assert_array_equal([memory[0], memory[1]], [[1.0], [2.0]])
+    # Nothing moved: the bend is what it was.
+    _, memory = secant_step(here, None, np.array([2.0]), 1.0, (np.array([1.0]), np.array([7.0]), np.array([-10.0])))
+    np.testing.assert_array_equal(memory[2], [-10.0])
+    still, _ = secant_step(here, None, np.zeros(1), 1.0, None)
+    np.testing.assert_array_equal(still.standard_values, [1.0])
+
+
+@pytest.mark.parametrize("rate", [0.2, 1.0])
+def test_a_trusted_step_is_the_natural_one_within_a_factor_of_two(rate):
+    q, prior = Rayleigh(2.0), Rayleigh(1.5)
+    small = (np.array([0.01]),)
+    np.testing.assert_allclose(
+        trusted_step(q, prior, small, rate).scale, natural_step(q, prior, small, rate).scale, rtol=1e-12
+    )
+    np.testing.assert_allclose(trusted_step(q, prior, (np.array([-1e6]),), rate).scale, 1.0)
+    np.testing.assert_allclose(trusted_step(q, prior, (np.array([1e6]),), rate).scale, 4.0)
+
+
+def test_a_flat_step_is_adagrad_in_standard_coordinates():
+    q, prior, adagrad, n = Rayleigh(2.0), Rayleigh(1.5), AdaGrad(rate=0.7), 20.0
+    memory = FlatMemory.start(q)
+    np.testing.assert_array_equal(memory.total, [0.0])
+    total = 0.0
+    for g in (0.5, -1.0, 0.1):
+        slope = q.standard_gradient(prior, (np.array([g]),))
+        unit = memory.unit * slope / n
+        total += unit**2
+        wanted = q.standard_values + memory.unit * 0.7 * unit / np.sqrt(total + adagrad.epsilon)
+        q, memory = flat_step(q, prior, (np.array([g]),), memory, adagrad, n)
+        np.testing.assert_allclose(q.standard_values, wanted)
+        np.testing.assert_allclose(memory.total, total)
+    np.testing.assert_allclose(memory.faded(0.3).total, 0.3 * total)
+    assert memory.faded(0.3).unit == memory.unit
+
+
+def test_adam_is_that_of_kingma_and_ba_with_a_falling_rate():
+    """In sums over all gradients so far instead of running ones."""
+    gradients = np.array([[1.0, 0.0, -3.0], [0.5, 0.0, 2.0], [-4.0, 0.0, 0.1], [1.0, 0.0, 1.0]])
+    block, memory = Free(np.zeros(3)), None
+    for t in range(1, 5):
+        before = block.value
+        block, memory = adam_step(block, gradients[t - 1], memory)
+        first, second = (base ** np.arange(t)[::-1] for base in (ADAM_FIRST, ADAM_SECOND))
+        mean = first @ gradients[:t] / first.sum()
+        square = second @ gradients[:t] ** 2 / second.sum()
+        wanted = ADAM_RATE / np.sqrt(1.0 + t / ADAM_DELAY) * mean / np.sqrt(np.where(square > 0, square, 1.0))
+        np.testing.assert_allclose(block.value - before, wanted, rtol=1e-10)
+
+
+def test_fading_keeps_a_share_of_the_sums():
+    memory = AdaGradMemory(np.ones(2), np.array([4.0, 1.0]), np.array([2.0, 8.0]), 3.0).faded(0.25)
+    np.testing.assert_array_equal([memory.mean, memory.root], [[1.0, 0.25], [0.5, 2.0]])
+    assert memory.reach == 3.0
+
+
+def test_a_mean_may_go_as_far_as_its_data_are_many():
+    q = DiagonalGaussian(np.zeros(4), np.ones(4))
+    assert AdaGradMemory.start(q, 100.0).reach == 5.0
+    assert AdaGradMemory.start(q, 2.0).reach == 1.0
 
 
 def test_site_step_is_a_damped_message():
@@ -177,6 +322,20 @@ def test_shortened_halves_until_it_is_possible():
 
     assert shortened(step) == 0.125
     assert tried == [1.0, 0.5, 0.25, 0.125]
+
+
+def test_the_last_step_that_is_tried_is_the_shortest():
+    def step(share):
+        if share > 0.5**MAX_HALVINGS:
+            raise NotPositiveDefinite("no")
+        return share
+
+    assert shortened(step) == 0.5**MAX_HALVINGS
+
+
+def test_a_block_that_stays_has_the_density_that_it_was_given():
+    assert Fixed().log_density({}) == 0.0
+    assert Fixed(lambda q: 2.0 * q["x"]).log_density({"x": 3.0}) == 6.0
 
 
 def test_shortened_gives_up_with_the_reason():

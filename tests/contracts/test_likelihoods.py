@@ -6,7 +6,7 @@ import inspect
 
 import numpy as np
 import pytest
-from scipy import integrate
+from scipy import integrate, stats
 from sklearn.base import clone
 
 from sksvi import likelihoods
@@ -21,7 +21,10 @@ from sksvi.likelihoods import (
     StudentT,
     resolve,
 )
-from sksvi.likelihoods.links import log_normal_variance
+from sksvi.likelihoods.discrete import _smallest_count
+from sksvi.likelihoods.links import log_normal_variance, log_softplus_terms
+from sksvi.likelihoods.support import LARGEST_TARGET
+from sksvi.likelihoods.weighted import LEAST_NOISE
 from sksvi.testing import check_likelihood
 
 COUNTS = np.array([0.0, 1.0, 3.0, 7.0, 20.0, 0.5, 2.0])
@@ -240,3 +243,81 @@ def test_variance_of_a_log_normal_variable():
     m, v = np.meshgrid([-30.0, -1.0, 0.0, 2.5, 40.0], [1e-12, 1e-3, 0.5, 4.0, 39.0, 41.0, 90.0])
     np.testing.assert_allclose(log_normal_variance(m, v), np.exp(2 * m + v) * np.expm1(v), rtol=1e-10)
     assert np.isfinite(log_normal_variance(np.array([500.0]), np.array([400.0]))).all()
+
+
+@pytest.mark.parametrize("slope", [1.0, 3.0])
+def test_derivatives_in_cut_points(slope, global_random_seed):
+    """By differences, of every level, whatever the slope."""
+    rng = np.random.default_rng(global_random_seed)
+    start = Ordinal(slope=slope).start(LEVELS)
+    y, f, h = np.arange(4), rng.uniform(-1.0, 1.0, 4), 1e-5
+    first, second = start.d_parameters(y, f)
+    for p, step in enumerate(h * np.eye(3)):
+        up, down = (start.replace(start.unconstrained + sign * step) for sign in (1, -1))
+        np.testing.assert_allclose(first[p], (up.log_prob(y, f) - down.log_prob(y, f)) / (2 * h), rtol=1e-6, atol=1e-8)
+        slopes = (up.d_parameters(y, f)[0] - down.d_parameters(y, f)[0]) / (2 * h)
+        np.testing.assert_allclose(second[p], slopes, rtol=1e-6, atol=1e-8)
+
+
+def test_first_cut_points_are_at_the_levels_shares():
+    """With half a count more of each, so that a level without weight has a place."""
+    y, weight = np.array([0, 1, 1, 2, 2, 2]), np.array([1.0, 2.0, 1.0, 0.0, 0.0, 0.0])
+    for given, counts in ((None, [1.5, 2.5, 3.5]), (weight, [1.5, 3.5, 0.5])):
+        share = np.cumsum(counts)[:2] / np.sum(counts)
+        found = Ordinal(slope=2.0).start(y, given).cut_points
+        np.testing.assert_allclose(found, np.log(share / (1 - share)) / 2.0)
+
+
+def test_first_noise_is_half_of_the_variance_or_of_what_there_is():
+    for y, size in (([1.0, 3.0], 1.0), ([3.0, 3.0], 9.0), ([0.0, 0.0], 1.0)):
+        started = Gaussian().start(np.array(y))
+        assert started.variance == pytest.approx(0.5 * size)
+        assert started.least == pytest.approx(LEAST_NOISE**2 * size)
+
+
+def test_a_count_without_neighbours_has_the_distribution_of_its_rate():
+    likelihood, mean = NegativeBinomial(dispersion=0.4), 1e18
+    y = mean * np.array([0.1, 0.7, 1.0, 3.0])
+    np.testing.assert_allclose(likelihood.cdf(y, np.log(mean)), stats.gamma(2.5, scale=0.4 * mean).cdf(y), rtol=1e-10)
+
+
+def test_the_smallest_count_is_found_from_either_side():
+    p = np.array([0.05, 0.3, 0.5, 0.9])
+    poisson = stats.poisson(4.2)
+    for off in (-2.6, -1.0, 0.0, 1.3, 2.0):
+        np.testing.assert_array_equal(_smallest_count(poisson.cdf, poisson.ppf(p) + off, p), poisson.ppf(p))
+
+
+def test_softmax_of_large_numbers():
+    f = np.array([[1000.0, 0.0, -1000.0], [0.0, 0.0, 0.0], [-900.0, -900.0, -2000.0]])
+    np.testing.assert_allclose(Softmax(n_classes=3).mean(f), [[1, 0, 0], [1 / 3] * 3, [0.5, 0.5, 0]], atol=1e-300)
+
+
+@pytest.mark.parametrize("likelihood", [Poisson(), NegativeBinomial(dispersion=0.4)], ids=["poisson", "negative"])
+def test_variance_of_counts_is_that_of_the_total_variance(likelihood):
+    m, v = np.array([-1.0, 0.3, 2.0]), np.array([0.01, 0.7, 0.3])
+    x, w = np.polynomial.hermite_e.hermegauss(60)
+    f, w = m + np.sqrt(v) * x[:, None], w / w.sum()
+    mean = w @ likelihood.mean(f)
+    wanted = w @ likelihood.conditional_variance(f) + w @ np.square(likelihood.mean(f) - mean)
+    np.testing.assert_allclose(likelihood.expected_variance(m, v), wanted, rtol=1e-9)
+
+
+def test_log_of_a_softplus_rate_far_below_zero():
+    """Where float32 has no rate any more, the logarithm is f itself; the curvature keeps its digits."""
+    f = np.array([-100.0, -90.0, -20.0], np.float32)
+    np.testing.assert_allclose(log_softplus_terms(f)[1], f, rtol=1e-6)
+    f = np.array([-8.0, -9.5, -12.0, -20.0, -30.0])
+    small = np.exp(f.astype(np.longdouble))
+    rate, slope = np.log1p(small), small / (1 + small)
+    ratio = slope / rate
+    np.testing.assert_allclose(log_softplus_terms(f)[5], (ratio * (1 - slope - ratio)).astype(float), rtol=1e-4)
+
+
+def test_targets_whose_squares_are_no_numbers_are_refused():
+    likelihood = Gaussian()
+    for y in ([1.5 / LARGEST_TARGET, 0.0], [0.9 * LARGEST_TARGET, 1.0], [0.0, 0.0]):
+        likelihood.check_target(np.array(y))
+    for y in ([0.9 / LARGEST_TARGET, 0.0], [1.1 * LARGEST_TARGET, 1.0]):
+        with pytest.raises(ValueError, match="another unit"):
+            likelihood.check_target(np.array(y))

@@ -6,6 +6,7 @@ import functools
 import io
 import json
 import os
+import struct
 import zipfile
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -626,6 +627,28 @@ def test_too_many_members_are_refused_before_one_is_listed(saved, monkeypatch):
         load(saved)
     with pytest.raises(ValueError, match="has 2 arrays; at most 1"):
         save(Model(value=[np.arange(2), np.arange(3)]), saved)
+
+
+def with_a_long_end(data, size, n_bytes):
+    """A file whose end is that of archives of more than 65,535 members, with these sizes of the directory in both."""
+    plain = bytearray(data[-22:])
+    members, start = struct.unpack("<H", plain[10:12])[0], struct.unpack("<L", plain[16:20])[0]
+    longer = struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, members, members, n_bytes, start)
+    locator = struct.pack("<4sLQL", b"PK\x06\x07", 0, len(data) - 22, 1)
+    plain[8:12], plain[12:16] = b"\xff" * 4, struct.pack("<L", size)
+    return data[:-22] + longer + locator + bytes(plain)
+
+
+def test_an_archive_with_a_long_end_is_read_and_counted(saved):
+    data = saved.read_bytes()
+    value = load(saved).value
+    directory = struct.unpack("<L", data[-10:-6])[0]
+    saved.write_bytes(with_a_long_end(data, 2**32 - 1, directory))
+    same(load(saved).value, value)
+    for size, n_bytes in ((2**32 - 1, 5 * 10**6), (5 * 10**6, directory)):
+        saved.write_bytes(with_a_long_end(data, size, n_bytes))
+        with pytest.raises(ValueError, match="more than 100000 members"):
+            load(saved)
 
 
 def test_memory_that_is_not_there_is_a_value_error(saved, monkeypatch):

@@ -186,7 +186,7 @@ class Dense(Structure):
         return matrix
 
     def carried(self, P: Array, old: Array, new: Array) -> Array:
-        """T P Tᵀ with T = old (old⁻¹ new)^½, which takes `old` to `new` and leaves alone what did not change."""
+        """T P Tᵀ with T = (new old⁻¹)^½, which takes `old` to `new` and leaves alone what did not change."""
         try:
             ratio, U = eigh(new, old)
         except np.linalg.LinAlgError:

@@ -1,0 +1,321 @@
+"""Every question about a part of a fit: what is right passes, and each thing that is not is refused by its name."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from sksvi.families import Gaussian
+from sksvi.families.gaussian.arrow_matrix import ArrowMatrix
+from sksvi.persistence.look import Look, Malformed
+from sksvi.persistence.states import PARTS, check_parts
+from sksvi.persistence.upgrade import _progress
+
+ONE, TWO, EYE = np.ones(1), np.ones(2), np.eye(2)
+NEGATIVE, ZERO, POSITIVE = np.array([1.0, -1e-9]), np.array([1.0, 0.0]), np.array([1.0, 1e-300])
+HOLLOW, THREE, NUMBER = np.diag([1.0, 0.0]), np.ones(3), np.array(1.0)
+BLOCK, ROWS, TABLE = Gaussian(np.zeros(3), np.eye(3)), np.arange(2), np.ones((2, 2))
+TRUTH = np.array([True, False])
+
+
+def arrow(diagonal=1.0):
+    return ArrowMatrix(diagonal * np.ones((2, 1, 1)), np.zeros((1, 2)), np.ones((1, 1)), 0)
+
+
+def of(**parts):
+    return SimpleNamespace(**parts)
+
+
+#: Part -> what it holds when it is right; then (name, value): right, too, and wrong.
+RIGHT = {
+    "Gaussian": {"mean": TWO, "precision": EYE, "_root": EYE},
+    "DiagonalGaussian": {"mean": TWO, "precision": TWO, "_root": None},
+    "StandardGaussian": {"mean": TWO, "root": EYE},
+    "ArrowMatrix": {"diag": np.ones((2, 1, 1)), "corner": np.ones((1, 1)), "border": np.zeros((1, 2)), "start": 0},
+    "ArrowGaussian": {"mean": THREE, "precision": arrow()},
+    "InUnits": {"scale": TWO, "centre": TWO, "inner": BLOCK},
+    "Marginal": {"index": ROWS, "joint": BLOCK},
+    "ClassGaussian": {"n_classes": 3, "joint": BLOCK},
+    "ProjectedGaussian": {"scale": np.ones(5), "basis": np.ones((5, 2)), "inner": BLOCK, "off_std": 1.0},
+    "ChosenRows": {"rows": ROWS, "block": BLOCK},
+    "SiteGaussian": {"prior_cov": EYE, "dual": TWO, "weights": TWO},
+    "GaussianPlates": {"mean": TABLE, "full": True, "values": np.ones((2, 3)), "_log_det": TWO},
+    "Point": {"value": TWO, "centre": TWO, "information": EYE},
+    "Gamma": {"shape": TWO, "rate": TWO},
+    "Rayleigh": {"scale": 1.0},
+    "Dirichlet": {"concentration": TWO},
+    "Simplex": {"counts": TWO, "by_gradient": True},
+    "Population": {"sums": EYE, "_root": np.eye(1)},
+    "Message": {"parts": (TWO, EYE)},
+    "PlateMessages": {"parts": [TABLE, np.ones((2, 3))], "full": True},
+    "AdaGradMemory": {"mean": TWO, "root": EYE, "unit": EYE, "reach": 1.0},
+    "FlatMemory": {"total": TWO, "unit": 1.0},
+    "PlateMemory": {"clock": ROWS, "seen": TWO, "rule": of(sums=TWO)},
+    "Sites": {"start": TWO, "linear": TABLE, "quadratic": np.ones((2, 2, 2)), "total": [1], "first": [2]},
+    "Locals": {"values": TWO, "repairs": 0},
+    "Table": {"X": TABLE, "y": TWO, "weight": TWO, "offset": TWO},
+    "LinearTerms": {
+        "value": TWO,
+        "alpha": TABLE,
+        "gamma": np.ones((2, 2, 2)),
+        "linear": TABLE,
+        "points": {"p": (TABLE, np.ones((2, 2, 2)))},
+        "scalars": {"s": TWO},
+        "variance": None,
+    },
+    "Sample": {
+        "priority": TWO,
+        "importance": TWO,
+        "share": TWO,
+        "dropped": 1.0,
+        "data": of(y=TWO),
+        "sites": of(value=TWO),
+    },
+    "Past": {"constant": -1.0, "weight": 1.0, "waiting": 1.0},
+    "GroupedDesign": {
+        "codes": np.array([[0, 1], [1, 2]], np.int32),
+        "X": TABLE,
+        "levels": [2, 3],
+        "values": [None, TABLE],
+        "arrow": 1,
+    },
+    "Columns": {"scale": TWO, "centre": TWO, "varies": TRUTH, "scaled": True, "known": of(low=TWO)},
+    "Known": {
+        "low": TWO,
+        "high": TWO,
+        "centre": TWO,
+        "mean": TWO,
+        "square": TWO,
+        "two": TRUTH,
+        "weight": 1.0,
+        "eps": 1.0,
+    },
+    "SwitchedOff": {"which": np.array([TRUTH]), "mean": np.ones((1, 2)), "std": np.ones((1, 2))},
+    "LogScales": {"nodes": TABLE, "weights": TWO},
+    "IdFeatures": {"values": TABLE, "scale": TWO, "mean": TWO, "ids": ROWS, "columns": ROWS},
+    "GibbsDraw": {"features": TABLE, "logit": TWO, "noise": ONE, "weight": 1.0, "omega": TABLE},
+    "Ordinal": {"cut_points": np.array([0.0, 1.0])},
+    "kernel.RBF": {"length_scale": TWO, "length_scale_bounds": np.array([[-1.0, 1.0]])},
+}
+ALSO_RIGHT = [
+    ("DiagonalGaussian", "precision", POSITIVE),
+    ("StandardGaussian", "root", TWO),
+    ("ArrowMatrix", "start", 1),
+    ("InUnits", "inner", Gaussian(np.zeros(2), EYE)),
+    ("Marginal", "index", np.array([2])),
+    ("ClassGaussian", "n_classes", 1),
+    ("ProjectedGaussian", "inner", Gaussian(np.zeros(2), EYE)),
+    ("ProjectedGaussian", "off_std", 0.0),
+    ("ChosenRows", "rows", np.array([2])),
+    ("SiteGaussian", "prior_cov", HOLLOW),
+    ("SiteGaussian", "weights", ZERO),
+    ("Gamma", "rate", POSITIVE),
+    ("Rayleigh", "scale", 1e-300),
+    ("Simplex", "counts", ZERO),
+    ("AdaGradMemory", "mean", ZERO),
+    ("FlatMemory", "total", ZERO),
+    ("PlateMemory", "seen", ZERO),
+    ("Sites", "start", ZERO),
+    ("Sites", "quadratic", TABLE),
+    ("Table", "weight", ZERO),
+    ("Table", "y", ROWS),
+    ("Table", "X", np.ones((2, 3), np.float32)),
+    ("LinearTerms", "gamma", TABLE),
+    ("LinearTerms", "variance", np.ones((2, 2, 2))),
+    ("Sample", "priority", ZERO),
+    ("Sample", "dropped", 0.0),
+    ("Past", "weight", 0.0),
+    ("Past", "waiting", 0.0),
+    ("Columns", "known", None),
+    ("Known", "square", ZERO),
+    ("Known", "weight", 0.0),
+    ("Known", "eps", 0.0),
+    ("LogScales", "weights", ZERO),
+    ("GibbsDraw", "omega", np.empty((0, 0))),
+    ("Ordinal", "cut_points", 3),
+]
+WRONG = [
+    ("Gaussian", "mean", NUMBER),
+    ("Gaussian", "precision", HOLLOW),
+    ("Gaussian", "precision", TWO),
+    ("Gaussian", "precision", np.ones((2, 3))),
+    ("Gaussian", "_root", HOLLOW),
+    ("DiagonalGaussian", "mean", NUMBER),
+    ("DiagonalGaussian", "precision", ZERO),
+    ("DiagonalGaussian", "_root", ZERO),
+    ("StandardGaussian", "mean", NUMBER),
+    ("StandardGaussian", "root", ZERO),
+    ("StandardGaussian", "root", HOLLOW),
+    ("StandardGaussian", "root", np.ones((2, 3))),
+    ("ArrowMatrix", "diag", np.ones((2, 1, 2))),
+    ("ArrowMatrix", "corner", np.ones((1, 2))),
+    ("ArrowMatrix", "border", np.zeros((1, 3))),
+    ("ArrowMatrix", "start", 2),
+    ("ArrowGaussian", "mean", TWO),
+    ("ArrowGaussian", "precision", arrow(0.0)),
+    ("InUnits", "scale", ZERO),
+    ("InUnits", "centre", THREE),
+    ("InUnits", "inner", Gaussian(np.zeros(1), np.eye(1))),
+    ("InUnits", "inner", Gaussian(np.zeros(4), np.eye(4))),
+    ("Marginal", "index", np.array([-1])),
+    ("Marginal", "index", np.array([3])),
+    ("Marginal", "index", TWO),
+    ("ClassGaussian", "n_classes", 2),
+    ("ClassGaussian", "n_classes", 0),
+    ("ClassGaussian", "joint", Gaussian(np.zeros((2, 3)), np.ones((2, 1, 1)) * np.eye(3))),
+    ("ProjectedGaussian", "scale", np.append(np.ones(4), 0.0)),
+    ("ProjectedGaussian", "basis", np.ones((4, 2))),
+    ("ProjectedGaussian", "inner", Gaussian(np.zeros(4), np.eye(4))),
+    ("ProjectedGaussian", "inner", Gaussian(np.zeros(1), np.eye(1))),
+    ("ProjectedGaussian", "off_std", -1e-9),
+    ("ChosenRows", "rows", np.array([-1])),
+    ("ChosenRows", "rows", np.array([3])),
+    ("SiteGaussian", "prior_cov", np.ones((2, 3))),
+    ("SiteGaussian", "prior_cov", np.diag(NEGATIVE)),
+    ("SiteGaussian", "dual", THREE),
+    ("SiteGaussian", "weights", NEGATIVE),
+    ("GaussianPlates", "full", False),
+    ("GaussianPlates", "values", np.ones((2, 4))),
+    ("GaussianPlates", "values", np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 1.0]])),
+    ("GaussianPlates", "values", np.array([[1.0, 0.0, 1.0], [0.0, 0.0, 1.0]])),
+    ("GaussianPlates", "_log_det", THREE),
+    ("Point", "centre", THREE),
+    ("Point", "information", TABLE[:1]),
+    ("Gamma", "shape", ZERO),
+    ("Gamma", "rate", ZERO),
+    ("Gamma", "rate", THREE),
+    ("Rayleigh", "scale", 0.0),
+    ("Dirichlet", "concentration", ZERO),
+    ("Dirichlet", "concentration", NUMBER),
+    ("Simplex", "counts", NEGATIVE),
+    ("Simplex", "counts", NUMBER),
+    ("Simplex", "by_gradient", 1),
+    ("Population", "sums", np.diag([0.0, 1.0])),
+    ("Population", "sums", np.ones((2, 3))),
+    ("Population", "sums", np.ones((0, 0))),
+    ("Population", "_root", EYE),
+    ("Population", "_root", np.zeros((1, 1))),
+    ("Message", "parts", ()),
+    ("Message", "parts", (np.array([np.nan]),)),
+    ("PlateMessages", "parts", [TABLE]),
+    ("PlateMessages", "parts", [TABLE, np.ones((2, 2))]),
+    ("PlateMessages", "parts", [TABLE, np.ones((3, 3))]),
+    ("AdaGradMemory", "mean", NEGATIVE),
+    ("AdaGradMemory", "root", np.ones((2, 3))),
+    ("AdaGradMemory", "root", -EYE),
+    ("AdaGradMemory", "unit", TWO),
+    ("AdaGradMemory", "reach", 0.0),
+    ("FlatMemory", "total", NEGATIVE),
+    ("FlatMemory", "unit", 0.0),
+    ("PlateMemory", "clock", np.array([0, -1])),
+    ("PlateMemory", "seen", NEGATIVE),
+    ("PlateMemory", "seen", THREE),
+    ("PlateMemory", "rule", of(sums=THREE)),
+    ("Sites", "start", NEGATIVE),
+    ("Sites", "linear", np.ones((3, 2))),
+    ("Sites", "quadratic", np.ones((2, 2, 3))),
+    ("Sites", "linear", np.ones((2, 2, 2))),
+    ("Sites", "first", []),
+    ("Locals", "values", NUMBER),
+    ("Locals", "repairs", -1),
+    ("Table", "X", TWO),
+    ("Table", "y", THREE),
+    ("Table", "weight", NEGATIVE),
+    ("Table", "weight", THREE),
+    ("Table", "offset", THREE),
+    ("LinearTerms", "value", THREE),
+    ("LinearTerms", "alpha", np.ones((2, 2, 2))),
+    ("LinearTerms", "gamma", np.ones((2, 2, 3))),
+    ("LinearTerms", "gamma", np.ones((3, 2, 2))),
+    ("LinearTerms", "linear", TWO),
+    ("LinearTerms", "points", {"p": (TABLE, TABLE)}),
+    ("LinearTerms", "points", {"p": (np.ones((3, 2)), np.ones((3, 2, 2)))}),
+    ("LinearTerms", "scalars", {"s": THREE}),
+    ("LinearTerms", "variance", TABLE),
+    ("Sample", "priority", NEGATIVE),
+    ("Sample", "importance", NEGATIVE),
+    ("Sample", "share", THREE),
+    ("Sample", "dropped", -1e-9),
+    ("Sample", "data", of(y=THREE)),
+    ("Sample", "sites", of(value=THREE)),
+    ("Past", "constant", np.inf),
+    ("Past", "weight", -1e-9),
+    ("Past", "waiting", -1e-9),
+    ("GroupedDesign", "codes", np.array([[0, 1], [1, 2]])),
+    ("GroupedDesign", "codes", np.array([[0, 1], [2, 2]], np.int32)),
+    ("GroupedDesign", "X", np.ones((3, 2))),
+    ("GroupedDesign", "levels", [2, 2]),
+    ("GroupedDesign", "levels", [2]),
+    ("GroupedDesign", "values", [None, np.ones((3, 2))]),
+    ("GroupedDesign", "arrow", 2),
+    ("Columns", "scale", ZERO),
+    ("Columns", "centre", THREE),
+    ("Columns", "varies", TWO),
+    ("Columns", "scaled", None),
+    ("Columns", "known", of(low=THREE)),
+    ("Known", "high", THREE),
+    ("Known", "square", NEGATIVE),
+    ("Known", "two", TWO),
+    ("Known", "weight", -1e-9),
+    ("Known", "eps", -1e-9),
+    ("SwitchedOff", "mean", TABLE),
+    ("SwitchedOff", "std", np.array([ZERO])),
+    ("LogScales", "weights", NEGATIVE),
+    ("LogScales", "weights", THREE),
+    ("IdFeatures", "scale", ZERO),
+    ("IdFeatures", "mean", THREE),
+    ("IdFeatures", "ids", THREE),
+    ("IdFeatures", "columns", THREE),
+    ("GibbsDraw", "logit", THREE),
+    ("GibbsDraw", "noise", np.zeros(1)),
+    ("GibbsDraw", "weight", 0.0),
+    ("GibbsDraw", "omega", np.ones((2, 3))),
+    ("Ordinal", "cut_points", TWO),
+    ("kernel.RBF", "length_scale", ZERO),
+    ("kernel.RBF", "length_scale_bounds", TWO),
+]
+
+
+@pytest.mark.parametrize("key", RIGHT)
+def test_what_is_right_passes(key):
+    PARTS[key](Look(of(**RIGHT[key])))
+
+
+@pytest.mark.parametrize(("key", "name", "value"), ALSO_RIGHT)
+def test_what_is_at_a_limit_passes(key, name, value):
+    PARTS[key](Look(of(**{**RIGHT[key], name: value})))
+
+
+@pytest.mark.parametrize(("key", "name", "value"), WRONG)
+def test_what_is_wrong_is_refused(key, name, value):
+    assert name in RIGHT[key]
+    with pytest.raises(Malformed):
+        PARTS[key](Look(of(**{**RIGHT[key], name: value})))
+
+
+def test_every_kind_of_part_is_asked_here():
+    alike = {"Free", "Beta", "kernel.Matern", "kernel.RationalQuadratic", "kernel.ExpSineSquared"}
+    assert set(RIGHT) | alike == set(PARTS)
+    assert {key for key, *_ in WRONG} == set(RIGHT)
+
+
+@pytest.mark.parametrize("value", [np.array([1.0 + 1.0j]), np.array([1.0, np.nan]), np.array([np.inf])])
+def test_no_array_anywhere_is_complex_or_infinite(value):
+    for within in (value, [value], {"a": (1, value)}, of(deep=[of(a=value)])):
+        with pytest.raises(Malformed, match=r"complex|not finite"):
+            check_parts(Look(within, "state_"), lambda cls: "key" if cls is SimpleNamespace else None)
+    check_parts(Look([of(a=np.array(["text"])), None, 1.5, np.array([1, 2])], "state_"), lambda cls: "key")
+
+
+def test_plates_of_an_earlier_version_have_seen_nothing_where_it_kept_no_count():
+    clock, seen = np.array([3, 1]), np.array([2.0, 5.0])
+    old = {"previous": None, "damping": {}, "small_changes": 2, "average": None, "checks": []}
+    old["memory"] = {"users_clock": clock, "users": "rule", "items_clock": clock, "items_seen": seen, "items": None}
+    progress = _progress(old)
+    assert set(old["memory"]) == {"users", "items"}
+    np.testing.assert_array_equal(old["memory"]["users"].seen, [0.0, 0.0])
+    np.testing.assert_array_equal(old["memory"]["items"].seen, seen)
+    assert old["memory"]["users"].rule == "rule"
+    assert progress.gradient == {} and progress.small_changes == 2
