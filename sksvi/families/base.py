@@ -157,6 +157,10 @@ class Family:
         """What earlier data lose by where the block is, nats, where that is no divergence from a prior."""
         return 0.0
 
+    def in_domain(self, prior: Any, gradient: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The gradient of a natural step, where one that is noisy may lead out of the family's domain entry by entry."""
+        return gradient
+
     def forgotten(self) -> Any:
         """What is kept of the block when a fit starts anew."""
         return self

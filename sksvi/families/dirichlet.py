@@ -14,6 +14,9 @@ from sksvi.families.implicit import corrected_counts
 
 Array = np.ndarray
 
+#: Share of the prior's concentration that a natural step leads to at least.
+LEAST_SHARE = 0.1
+
 
 class Dirichlet(Flat):
     """q(β) = ∏ Dir(β_k | λ_k), one probability vector per plate; natural parameter λ, moment E log β.
@@ -114,6 +117,10 @@ class Dirichlet(Flat):
     def at(self, values: Array) -> Self:
         """The distribution at log λ."""
         return self.of_theta(np.exp(values))
+
+    def in_domain(self, prior: Any, gradient: tuple[Array]) -> tuple[Array]:
+        """Counts of at least -0.9 of the prior's: those of draws, V n, are noisy and may be negative."""
+        return (np.maximum(gradient[0], (LEAST_SHARE - 1.0) * prior.theta),)
 
     @staticmethod
     def statistics(value: Array) -> Array:
