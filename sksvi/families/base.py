@@ -158,7 +158,7 @@ class Family:
         return 0.0
 
     def in_domain(self, prior: Any, gradient: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The gradient of a natural step; noisy ones are kept from leading out of the family's domain, entry by entry."""
+        """The gradient of a natural step; noise is kept from leading out of the family's domain entry by entry."""
         return gradient
 
     def forgotten(self) -> Any:

@@ -28,6 +28,8 @@ ROUNDS, NEARNESS = 2, 4
 RIDGE, LEAST = 1e-3, 1e-3
 #: Residuals below this share of the largest distance are rounding: there are no more corners.
 NO_CORNER = 1e-6
+#: Shape of the gamma variables of nearly even shares: they differ by a tenth.
+EVEN = 100.0
 #: Part of the start that is random: equal starts of two topics would stay equal.
 RANDOM = 0.1
 
@@ -45,6 +47,12 @@ def first_counts(X: Any, word_prior: Array, seed: int) -> Array:
     shares[: len(found)] = RANDOM * shares[: len(found)] + (1.0 - RANDOM) * found
     raised = word_prior / word_prior.min() if word_prior.min() > 0 else 1.0 + word_prior
     return total * _in_seeded_order(shares, raised) * raised
+
+
+def even_counts(X: Any, n_topics: int, rng: np.random.Generator) -> Array:
+    """Expected counts (K, V) to start from: each word's total in shares that are nearly the same for all topics."""
+    shares = rng.gamma(EVEN, 1.0 / EVEN, (n_topics, X.shape[1])) / n_topics
+    return np.asarray(shares * np.asarray(X.sum(0), float).ravel())
 
 
 def _in_seeded_order(shares: Array, raised: Array) -> Array:

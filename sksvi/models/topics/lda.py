@@ -7,6 +7,7 @@ documents see the topics is the algorithm's: by expectations, at their mean, or 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -284,6 +285,20 @@ class LatentDirichlet(Local):
         joined = (np.concatenate([getattr(f, name) for f in found]) for name in ("value", "local", "elog"))
         squares = np.concatenate([f.squares for f in found])
         return TopicTerms(*joined, np.empty((0, 0)), squares, view)
+
+    def with_local(self, local_step: str) -> LatentDirichlet:
+        """The model with another local step."""
+        other = copy.copy(self)
+        other.local_step = local_step
+        return other
+
+    def completion(self, q: Blocks, known: Any, held: Any, threads: int) -> float:
+        """Log probability of the words `held` of documents given those that are `known`, nats per word."""
+        found = self.documents(q, known, threads)
+        theta = dirichlet_marginal(self.alpha_of(q), found.local, found.squares)[0]
+        row = np.repeat(np.arange(held.shape[0]), np.diff(held.indptr))
+        each = np.einsum("ik,ki->i", theta[row], q["topics"].mean[:, held.indices])
+        return float(held.data @ np.log(each) / held.sum())
 
     def grown(self, q: Blocks, data: Table) -> Blocks:
         """The topics with new words at their prior."""
