@@ -49,7 +49,7 @@ class Effort:
 
 
 #: Documents that are visited again, those that are seen once, and those whose posterior is asked for.
-VISIT, PORTION, SETTLE = Effort(40, 5e-3, 2, 3), Effort(60, 5e-3, 5, 5), Effort(200, 1e-4, 20, 40)
+VISIT, PORTION, SETTLE = Effort(60, 2e-3, 2, 3), Effort(60, 2e-3, 5, 5), Effort(200, 1e-4, 20, 40)
 
 
 @dataclass
