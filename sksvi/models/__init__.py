@@ -9,6 +9,7 @@ MODELS = {
     "correlated-topics": "sksvi.models.topics.correlated:CorrelatedTopics",
     "factorization": "sksvi.models.factorization.gaussian:FactorModel",
     "full-gp": "sksvi.models.gp.full:FullGP",
+    "gamma-process": "sksvi.models.nmf.model:GammaProcess",
     "linear": "sksvi.models.linear.glm:LinearModel",
     "mixed": "sksvi.models.mixed.glm:MixedModel",
     "sparse-gp": "sksvi.models.gp.sparse:SparseGPModel",

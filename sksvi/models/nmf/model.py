@@ -7,6 +7,7 @@ seen cells. Globals that are expectations make coordinate ascent on the bound; w
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -253,6 +254,12 @@ class GammaProcess(Local):
         return {"components": (components,), "weights": (weights,)}
 
     # ---- what is asked of a fit
+    def of_components(self, n_components: int) -> GammaProcess:
+        """The model with so many components, for rows at given blocks."""
+        other = copy.copy(self)
+        other.shape = (n_components, self.shape[1])
+        return other
+
     def rows(self, q: Blocks, found: Cells, threads: int) -> tuple[Array, Array]:
         """Shape and rate (n, K) of q(H) of each row by itself: the same whatever the others are."""
         view = self.view(q, None)
@@ -270,4 +277,4 @@ class GammaProcess(Local):
 def _bases(logs: Array) -> tuple[Array, Array]:
     """exp(logs) (F, K) over each column's largest, and the logarithm of that, (F,)."""
     offset = logs.max(1)
-    return np.maximum(np.exp(logs - offset[:, None]), LEAST), offset
+    return np.maximum(np.exp(np.ascontiguousarray(logs) - offset[:, None]), LEAST), offset
