@@ -113,11 +113,34 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         check_is_fitted(self)
         return_std, X = check_flag(return_std, "return_std"), _dense(self._rows(X), "X")
         missing = np.isnan(X)
-        mean, variance = density.moments_of(*self._activations(cells(X)), *self.posterior_.values())
+        mean, variance = self._moments(X)
         filled = np.where(missing, mean, X).astype(X.dtype, copy=False)
         if not return_std:
             return filled
         return filled, np.where(missing, np.sqrt(mean + variance), 0.0).astype(X.dtype, copy=False)
+
+    def reconstruct(self, X: Any, return_std: bool = False) -> Any:
+        """Posterior mean of the expected count of every cell, seen or not.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, F)
+            Counts; NaN in a dense one where a cell is missing.
+        return_std : bool, default=False
+            Whether to return its standard deviation too, without Poisson noise.
+
+        Returns
+        -------
+        ndarray of shape (n, F), or two of them
+        """
+        check_is_fitted(self)
+        return_std, X = check_flag(return_std, "return_std"), self._rows(X)
+        mean, variance = (part.astype(X.dtype, copy=False) for part in self._moments(X))
+        return (mean, np.sqrt(variance)) if return_std else mean
+
+    def _moments(self, X: Any) -> tuple[Array, Array]:
+        """Mean and variance of the expected counts of rows that have been checked."""
+        return density.moments_of(*self._activations(cells(X)), *self.posterior_.values())
 
     # ---- densities
     def log_predictive_density(self, X: Any, held_out: Any) -> Array:

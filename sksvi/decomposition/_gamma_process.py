@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from sksvi import _memory, algorithms
-from sksvi.algorithms.rows import SSVIA, SVI
+from sksvi.algorithms.rows import SSVIA
 from sksvi.decomposition._gamma_predictions import GammaPredictions
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, auto_or_number, stays
@@ -30,8 +30,6 @@ from sksvi.schedules import Constant
 
 Array = np.ndarray
 
-#: Passes in which ``algorithm="auto"`` draws the globals, each of them a step of rate 1.
-SEARCH_PASSES = 150
 #: Rows up to which a step takes all of them, and rows of a batch beyond.
 SMALL_ROWS, BATCH_ROWS = 20_000, 5_000
 #: A component is used where it explains more than this share of all counts.
@@ -63,10 +61,14 @@ class GammaProcessNMF(GammaPredictions, BaseSVI):
         First components: rows that differ (k-means++), noise, or given ones.
     prune : bool, default=True
         Whether components that explain less than 1/10,000 of all counts are left out of the results; one stays.
-    algorithm : {"auto", "svi", "ssvi-a", "cvi", "mc-ssvi"} or Algorithm, default="auto"
+    search_passes : int, default=0
+        So many passes of a fit to all rows at once begin it by draws of components, weights and activations, in steps
+        of rate 1, whatever the algorithm: they find components that expectations miss. 150 where the components
+        themselves are asked for, as when sounds are separated; where counts are predicted they may cost more than they
+        bring.
+    algorithm : {"svi", "ssvi-a", "cvi", "mc-ssvi"} or Algorithm, default="svi"
         How rows see components and weights: by expectations ("svi", also called "cvi") or by draws ("ssvi-a", also
-        called "mc-ssvi"). "auto": in a fit to all rows at once by draws in the first 150 passes, which look for
-        components that expectations miss, then by expectations; else by expectations.
+        called "mc-ssvi").
     expectation : str or Expectation, default="auto"
         Every expectation of this model has a closed form: all values do the same.
     batch_size : int, "auto" or None, default="auto"
@@ -126,7 +128,7 @@ class GammaProcessNMF(GammaPredictions, BaseSVI):
 
     _parameter_constraints: dict[str, list[Any]] = {
         **{name: rule for name, rule in BaseSVI._parameter_constraints.items() if name != "covariance"},
-        "algorithm": [StrOptions({"auto", "svi", "ssvi-a", "cvi", "mc-ssvi"}), algorithms.Algorithm],
+        "algorithm": [StrOptions({"svi", "ssvi-a", "cvi", "mc-ssvi"}), algorithms.Algorithm],
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "component_shape": [Interval(Real, 1e-3, 1e3, closed="both")],
         "activation_shape": [Interval(Real, 1e-3, 1e3, closed="both")],
@@ -134,6 +136,7 @@ class GammaProcessNMF(GammaPredictions, BaseSVI):
         "prior_mean": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "init": ["array-like", StrOptions({"rows", "random"})],
         "prune": ["boolean"],
+        "search_passes": [Interval(Integral, 0, None, closed="left")],
     }
     _changes = {
         **STREAMED,
@@ -144,6 +147,7 @@ class GammaProcessNMF(GammaPredictions, BaseSVI):
         "prior_mean": stays("the first fit has set the mean of a cell", auto_or_number),
         "init": stays("a fit that goes on has begun"),
         "prune": FREE,
+        "search_passes": FREE,
     }
 
     def __init__(
@@ -156,7 +160,8 @@ class GammaProcessNMF(GammaPredictions, BaseSVI):
         prior_mean: Any = "auto",
         init: Any = "rows",
         prune: bool = True,
-        algorithm: Any = "auto",
+        search_passes: int = 0,
+        algorithm: Any = "svi",
         expectation: Any = "auto",
         batch_size: Any = "auto",
         max_iter: int = 400,
@@ -177,6 +182,7 @@ class GammaProcessNMF(GammaPredictions, BaseSVI):
         self.prior_mean = prior_mean
         self.init = init
         self.prune = prune
+        self.search_passes = search_passes
         self.algorithm = algorithm
         self.expectation = expectation
         self.batch_size = batch_size
@@ -272,10 +278,6 @@ class GammaProcessNMF(GammaPredictions, BaseSVI):
         model.visit = PORTION
         return model
 
-    def _algorithm(self) -> algorithms.Algorithm:
-        automatic = isinstance(self.algorithm, str) and self.algorithm == "auto"
-        return SVI() if automatic else algorithms.resolve(self.algorithm)
-
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
         if self.batch_size != "auto":
             return self.batch_size and int(self.batch_size)
@@ -292,21 +294,18 @@ class GammaProcessNMF(GammaPredictions, BaseSVI):
         K = int(self.n_components)
         return from_rows(found, K, seed) if self.init == "rows" else at_random(K, found.shape[1], seed)
 
-    def _run(self, problem: Problem, state: State, passes: int, monitor: Any) -> State:
-        search = self._search(problem)
-        last = min(SEARCH_PASSES, passes)
-        if search is None or state.finished or state.passes >= last:
-            return super()._run(problem, state, passes, monitor)
-        state = super()._run(search, state, last, monitor)
+    def _run(self, problem: Problem, state: State, passes: int, monitor: Any, tol: float | None = None) -> State:
+        last = min(int(self.search_passes), passes)
+        if state.finished or state.passes >= last or not problem.full_batch:
+            return super()._run(problem, state, passes, monitor, tol)
+        state = super()._run(self._search(problem), state, last, monitor, tol=0.0)  # a search settles nowhere
         stopped = monitor.interruption.asked or state.passes < last
-        return state if stopped or last == passes else super()._run(problem, state, passes, monitor)
+        return state if stopped or last == passes else super()._run(problem, state, passes, monitor, tol)
 
-    def _search(self, problem: Problem) -> Problem | None:
-        """The problem of the passes that look for components, where the algorithm is left to us and takes all rows."""
-        if not (isinstance(self.algorithm, str) and self.algorithm == "auto" and problem.deterministic):
-            return None
+    def _search(self, problem: Problem) -> Problem:
+        """The problem of the passes that look for components."""
         model = copy.copy(problem.model)
-        model.averages = False  # it moves among components, and what they were before is no part of them
+        model.averages = False  # it moves among components, and those that it left are no part of where it is
         return plan.changed(problem, model=model, algorithm=SSVIA(Constant(1.0)))
 
     # ---- what a fit leaves behind

@@ -29,15 +29,15 @@ def having(parameter: str) -> list[str]:
 
 
 # ---- who: estimators by what they take
-PMF, BPFA, CTM = ["GeneralizedPMF"], ["BetaProcessFA"], ["CorrelatedTopicModel"]
+PMF, BPFA, CTM, NMF = ["GeneralizedPMF"], ["BetaProcessFA"], ["CorrelatedTopicModel"], ["GammaProcessNMF"]
 CLASSIFIERS = [name for name in NAMES if name.endswith("Classifier")]
 REGRESSORS = [name for name in NAMES if name.endswith("Regressor")]
 MEASURED, SUPERVISED = REGRESSORS + PMF, CLASSIFIERS + REGRESSORS
-WITH_Y, TABLES, DENSE = SUPERVISED + PMF, SUPERVISED + BPFA + CTM, having("kernel") + BPFA
+WITH_Y, TABLES, DENSE = SUPERVISED + PMF, SUPERVISED + BPFA + CTM + NMF, having("kernel") + BPFA
 LINEAR, MIXED, GP = having("prior_precision"), having("groups"), having("kernel")
 STREAMS = [name for name in NAMES if hasattr(getattr(sksvi, name), "partial_fit")]
 STREAMED_LABELS = [name for name in CLASSIFIERS if name in STREAMS]
-FIXED_COLUMNS = SUPERVISED + BPFA  # words may be new
+FIXED_COLUMNS = SUPERVISED + BPFA + NMF  # words may be new
 
 
 def data(name: str) -> tuple[Any, Any]:
@@ -45,7 +45,7 @@ def data(name: str) -> tuple[Any, Any]:
     rng = np.random.default_rng(1)
     if name in PMF:
         return pd.DataFrame({"user": np.arange(N) % 6, "film": rng.integers(0, 5, N)}), rng.standard_normal(N)
-    if name in CTM:
+    if name in CTM + NMF:
         return pd.DataFrame(rng.poisson(2.0, (N, 5)), columns=list("abcde")), None
     X = pd.DataFrame(rng.standard_normal((N, 2)), columns=["age", "dose"])
     y = X["age"].to_numpy() + 0.5 * rng.standard_normal(N)

@@ -13,18 +13,14 @@ Array = np.ndarray
 KNOWN = 1e-10
 
 
-def mean_of(shape: Array, rate: Array, components: Gamma, weights: Gamma) -> Array:
-    """E Σ_k θ_k W_fk H_nk, (n, F)."""
-    return (shape / rate * weights.mean) @ components.mean
-
-
 def moments_of(shape: Array, rate: Array, components: Gamma, weights: Gamma) -> tuple[Array, Array]:
     """Mean and variance of Σ_k θ_k W_fk H_nk, (n, F): the three factors of a term are independent under q."""
     mean = (shape / rate * weights.mean) @ components.mean
     squares = (shape * (shape + 1.0) / np.square(rate) * (weights.variance + np.square(weights.mean))) @ (
         components.variance + np.square(components.mean)
     )
-    return mean, squares - np.square(shape / rate * weights.mean) @ np.square(components.mean)
+    known = np.square(shape / rate * weights.mean) @ np.square(components.mean)
+    return mean, np.maximum(squares - known, 0.0)  # a difference that rounding may leave below 0
 
 
 def log_poisson(y: Array, mean: Array) -> Array:
