@@ -295,10 +295,12 @@ class GammaProcessNMF(GammaPredictions, BaseSVI):
         return from_rows(found, K, seed) if self.init == "rows" else at_random(K, found.shape[1], seed)
 
     def _run(self, problem: Problem, state: State, passes: int, monitor: Any, tol: float | None = None) -> State:
-        last = min(int(self.search_passes), passes)
-        if state.finished or state.passes >= last or not problem.full_batch:
+        search, last = self._search(problem), min(int(self.search_passes), passes)
+        # One that was cut off where its search ended has not ended it.
+        within = state.passes < last or (state.passes == last > 0 and state.moved_by == search.moves)
+        if state.finished or not within or not problem.full_batch:
             return super()._run(problem, state, passes, monitor, tol)
-        state = super()._run(self._search(problem), state, last, monitor, tol=0.0)  # a search settles nowhere
+        state = super()._run(search, state, last, monitor, tol=0.0)  # it settles nowhere
         stopped = monitor.interruption.asked or state.passes < last
         return state if stopped or last == passes else super()._run(problem, state, passes, monitor, tol)
 
