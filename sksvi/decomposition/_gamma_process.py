@@ -301,8 +301,7 @@ class GammaProcessNMF(GammaPredictions, BaseSVI):
         if state.finished or not within or not problem.full_batch:
             return super()._run(problem, state, passes, monitor, tol)
         state = super()._run(search, state, last, monitor, tol=0.0)  # it settles nowhere
-        stopped = monitor.interruption.asked or state.passes < last
-        return state if stopped or last == passes else super()._run(problem, state, passes, monitor, tol)
+        return state if monitor.stopped or last == passes else super()._run(problem, state, passes, monitor, tol)
 
     def _search(self, problem: Problem) -> Problem:
         """The problem of the passes that look for components."""
