@@ -23,6 +23,7 @@ NAMES = (
     "factors",
     "factors-stream",
     "topics",
+    "components",
     "sparse-factors",
     "sparse-factors-gibbs",
 )
