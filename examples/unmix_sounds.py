@@ -21,7 +21,7 @@ RATE, SECONDS, WINDOW, HOP = 8000, 20.0, 1024, 256
 #: Notes in Hz (a pentatonic scale), how often each is struck, seconds in which it fades, and the noise.
 NOTES, STRUCK, FADES, NOISE = (220.0, 246.9, 293.7, 329.6, 392.0, 440.0), 7, 0.6, 1e-3
 #: Power that counts as one: the fit is of counts.
-LEVELS = 200.0
+LEVELS = 20.0
 #: Highest frequency that is drawn.
 SHOWN = 2500.0
 
@@ -63,11 +63,11 @@ def main() -> None:
     transform = ShortTimeFFT(hann(WINDOW), HOP, RATE)
     sound = transform.stft(mixture).T
     counts = np.round(LEVELS * np.abs(sound) / np.abs(sound).mean())
-    model = GammaProcessNMF(n_components=15, search_passes=150, random_state=0).fit(counts)
+    model = GammaProcessNMF(n_components=10, search_passes=150, random_state=0).fit(counts)
     pitches = [strongest(component, transform.f) for component in model.components_]
 
     parts = np.array([transform.istft(part.T, k1=len(mixture)) for part in separated(model, counts, sound)])
-    print(f"{model.n_components_} components of 15 are used; {len(NOTES)} notes were played")
+    print(f"{model.n_components_} components of 10 are used; {len(NOTES)} notes were played")
     for pitch, own in zip(NOTES, played, strict=True):
         nearest = np.array([own @ part / np.linalg.norm(part) for part in parts])
         of_note = nearest > 0.5 * nearest.max()

@@ -233,9 +233,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         """The state that the last fit left, for a fit that goes on from it."""
         return continued(problem, self.state_)
 
-    def _run(
-        self, problem: Problem, state: State, passes: int, monitor: FitMonitor, tol: float | None = None
-    ) -> State:
+    def _run(self, problem: Problem, state: State, passes: int, monitor: FitMonitor, tol: float | None = None) -> State:
         """Passes of a problem, up to number `passes` of the fit; `tol`: None for the user's."""
         tol = self.tol if tol is None else tol
 

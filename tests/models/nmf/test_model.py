@@ -71,16 +71,16 @@ def test_a_row_has_the_bound_of_its_definition():
     elog = np.array([gamma(a, scale=1 / r).expect(np.log) for a, r in zip(shape, rate, strict=True)])
     phi = np.exp(elog)[:, None] * theta[:, None] * W
     phi /= phi.sum(0)
-    value = sum(
-        -gamma(a, scale=1 / r).expect(lambda h, a=a, r=r: gamma.logpdf(h, a, scale=1 / r) - gamma.logpdf(h, b, scale=1 / b))
-        for a, r in zip(shape, rate, strict=True)
-    )
+    value = 0.0
+    for a, r in zip(shape, rate, strict=True):
+        q, prior = gamma(a, scale=1 / r), gamma(b, scale=1 / b)
+        value -= q.expect(lambda h, q=q, prior=prior: q.logpdf(h) - prior.logpdf(h))
     value -= float(terms.activations[0] * theta @ W.sum(1))
     for splits in product(*[[(k, c - k) for k in range(c + 1)] for c in y]):
         z = np.array(splits).T  # (K, F)
-        q = np.prod([multinomial.pmf(z[:, f], y[f], phi[:, f]) for f in range(2)])
+        share = np.prod([multinomial.pmf(z[:, f], y[f], phi[:, f]) for f in range(2)])
         log_p = float((z * (np.log(theta)[:, None] + np.log(W) + elog[:, None]) - gammaln(z + 1)).sum())
-        value += q * (log_p - np.log(q))
+        value += share * (log_p - np.log(share))
     np.testing.assert_allclose(terms.value[0], value, rtol=1e-6)
 
 
