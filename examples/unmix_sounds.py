@@ -1,8 +1,8 @@
 """Separate notes that overlap. `python -m examples.unmix_sounds`.
 
 Six notes of a synthesised instrument are played at random, some together; their spectrogram is taken apart into
-components, which are notes, and when each sounds. Prints how many notes there seem to be, their pitches, and how well
-each note's own sound comes back from the mixture; draws spectrogram, components and activations into `demo-output/`.
+components, which are notes and the clicks of their onsets, and when each sounds. Prints how well each note's own sound
+comes back from the mixture; draws spectrogram, components and activations into `demo-output/`.
 """
 
 from __future__ import annotations

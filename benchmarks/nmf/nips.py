@@ -13,8 +13,7 @@ from benchmarks.topics._data import Split, nips, per_word
 K = 50
 #: Passes of draws, and passes in all.
 METHODS = {
-    "mean field, 20 passes": (0, 20),
-    "10 passes of draws, 12 of mean field": (10, 22),
+    "20 passes": (0, 20),
     "to the end": (0, 400),
     "10 passes of draws, then to the end": (10, 400),
 }

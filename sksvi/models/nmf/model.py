@@ -45,7 +45,7 @@ class Effort:
 
 
 #: Rows that are visited again, those that are seen once, and those whose posterior is asked for.
-VISIT, PORTION, SETTLE = Effort(3, 1e-2), Effort(60, 1e-2, 20), Effort(500, 1e-6)
+VISIT, PORTION, SETTLE = Effort(6, 1e-2), Effort(60, 1e-2, 20), Effort(500, 1e-6)
 
 
 @dataclass
