@@ -143,6 +143,22 @@ def test_missing_cells_are_filled_in_with_their_spread(global_random_seed):
     assert model.score(X) > model.score(rng.permuted(X, axis=1))
 
 
+def test_intervals_of_missing_cells_hold_most_of_them(global_random_seed):
+    """About 90 % with the Poisson's noise; mean field is too sure of the expected counts themselves."""
+    covers = []
+    for seed in range(3):
+        bunch = make_spectra(150, 30, n_components=3, mean_count=10.0, random_state=[global_random_seed, seed])
+        missing = np.random.default_rng([global_random_seed, seed]).random(bunch.data.shape) < 0.1
+        X = np.where(missing, np.nan, bunch.data)
+        model = GammaProcessNMF(6, max_iter=150, random_state=seed).fit(X)
+        filled, std = model.impute(X, return_std=True)
+        mean, spread = model.reconstruct(X, return_std=True)
+        errors = (filled - bunch.data)[missing], (mean - bunch.activations @ bunch.components)[missing]
+        covers.append([np.mean(np.abs(e) <= 1.645 * s[missing]) for e, s in zip(errors, (std, spread), strict=True)])
+    counts, means = np.mean(covers, 0)
+    assert 0.82 < counts < 0.96 and 0.4 < means < counts
+
+
 def test_the_score_is_the_mean_log_probability_of_the_other_half():
     X = sounds().data
     model = GammaProcessNMF(4, max_iter=20, random_state=0).fit(X)
