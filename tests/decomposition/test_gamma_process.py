@@ -234,6 +234,14 @@ def test_odd_tables_have_finite_answers(X, options):
     assert all(np.all(np.isfinite(part)) for part in parts) and model.n_components_ >= 1
 
 
+@pytest.mark.parametrize("options", [{"algorithm": "ssvi-a"}, {"search_passes": 20}], ids=str)
+def test_weights_that_are_drawn_as_zero(options):
+    """exp(log U / (α/K)) is 0 in most draws of components without use: what they leave is no division by it."""
+    X = np.random.default_rng(0).poisson(3.0, (20, 4))
+    model = GammaProcessNMF(20, concentration=1e-3, max_iter=25, random_state=0, **options).fit(X)
+    assert np.isfinite(model.lower_bound_) and np.all(np.isfinite(model.component_weights_))
+
+
 def test_predictions_refuse_what_has_no_missing_cells():
     X = sounds().data
     model = GammaProcessNMF(3, max_iter=3, random_state=0).fit(X)

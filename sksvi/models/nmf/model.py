@@ -159,6 +159,8 @@ class GammaProcess(Local):
         if name != "weights":
             return gradient
         slope = gradient["components"][0][..., 1]
+        largest = np.abs(slope).max(1, keepdims=True)  # 0 where a weight was drawn as 0: cells then count alike
+        slope = np.where(largest > 0, slope / np.where(largest > 0, largest, 1.0), 1.0)
         then, now = ((blocks["components"].mean * slope).sum(1) for blocks in (before, q))
         (own,) = gradient["weights"]
         return {**gradient, "weights": (np.stack([own[:, 0], own[:, 1] * now / then], -1),)}
