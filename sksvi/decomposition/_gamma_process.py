@@ -38,10 +38,10 @@ USED = 1e-4
 
 @with_own_methods
 class GammaProcessNMF(GammaPredictions, BaseSVI):
-    """Non-negative matrix factorization of counts with a learned number of components (GaP-KL-NMF).
+    """Non-negative matrix factorization of counts under a gamma process (GaP-KL-NMF).
 
     Counts are Poisson with mean (H∘θ)W: ``components_`` W, how active each is in each row H, and one weight θ_k per
-    component under a gamma process prior, which leaves components without use. The likelihood is that of scikit-learn's
+    component under a gamma process prior, which empties components that the counts do not ask for. The likelihood is that of scikit-learn's
     NMF with the Kullback-Leibler divergence; what is added are priors, a posterior, intervals, missing cells, chunks of
     data, and a bound on the evidence. Fitted by stochastic variational inference (Hoffman and Blei 2015).
 
@@ -64,8 +64,8 @@ class GammaProcessNMF(GammaPredictions, BaseSVI):
     search_passes : int, default=0
         So many passes of a fit to all rows at once begin it by draws of components, weights and activations, in steps
         of rate 1, whatever the algorithm: they find components that expectations miss. 150 where the components
-        themselves are asked for, as when sounds are separated; where counts are predicted they may cost more than they
-        bring.
+        themselves are asked for and counts are few, as when faint sounds are separated; where cells are predicted they
+        may cost more than they bring.
     algorithm : {"svi", "ssvi-a", "cvi", "mc-ssvi"} or Algorithm, default="svi"
         How rows see components and weights: by expectations ("svi", also called "cvi") or by draws ("ssvi-a", also
         called "mc-ssvi").
