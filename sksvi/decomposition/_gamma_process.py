@@ -41,14 +41,15 @@ class GammaProcessNMF(GammaPredictions, BaseSVI):
     """Non-negative matrix factorization of counts under a gamma process (GaP-KL-NMF).
 
     Counts are Poisson with mean (H∘θ)W: ``components_`` W, how active each is in each row H, and one weight θ_k per
-    component under a gamma process prior, which empties components that the counts do not ask for. The likelihood is that of scikit-learn's
-    NMF with the Kullback-Leibler divergence; what is added are priors, a posterior, intervals, missing cells, chunks of
-    data, and a bound on the evidence. Fitted by stochastic variational inference (Hoffman and Blei 2015).
+    component under a gamma process prior, which empties components that the counts do not ask for. The likelihood is
+    that of scikit-learn's NMF with the Kullback-Leibler divergence; what is added are priors, a posterior, intervals,
+    missing cells, chunks of data, and a bound on the evidence. Fitted by stochastic variational inference (Hoffman and
+    Blei 2015).
 
     Parameters
     ----------
     n_components : int, default=50
-        Components to choose from (the truncation of the gamma process); more than are needed do little harm.
+        Components to choose from: the truncation of the gamma process.
     component_shape : float, default=0.25
         Shape a of the prior Gamma(a, a) of each component's cells: the smaller, the sparser they are.
     activation_shape : float, default=0.2
