@@ -17,6 +17,7 @@ _ATTRIBUTES = {
     "BetaProcessFA": "sksvi.decomposition",
     "GMEClassifier": "sksvi.mixed_effects",
     "GMERegressor": "sksvi.mixed_effects",
+    "GammaProcessNMF": "sksvi.decomposition",
     "GPClassifier": "sksvi.gaussian_process",
     "GeneralizedPMF": "sksvi.decomposition",
     "SparseGPClassifier": "sksvi.gaussian_process",

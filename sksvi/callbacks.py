@@ -197,6 +197,8 @@ class FitMonitor:
         self._root: Any = None
         self._pass: Any = None
         self._snapshot: Callable[[], Any] | None = None
+        #: Whether a callback, or the user, asked to stop after the last pass.
+        self.stopped = False
 
     def __enter__(self) -> FitMonitor:
         with ExitStack() as stack:
@@ -238,7 +240,8 @@ class FitMonitor:
         stop = False
         with self.interruption.heeded():
             stop = self._tell(info, snapshot)
-        return stop or self.interruption.asked
+        self.stopped = stop or self.interruption.asked
+        return self.stopped
 
     def _tell(self, info: dict[str, Any], snapshot: Callable[[], Any]) -> bool:
         if self._bar is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import pytest
@@ -96,3 +97,14 @@ def test_topics_of_files(tmp_path, monkeypatch, capsys):
     topics.main(["--path", str(tmp_path / "text"), "--components", "2", "--output", str(tmp_path / "figures")])
     printed = capsys.readouterr().out
     assert "120 documents, 8 words; 2 passes" in printed and "orbit" in printed
+
+
+def test_unmix_sounds(tmp_path, monkeypatch, capsys):
+    from examples import unmix_sounds
+
+    monkeypatch.setattr(unmix_sounds, "SECONDS", 6.0)
+    printed = run(unmix_sounds, tmp_path, monkeypatch, capsys)
+    assert "6 notes were played" in printed
+    gains = [float(found) - float(before) for found, before in re.findall(r"(-?[\d.]+) dB; .*?(-?[\d.]+) dB", printed)]
+    assert len(gains) == 6 and min(gains) > 0.0
+    assert [path.name for path in (tmp_path / "figures").iterdir()] == ["unmix_sounds.png"]

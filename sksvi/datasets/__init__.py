@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sksvi.datasets._load import load_bike_sharing, load_epilepsy
 from sksvi.datasets._make import make_beta_process, make_glm, make_gme, make_pmf, make_wide_logistic
+from sksvi.datasets._make_spectra import make_spectra
 from sksvi.datasets._make_topics import make_ctm, make_lda
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "make_gme",
     "make_lda",
     "make_pmf",
+    "make_spectra",
     "make_wide_logistic",
 ]

@@ -1,9 +1,10 @@
-"""Factor models: sparse factors of rows with missing entries."""
+"""Factor models: of rows, of counts, of ratings."""
 
 from __future__ import annotations
 
 from sksvi.decomposition._beta_process import BetaProcessFA
 from sksvi.decomposition._folded import FoldedPairs, FoldedUsers
+from sksvi.decomposition._gamma_process import GammaProcessNMF
 from sksvi.decomposition._pmf import GeneralizedPMF
 
-__all__ = ["BetaProcessFA", "FoldedPairs", "FoldedUsers", "GeneralizedPMF"]
+__all__ = ["BetaProcessFA", "FoldedPairs", "FoldedUsers", "GammaProcessNMF", "GeneralizedPMF"]

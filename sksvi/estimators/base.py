@@ -233,7 +233,10 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         """The state that the last fit left, for a fit that goes on from it."""
         return continued(problem, self.state_)
 
-    def _run(self, problem: Problem, state: State, passes: int, monitor: FitMonitor) -> State:
+    def _run(self, problem: Problem, state: State, passes: int, monitor: FitMonitor, tol: float | None = None) -> State:
+        """Passes of a problem, up to number `passes` of the fit; `tol`: None for the user's."""
+        tol = self.tol if tol is None else tol
+
         def snapshot(state: State) -> Any:
             fitted = copy.copy(self)
             fitted._finish(problem.model, state, problem.data.total_weight)
@@ -246,7 +249,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             return look_end(state, state)
 
         with self._columns_named():
-            return plan.run(problem, state, passes, self.tol, pass_end, look_end)
+            return plan.run(problem, state, passes, tol, pass_end, look_end)
 
     @contextmanager
     def _columns_named(self) -> Iterator[None]:

@@ -347,6 +347,10 @@ class Model(ABC):
         """The summed gradient, once what is no sum over rows has been added to it."""
         return gradient
 
+    def in_turn(self, name: str, gradient: Gradient, before: Blocks, q: Blocks) -> Gradient:
+        """The gradient when it is a block's turn to step, from `before`; blocks before it have moved in q."""
+        return gradient
+
     def search(self, fit: Fit, tol: float) -> tuple[Blocks, bool]:
         """A settled q with hyperparameters where the bound is larger, and whether that was worth `tol`."""
         return fit.q, False

@@ -452,6 +452,27 @@ def check_beta_process(look: Look) -> None:
         draws.item("weight").array((n,), above=0.0)
 
 
+# ---- components of counts
+def check_gamma_process(look: Look) -> None:
+    """Components, their weights and shares."""
+    f = look.at("n_features_in_").count(1)
+    k = int(look.at("_choices").a(dict).value["n_components"])
+    look.at("prior_mean_").number(above=0.0)
+    for name, shape in (("components", (k, f)), ("weights", (k,))):
+        found = np.shape(_block(look, name).a(Family).value.mean)
+        _block(look, name).require(found == shape, f"has shape {found}, not {shape}")
+    kept = look.at("n_components_").count(1)
+    look.at("n_components_").require(kept <= k, f"is {kept}, more than n_components={k}")
+    look.at("components_").array((kept, f), "x", least=0.0)
+    for name in ("component_weights_", "component_shares_"):
+        look.at(name).array((kept,), least=0.0)
+    _shown(look, "components", (kept, f))
+    _shown(look, "weights", (kept,))
+    local = look.at("state_").at("locals")
+    if isinstance(local.value, Locals):
+        local.at("values").array((None, k), least=0.0)
+
+
 #: Key of the table -> what to ask of a fitted estimator of that class.
 ESTIMATORS: dict[str, Callable[[Look], None]] = {
     "BayesianGLMClassifier": check_linear,
@@ -465,4 +486,5 @@ ESTIMATORS: dict[str, Callable[[Look], None]] = {
     "CorrelatedTopicModel": check_topics,
     "StructuredLDA": check_lda,
     "BetaProcessFA": check_beta_process,
+    "GammaProcessNMF": check_gamma_process,
 }

@@ -29,15 +29,16 @@ def having(parameter: str) -> list[str]:
 
 
 # ---- who: estimators by what they take
-PMF, BPFA, CTM = ["GeneralizedPMF"], ["BetaProcessFA"], ["CorrelatedTopicModel", "StructuredLDA"]
+PMF, BPFA, NMF = ["GeneralizedPMF"], ["BetaProcessFA"], ["GammaProcessNMF"]
+CTM = ["CorrelatedTopicModel", "StructuredLDA"]
 CLASSIFIERS = [name for name in NAMES if name.endswith("Classifier")]
 REGRESSORS = [name for name in NAMES if name.endswith("Regressor")]
 MEASURED, SUPERVISED = REGRESSORS + PMF, CLASSIFIERS + REGRESSORS
-WITH_Y, TABLES, DENSE = SUPERVISED + PMF, SUPERVISED + BPFA + CTM, having("kernel") + BPFA
+WITH_Y, TABLES, DENSE = SUPERVISED + PMF, SUPERVISED + BPFA + CTM + NMF, having("kernel") + BPFA
 LINEAR, MIXED, GP = having("prior_precision"), having("groups"), having("kernel")
 STREAMS = [name for name in NAMES if hasattr(getattr(sksvi, name), "partial_fit")]
 STREAMED_LABELS = [name for name in CLASSIFIERS if name in STREAMS]
-FIXED_COLUMNS = SUPERVISED + BPFA  # words may be new
+FIXED_COLUMNS = SUPERVISED + BPFA + NMF  # words may be new
 
 
 def data(name: str) -> tuple[Any, Any]:
@@ -47,6 +48,8 @@ def data(name: str) -> tuple[Any, Any]:
         return pd.DataFrame({"user": np.arange(N) % 6, "film": rng.integers(0, 5, N)}), rng.standard_normal(N)
     if name in CTM:
         return pd.DataFrame(rng.poisson(2.0, (N, 5)), columns=list("abcde")), None
+    if name in NMF:
+        return pd.DataFrame(rng.poisson(2.0, (N, 2)), columns=["age", "dose"]), None
     X = pd.DataFrame(rng.standard_normal((N, 2)), columns=["age", "dose"])
     y = X["age"].to_numpy() + 0.5 * rng.standard_normal(N)
     return X, None if name in BPFA else (y > 0).astype(int) if name in CLASSIFIERS else y
@@ -158,7 +161,8 @@ HALF = np.array(["low", "high"] * (N // 2))
 ONES = np.ones(N)
 
 PARAMETERS = [
-    *bad("algorithm", "adam", "'mc-ssvi'.*'s-dsvi'", [name for name in NAMES if name != "GPClassifier"]),
+    *bad("algorithm", "adam", "'mc-ssvi'.*'s-dsvi'", [name for name in NAMES if name not in ["GPClassifier", *NMF]]),
+    *bad("algorithm", "adam", "{{'cvi', 'mc-ssvi', 'ssvi-a', 'svi'}}", NMF),
     *bad("algorithm", "adam", "{{'cvi', 'fp', 'mc-ssvi'}}", ["GPClassifier"]),
     *bad("expectation", "laplace", "'auto'.*'quadrature'"),
     *bad("covariance", "low-rank", "{{'diag', 'full'}}"),
@@ -186,7 +190,8 @@ PARAMETERS = [
     *bad("topics", "gauss", "{{'adagrad', 'dirichlet', 'point', 'sampled'}}"),
     *bad("local_step", "vb", "{{'gibbs', 'mean-field', 'spike-slab'}}", BPFA),
     *bad("local_step", "vb", "{{'cvb0', 'gibbs', 'mean-field'}}", ["StructuredLDA"]),
-    *bad("init", "pca", "{{'data', 'gibbs', 'random'}}"),
+    *bad("init", "pca", "{{'data', 'gibbs', 'random'}}", BPFA),
+    *bad("init", "pca", "{{'random', 'rows'}}", NMF),
 ]
 
 CALLS = [

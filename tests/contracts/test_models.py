@@ -35,6 +35,9 @@ from sksvi.models.linear.glm import LinearModel
 from sksvi.models.linear.latents import LinearLatents
 from sksvi.models.mixed.glm import Groups, MixedModel
 from sksvi.models.mixed.levels import GroupedDesign
+from sksvi.models.nmf.cells import cells, table
+from sksvi.models.nmf.model import Effort as Visit
+from sksvi.models.nmf.model import GammaProcess
 from sksvi.models.topics.correlated import CorrelatedTopics, paired_nodes
 from sksvi.models.topics.lda import Effort as Settled
 from sksvi.models.topics.lda import LatentDirichlet
@@ -182,6 +185,16 @@ def factors(local_step, noise_size=1, missing=0.3, **known):
     return BetaProcess(3, 4, local_step=local_step, noise_size=noise_size, **known), Table(X, np.zeros(12))
 
 
+def components(missing=0.0):
+    """Rows are at their best wherever components and weights are."""
+    rng = np.random.default_rng(16)
+    X = rng.poisson(rng.gamma(0.5, 2.0, (14, 3)) @ rng.gamma(0.5, 2.0, (3, 6))).astype(float)
+    X[rng.random(X.shape) < missing] = np.nan
+    model = GammaProcess(3, 6, mean=1.5, start=rng.gamma(1.0, 1.0, (3, 6)))
+    model.visit = Visit(3000, 0.0)
+    return model, table(cells(X))
+
+
 BOUNDS = ["optimal", "simple", "mean-field"]
 #: Configured models of every entry of MODELS: what makes one, and what error is its integral's own.
 CASES = {
@@ -241,6 +254,7 @@ CASES = {
         *[(settled, ("dirichlet", bound, full), NODE_ERROR) for bound in BOUNDS[::2] for full in (True, False)],
     ],
     "latent-dirichlet": [(independent_topics, (learns,), 1e-6) for learns in ("", "auto", "symmetric")],
+    "gamma-process": [(components, (missing,), 1e-4) for missing in (0.0, 0.2)],
     "beta-process": [
         *[(factors, (step, size), 1e-4) for step in ("mean-field", "spike-slab", "gibbs") for size in (1, 4)],
         *[(factors, (step, 1, 0.0, 0.5, 2.0), 1e-4) for step in ("mean-field", "spike-slab")],

@@ -24,6 +24,7 @@ NAMES = (
     "factors-stream",
     "topics",
     "lda",
+    "components",
     "sparse-factors",
     "sparse-factors-gibbs",
 )

@@ -23,6 +23,38 @@ def sweep(own: Array, columns: Array, counts: Array, seen: Array, ratio: Array) 
     return np.dot(columns, ratio)
 
 
+@compiled
+def ascend(
+    own: Array, counts: Array, alpha: Array, sweeps: int, small: float, counted: Array, seen: Array, ratio: Array
+) -> int:
+    """Coordinate ascent on one row's q and φ from `counted` (K,), which moves; number of sweeps.
+
+    It ends after `sweeps`, or where one moved `small` of the counts or less.
+    """
+    least, columns, done = smallest(own), own.T, 0
+    for _ in range(sweeps):
+        seen_proportions(alpha, counted, least, seen)
+        after = sweep(own, columns, counts, seen, ratio)
+        moved = 0.0
+        for k in range(len(counted)):
+            now = seen[k] * after[k]
+            moved += abs(now - counted[k])
+            counted[k] = now
+        done += 1
+        if moved <= small:
+            break
+    return done
+
+
+@compiled
+def add_counts(own: Array, words: Array, seen: Array, ratio: Array, word_counts: Array) -> None:
+    """word_counts (V, K) += expected counts of one row's words, after a `sweep` that `seen` and `ratio` are of."""
+    for w in range(len(words)):
+        out = word_counts[words[w]]
+        for k in range(len(seen)):
+            out[k] += ratio[w] * seen[k] * own[w, k]
+
+
 @entry(*LDA_DOCUMENTS, "word_counts (V|0, K) f")
 @compiled
 def mean_field_documents(
@@ -46,25 +78,10 @@ def mean_field_documents(
     for i in range(len(counts_of_topics)):
         start, stop = indptr[i], indptr[i + 1]
         own, counted = gathered(topics, words[start:stop]), counts_of_topics[i]
-        columns = own.T
         its, ratio = counts[start:stop], np.empty(stop - start, topics.dtype)
-        small = tol * its.sum()
-        for _ in range(sweeps):
-            seen_proportions(alpha, counted, least, seen)
-            after = sweep(own, columns, its, seen, ratio)
-            moved = 0.0
-            for k in range(K):
-                now = seen[k] * after[k]
-                moved += abs(now - counted[k])
-                counted[k] = now
-            done += stop - start
-            if moved <= small:
-                break
+        done += (stop - start) * ascend(own, its, alpha, sweeps, tol * its.sum(), counted, seen, ratio)
         if len(word_counts):
             seen_proportions(alpha, counted, least, seen)
-            sweep(own, columns, its, seen, ratio)
-            for w in range(stop - start):
-                out = word_counts[words[start + w]]
-                for k in range(K):
-                    out[k] += ratio[w] * seen[k] * own[w, k]
+            sweep(own, own.T, its, seen, ratio)
+            add_counts(own, words[start:stop], seen, ratio, word_counts)
     return done

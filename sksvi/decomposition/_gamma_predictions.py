@@ -1,0 +1,280 @@
+"""What a fitted gamma process NMF says of rows: activations, cells, densities; and tables about its components."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import gammaincinv
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from sksvi import _parallel
+from sksvi.estimators.checks import check_flag
+from sksvi.estimators.completion import first_half, halved_entries
+from sksvi.estimators.validation import check_table, validate_data
+from sksvi.models.nmf import density
+from sksvi.models.nmf.cells import Cells, cells
+from sksvi.predictive.coverage import tail_of
+
+Array = np.ndarray
+
+#: How scikit-learn validates rows: NaN is a cell that is missing.
+ROWS = {"dtype": [np.float64, np.float32], "accept_sparse": "csr", "ensure_all_finite": "allow-nan"}
+#: Cells of rows whose predictive distribution is formed at a time.
+CELLS = 2**20
+
+
+class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """Needs `_model(n_features)` and what a fit leaves behind."""
+
+    posterior_: Any
+    components_: Array
+    component_weights_: Array
+    component_shares_: Array
+    n_features_in_: int
+    n_jobs: Any
+    _model: Any
+    _dtype: str
+
+    # ---- rows
+    def _rows(self, X: Any, reset: bool = False) -> Any:
+        """X with numbers that are counts: none negative, none missing in a sparse one."""
+        X = validate_data(self, X, reset=reset, **ROWS)
+        check_counts(X, "X", getattr(self, "feature_names_in_", None))
+        if reset:
+            self._dtype = X.dtype.name
+        return X
+
+    def _cells(self, X: Any, reset: bool = False) -> Cells:
+        return cells(self._rows(X, reset))
+
+    def _activations(self, found: Cells) -> tuple[Array, Array]:
+        """Shape and rate (n, K) of the posterior of activations."""
+        model = self._model(found.shape[1]).of_components(len(self.components_))
+        with _parallel.single_threaded_blas():
+            return model.rows(dict(self.posterior_), found, _parallel.n_threads(self.n_jobs))  # type: ignore[no-any-return]
+
+    def transform(self, X: Any, return_std: bool = False) -> Any:
+        """Posterior mean of the activations H of every row given its cells.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, F)
+            Counts; NaN in a dense one where a cell is missing.
+        return_std : bool, default=False
+            Whether to return posterior standard deviations too, given components and weights.
+
+        Returns
+        -------
+        activations : ndarray of shape (n, K)
+        std : ndarray of shape (n, K)
+            Only if ``return_std``.
+        """
+        check_is_fitted(self)
+        return_std, X = check_flag(return_std, "return_std"), self._rows(X)
+        shape, rate = self._activations(cells(X))
+        mean = (shape / rate).astype(X.dtype, copy=False)
+        return (mean, (np.sqrt(shape) / rate).astype(X.dtype, copy=False)) if return_std else mean
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Expected counts from activations: (X∘component_weights_) components_.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, K)
+
+        Returns
+        -------
+        ndarray of shape (n, F)
+        """
+        check_is_fitted(self)
+        X = check_table(X, dtype=[np.float64, np.float32])
+        if X.shape[1] != len(self.components_):
+            raise ValueError(f"X has {X.shape[1]} columns; this model has {len(self.components_)} components.")
+        return ((X * self.component_weights_) @ self.components_).astype(X.dtype, copy=False)
+
+    def impute(self, X: Any, return_std: bool = False) -> Any:
+        """Fill in missing cells by their posterior mean; cells that were seen stay as they are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, F)
+            NaN where a cell is missing.
+        return_std : bool, default=False
+            Whether to return the standard deviation of each missing cell too, Poisson noise included; 0 where seen.
+
+        Returns
+        -------
+        ndarray of shape (n, F), or two of them
+        """
+        check_is_fitted(self)
+        return_std, X = check_flag(return_std, "return_std"), _dense(self._rows(X), "X")
+        missing = np.isnan(X)
+        mean, variance = self._moments(X)
+        filled = np.where(missing, mean, X).astype(X.dtype, copy=False)
+        if not return_std:
+            return filled
+        return filled, np.where(missing, np.sqrt(mean + variance), 0.0).astype(X.dtype, copy=False)
+
+    def reconstruct(self, X: Any, return_std: bool = False) -> Any:
+        """Posterior mean of the expected count of every cell, seen or not.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, F)
+            Counts; NaN in a dense one where a cell is missing.
+        return_std : bool, default=False
+            Whether to return its standard deviation too, without Poisson noise.
+
+        Returns
+        -------
+        ndarray of shape (n, F), or two of them
+        """
+        check_is_fitted(self)
+        return_std, X = check_flag(return_std, "return_std"), self._rows(X)
+        mean, variance = (part.astype(X.dtype, copy=False) for part in self._moments(X))
+        return (mean, np.sqrt(variance)) if return_std else mean
+
+    def _moments(self, X: Any) -> tuple[Array, Array]:
+        """Mean and variance of the expected counts of rows that have been checked."""
+        return density.moments_of(*self._activations(cells(X)), *self.posterior_.values())
+
+    # ---- densities
+    def log_predictive_density(self, X: Any, held_out: Any) -> Array:
+        """Log probability of cells that X lacks, given those that it has, per row.
+
+        Cells are scored one by one, each integrated over the posterior: a Poisson whose mean has the posterior's first
+        two moments as those of a gamma distribution, which is a negative binomial.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, F)
+            What is known, NaN elsewhere.
+        held_out : array-like of shape (n, F)
+            What is asked for, NaN elsewhere.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Nats; 0 for a row of which nothing is asked.
+        """
+        check_is_fitted(self)
+        X = _dense(self._rows(X), "X")
+        held_out = _dense(check_table(held_out, name="held_out", **ROWS), "held_out")
+        check_counts(held_out, "held_out")
+        if held_out.shape != X.shape:
+            raise ValueError(f"held_out.shape == {held_out.shape}, expected {X.shape}: NaN where nothing is asked.")
+        return self._log_density(cells(X), lambda rows: held_out[rows])
+
+    def _log_density(self, known: Cells, asked: Callable[[slice], Array]) -> Array:
+        """Sum per row of the log probabilities of what is asked, NaN elsewhere."""
+        shape, rate = self._activations(known)
+        parts = []
+        for rows in _parallel.slices(known.shape[0], max(1, CELLS // known.shape[1])):
+            y = asked(rows).astype(np.float64)
+            wanted = ~np.isnan(y)
+            mean, variance = density.moments_of(shape[rows], rate[rows], *self.posterior_.values())
+            each = density.log_negative_binomial(np.where(wanted, y, 0.0), mean, variance)
+            parts.append(np.where(wanted, each, 0.0).sum(1))
+        return np.concatenate(parts)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log probability, nats per cell, of half of each row's cells given the other half.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, F)
+            Counts; NaN in a dense one where a cell is missing.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        X = self._rows(X)
+        if not sp.issparse(X):
+            known, asked = halved_entries(X.astype(np.float64))
+            total = float(np.sum(~np.isnan(asked)))
+            if not total:
+                raise ValueError("score needs at least one cell that is not missing.")
+            return float(self._log_density(cells(known), lambda rows: asked[rows]).sum() / total)
+        half = first_half(np.arange(X.shape[1]), np.array([0, X.shape[1]]))
+        found = cells(X)
+        known = Cells(found.counts @ sp.diags_array(half.astype(float), format="csr"), np.broadcast_to(half, X.shape))
+
+        def others(rows: slice) -> Array:
+            return np.where(half, np.nan, found.counts[rows].toarray())
+
+        return float(self._log_density(known, others).sum() / (X.shape[0] * np.sum(~half)))
+
+    # ---- tables
+    def summary(self, coverage: float = 0.9) -> Any:
+        """Posterior of the components' weights.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the equal-tailed interval (lower, upper).
+
+        Returns
+        -------
+        DataFrame
+            Columns mean, std, lower, upper; one row per component.
+        """
+        import pandas as pd
+
+        check_is_fitted(self)
+        tail, q = tail_of(coverage), self.posterior_["weights"]
+        lower, upper = (gammaincinv(q.shape, end) / q.rate for end in (tail, 1.0 - tail))
+        index = pd.Index(self.get_feature_names_out(), name="component")
+        return pd.DataFrame({"mean": q.mean, "std": q.std, "lower": lower, "upper": upper}, index=index)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def check_counts(X: Any, name: str, columns: Any = None) -> None:
+    """An error that names the column and row of the first negative number, or of NaN in a sparse matrix."""
+    numbers = X.data if sp.issparse(X) else X
+    wrong = numbers < 0
+    if sp.issparse(X):
+        wrong = wrong | np.isnan(numbers)
+    if not np.any(wrong):
+        return
+    if sp.issparse(X):
+        entries = X.tocoo()
+        at = int(np.argmax(wrong))
+        row, column, value = int(entries.row[at]), int(entries.col[at]), entries.data[at]
+    else:
+        row, column = (int(i) for i in np.argwhere(wrong)[0])
+        value = X[row, column]
+    label = column if columns is None else columns[column]
+    if np.isnan(value):
+        raise ValueError(
+            f"column {label!r} of {name}, row {row}: {name} contains NaN, and a sparse matrix has no missing cells: "
+            "give a dense one."
+        )
+    raise ValueError(
+        f"Negative values in data passed to GammaProcessNMF: column {label!r} of {name} has {value:g} in row {row}, "
+        "and counts are 0 or more."
+    )
+
+
+def _dense(X: Any, name: str) -> Array:
+    if sp.issparse(X):
+        raise ValueError(f"{name} is sparse, and every cell of a sparse matrix was seen: give a dense one with NaN.")
+    return X

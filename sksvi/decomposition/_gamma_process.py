@@ -1,0 +1,327 @@
+"""Gamma process NMF as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+import copy
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+
+from sksvi import _memory, algorithms
+from sksvi.algorithms.rows import SSVIA
+from sksvi.decomposition._gamma_predictions import GammaPredictions
+from sksvi.estimators.base import BaseSVI
+from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, auto_or_number, stays
+from sksvi.estimators.posterior import Posterior
+from sksvi.estimators.start import Start
+from sksvi.estimators.validation import StrOptions, check_table, with_own_methods
+from sksvi.inference import plan
+from sksvi.inference.problem import Problem
+from sksvi.inference.start import first_state
+from sksvi.inference.state import State
+from sksvi.models.base import Table
+from sksvi.models.nmf.cells import Cells, table
+from sksvi.models.nmf.model import PORTION, GammaProcess
+from sksvi.models.nmf.start import at_random, from_rows
+from sksvi.schedules import Constant
+
+Array = np.ndarray
+
+#: Rows up to which a step takes all of them, and rows of a batch beyond.
+SMALL_ROWS, BATCH_ROWS = 20_000, 5_000
+#: A component is used where it explains more than this share of all counts.
+USED = 1e-4
+
+
+@with_own_methods
+class GammaProcessNMF(GammaPredictions, BaseSVI):
+    """Non-negative matrix factorization of counts under a gamma process (GaP-KL-NMF).
+
+    Counts are Poisson with mean (H∘θ)W: ``components_`` W, how active each is in each row H, and one weight θ_k per
+    component under a gamma process prior, which empties components that the counts do not ask for. The likelihood is
+    that of scikit-learn's NMF with the Kullback-Leibler divergence; what is added are priors, a posterior, intervals,
+    missing cells, chunks of data, and a bound on the evidence. Fitted by stochastic variational inference (Hoffman and
+    Blei 2015).
+
+    Parameters
+    ----------
+    n_components : int, default=50
+        Components to choose from: the truncation of the gamma process.
+    component_shape : float, default=0.25
+        Shape a of the prior Gamma(a, a) of each component's cells: the smaller, the sparser they are.
+    activation_shape : float, default=0.2
+        Shape b of the prior Gamma(b, b) of activations: the smaller, the fewer components are active in a row.
+    concentration : float, default=1.0
+        α of the prior Gamma(α/K, αc) of weights: the smaller, the fewer components are used.
+    prior_mean : "auto" or float, default="auto"
+        1/c, the mean of a cell a priori. "auto": that of the first fit's cells (1 where all of them are 0).
+    init : {"rows", "random"} or array-like of shape (n_components, F), default="rows"
+        First components: rows that differ (k-means++), noise, or given ones.
+    prune : bool, default=True
+        Whether components that explain less than 1/10,000 of all counts are left out of the results; one stays.
+    search_passes : int, default=0
+        So many passes of a fit to all rows at once begin it by draws of components, weights and activations, in steps
+        of rate 1, whatever the algorithm: they find components that expectations miss. 150 where the components
+        themselves are asked for and counts are few, as when faint sounds are separated; where cells are predicted they
+        may cost more than they bring.
+    algorithm : {"svi", "ssvi-a", "cvi", "mc-ssvi"} or Algorithm, default="svi"
+        How rows see components and weights: by expectations ("svi", also called "cvi") or by draws ("ssvi-a", also
+        called "mc-ssvi").
+    expectation : str or Expectation, default="auto"
+        Every expectation of this model has a closed form: all values do the same.
+    batch_size : int, "auto" or None, default="auto"
+        Rows per step; "auto": all up to 20,000, else 5,000.
+    max_iter : int, default=400
+        Most passes over the data.
+    tol : float, default=1e-4
+        Relative change of the bound at which the fit stops.
+    total_samples : float or None, default=None
+        Rows of the population, for ``partial_fit``; None: those seen so far.
+    forgetting : float, default=1.0
+        Share, in (0, 1], of what earlier chunks said that each `partial_fit` keeps: natural parameters decay towards
+        the prior.
+    half_life : float, default=None
+        The same in rows: what was said counts half when so much weight has come since. At most one of the two.
+    n_jobs : int or None, default=None
+        Threads; never changes a bit of the result.
+    warm_start : bool, default=False
+        Whether ``fit`` goes on from the last one.
+    keep_interrupted : bool, default=False
+        Whether Ctrl-C lets `fit` end where its pass ends and keep what it reached, with a warning (a second one ends it
+        at once). False: the estimator stays as it was, and the KeyboardInterrupt says whether there is a checkpoint.
+    random_state : int, RandomState or None, default=None
+        Seed.
+    verbose : int, default=0
+        1: a progress bar.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (K, F)
+        Posterior mean of the components that are used, those with the largest share first.
+    component_weights_ : ndarray of shape (K,)
+        Posterior mean of their weights θ.
+    component_shares_ : ndarray of shape (K,)
+        Share of all counts that each explains.
+    n_components_ : int
+        Number of components in the results.
+    prior_mean_ : float
+        1/c.
+    posterior_ : Posterior
+        Blocks ``components`` and ``weights``.
+
+    See Also
+    --------
+    sklearn.decomposition.NMF : the maximum of the same likelihood.
+    sksvi.topics.CorrelatedTopicModel : counts of words.
+
+    Examples
+    --------
+    >>> from sksvi import GammaProcessNMF
+    >>> from sksvi.datasets import make_spectra
+    >>> bunch = make_spectra(60, 40, n_components=3, random_state=0)
+    >>> model = GammaProcessNMF(n_components=10, random_state=0).fit(bunch.data)
+    >>> model.transform(bunch.data).shape == (60, model.n_components_)
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **{name: rule for name, rule in BaseSVI._parameter_constraints.items() if name != "covariance"},
+        "algorithm": [StrOptions({"svi", "ssvi-a", "cvi", "mc-ssvi"}), algorithms.Algorithm],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "component_shape": [Interval(Real, 1e-3, 1e3, closed="both")],
+        "activation_shape": [Interval(Real, 1e-3, 1e3, closed="both")],
+        "concentration": [Interval(Real, 1e-3, 1e6, closed="both")],
+        "prior_mean": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "init": ["array-like", StrOptions({"rows", "random"})],
+        "prune": ["boolean"],
+        "search_passes": [Interval(Integral, 0, None, closed="left")],
+    }
+    _changes = {
+        **STREAMED,
+        "n_components": COMPONENTS,
+        "component_shape": FREE,
+        "activation_shape": FREE,
+        "concentration": FREE,
+        "prior_mean": stays("the first fit has set the mean of a cell", auto_or_number),
+        "init": stays("a fit that goes on has begun"),
+        "prune": FREE,
+        "search_passes": FREE,
+    }
+
+    def __init__(
+        self,
+        n_components: int = 50,
+        *,
+        component_shape: float = 0.25,
+        activation_shape: float = 0.2,
+        concentration: float = 1.0,
+        prior_mean: Any = "auto",
+        init: Any = "rows",
+        prune: bool = True,
+        search_passes: int = 0,
+        algorithm: Any = "svi",
+        expectation: Any = "auto",
+        batch_size: Any = "auto",
+        max_iter: int = 400,
+        tol: float = 1e-4,
+        total_samples: float | None = None,
+        forgetting: float = 1.0,
+        half_life: float | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        keep_interrupted: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.component_shape = component_shape
+        self.activation_shape = activation_shape
+        self.concentration = concentration
+        self.prior_mean = prior_mean
+        self.init = init
+        self.prune = prune
+        self.search_passes = search_passes
+        self.algorithm = algorithm
+        self.expectation = expectation
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.tol = tol
+        self.total_samples = total_samples
+        self.forgetting = forgetting
+        self.half_life = half_life
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.keep_interrupted = keep_interrupted
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ---- fitting
+    def fit(self, X: Any, y: Any = None) -> GammaProcessNMF:
+        """Fit to rows of counts.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, F)
+            Counts, or other numbers that are not negative; NaN in a dense one where a cell is missing.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        GammaProcessNMF
+            The estimator itself.
+        """
+        self._validate_params()
+        return self._fit(X, None, None, None)
+
+    def partial_fit(self, X: Any, y: Any = None) -> GammaProcessNMF:
+        """Go on with a chunk of rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, F)
+            Counts; NaN in a dense one where a cell is missing.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        GammaProcessNMF
+            The estimator itself.
+        """
+        self._validate_params()
+        return self._partial_fit(X, None, None, None)
+
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+        found = self._cells(X, reset=start.fresh)
+        if not start.fresh:
+            self._check_choices()
+        else:
+            own = found.mean or 1.0
+            self.prior_mean_ = own if isinstance(self.prior_mean, str) else float(self.prior_mean)
+        if not isinstance(self.init, str):
+            self._given(found.shape[1])
+        return table(found)
+
+    def _given(self, n_features: int) -> Array:
+        """The components of `init`, scaled to mean 1 as the prior's are."""
+        given = check_table(self.init, name="init", dtype=np.float64)
+        shape = (int(self.n_components), n_features)
+        if given.shape != shape:
+            raise ValueError(f"init.shape == {given.shape}, expected {shape}: a row per component.")
+        if np.any(given < 0) or not np.all(given.sum(1) > 0):
+            raise ValueError("init must have no negative number, and in every row one that is not 0.")
+        return np.asarray(given / given.mean(1, keepdims=True))
+
+    def _model(self, n_features: int) -> GammaProcess:
+        return GammaProcess(
+            int(self.n_components),
+            n_features,
+            component_shape=float(self.component_shape),
+            activation_shape=float(self.activation_shape),
+            concentration=float(self.concentration),
+            mean=self.prior_mean_,
+        )
+
+    def _check_memory(self, data: Table) -> None:
+        K, (n, F) = float(self.n_components), data.X.shape
+        numbers = 40 * K * F + 6 * K * n
+        _memory.need(8.0 * numbers, f"n_components={self.n_components} for {F} columns", "lower n_components")
+
+    def _build_model(self, data: Table) -> tuple[Any, Table]:
+        return self._model(data.X.shape[1]), data
+
+    def _streaming_model(self, data: Table, first: bool) -> Any:
+        model = self._model(data.X.shape[1])
+        model.visit = PORTION
+        return model
+
+    def _batch_size(self, n: int, algorithm: Any) -> int | None:
+        if self.batch_size != "auto":
+            return self.batch_size and int(self.batch_size)
+        return None if n <= SMALL_ROWS else BATCH_ROWS
+
+    def _new_state(self, problem: Problem) -> State:
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        problem.model.start = self._start(problem.data.X, seed)
+        return first_state(problem, seed)
+
+    def _start(self, found: Cells, seed: int) -> Array:
+        if not isinstance(self.init, str):
+            return self._given(found.shape[1])
+        K = int(self.n_components)
+        return from_rows(found, K, seed) if self.init == "rows" else at_random(K, found.shape[1], seed)
+
+    def _run(self, problem: Problem, state: State, passes: int, monitor: Any, tol: float | None = None) -> State:
+        search, last = self._search(problem), min(int(self.search_passes), passes)
+        # One that was cut off where its search ended has not ended it.
+        within = state.passes < last or (state.passes == last > 0 and state.moved_by == search.moves)
+        if state.finished or not within or not problem.full_batch:
+            return super()._run(problem, state, passes, monitor, tol)
+        state = super()._run(search, state, last, monitor, tol=0.0)  # it settles nowhere
+        return state if monitor.stopped or last == passes else super()._run(problem, state, passes, monitor, tol)
+
+    def _search(self, problem: Problem) -> Problem:
+        """The problem of the passes that look for components."""
+        model = copy.copy(problem.model)
+        model.averages = False  # it moves among components, and those that it left are no part of where it is
+        return plan.changed(problem, model=model, algorithm=SSVIA(Constant(1.0)))
+
+    # ---- what a fit leaves behind
+    def _expose(self, model: Any, state: State) -> None:
+        components, weights = state.q["components"], state.q["weights"]
+        explained = np.maximum(weights.shape - model.prior(state.q)["weights"].shape, 0.0)
+        total = explained.sum()
+        shares = explained / total if total > 0 else np.zeros_like(explained)
+        order = np.argsort(-shares, kind="stable")
+        if self.prune:
+            order = order[: max(1, int(np.sum(shares > USED)))]
+        self._choices = self._fitted_choices()
+        own = {"components": components[order], "weights": weights[order]}
+        self.posterior_ = Posterior(own)
+        self.components_ = own["components"].mean.astype(self._dtype)
+        self.component_weights_, self.component_shares_ = own["weights"].mean, shares[order]
+        self.n_components_ = len(order)

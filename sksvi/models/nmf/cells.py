@@ -1,0 +1,60 @@
+"""Rows of counts as models of them read them: what is not zero, and which cells were seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import gammaln
+
+from sksvi.models.base import Table
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Counts (n, F) as a CSR matrix without stored zeros, and the mask of seen cells; None: all of them."""
+
+    counts: Any
+    seen: Array | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.counts.shape
+
+    def __getitem__(self, rows: Any) -> Cells:
+        return Cells(self.counts[rows], None if self.seen is None else self.seen[rows])
+
+    @property
+    def nbytes(self) -> int:
+        """Memory."""
+        parts = (self.counts.data, self.counts.indices, self.counts.indptr)
+        return sum(part.nbytes for part in parts) + (0 if self.seen is None else self.seen.nbytes)
+
+    @property
+    def mean(self) -> float:
+        """Mean of the seen cells; of none 0."""
+        n = float(np.prod(self.shape, dtype=float)) if self.seen is None else float(self.seen.sum())
+        return float(self.counts.sum()) / n if n else 0.0
+
+
+def cells(X: Any) -> Cells:
+    """Cells of a CSR matrix, or of an array whose missing cells are NaN."""
+    if sp.issparse(X):
+        counts = sp.csr_matrix(X, dtype=np.float64, copy=True)
+        counts.eliminate_zeros()
+        return Cells(counts)
+    missing = np.isnan(X)
+    counts = sp.csr_matrix(np.where(missing, 0.0, X).astype(np.float64))
+    return Cells(counts, ~missing if missing.any() else None)
+
+
+def table(found: Cells) -> Table:
+    """Rows with what their density owes to counts alone, Σ log Γ(y + 1)."""
+    counts = found.counts
+    row = np.repeat(np.arange(found.shape[0]), np.diff(counts.indptr))
+    return Table(found, np.bincount(row, gammaln(counts.data + 1.0), found.shape[0]))

@@ -1,0 +1,110 @@
+"""Compiled local steps of gamma process NMF: the expected counts of each row from each component.
+
+Given the globals a row is a document of latent Dirichlet allocation whose proportions are not normalised: cell f has
+expected count z_fk ∝ exp(ψ(b + N_k)) B_fk from component k, N_k = Σ_f z_fk, B_fk = θ_k W_fk / (b + θ_k Σ_f W_fk).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sksvi._compiled import entry
+from sksvi.families.implicit_loops import digamma
+from sksvi.models.topics.loops.algebra import compiled
+from sksvi.models.topics.loops.documents import gathered, seen_proportions, smallest
+from sksvi.models.topics.loops.mean_field import add_counts, ascend, sweep
+
+Array = np.ndarray
+
+#: What both loops take: rows as CSR parts, B up to a factor per column, what it is multiplied by in each row (none: 1).
+ROWS = (
+    "bases (F, K) f",
+    "factor (n|0, K) f",
+    "counted (n, K) f",
+    "indptr (n+1) i cuts e",
+    "columns (e) i < F",
+    "counts (e) f",
+    "logs (n) f",
+    "cell_counts (F|0, K) f",
+)
+
+
+@compiled
+def bases_of(bases: Array, columns: Array, factor: Array, row: int) -> Array:
+    """B of the columns of one row, (e, K); of all columns, which are in order, no copy."""
+    if len(columns) == len(bases) and not len(factor):
+        return bases
+    own = gathered(bases, columns)
+    if len(factor):
+        for w in range(len(own)):
+            for k in range(own.shape[1]):
+                own[w, k] *= factor[row, k]
+    return own
+
+
+@compiled
+def log_likelihood(counts: Array, ratio: Array) -> float:
+    """Σ c log Σ_k of one row, from counts over sums."""
+    value = 0.0
+    for w in range(len(counts)):
+        value += counts[w] * np.log(counts[w] / ratio[w])
+    return value
+
+
+@entry(*ROWS, "shape (K) f", "at (n, K) f")
+@compiled
+def mean_field_rows(
+    indptr: Array,
+    columns: Array,
+    counts: Array,
+    bases: Array,
+    factor: Array,
+    shape: Array,
+    sweeps: int,
+    tol: float,
+    counted: Array,
+    cell_counts: Array,
+    logs: Array,
+    at: Array,
+) -> None:
+    """Coordinate ascent on q(H) = Gamma(b + N, ·) and z of every row, from N = `counted` (n, K).
+
+    It ends at N = ``at`` (n, K) and the best z there, whose sums go into `counted`: the next look at the row begins
+    with the best q(H) at that z. ``cell_counts`` (F, K) += z. ``logs`` (n,): Σ_f c log Σ_k exp(ψ(b + N_k)) B_fk.
+    """
+    seen, least = np.empty(bases.shape[1]), smallest(bases)
+    for i in range(len(counted)):
+        start, stop = indptr[i], indptr[i + 1]
+        own = bases_of(bases, columns[start:stop], factor, i)
+        its, ratio = counts[start:stop], np.empty(stop - start)
+        ascend(own, its, shape, sweeps, tol * its.sum(), counted[i], seen, ratio)
+        at[i] = counted[i]
+        top = seen_proportions(shape, at[i], least, seen) + digamma(shape.sum() + at[i].sum())
+        counted[i] = seen * sweep(own, own.T, its, seen, ratio)
+        logs[i] = log_likelihood(its, ratio) + top * its.sum()
+        if len(cell_counts):
+            add_counts(own, columns[start:stop], seen, ratio, cell_counts)
+
+
+@entry(*ROWS, "weights (n, K) f")
+@compiled
+def counted_rows(
+    indptr: Array,
+    columns: Array,
+    counts: Array,
+    bases: Array,
+    factor: Array,
+    weights: Array,
+    counted: Array,
+    cell_counts: Array,
+    logs: Array,
+) -> None:
+    """Expected counts z_fk ∝ h_k B_fk at given `weights` h (n, K): N into `counted`; the rest as `mean_field_rows`."""
+    for i in range(len(counted)):
+        start, stop = indptr[i], indptr[i + 1]
+        own = bases_of(bases, columns[start:stop], factor, i)
+        its, ratio = counts[start:stop], np.empty(stop - start)
+        counted[i] = weights[i] * sweep(own, own.T, its, weights[i], ratio)
+        logs[i] = log_likelihood(its, ratio)
+        if len(cell_counts):
+            add_counts(own, columns[start:stop], weights[i], ratio, cell_counts)
