@@ -37,6 +37,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "SparseGPRegressor": [{}, {"likelihood": "poisson"}],
     "GeneralizedPMF": [{"likelihood": name} for name in ("gaussian", "poisson", "ordinal")],
     "CorrelatedTopicModel": [{}, {"topics": "point"}],
+    "BernoulliMixture": [{}, {"algorithm": "gibbs"}],
     "BetaProcessFA": [{}, {"local_step": "mean-field"}, {"algorithm": "gibbs"}],
 }
 ROWS, ASKED = ("fit", "partial_fit", "fold_in"), ("transform_draws", "sample_y", "importance_score")
@@ -94,6 +95,8 @@ def data(name: str, likelihood: str = "") -> tuple[Any, Any]:
     X = np.column_stack([f, rng.standard_normal(N)])
     if name.startswith("GME"):
         return pd.DataFrame({"dose": X[:, 0], "age": X[:, 1], "site": np.arange(N) % 4}), y
+    if name.endswith("Mixture"):
+        return (X > 0).astype(float), None
     return X, None if name == "BetaProcessFA" else y
 
 

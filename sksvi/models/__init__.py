@@ -10,6 +10,7 @@ MODELS = {
     "factorization": "sksvi.models.factorization.gaussian:FactorModel",
     "full-gp": "sksvi.models.gp.full:FullGP",
     "linear": "sksvi.models.linear.glm:LinearModel",
+    "mixture": "sksvi.models.mixture.model:MixtureModel",
     "mixed": "sksvi.models.mixed.glm:MixedModel",
     "sparse-gp": "sksvi.models.gp.sparse:SparseGPModel",
 }

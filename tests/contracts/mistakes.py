@@ -30,14 +30,15 @@ def having(parameter: str) -> list[str]:
 
 # ---- who: estimators by what they take
 PMF, BPFA, CTM = ["GeneralizedPMF"], ["BetaProcessFA"], ["CorrelatedTopicModel"]
+MIXTURES = ["BernoulliMixture", "CategoricalMixture"]
 CLASSIFIERS = [name for name in NAMES if name.endswith("Classifier")]
 REGRESSORS = [name for name in NAMES if name.endswith("Regressor")]
 MEASURED, SUPERVISED = REGRESSORS + PMF, CLASSIFIERS + REGRESSORS
-WITH_Y, TABLES, DENSE = SUPERVISED + PMF, SUPERVISED + BPFA + CTM, having("kernel") + BPFA
+WITH_Y, TABLES, DENSE = SUPERVISED + PMF, SUPERVISED + BPFA + CTM + MIXTURES[:1], having("kernel") + BPFA
 LINEAR, MIXED, GP = having("prior_precision"), having("groups"), having("kernel")
 STREAMS = [name for name in NAMES if hasattr(getattr(sksvi, name), "partial_fit")]
 STREAMED_LABELS = [name for name in CLASSIFIERS if name in STREAMS]
-FIXED_COLUMNS = SUPERVISED + BPFA  # words may be new
+FIXED_COLUMNS = SUPERVISED + BPFA + MIXTURES  # words may be new
 
 
 def data(name: str) -> tuple[Any, Any]:
@@ -48,6 +49,8 @@ def data(name: str) -> tuple[Any, Any]:
     if name in CTM:
         return pd.DataFrame(rng.poisson(2.0, (N, 5)), columns=list("abcde")), None
     X = pd.DataFrame(rng.standard_normal((N, 2)), columns=["age", "dose"])
+    if name in MIXTURES:
+        return (X > 0).astype(float), None
     y = X["age"].to_numpy() + 0.5 * rng.standard_normal(N)
     return X, None if name in BPFA else (y > 0).astype(int) if name in CLASSIFIERS else y
 

@@ -23,6 +23,9 @@ NAMES = (
     "factors",
     "factors-stream",
     "topics",
+    "classes-of-bits",
+    "classes-of-bits-gibbs",
+    "latent-classes",
     "sparse-factors",
     "sparse-factors-gibbs",
 )
