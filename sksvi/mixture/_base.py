@@ -34,7 +34,7 @@ Array = np.ndarray
 
 ALGORITHMS = ("svi", "ssvi-a", "ssvi", "map", "cvi", "mc-ssvi", "gibbs")
 #: Rows up to which a noisy step takes all of them; beyond, a share of them within these limits.
-SMALL_ROWS, BATCH_SHARE, SMALLEST_BATCH, LARGEST_BATCH = 128, 10, 64, 2000
+SMALL_ROWS, BATCH_SHARE, SMALLEST_BATCH, LARGEST_BATCH = 64, 10, 20, 2000
 #: Rows that a component must be expected to have for it to count as used.
 LEAST_ROWS = 0.5
 
@@ -79,7 +79,7 @@ class Mixture(DensityMixin, BaseSVI):
         algorithm: Any = "ssvi-a",
         batch_size: Any = "auto",
         max_iter: int = 100,
-        tol: float = 1e-4,
+        tol: float = 3e-4,
         total_samples: float | None = None,
         forgetting: float = 1.0,
         half_life: float | None = None,

@@ -44,10 +44,10 @@ class CategoricalMixture(Mixture):
         10 passes of all of them see means. "gibbs" is collapsed Gibbs sampling, which keeps all rows in memory: a
         reference; `max_iter` sweeps, of which the second half is kept.
     batch_size : int, "auto" or None, default="auto"
-        Rows per step; "auto": all of up to 128, else a tenth, at least 64 and at most 2,000. "svi" and "cvi": all.
+        Rows per step; "auto": all of up to 64, else a tenth, at least 20 and at most 2,000. "svi" and "cvi": all.
     max_iter : int, default=100
         Passes over the rows, at most.
-    tol : float, default=1e-4
+    tol : float, default=3e-4
         Relative change of the bound at which the fit stops: between two passes where a step takes all rows. Others
         evaluate it 4, 6, 9, 14, 21, ... passes after the first ten, and stop where it gained less than 10 ``tol``
         twice.

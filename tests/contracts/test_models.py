@@ -35,6 +35,7 @@ from sksvi.models.linear.glm import LinearModel
 from sksvi.models.linear.latents import LinearLatents
 from sksvi.models.mixed.glm import Groups, MixedModel
 from sksvi.models.mixed.levels import GroupedDesign
+from sksvi.models.mixture.model import MixtureModel
 from sksvi.models.topics.correlated import CorrelatedTopics, paired_nodes
 from sksvi.models.topics.loops.records import Effort
 from sksvi.testing import check_model
@@ -169,6 +170,15 @@ def factors(local_step, noise_size=1, missing=0.3, **known):
     return BetaProcess(3, 4, local_step=local_step, noise_size=noise_size, **known), Table(X, np.zeros(12))
 
 
+def mixture(sizes, binary=False, missing=0.2, weighted=True):
+    rng = np.random.default_rng(16)
+    codes = rng.integers(0, np.array(sizes), (30, len(sizes)))
+    codes[rng.random(codes.shape) < missing] = -1
+    weight = rng.uniform(0.5, 2.0, 30) if weighted else None
+    model = MixtureModel(4, sizes, concentration=2.0, value_prior=0.7, binary=binary)
+    return model, Table(model.layout.cells(codes), np.zeros(30), weight)
+
+
 BOUNDS = ["optimal", "simple", "mean-field"]
 #: Configured models of every entry of MODELS: what makes one, and what error is its integral's own.
 CASES = {
@@ -226,6 +236,11 @@ CASES = {
         ],
         # Covariances under the bound "simple" are cut to the prior's, where they are not at their best.
         *[(settled, ("dirichlet", bound, full), NODE_ERROR) for bound in BOUNDS[::2] for full in (True, False)],
+    ],
+    "mixture": [
+        (mixture, ((2, 2, 2), True), 1e-6),
+        (mixture, ((2, 2, 2), True, 0.0, False), 1e-6),
+        (mixture, ((2, 3, 1, 3),), 1e-6),
     ],
     "beta-process": [
         *[(factors, (step, size), 1e-4) for step in ("mean-field", "spike-slab", "gibbs") for size in (1, 4)],

@@ -22,8 +22,9 @@ from sksvi.schedules import RobbinsMonro
 
 Array = np.ndarray
 
-STEP_RATE = RobbinsMonro(delay=20.0, kappa=0.6)
-WHOLE_RATE = RobbinsMonro(delay=20.0, kappa=0.6)
+#: Rates of steps when none is given, several in a pass and one.
+STEP_RATE, WHOLE_RATE = RobbinsMonro(delay=20.0, kappa=0.6), RobbinsMonro(delay=1.0, kappa=0.5)
+#: Passes in which rows see the globals at their mean: components form, and none is starved for being small.
 FORMING_PASSES = 10
 #: Weight of a row that is the centre of a component at the start; the rest is what all rows have in common.
 START_SHARE = 0.1
@@ -142,7 +143,11 @@ class MixtureModel(Sampleable):
 
     def _centres(self, data: Table, rng: np.random.Generator) -> Array:
         """A row for each component, by weight; which, does not depend on their order, or on how repeats are told."""
-        order = np.argsort(data.X.ones @ rng.standard_normal(self.layout.width), kind="stable")
+        place = data.X.ones @ rng.standard_normal(self.layout.width)
+        random = rng.standard_normal(len(self.layout.columns))
+        place = place if data.X.missing is None else place + data.X.missing @ random
+        # Rounded, so that equal rows are equal wherever they stand.
+        order = np.argsort(np.round(place, 9), kind="stable")
         weight = np.ones(len(data)) if data.weight is None else data.weight
         ends = np.cumsum(weight[order])
         at = (rng.permutation(self.n_components) + rng.random(self.n_components)) / self.n_components

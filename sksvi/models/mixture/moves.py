@@ -83,11 +83,11 @@ class Moves:
         return found[np.argsort(rows[found], kind="stable")]
 
     def _of(self, counts: Counts, components: Array) -> Counts:
-        return {name: counts[name][components] for name in self.model.names}
+        return {name: part[components] for name, part in counts.items()}
 
     def _evidence(self, counts: Counts) -> Array:
         """A(prior + counts) - A(prior) of the probabilities of components, the leading axis of counts; nats."""
-        total = np.zeros(1)
+        total = np.zeros(len(counts["weights"]))
         for name, block in self.model.prior({}).items():
             if name in self.model.names:
                 here = block.of_theta(block.theta[0] + counts[name]).log_normaliser
