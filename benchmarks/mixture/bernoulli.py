@@ -75,8 +75,8 @@ def simulated(quick: bool) -> None:
         progress(row)
         notes = [
             f"{_data.ROWS:,} rows of {_data.COLUMNS} columns from {_data.K} components, α = {_data.ALPHA:g}; weights "
-            "by stick-breaking (seeds 0-2) and from a Dirichlet distribution (0-3). ARI: adjusted Rand index of the most "
-            "probable components of the fitted rows; CPU seconds of a fit, the median of the sets."
+            "by stick-breaking (seeds 0-2) and from a Dirichlet distribution (0-3). ARI: adjusted Rand index of the "
+            "most probable components of the fitted rows; CPU seconds of a fit, the median of the sets."
         ]
         report("mixture/bernoulli", "Mixtures of Bernoullis", rows, notes, quick)
 
@@ -113,8 +113,8 @@ def of_digits(quick: bool) -> None:
         progress(rows[-1])
     notes = [
         f"{len(data.X):,} images of 784 pixels to fit, a tenth of the pixels missing; {len(data.fresh):,} new ones, "
-        "nats per image. Hidden half: log density of a random half of an image's pixels given the other half. EM: 60 passes "
-        "from random responsibilities, one count added to each value."
+        "nats per image. Hidden half: log density of a random half of an image's pixels given the other half. EM: 60 "
+        "passes from random responsibilities, one count added to each value."
     ]
     report("mixture/bernoulli_digits", "Binarised digits", rows, notes, quick)
 
