@@ -138,7 +138,7 @@ def covered(rng: np.random.Generator, columns: int) -> dict[str, float]:
         return linear_sum_assignment(distance)[1]
 
     for algorithm in ("ssvi-a", "ssvi", "svi"):
-        model = BernoulliMixture(groups, concentration=12.0, algorithm=algorithm, moves="none", random_state=0).fit(X)
+        model = BernoulliMixture(groups, concentration=12.0, algorithm=algorithm, random_state=0).fit(X)
         block = model.posterior_["weights"]
         own, total = block.concentration, block.total[0]
         low, high = beta(own, total - own).ppf([[0.05], [0.95]])
@@ -173,7 +173,7 @@ def calibration(quick: bool) -> None:
     notes = [
         "300 rows in three groups with weights from Dir(4, 4, 4) and uniform probabilities: 90 % intervals of the "
         "three weights on 60 data sets, and the standard error. The fewer the columns, the less sure a row's group is, "
-        "which a mean-field posterior of the weights does not know. Without moves."
+        "which a mean-field posterior of the weights does not know."
     ]
     report("mixture/bernoulli_calibration", "Cover of the weights of a mixture", rows, notes, quick)
 
