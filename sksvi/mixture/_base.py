@@ -303,8 +303,8 @@ class Mixture(DensityMixin, BaseSVI):
         """
         return float(np.mean(self.score_samples(X)))
 
-    def _sampled(self, n_samples: Any, random_state: Any) -> tuple[Array, Array, Any]:
-        """Codes (n, D) of new rows, their components, and the generator."""
+    def _sampled(self, n_samples: Any, random_state: Any) -> tuple[Array, Array]:
+        """Codes (n, D) of new rows, and their components."""
         check_is_fitted(self)
         n, rng = check_count(n_samples, "n_samples", bytes_each=8.0 * len(self._sizes())), check_seed(random_state)
         labels = rng.choice(len(self.weights_), n, p=self.weights_ / self.weights_.sum())
@@ -314,7 +314,7 @@ class Mixture(DensityMixin, BaseSVI):
             ends = np.cumsum(block.theta / block.total, axis=-1)
             for j, d in enumerate(columns):
                 codes[:, d] = np.sum(rng.random_sample(n)[:, None] > ends[labels, j, :-1], axis=1)
-        return codes, labels, rng
+        return codes, labels
 
     def summary(self, coverage: float = 0.9) -> Any:
         """Posterior of the weight, and of every probability, of the components that are used.

@@ -27,7 +27,7 @@ class BernoulliMixture(Mixture):
     n_components : int, default=100
         Number of components at most.
     concentration : float, default=20.0
-        α of the weights' prior Dir(α/K): about how many components a few hundred rows have a priori is α log(n/α).
+        α of the weights' prior Dir(α/K, ..., α/K): a priori n rows have about α log(1 + n/α) components.
     probability_prior : float, default=1.0
         c of the prior Beta(c, c) of each probability.
     moves : {"merge", "all", "none"}, default="merge"
@@ -154,7 +154,7 @@ class BernoulliMixture(Mixture):
         labels : ndarray of shape (n_samples,)
             Components.
         """
-        codes, labels, _ = self._sampled(n_samples, random_state)
+        codes, labels = self._sampled(n_samples, random_state)
         return 1.0 - codes, labels
 
     def _shown_values(self, column: int, m: int) -> list[tuple[int, Any]]:

@@ -31,7 +31,7 @@ class CategoricalMixture(Mixture):
     n_components : int, default=100
         Number of components at most.
     concentration : float, default=20.0
-        α of the weights' prior Dir(α/K): about how many components a few hundred rows have a priori is α log(n/α).
+        α of the weights' prior Dir(α/K, ..., α/K): a priori n rows have about α log(1 + n/α) components.
     probability_prior : float, default=1.0
         c of the prior Dir(c, ..., c) of each column's probabilities.
     moves : {"merge", "all", "none"}, default="merge"
@@ -194,7 +194,7 @@ class CategoricalMixture(Mixture):
         """
         import pandas as pd
 
-        codes, labels, _ = self._sampled(n_samples, random_state)
+        codes, labels = self._sampled(n_samples, random_state)
         columns = {self._column_name(d): values[codes[:, d]] for d, values in enumerate(self.categories_)}
         return pd.DataFrame(columns), labels
 

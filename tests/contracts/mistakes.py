@@ -161,7 +161,11 @@ HALF = np.array(["low", "high"] * (N // 2))
 ONES = np.ones(N)
 
 PARAMETERS = [
-    *bad("algorithm", "adam", "'mc-ssvi'.*'s-dsvi'", [name for name in NAMES if name != "GPClassifier"]),
+    *bad("algorithm", "adam", "'mc-ssvi'.*'s-dsvi'", [n for n in NAMES if n not in ("GPClassifier", *MIXTURES)]),
+    *bad("algorithm", "adam", "{{'cvi', 'gibbs', 'map', 'mc-ssvi', 'ssvi', 'ssvi-a', 'svi'}}", MIXTURES),
+    *bad("moves", "merging", "{{'all', 'merge', 'none'}}"),
+    *bad("concentration", 0.0, "float"),
+    *bad("probability_prior", -1.0, "float"),
     *bad("algorithm", "adam", "{{'cvi', 'fp', 'mc-ssvi'}}", ["GPClassifier"]),
     *bad("expectation", "laplace", "'auto'.*'quadrature'"),
     *bad("covariance", "low-rank", "{{'diag', 'full'}}"),
