@@ -223,6 +223,14 @@ def test_weights_and_repeats_agree(global_random_seed):
         BernoulliMixture(5, algorithm="gibbs").fit(X, sample_weight=weight)
 
 
+@pytest.mark.parametrize("cls", [BernoulliMixture, CategoricalMixture])
+def test_draws_for_arviz(cls):
+    pytest.importorskip("arviz")
+    X = np.random.default_rng(0).integers(0, 2, (40, 5)).astype(float)
+    posterior = cls(4, **QUICK).fit(X).to_arviz(7, random_state=0).posterior
+    assert posterior["weights"].shape == (1, 7, 4)
+
+
 # ---- going on
 def test_a_stream_finds_groups(global_random_seed):
     X, labels, _ = bits(global_random_seed, 2000)
