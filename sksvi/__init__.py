@@ -14,7 +14,9 @@ __version__ = "0.1.0.dev0"
 _ATTRIBUTES = {
     "BayesianGLMClassifier": "sksvi.linear_model",
     "BayesianGLMRegressor": "sksvi.linear_model",
+    "BernoulliMixture": "sksvi.mixture",
     "BetaProcessFA": "sksvi.decomposition",
+    "CategoricalMixture": "sksvi.mixture",
     "GMEClassifier": "sksvi.mixed_effects",
     "GMERegressor": "sksvi.mixed_effects",
     "GammaProcessNMF": "sksvi.decomposition",
@@ -49,6 +51,7 @@ _SUBMODULES = (
     "likelihoods",
     "linear_model",
     "mixed_effects",
+    "mixture",
     "persistence",
     "predictive",
     "schedules",

@@ -28,7 +28,7 @@ def to_arviz(estimator: Any, n_samples: int = 1000, random_state: Any = None) ->
     Returns
     -------
     data : arviz.InferenceData (ArviZ 0.x) or xarray.DataTree (ArviZ 1.x)
-        Group ``posterior`` with one variable per block, of shape (1, n_samples, ...). The last axis of ``weights`` is
+        Group ``posterior`` with one variable per block, of shape (1, n_samples, ...). The last axis of coefficients is
         named by the columns, the intercept last; the axis before it, where there are several classes, by the classes;
         that of ``groups`` by group, level and effect.
 
@@ -59,7 +59,7 @@ def to_arviz(estimator: Any, n_samples: int = 1000, random_state: Any = None) ->
     for name in estimator.posterior_:
         values = np.asarray(estimator.posterior_[name].sample(int(n_samples), random_state=rng))
         draws[name] = values[None]
-        if name == "weights":
+        if name == "weights" and hasattr(estimator, "coef_"):  # those of a mixture are of its components
             axes = _weight_axes(estimator, values.shape[1:])
             dims[name] = list(axes)
             coords.update(axes)

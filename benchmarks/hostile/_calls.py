@@ -39,6 +39,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "CorrelatedTopicModel": [{}, {"topics": "point"}],
     "StructuredLDA": [{}, {"local_step": "gibbs", "algorithm": "ssvi"}, {"doc_topic_prior": "auto"}],
     "GammaProcessNMF": [{}, {"algorithm": "ssvi-a"}, {"search_passes": 1}],
+    "BernoulliMixture": [{}, {"algorithm": "gibbs"}],
     "BetaProcessFA": [{}, {"local_step": "mean-field"}, {"algorithm": "gibbs"}],
 }
 ROWS, ASKED = ("fit", "partial_fit", "fold_in"), ("transform_draws", "sample_y", "importance_score")
@@ -96,6 +97,8 @@ def data(name: str, likelihood: str = "") -> tuple[Any, Any]:
     X = np.column_stack([f, rng.standard_normal(N)])
     if name.startswith("GME"):
         return pd.DataFrame({"dose": X[:, 0], "age": X[:, 1], "site": np.arange(N) % 4}), y
+    if name.endswith("Mixture"):
+        return (X > 0).astype(float), None
     return X, None if name == "BetaProcessFA" else y
 
 

@@ -33,7 +33,9 @@ Array = np.ndarray
 #: What makes a fit of sixty rows small, and one of many passes.
 SMALL: dict[str, dict[str, Any]] = {
     "BayesianGLMRegressor": {"likelihood": "poisson"},
+    "BernoulliMixture": {"n_components": 4},
     "BetaProcessFA": {"n_components": 4},
+    "CategoricalMixture": {"n_components": 4},
     "CorrelatedTopicModel": {"n_components": 3},
     "GMEClassifier": {"groups": "g"},
     "GMERegressor": {"groups": "g", "likelihood": "poisson", "noise": False},
@@ -104,6 +106,8 @@ def data_of(name: str, seed: int) -> tuple[Any, Any]:
         return rng.poisson(0.7, (40, 12)) + np.eye(40, 12, dtype=int), None
     if name.startswith("GME"):
         X = pd.DataFrame(X, columns=list("abc")).assign(g=rng.integers(0, 5, 60))
+    if name.endswith("Mixture"):
+        return (X > 0).astype(float), None
     return X, None if name == "BetaProcessFA" else np.minimum(counts, 1) if name.endswith("Classifier") else counts
 
 

@@ -41,6 +41,8 @@ def data() -> dict[str, Any]:
         "rating": rng.integers(-8, 9, 80) / 4.0,
         "users": pd.DataFrame(rng.integers(-4, 5, (USERS, 2)) / 2.0),
         "words": rng.integers(0, 4, (12, 10)),
+        "bits": np.where(rng.random((ROWS, 6)) < 0.1, np.nan, rng.integers(0, 2, (ROWS, 6)).astype(float)),
+        "answers": pd.DataFrame({"a": rng.choice(["no", "yes"], ROWS), "b": rng.integers(0, 4, ROWS)}),
     }
 
 
@@ -58,7 +60,9 @@ def _fits() -> dict[str, tuple[str, Callable[[dict[str, Any]], Any]]]:
     from sksvi import (
         BayesianGLMClassifier,
         BayesianGLMRegressor,
+        BernoulliMixture,
         BetaProcessFA,
+        CategoricalMixture,
         CorrelatedTopicModel,
         GammaProcessNMF,
         GeneralizedPMF,
@@ -129,6 +133,10 @@ def _fits() -> dict[str, tuple[str, Callable[[dict[str, Any]], Any]]]:
         "lda-stream": ("words", lambda d: stream(StructuredLDA(algorithm="ssvi", **factors), d["words"])),
         "components": ("words", lambda d: GammaProcessNMF(search_passes=2, **factors).fit(d["words"])),
         "components-stream": ("words", lambda d: stream(GammaProcessNMF(**factors), d["words"])),
+        "classes-of-bits": ("bits", lambda d: BernoulliMixture(**factors).fit(d["bits"])),
+        "classes-of-bits-gibbs": ("bits", lambda d: BernoulliMixture(algorithm="gibbs", **factors).fit(d["bits"])),
+        "classes-of-bits-stream": ("bits", lambda d: stream(BernoulliMixture(**factors), d["bits"])),
+        "latent-classes": ("answers", lambda d: CategoricalMixture(**factors).fit(d["answers"])),
         "sparse-factors": ("X", lambda d: BetaProcessFA(**factors).fit(d["X"])),
         "sparse-factors-gibbs": ("X", lambda d: BetaProcessFA(algorithm="gibbs", **factors).fit(d["X"])),
         "sparse-factors-stream": ("X", lambda d: stream(BetaProcessFA(**factors), d["X"])),

@@ -107,7 +107,28 @@ def rates(rng: np.random.Generator) -> dict[str, float]:
     }
 
 
+def weights(rng: np.random.Generator, binary: bool) -> dict[str, float]:
+    """500 rows of 15 columns, six groups with weights that Dir(6, ..., 6) draws; weights by size, among the six."""
+    from sksvi.mixture import BernoulliMixture, CategoricalMixture
+
+    groups, sizes = 6, 2 if binary else 3
+    share = rng.dirichlet(np.full(groups, 6.0))
+    probability = rng.dirichlet(np.ones(sizes), (groups, 15))
+    labels = rng.choice(groups, 500, p=share)
+    X = np.sum(rng.random((500, 15, 1)) > np.cumsum(probability, -1)[labels][..., :-1], axis=-1)
+    cls = BernoulliMixture if binary else CategoricalMixture
+    model = fitted(cls(groups, concentration=36.0, random_state=0), X.astype(float))
+    found = np.array(
+        [np.bincount(labels[model.predict(X.astype(float)) == k], minlength=groups) for k in range(groups)]
+    )
+    order = found.argmax(1)
+    block = model.posterior_["weights"]
+    return {"weights": inside(share[order] - block.mean, block.std)}
+
+
 STUDIES = {
+    "BernoulliMixture: weights": lambda rng: weights(rng, True),
+    "CategoricalMixture: weights": lambda rng: weights(rng, False),
     "GeneralizedPMF: gaussian": lambda rng: ratings(rng, "gaussian"),
     "GeneralizedPMF: poisson": lambda rng: ratings(rng, "poisson"),
     "BetaProcessFA: missing entries": sparse_factors,

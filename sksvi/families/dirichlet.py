@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import betaln, digamma, gammaln, polygamma
+from scipy.special import betaln, digamma, expit, gammaln, logsumexp, polygamma
 
 from sksvi.families.base import Draw, NotPositiveDefinite
 from sksvi.families.flat import Flat
@@ -144,6 +144,10 @@ class Dirichlet(Flat):
         logs = self.log_gammas(rng)
         return Draw(_shares(logs), logs)
 
+    def log_values(self, draw: Draw) -> Array:
+        """t(β) = log β of a draw, (..., V), finite where β is 0 to rounding."""
+        return draw.source - logsumexp(draw.source, axis=-1, keepdims=True)
+
     def corrected(self, draw: Draw, gradient: tuple[Array]) -> tuple[Array]:
         """V of equations.md 8 on expected counts, (..., V)."""
         return (corrected_counts(self.concentration, draw.source, gradient[0]),)
@@ -158,7 +162,7 @@ class Beta(Dirichlet):
 
     Parameters
     ----------
-    a, b : array-like of shape (K,)
+    a, b : array-like of shape (...)
 
     Raises
     ------
@@ -185,17 +189,22 @@ class Beta(Dirichlet):
 
     @cached_property
     def concentration(self) -> Array:  # type: ignore[override]
-        """(a, b), (K, 2)."""
+        """(a, b), (..., 2)."""
         return np.stack([self.a, self.b], -1)
 
     @cached_property
     def log_normaliser(self) -> Array:
-        """log B(a, b), (K,), free of the cancellation between large log Γ."""
+        """log B(a, b), (...), free of the cancellation between large log Γ."""
         return betaln(self.a, self.b)
 
     def of_theta(self, theta: Array) -> Self:
         """The distribution with these (a, b)."""
         return type(self)(theta[..., 0], theta[..., 1])
+
+    @property
+    def total(self) -> Array:
+        """a + b, (..., 1): sums over an axis of two are slow."""
+        return (self.a + self.b)[..., None]
 
     def _changed(self) -> None:
         super()._changed()
@@ -203,35 +212,39 @@ class Beta(Dirichlet):
 
     @property
     def mean(self) -> Array:
-        """E x, (K,)."""
+        """E x, (...)."""
         return self.a / (self.a + self.b)
 
     @property
     def variance(self) -> Array:
-        """Var x, (K,)."""
+        """Var x, (...)."""
         total = self.a + self.b
         return self.a * self.b / (np.square(total) * (total + 1.0))
 
     @property
     def cov(self) -> Array:
-        """Covariance matrix, (K, K)."""
+        """Covariance matrix of the last axis, (..., K, K): diagonal."""
         return Flat.cov.fget(self)  # type: ignore[attr-defined]
 
     @staticmethod
     def statistics(value: Array) -> Array:
-        """t(x) = (log x, log(1 - x)), (K, 2)."""
+        """t(x) = (log x, log(1 - x)), (..., 2)."""
         return np.stack([np.log(value), np.log1p(-value)], -1)
 
     def sample(self, n: int = 1, random_state: Any = None) -> Array:
-        """Draw (n, K)."""
+        """Draw (n, ...)."""
         from sklearn.utils import check_random_state
 
         return check_random_state(random_state).beta(self.a, self.b, (n, *self.a.shape))
 
     def drawn(self, rng: Any) -> Draw:
-        """A draw of x from the log g of x and 1 - x, (K, 2), which are its source."""
+        """A draw of x from the log g of x and 1 - x, (..., 2), which are its source."""
         logs = self.log_gammas(rng)
-        return Draw(_shares(logs)[..., 0], logs)
+        return Draw(expit(logs[..., 0] - logs[..., 1]), logs)
+
+    def log_values(self, draw: Draw) -> Array:
+        """log x and log(1 - x) of a draw, (..., 2), finite where x is no number but 0 or 1."""
+        return draw.source - np.logaddexp(draw.source[..., 0], draw.source[..., 1])[..., None]
 
     def in_statistics(self, draw: Draw, slope: Array) -> Array:
         """df/dx as slopes in log x and log(1 - x)."""

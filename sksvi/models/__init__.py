@@ -12,6 +12,7 @@ MODELS = {
     "latent-dirichlet": "sksvi.models.topics.lda:LatentDirichlet",
     "gamma-process": "sksvi.models.nmf.model:GammaProcess",
     "linear": "sksvi.models.linear.glm:LinearModel",
+    "mixture": "sksvi.models.mixture.model:MixtureModel",
     "mixed": "sksvi.models.mixed.glm:MixedModel",
     "sparse-gp": "sksvi.models.gp.sparse:SparseGPModel",
 }

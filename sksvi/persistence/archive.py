@@ -32,7 +32,9 @@ LONGEST = 500
 # The closed table: key in the file -> class. A new class is one line; a key, once released, keeps its meaning.
 REGISTRY: dict[str, str] = {
     "BayesianGLMClassifier": "sksvi.linear_model:BayesianGLMClassifier",
+    "BernoulliMixture": "sksvi.mixture:BernoulliMixture",
     "BetaProcessFA": "sksvi.decomposition:BetaProcessFA",
+    "CategoricalMixture": "sksvi.mixture:CategoricalMixture",
     "CorrelatedTopicModel": "sksvi.topics:CorrelatedTopicModel",
     "GMEClassifier": "sksvi.mixed_effects:GMEClassifier",
     "GMERegressor": "sksvi.mixed_effects:GMERegressor",
@@ -111,6 +113,7 @@ REGISTRY: dict[str, str] = {
     "Sampling": "sksvi.inference.progress:Sampling",
     "Evaluation": "sksvi.inference.progress:Evaluation",
     "GibbsDraw": "sksvi.models.beta_process.sampler:Draw",
+    "MixtureDraw": "sksvi.models.mixture.sampler:Draw",
     "Gibbs": "sksvi.algorithms:Gibbs",
     "Posterior": "sksvi.estimators.posterior:Posterior",
     "LogScales": "sksvi.models.mixed.group_scales:LogScales",

@@ -308,6 +308,12 @@ def _draw(look: Look) -> None:
     look.require(omega.size == 0 or omega.shape[1] == k, f"has {omega.shape[1]} weights for {k} features")
 
 
+def _mixture_draw(look: Look) -> None:
+    (k,) = look.at("rows").array((None,), least=0.0).shape
+    look.at("counts").array((None, k), least=0.0)
+    look.at("labels").array((None,), "i", least=0, below=k)
+
+
 def _ordinal(look: Look) -> None:
     look.unless_none("cut_points", _increasing)
 
@@ -363,6 +369,7 @@ PARTS: dict[str, Callable[[Look], None]] = {
     "LogScales": _log_scales,
     "IdFeatures": _features,
     "GibbsDraw": _draw,
+    "MixtureDraw": _mixture_draw,
     "Ordinal": _ordinal,
     "kernel.RBF": _kernel,
     "kernel.Matern": _kernel,

@@ -73,7 +73,7 @@ def check_model(model: Any, data: Any, *, tolerance: float = 1e-4, seed: int = 0
     >>> check_model(model, Table(np.array([[0.0], [1.0], [2.0]]), np.array([0.0, 1.0, 4.0])))
     """
     rng = np.random.default_rng(seed)
-    problem = replace(plan.problem(model, data, MCSSVI(), Auto()), globals=GLOBALS["expected"])
+    problem = replace(plan.problem(model, data, MCSSVI(), Auto()), globals=GLOBALS["expected"], forming=None)
     q = _near(problem, dict(model.begin(data, rng)), rng)
     look = Look(problem, seed)
     _check_blocks(model, data, q)

@@ -30,15 +30,15 @@ def having(parameter: str) -> list[str]:
 
 # ---- who: estimators by what they take
 PMF, BPFA, NMF = ["GeneralizedPMF"], ["BetaProcessFA"], ["GammaProcessNMF"]
-CTM = ["CorrelatedTopicModel", "StructuredLDA"]
+CTM, MIXTURES = ["CorrelatedTopicModel", "StructuredLDA"], ["BernoulliMixture", "CategoricalMixture"]
 CLASSIFIERS = [name for name in NAMES if name.endswith("Classifier")]
 REGRESSORS = [name for name in NAMES if name.endswith("Regressor")]
 MEASURED, SUPERVISED = REGRESSORS + PMF, CLASSIFIERS + REGRESSORS
-WITH_Y, TABLES, DENSE = SUPERVISED + PMF, SUPERVISED + BPFA + CTM + NMF, having("kernel") + BPFA
+WITH_Y, TABLES, DENSE = SUPERVISED + PMF, SUPERVISED + BPFA + CTM + NMF + MIXTURES[:1], having("kernel") + BPFA
 LINEAR, MIXED, GP = having("prior_precision"), having("groups"), having("kernel")
 STREAMS = [name for name in NAMES if hasattr(getattr(sksvi, name), "partial_fit")]
 STREAMED_LABELS = [name for name in CLASSIFIERS if name in STREAMS]
-FIXED_COLUMNS = SUPERVISED + BPFA + NMF  # words may be new
+FIXED_COLUMNS = SUPERVISED + BPFA + NMF + MIXTURES  # words may be new
 
 
 def data(name: str) -> tuple[Any, Any]:
@@ -51,6 +51,8 @@ def data(name: str) -> tuple[Any, Any]:
     if name in NMF:
         return pd.DataFrame(rng.poisson(2.0, (N, 2)), columns=["age", "dose"]), None
     X = pd.DataFrame(rng.standard_normal((N, 2)), columns=["age", "dose"])
+    if name in MIXTURES:
+        return (X > 0).astype(float), None
     y = X["age"].to_numpy() + 0.5 * rng.standard_normal(N)
     return X, None if name in BPFA else (y > 0).astype(int) if name in CLASSIFIERS else y
 
@@ -161,8 +163,12 @@ HALF = np.array(["low", "high"] * (N // 2))
 ONES = np.ones(N)
 
 PARAMETERS = [
-    *bad("algorithm", "adam", "'mc-ssvi'.*'s-dsvi'", [name for name in NAMES if name not in ["GPClassifier", *NMF]]),
+    *bad("algorithm", "adam", "'mc-ssvi'.*'s-dsvi'", [n for n in NAMES if n not in ("GPClassifier", *MIXTURES, *NMF)]),
     *bad("algorithm", "adam", "{{'cvi', 'mc-ssvi', 'ssvi-a', 'svi'}}", NMF),
+    *bad("algorithm", "adam", "{{'cvi', 'gibbs', 'map', 'mc-ssvi', 'ssvi', 'ssvi-a', 'svi'}}", MIXTURES),
+    *bad("moves", "merging", "{{'all', 'merge', 'none'}}"),
+    *bad("concentration", 0.0, "float"),
+    *bad("probability_prior", -1.0, "float"),
     *bad("algorithm", "adam", "{{'cvi', 'fp', 'mc-ssvi'}}", ["GPClassifier"]),
     *bad("expectation", "laplace", "'auto'.*'quadrature'"),
     *bad("covariance", "low-rank", "{{'diag', 'full'}}"),

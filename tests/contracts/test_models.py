@@ -35,6 +35,7 @@ from sksvi.models.linear.glm import LinearModel
 from sksvi.models.linear.latents import LinearLatents
 from sksvi.models.mixed.glm import Groups, MixedModel
 from sksvi.models.mixed.levels import GroupedDesign
+from sksvi.models.mixture.model import MixtureModel
 from sksvi.models.nmf.cells import cells, table
 from sksvi.models.nmf.model import Effort as Visit
 from sksvi.models.nmf.model import GammaProcess
@@ -195,6 +196,15 @@ def components(missing=0.0):
     return model, table(cells(X))
 
 
+def mixture(sizes, binary=False, missing=0.2, weighted=True):
+    rng = np.random.default_rng(16)
+    codes = rng.integers(0, np.array(sizes), (30, len(sizes)))
+    codes[rng.random(codes.shape) < missing] = -1
+    weight = rng.uniform(0.5, 2.0, 30) if weighted else None
+    model = MixtureModel(4, sizes, concentration=2.0, value_prior=0.7, binary=binary)
+    return model, Table(model.layout.cells(codes), np.zeros(30), weight)
+
+
 BOUNDS = ["optimal", "simple", "mean-field"]
 #: Configured models of every entry of MODELS: what makes one, and what error is its integral's own.
 CASES = {
@@ -255,6 +265,11 @@ CASES = {
     ],
     "latent-dirichlet": [(independent_topics, (learns,), 1e-6) for learns in ("", "auto", "symmetric")],
     "gamma-process": [(components, (missing,), 1e-4) for missing in (0.0, 0.2)],
+    "mixture": [
+        (mixture, ((2, 2, 2), True), 1e-6),
+        (mixture, ((2, 2, 2), True, 0.0, False), 1e-6),
+        (mixture, ((2, 3, 1, 3),), 1e-6),
+    ],
     "beta-process": [
         *[(factors, (step, size), 1e-4) for step in ("mean-field", "spike-slab", "gibbs") for size in (1, 4)],
         *[(factors, (step, 1, 0.0, 0.5, 2.0), 1e-4) for step in ("mean-field", "spike-slab")],

@@ -90,7 +90,9 @@ def small(cls: Any, **options: Any) -> tuple[Any, np.ndarray, np.ndarray]:
     cheap = {k: v for k, v in cheap.items() if k in parameters}
     tags = cls().__sklearn_tags__()
     X = rng.standard_normal((40, 2))
-    if not tags.input_tags.two_d_array:  # pairs of ids
+    if cls.__name__.endswith("Mixture"):
+        X = (X > 0).astype(float)
+    elif not tags.input_tags.two_d_array:  # pairs of ids
         X = rng.integers(0, 6, (40, 2))
     if "likelihood" not in parameters:  # rows to be transformed
         return cls(**cheap, **options), rng.poisson(2.0, (40, 6)) if tags.input_tags.positive_only else X, None
@@ -113,6 +115,8 @@ def quick(cls: Any) -> dict[str, str]:
 
 def predictions(model: Any, X: np.ndarray) -> np.ndarray:
     """All that a prediction says: moments of f beside the answer, as arrays one after the other."""
+    if hasattr(model, "score_samples"):
+        return np.append(np.ravel(model.predict_proba(X)), model.score(X))
     if not hasattr(model, "predict_latent"):
         return np.append(np.ravel(model.transform(X)), model.score(X))
     parts = [*model.predict_latent(X), model.predict_proba(X) if is_classifier(model) else model.predict(X)]

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import dirichlet, multivariate_normal
 
 from sksvi.algorithms.steps import natural_step
-from sksvi.families import Dirichlet, NotPositiveDefinite, Population, Simplex
+from sksvi.families import Beta, Dirichlet, NotPositiveDefinite, Population, Simplex
 from sksvi.testing import check_family
 
 
@@ -21,6 +21,28 @@ def population(width, seed, n=7.0):
 def test_dirichlet(shape, global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     check_family(Dirichlet(rng.uniform(0.5, 5.0, shape)), Dirichlet(np.full(shape, 0.7)), seed=global_random_seed)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 4), (2, 3, 2)], ids=str)
+def test_beta_of_any_shape(shape, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    q, prior = Beta(*rng.uniform(0.5, 5.0, (2, *shape))), Beta(np.full(shape, 0.7), np.full(shape, 1.3))
+    check_family(q, prior, seed=global_random_seed)
+    assert q.mean.shape == q.std.shape == shape and q.sample(3, 0).shape == (3, *shape)
+    twin = Dirichlet(np.stack([q.a, q.b], -1))
+    np.testing.assert_allclose(q.kl(prior), twin.kl(Dirichlet(np.stack([prior.a, prior.b], -1))), rtol=1e-12)
+
+
+def test_logarithms_of_draws(global_random_seed):
+    """What a draw's probabilities are, also where they are no number but 0 or 1."""
+    rng = np.random.default_rng(global_random_seed)
+    for q in (Dirichlet(rng.uniform(0.5, 3.0, (4, 3))), Beta(*rng.uniform(0.5, 3.0, (2, 4, 3)))):
+        draw = q.drawn(rng)
+        np.testing.assert_allclose(q.log_values(draw), q.statistics(draw.value), rtol=1e-9)
+    for q in (Dirichlet(np.full((50, 3), 1e-3)), Beta(np.full(50, 1e-3), np.full(50, 1e-3))):
+        logs = q.log_values(q.drawn(rng))
+        assert np.all(np.isfinite(logs)) and logs.min() < -100.0
+        np.testing.assert_allclose(np.logaddexp.reduce(logs, axis=-1), 0.0, atol=1e-12)
 
 
 @pytest.mark.parametrize("shape", [(3,), (2, 4)], ids=str)

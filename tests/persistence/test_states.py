@@ -51,7 +51,11 @@ def attacked(name, path, chosen):
                 continue
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                answers = shapes(_saved.said(name, loaded))
+                try:
+                    answers = shapes(_saved.said(name, loaded))
+                except ValueError as error:  # of other categories than the data have
+                    assert "which the first rows fitted did not" in str(error), (member, what)
+                    continue
             for (shape, kind), (wanted, its) in zip(answers, expected, strict=True):
                 assert shape == wanted and (kind == its or {kind, its} <= set("USOif")), (member, array.shape, what)
     return refused

@@ -19,8 +19,8 @@ Array = np.ndarray
 #: What both loops take: rows as CSR parts, B up to a factor per column, what it is multiplied by in each row (none: 1).
 ROWS = (
     "bases (F, K) f",
-    "factor (n|0, K) f",
     "counted (n, K) f",
+    "factor (n|0, K) f",
     "indptr (n+1) i cuts e",
     "columns (e) i < F",
     "counts (e) f",

@@ -25,6 +25,9 @@ NAMES = (
     "topics",
     "lda",
     "components",
+    "classes-of-bits",
+    "classes-of-bits-gibbs",
+    "latent-classes",
     "sparse-factors",
     "sparse-factors-gibbs",
 )

@@ -1,0 +1,372 @@
+"""What mixtures of tables share: rows in, components out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp, softmax
+from sklearn.base import DensityMixin
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from sksvi import _memory, _parallel, algorithms
+from sksvi.algorithms.rows import many_rows
+from sksvi.estimators.base import BaseSVI
+from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED
+from sksvi.estimators.checks import check_count, check_row_values, check_seed
+from sksvi.estimators.posterior import Posterior
+from sksvi.estimators.start import Start
+from sksvi.estimators.validation import StrOptions
+from sksvi.inference.engine import exact_bound
+from sksvi.inference.problem import Problem
+from sksvi.inference.state import State
+from sksvi.models.base import Table
+from sksvi.models.mixture.cells import Cells
+from sksvi.models.mixture.model import MixtureModel, View
+from sksvi.models.mixture.moves import Moves
+from sksvi.predictive.coverage import tail_of
+
+Array = np.ndarray
+
+ALGORITHMS = ("svi", "ssvi-a", "ssvi", "map", "cvi", "mc-ssvi", "gibbs")
+#: Rows up to which a noisy step takes all of them; beyond, a share of them within these limits.
+SMALL_ROWS, BATCH_SHARE, SMALLEST_BATCH, LARGEST_BATCH = 64, 10, 20, 2000
+#: Rows that a component must be expected to have for it to count as used.
+LEAST_ROWS = 0.5
+
+
+class Mixture(DensityMixin, BaseSVI):
+    """A mixture whose columns are independent within a component; a subclass encodes its tables."""
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **{k: v for k, v in BaseSVI._parameter_constraints.items() if k not in ("covariance", "expectation")},
+        "algorithm": [StrOptions(set(ALGORITHMS)), algorithms.Algorithm],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "concentration": [Interval(Real, 0, None, closed="neither")],
+        "probability_prior": [Interval(Real, 0, None, closed="neither")],
+        "moves": [StrOptions({"merge", "all", "none"})],
+    }
+    _changes = {
+        **{name: change for name, change in STREAMED.items() if name != "expectation"},
+        "n_components": COMPONENTS,
+        "concentration": FREE,
+        "probability_prior": FREE,
+        "moves": FREE,
+    }
+    #: Every expectation has a closed form.
+    expectation = "auto"
+    #: Whether columns are zeros and ones.
+    _binary: bool
+
+    n_components: int
+    concentration: float
+    probability_prior: float
+    moves: str
+    posterior_: Posterior
+    _order: Array
+
+    def __init__(
+        self,
+        n_components: int = 100,
+        *,
+        concentration: float = 20.0,
+        probability_prior: float = 1.0,
+        moves: str = "merge",
+        algorithm: Any = "ssvi-a",
+        batch_size: Any = "auto",
+        max_iter: int = 100,
+        tol: float = 3e-4,
+        total_samples: float | None = None,
+        forgetting: float = 1.0,
+        half_life: float | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        keep_interrupted: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.concentration = concentration
+        self.probability_prior = probability_prior
+        self.moves = moves
+        self.algorithm = algorithm
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.tol = tol
+        self.total_samples = total_samples
+        self.forgetting = forgetting
+        self.half_life = half_life
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.keep_interrupted = keep_interrupted
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ---- what a subclass says
+    def _cells(self, X: Any, reset: bool) -> Cells:
+        """Validated rows as the model reads them; `reset`: these rows fix what the columns hold."""
+        raise AttributeError(f"{type(self).__name__} does not encode its rows")
+
+    def _sizes(self) -> tuple[int, ...]:
+        """Values of each column."""
+        raise AttributeError(f"{type(self).__name__} does not count its values")
+
+    # ---- fitting
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit to rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, D)
+            Missing cells are NaN or None.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n,), default=None
+            A row of weight w counts as w rows.
+
+        Returns
+        -------
+        self : object
+            The estimator itself.
+        """
+        self._validate_params()
+        return self._fit(X, None, sample_weight, None)
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+        """Fit to rows, and their most probable components.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, D)
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        labels : ndarray of shape (n,)
+        """
+        return self.fit(X, sample_weight=sample_weight).predict(X)
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Go on with a chunk of rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, D)
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        self : object
+            The estimator itself.
+        """
+        self._validate_params()
+        if self._algorithm().row.sampler:
+            raise ValueError("algorithm='gibbs' keeps all rows in memory and cannot take chunks: choose 'ssvi-a'.")
+        return self._partial_fit(X, None, sample_weight, None)
+
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+        cells = self._cells(X, start.fresh)
+        if not start.fresh:
+            self._check_choices()
+        weight = check_row_values(sample_weight, len(cells), "sample_weight", weights=True)
+        if weight is not None and self._algorithm().row.sampler and np.any(weight != 1.0):
+            raise ValueError("sample_weight with algorithm='gibbs', which draws a label per row: choose 'ssvi-a'.")
+        return Table(cells, np.broadcast_to(0.0, (len(cells),)), weight)
+
+    def _check_memory(self, data: Table) -> None:
+        values = float(sum(self._sizes()))
+        what = f"n_components={self.n_components} for {len(self._sizes())} columns"
+        _memory.need(8.0 * 12 * self.n_components * values, what, "lower n_components")
+
+    def _build_model(self, data: Table) -> tuple[Any, Table]:
+        return self._streaming_model(data, True), data
+
+    def _streaming_model(self, data: Table, first: bool) -> MixtureModel:
+        return MixtureModel(
+            int(self.n_components),
+            self._sizes(),
+            concentration=float(self.concentration),
+            value_prior=float(self.probability_prior),
+            binary=self._binary,
+        )
+
+    def _batch_size(self, n: int, algorithm: Any) -> int | None:
+        if algorithm.row.sampler:
+            return None
+        if self.batch_size != "auto":
+            return self.batch_size and int(self.batch_size)
+        if algorithm.row.globals == "expected":
+            return many_rows(n)
+        return None if n <= SMALL_ROWS else min(max(n // BATCH_SHARE, SMALLEST_BATCH), LARGEST_BATCH)
+
+    def _run(self, problem: Problem, state: State, passes: int, monitor: Any) -> State:
+        state = super()._run(problem, state, passes, monitor)
+        if self.moves == "none" or problem.algorithm.row.sampler:
+            return state
+        q, taken = Moves(problem.model, problem.data, state.q).run(self.moves == "all")
+        if not taken:
+            return state
+        state = replace(state, q=q)
+        return replace(state, bound=exact_bound(problem, state))
+
+    # ---- what a fit leaves behind
+    def _expose(self, model: MixtureModel, state: State) -> None:
+        rows = state.q["weights"].concentration - model.prior(state.q)["weights"].concentration
+        self._order = np.argsort(-rows, kind="stable")
+        self._choices = self._fitted_choices()
+        self.posterior_ = Posterior({name: block[self._order] for name, block in state.q.items()})
+        self.weights_ = self.posterior_["weights"].mean
+        self.n_components_ = max(int(np.sum(rows >= LEAST_ROWS)), 1)
+
+    # ---- rows
+    def _logs(self) -> View:
+        """Logarithms of the posterior means: what the predictive density of a row is made of."""
+        means = {name: np.log(block.theta) - np.log(block.total) for name, block in self.posterior_.items()}
+        return self._fitted_model().seen(means)
+
+    def _fitted_model(self) -> MixtureModel:
+        return MixtureModel(len(self.weights_), self._sizes(), binary=self._binary)
+
+    def _each(self, X: Any, reduce: Callable[[Array], Array]) -> Array:
+        """reduce(log joint density (n, K) of rows and components), rows in blocks."""
+        check_is_fitted(self)
+        cells, view, model = self._cells(X, False), self._logs(), self._fitted_model()
+        data = Table(cells, np.broadcast_to(0.0, (len(cells),)))
+        with _parallel.single_threaded_blas():
+            parts = _parallel.in_order(
+                lambda rows: reduce(view.logs(cells[rows])),
+                model.chunks(slice(0, len(cells)), data),
+                _parallel.n_threads(self.n_jobs),
+            )
+            return np.concatenate(list(parts))
+
+    def predict(self, X: Any) -> Array:
+        """The most probable component of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, D)
+
+        Returns
+        -------
+        labels : ndarray of shape (n,)
+        """
+        return self._each(X, lambda logs: logs.argmax(1))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probability of each component for each row, integrated over the posterior.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, D)
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n, n_components)
+        """
+        return self._each(X, lambda logs: softmax(logs, axis=1))
+
+    def score_samples(self, X: Any) -> Array:
+        """Log predictive density of the cells that each row has, integrated over the posterior.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, D)
+
+        Returns
+        -------
+        log_density : ndarray of shape (n,)
+            Nats.
+        """
+        return self._each(X, lambda logs: logsumexp(logs, axis=1))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log predictive density of rows, nats.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, D)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        score : float
+        """
+        return float(np.mean(self.score_samples(X)))
+
+    def _sampled(self, n_samples: Any, random_state: Any) -> tuple[Array, Array]:
+        """Codes (n, D) of new rows, and their components."""
+        check_is_fitted(self)
+        n, rng = check_count(n_samples, "n_samples", bytes_each=8.0 * len(self._sizes())), check_seed(random_state)
+        labels = rng.choice(len(self.weights_), n, p=self.weights_ / self.weights_.sum())
+        codes = np.zeros((n, len(self._sizes())), np.intp)
+        for name, (_, columns) in self._fitted_model().names.items():
+            block = self.posterior_[name]
+            ends = np.cumsum(block.theta / block.total, axis=-1)
+            for j, d in enumerate(columns):
+                codes[:, d] = np.sum(rng.random_sample(n)[:, None] > ends[labels, j, :-1], axis=1)
+        return codes, labels
+
+    def summary(self, coverage: float = 0.9) -> Any:
+        """Posterior of the weight, and of every probability, of the components that are used.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the equal-tailed interval (lower, upper).
+
+        Returns
+        -------
+        DataFrame
+            Columns mean, std, lower, upper, by component, column and value.
+        """
+        import pandas as pd
+        from scipy.stats import beta
+
+        check_is_fitted(self)
+        tail, used = tail_of(coverage), self.n_components_
+        index: list[tuple[Any, ...]] = []
+        counts, totals = [], []
+        for k in range(used):
+            own = self.posterior_["weights"]
+            index.append((k, "weight", ""))
+            counts.append(own.theta[k]), totals.append(own.total[0])
+        for name, (m, columns) in self._fitted_model().names.items():
+            block = self.posterior_[name]
+            for j, d in enumerate(columns):
+                for v, label in self._shown_values(d, m):
+                    index += [(k, self._column_name(d), label) for k in range(used)]
+                    counts += list(block.theta[:used, j, v])
+                    totals += list(block.total[:used, j, 0])
+        a, total = np.array(counts), np.array(totals)
+        law = beta(a, np.maximum(total - a, np.finfo(float).tiny))
+        table = {"mean": law.mean(), "std": law.std(), "lower": law.ppf(tail), "upper": law.ppf(1 - tail)}
+        names = ["component", "column", "value"]
+        return pd.DataFrame(table, index=pd.MultiIndex.from_tuples(index, names=names)).sort_index(
+            level="component", sort_remaining=False, kind="stable"
+        )
+
+    def _shown_values(self, column: int, m: int) -> list[tuple[int, Any]]:
+        """Codes of a column's values that a summary has, with what users call them."""
+        raise AttributeError(f"{type(self).__name__} does not name its values")
+
+    def _column_name(self, column: int) -> Any:
+        names = getattr(self, "feature_names_in_", None)
+        return column if names is None else names[column]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        # scikit-learn's own checks bring real numbers.
+        tags.input_tags.two_d_array = False
+        tags.input_tags.categorical = True
+        return tags

@@ -1,0 +1,166 @@
+"""Mixture of Bernoulli vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from sksvi.estimators.validation import validate_data, with_own_methods
+from sksvi.mixture._base import Mixture
+from sksvi.models.mixture.cells import Cells, compact
+
+Array = np.ndarray
+
+
+@with_own_methods
+class BernoulliMixture(Mixture):
+    """Mixture of rows of zeros and ones that finds how many components it needs, with missing cells.
+
+    Row x has component z with probability π_z, and x_d = 1 with probability φ_zd, independently by column; π has the
+    prior Dir(concentration / n_components), which leaves components that nothing needs empty, and each φ Beta(c, c).
+    Weights and probabilities are learned by structured stochastic variational inference (Hoffman and Blei 2015).
+
+    Parameters
+    ----------
+    n_components : int, default=100
+        Number of components at most.
+    concentration : float, default=20.0
+        α of the weights' prior Dir(α/K, ..., α/K): a priori n rows have about α log(1 + n/α) components.
+    probability_prior : float, default=1.0
+        c of the prior Beta(c, c) of each probability.
+    moves : {"merge", "all", "none"}, default="merge"
+        What is tried with all rows at the end of a fit, and kept where it raises the bound: merging components of at
+        least 5 rows each; merging components of any size and deleting some, which leaves fewer small ones than the
+        data have; or nothing. "gibbs" and ``partial_fit`` have no moves.
+    algorithm : {"ssvi-a", "svi", "ssvi", "map", "cvi", "mc-ssvi", "gibbs"} or Algorithm, default="ssvi-a"
+        How rows see weights and probabilities: a draw of them ("ssvi-a", and "mc-ssvi", which is the same here), a draw
+        that the gradient follows ("ssvi"), their expected logarithms ("svi", "cvi"), or their means ("map"). The first
+        10 passes of all of them see means. "gibbs" is collapsed Gibbs sampling, which keeps all rows in memory: a
+        reference; `max_iter` sweeps, of which the second half is kept.
+    batch_size : int, "auto" or None, default="auto"
+        Rows per step; "auto": all of up to 64, else a tenth, at least 20 and at most 2,000. "svi" and "cvi": all.
+    max_iter : int, default=100
+        Passes over the rows, at most.
+    tol : float, default=3e-4
+        Relative change of the bound at which the fit stops: between two passes where a step takes all rows. Others
+        evaluate it 4, 6, 9, 14, 21, ... passes after the first ten, and stop where it gained less than 10 ``tol``
+        twice.
+    total_samples : float or None, default=None
+        Rows of the population, for ``partial_fit``; None: those seen so far.
+    forgetting : float, default=1.0
+        Share, in (0, 1], of what earlier chunks said that each `partial_fit` keeps: natural parameters decay towards
+        the prior.
+    half_life : float, default=None
+        The same in rows: what was said counts half when so much weight has come since. At most one of the two.
+    n_jobs : int or None, default=None
+        Threads; never changes a bit of the result.
+    warm_start : bool, default=False
+        Whether ``fit`` goes on from the last one.
+    keep_interrupted : bool, default=False
+        Whether Ctrl-C lets `fit` end where its pass ends and keep what it reached, with a warning (a second one ends it
+        at once). False: the estimator stays as it was, and the KeyboardInterrupt says whether there is a checkpoint.
+    random_state : int, RandomState or None, default=None
+        Seed of the first components (rows), of draws and of the order of rows.
+    verbose : int, default=0
+        1: a progress bar.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_components,)
+        Posterior mean of the weights, the largest first; of all components, as an unused one has a weight too.
+    means_ : ndarray of shape (n_components, D)
+        Posterior mean of the probabilities of a one.
+    n_components_ : int
+        Components used: those that half a row or more is expected to have. They come first.
+    posterior_ : Posterior
+        Blocks ``weights`` (Dirichlet) and ``probabilities`` (Beta).
+    lower_bound_, lower_bounds_ : float, ndarray
+        Bound on the log evidence at `posterior_`, and per pass, nats. Of "gibbs" the passes have log p(X, labels).
+    history_ : DataFrame
+        One row per pass.
+    n_iter_, n_steps_, n_samples_seen_, converged_ : int, int, float, bool
+    n_features_in_, feature_names_in_ : int, ndarray
+
+    See Also
+    --------
+    CategoricalMixture : the same for columns of more than two values.
+    sklearn.mixture.BayesianGaussianMixture : the same for measured columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi import BernoulliMixture
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(0, 2, 200)
+    >>> X = (rng.random((200, 12)) < np.array([0.1, 0.9])[labels][:, None]).astype(float)
+    >>> X[::5, 3] = np.nan
+    >>> model = BernoulliMixture(10, concentration=1.0, random_state=0).fit(X)
+    >>> model.n_components_, bool(np.mean((model.predict(X) == model.predict(X)[0]) == (labels == labels[0])) > 0.99)
+    (2, True)
+    """
+
+    _binary = True
+
+    def _cells(self, X: Any, reset: bool) -> Cells:
+        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
+        values, gone = (X.data, np.isnan(X.data)) if sp.issparse(X) else (X, np.isnan(X))
+        self._check_values(X, (values != 0) & (values != 1) & ~gone)
+        if not sp.issparse(X):
+            return Cells(np.where(gone, 0.0, X), compact(sp.csr_matrix(gone, dtype=float)) if gone.any() else None)
+        ones, missing = (
+            sp.csr_matrix((kept.astype(float), X.indices, X.indptr), X.shape, copy=True) for kept in (values == 1, gone)
+        )
+        for part in (ones, missing):
+            part.eliminate_zeros()
+        return Cells(compact(ones), compact(missing) if gone.any() else None)
+
+    def _check_values(self, X: Any, wrong: Array) -> None:
+        if not wrong.any():
+            return
+        if sp.issparse(X):
+            at = int(np.argmax(wrong))
+            row, column = int(np.searchsorted(X.indptr, at, side="right") - 1), int(X.indices[at])
+        else:
+            row, column = (int(i[0]) for i in np.nonzero(wrong))
+        raise ValueError(
+            f"column {self._column_name(column)!r} of X has {float(X[row, column]):g} in row {row}, and "
+            f"{type(self).__name__} takes zeros, ones and NaN (missing): binarise it, or choose CategoricalMixture."
+        )
+
+    def _sizes(self) -> tuple[int, ...]:
+        return (2,) * self.n_features_in_
+
+    @property
+    def means_(self) -> Array:
+        """Posterior mean of the probabilities of a one."""
+        if not hasattr(self, "posterior_"):
+            raise AttributeError("means_ is there after fit")
+        return self.posterior_["probabilities"].mean
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, Array]:
+        """New rows from the predictive distribution of one row.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, D)
+            Zeros and ones.
+        labels : ndarray of shape (n_samples,)
+            Components.
+        """
+        codes, labels = self._sampled(n_samples, random_state)
+        return 1.0 - codes, labels
+
+    def _shown_values(self, column: int, m: int) -> list[tuple[int, Any]]:
+        return [(0, 1)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

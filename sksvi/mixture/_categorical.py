@@ -1,0 +1,202 @@
+"""Mixture of rows of categories: latent classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sksvi.estimators.tables import as_table, hashed
+from sksvi.estimators.validation import validate_data, with_own_methods
+from sksvi.mixture._base import Mixture
+from sksvi.models.mixture.cells import Cells, Layout
+
+Array = np.ndarray
+WANTED = "a table of categories, one row per sample"
+
+
+@with_own_methods
+class CategoricalMixture(Mixture):
+    """Mixture of rows of categories that finds how many components it needs: latent classes, with missing cells.
+
+    Row x has component z with probability π_z, and value v in column d with probability φ_zdv, independently by column;
+    π has the prior Dir(concentration / n_components), which leaves components that nothing needs empty, and each φ_zd
+    Dir(c, ..., c). Columns may be strings, pandas categoricals or integers, with any number of values; None and NaN are
+    missing. Categories are those of the first fit, and all that a categorical declares; a value that is none of them is
+    an error that names it, because it would be no evidence but a misspelling more often than not.
+    Weights and probabilities are learned by structured stochastic variational inference (Hoffman and Blei 2015).
+
+    Parameters
+    ----------
+    n_components : int, default=100
+        Number of components at most.
+    concentration : float, default=20.0
+        α of the weights' prior Dir(α/K, ..., α/K): a priori n rows have about α log(1 + n/α) components.
+    probability_prior : float, default=1.0
+        c of the prior Dir(c, ..., c) of each column's probabilities.
+    moves : {"merge", "all", "none"}, default="merge"
+        What is tried with all rows at the end of a fit, and kept where it raises the bound: merging components of at
+        least 5 rows each; merging components of any size and deleting some, which leaves fewer small ones than the
+        data have; or nothing. "gibbs" and ``partial_fit`` have no moves.
+    algorithm : {"ssvi-a", "svi", "ssvi", "map", "cvi", "mc-ssvi", "gibbs"} or Algorithm, default="ssvi-a"
+        How rows see weights and probabilities: a draw of them ("ssvi-a", and "mc-ssvi", which is the same here), a draw
+        that the gradient follows ("ssvi"), their expected logarithms ("svi", "cvi"), or their means ("map"). The first
+        10 passes of all of them see means. "gibbs" is collapsed Gibbs sampling, which keeps all rows in memory: a
+        reference; `max_iter` sweeps, of which the second half is kept.
+    batch_size : int, "auto" or None, default="auto"
+        Rows per step; "auto": all of up to 64, else a tenth, at least 20 and at most 2,000. "svi" and "cvi": all.
+    max_iter : int, default=100
+        Passes over the rows, at most.
+    tol : float, default=3e-4
+        Relative change of the bound at which the fit stops: between two passes where a step takes all rows. Others
+        evaluate it 4, 6, 9, 14, 21, ... passes after the first ten, and stop where it gained less than 10 ``tol``
+        twice.
+    total_samples : float or None, default=None
+        Rows of the population, for ``partial_fit``; None: those seen so far.
+    forgetting : float, default=1.0
+        Share, in (0, 1], of what earlier chunks said that each `partial_fit` keeps: natural parameters decay towards
+        the prior.
+    half_life : float, default=None
+        The same in rows: what was said counts half when so much weight has come since. At most one of the two.
+    n_jobs : int or None, default=None
+        Threads; never changes a bit of the result.
+    warm_start : bool, default=False
+        Whether ``fit`` goes on from the last one.
+    keep_interrupted : bool, default=False
+        Whether Ctrl-C lets `fit` end where its pass ends and keep what it reached, with a warning (a second one ends it
+        at once). False: the estimator stays as it was, and the KeyboardInterrupt says whether there is a checkpoint.
+    random_state : int, RandomState or None, default=None
+        Seed of the first components (rows), of draws and of the order of rows.
+    verbose : int, default=0
+        1: a progress bar.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_components,)
+        Posterior mean of the weights, the largest first; of all components, as an unused one has a weight too.
+    means_ : DataFrame of shape (n_components, values of all columns)
+        Posterior mean of the probability of each value, by column and value.
+    categories_ : list of ndarray
+        Values of each column.
+    n_components_ : int
+        Components used: those that half a row or more is expected to have. They come first.
+    posterior_ : Posterior
+        Blocks ``weights`` and, of the columns with m values in the table's order, ``values_<m>``
+        (n_components x columns x m), both Dirichlet.
+    lower_bound_, lower_bounds_ : float, ndarray
+        Bound on the log evidence at `posterior_`, and per pass, nats. Of "gibbs" the passes have log p(X, labels).
+    history_ : DataFrame
+        One row per pass.
+    n_iter_, n_steps_, n_samples_seen_, converged_ : int, int, float, bool
+    n_features_in_, feature_names_in_ : int, ndarray
+
+    See Also
+    --------
+    BernoulliMixture : the same for zeros and ones, sparse too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from sksvi import CategoricalMixture
+    >>> rng = np.random.default_rng(0)
+    >>> often = np.where(rng.random((200, 1)) < 0.5, 0.9, 0.1)
+    >>> answers = np.where(rng.random((200, 8)) < often, "yes", np.where(rng.random((200, 8)) < 0.5, "no", "?"))
+    >>> X = pd.DataFrame(answers, columns=list("abcdefgh"))
+    >>> model = CategoricalMixture(10, concentration=1.0, random_state=0).fit(X)
+    >>> model.n_components_, model.means_.shape
+    (2, (10, 24))
+    """
+
+    _binary = False
+
+    def _cells(self, X: Any, reset: bool) -> Cells:
+        X = as_table(X, WANTED)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        if not min(X.shape):
+            what = "sample(s)" if not X.shape[0] else "feature(s)"
+            raise ValueError(
+                f"Found array with 0 {what} (shape={X.shape}) while a minimum of 1 is required by "
+                f"{type(self).__name__}."
+            )
+        X = X.toarray() if hasattr(X, "toarray") else X
+        columns = [self._column(X, d) for d in range(X.shape[1])]
+        if reset:
+            self.categories_ = [self._first_categories(column, d) for d, column in enumerate(columns)]
+        codes = [self._codes(column, d) for d, column in enumerate(columns)]
+        return Layout(self._sizes()).cells(np.stack(codes, axis=1))
+
+    def _column(self, X: Any, d: int) -> Any:
+        import pandas as pd
+
+        column = hashed(X.iloc[:, d] if hasattr(X, "iloc") else pd.Series(X[:, d], name=d))
+        return column
+
+    def _first_categories(self, column: Any, d: int) -> Array:
+        """Declared categories, or the values that are there, in their order where they have one."""
+        import pandas as pd
+
+        found = column if isinstance(column.dtype, pd.CategoricalDtype) else column.astype("category")
+        if not len(found.cat.categories):
+            raise ValueError(f"column {self._column_name(d)!r} of X has no value in any row: drop it.")
+        return np.asarray(found.cat.categories)
+
+    def _codes(self, column: Any, d: int) -> Array:
+        """Position of each value among the column's categories, -1 where it is missing."""
+        import pandas as pd
+
+        missing = column.isna().to_numpy()
+        known = pd.Index(self.categories_[d])
+        codes = np.asarray(known.get_indexer(column.astype(object) if column.dtype == "category" else column))
+        strange = (codes < 0) & ~missing
+        if strange.any():
+            row = int(np.argmax(strange))
+            raise ValueError(
+                f"column {self._column_name(d)!r} of X has {column.tolist()[row]!r} in row {row}, which the first rows "
+                f"fitted did not; known: {self.categories_[d].tolist()}. Make it missing (None), or declare every "
+                "category up front by a pandas.Categorical."
+            )
+        return np.where(missing, -1, codes)
+
+    def _sizes(self) -> tuple[int, ...]:
+        return tuple(len(categories) for categories in self.categories_)
+
+    @property
+    def means_(self) -> Any:
+        """Posterior mean of the probability of each value, DataFrame (n_components, columns and their values)."""
+        import pandas as pd
+
+        if not hasattr(self, "posterior_"):
+            raise AttributeError("means_ is there after fit")
+        parts = {d: np.ones((len(self.weights_), 1)) for d in range(self.n_features_in_)}
+        for name, (_, columns) in self._fitted_model().names.items():
+            mean = self.posterior_[name].mean
+            parts |= {int(d): mean[:, j] for j, d in enumerate(columns)}
+        pairs = [(self._column_name(d), value) for d, values in enumerate(self.categories_) for value in values]
+        columns = pd.MultiIndex.from_tuples(pairs, names=["column", "value"])
+        table = np.concatenate([parts[d] for d in range(self.n_features_in_)], axis=1)
+        return pd.DataFrame(table, columns=columns, index=pd.RangeIndex(len(table), name="component"))
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Any, Array]:
+        """New rows from the predictive distribution of one row.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        X : DataFrame of shape (n_samples, D)
+            Categories.
+        labels : ndarray of shape (n_samples,)
+            Components.
+        """
+        import pandas as pd
+
+        codes, labels = self._sampled(n_samples, random_state)
+        columns = {self._column_name(d): values[codes[:, d]] for d, values in enumerate(self.categories_)}
+        return pd.DataFrame(columns), labels
+
+    def _shown_values(self, column: int, m: int) -> list[tuple[int, Any]]:
+        return list(enumerate(self.categories_[column]))

@@ -1,0 +1,262 @@
+"""Both mixtures as users meet them: groups found, what is missing or sparse, what is refused, what they generate."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import SkipTestWarning
+from sklearn.metrics import adjusted_rand_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sksvi import BernoulliMixture, CategoricalMixture
+from sksvi.estimators.validation import validate_data
+from sksvi.mixture._base import ALGORITHMS
+
+# Fits of a few passes: most of what is asked here holds at any q.
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+QUICK = {"max_iter": 15, "random_state": 0}
+
+
+def bits(seed, n=300, d=15, groups=3, missing=0.1):
+    """Groups of rows of zeros and ones that differ in most columns."""
+    rng = np.random.default_rng([seed, 32])
+    probability = rng.beta(0.3, 0.3, (groups, d))
+    labels = rng.integers(0, groups, n)
+    X = (rng.random((n, d)) < probability[labels]).astype(float)
+    X[rng.random(X.shape) < missing] = np.nan
+    return X, labels, probability
+
+
+def answers(seed, n=300, d=8, groups=2):
+    """A survey of strings, an ordered categorical and integers."""
+    rng = np.random.default_rng([seed, 33])
+    labels = rng.integers(0, groups, n)
+    usual = rng.integers(0, 3, (groups, d))
+    codes = np.where(rng.random((n, d)) < 0.8, usual[labels], rng.integers(0, 3, (n, d)))
+    table = {f"q{j}": np.array(["never", "often", "seldom"], dtype=object)[codes[:, j]] for j in range(d - 2)}
+    table["level"] = pd.Categorical.from_codes(codes[:, -2], ["low", "mid", "high"], ordered=True)
+    table["count"] = codes[:, -1] + 5
+    X = pd.DataFrame(table)
+    X.loc[rng.random(n) < 0.1, "q0"] = None
+    return X, labels
+
+
+class Binarised(BernoulliMixture):
+    """Whatever is above 0 is a one: scikit-learn's checks bring real numbers."""
+
+    def _cells(self, X, reset):
+        X = validate_data(self, X, reset=reset, ensure_all_finite=False, dtype=np.float64)
+        if np.isinf(X).any():
+            raise ValueError("Input X contains infinity.")
+        return super()._cells(np.where(np.isnan(X), X, X > 0), False)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = True
+        # scikit-learn asks estimators of sparse rows that have predict_proba what only classifiers answer.
+        tags.input_tags.sparse = False
+        return tags
+
+
+@parametrize_with_checks([Binarised(n_components=4, max_iter=12, algorithm=name) for name in ("ssvi-a", "svi")])
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+with warnings.catch_warnings():
+    # scikit-learn says, here and not when they run, that it leaves out the checks on arrays.
+    warnings.simplefilter("ignore", SkipTestWarning)
+
+    @parametrize_with_checks(
+        [cls(algorithm=name) for cls in (BernoulliMixture, CategoricalMixture) for name in ALGORITHMS]
+    )
+    def test_scikit_learns_checks_without_data(estimator, check):
+        check(estimator)
+
+
+# ---- what it finds
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_groups_are_found(algorithm, global_random_seed):
+    X, labels, probability = bits(global_random_seed)
+    model = BernoulliMixture(12, concentration=1.0, algorithm=algorithm, random_state=0, max_iter=40).fit(X)
+    assert adjusted_rand_score(labels, model.predict(X)) > 0.9
+    assert np.all(np.diff(model.weights_) <= 0) and model.means_.shape == (12, 15)
+    np.testing.assert_allclose(model.weights_.sum(), 1.0)
+    order = [np.bincount(model.predict(X)[labels == g]).argmax() for g in range(3)]
+    assert np.abs(model.means_[order] - probability).max() < 0.35
+    assert model.fit_predict(X).shape == (300,)
+    assert 3 <= model.n_components_ <= (4 if algorithm == "gibbs" else 6)
+
+
+def test_latent_classes_are_found(global_random_seed):
+    X, labels = answers(global_random_seed)
+    model = CategoricalMixture(8, concentration=1.0, random_state=0).fit(X)
+    assert adjusted_rand_score(labels, model.predict(X)) > 0.8
+    assert list(model.categories_[-2]) == ["low", "mid", "high"] and list(model.categories_[-1]) == [5, 6, 7]
+    means = model.means_
+    assert list(means.columns[:3]) == [("q0", "never"), ("q0", "often"), ("q0", "seldom")]
+    np.testing.assert_allclose(means.T.groupby(level="column").sum(), 1.0)
+    table = model.summary()
+    assert table.index.names == ["component", "column", "value"]
+    np.testing.assert_allclose(table.loc[(0, "level", "mid"), "mean"], means.loc[0, ("level", "mid")])
+    assert np.all((table["lower"] < table["mean"]) & (table["mean"] < table["upper"]))
+
+
+def test_categories_and_bits_are_one_model(global_random_seed):
+    X, _, _ = bits(global_random_seed)
+    # The last value is a zero for bits, the last category for others.
+    table = pd.DataFrame({f"x{j}": pd.Categorical(column, categories=[1.0, 0.0]) for j, column in enumerate(X.T)})
+    one, two = BernoulliMixture(6, **QUICK).fit(X), CategoricalMixture(6, **QUICK).fit(table)
+    np.testing.assert_allclose(one.score_samples(X), two.score_samples(table), rtol=1e-9)
+    np.testing.assert_allclose(one.lower_bound_, two.lower_bound_, rtol=1e-9)
+
+
+# ---- densities
+@pytest.mark.parametrize("cls", [BernoulliMixture, CategoricalMixture])
+def test_densities_sum_to_one_and_missing_cells_are_summed_over(cls, global_random_seed):
+    X = np.random.default_rng(global_random_seed).integers(0, 2, (60, 4)).astype(float)
+    model = cls(5, **QUICK).fit(X)
+    every = np.array(np.meshgrid(*[[0.0, 1.0]] * 4)).reshape(4, -1).T
+    np.testing.assert_allclose(np.exp(model.score_samples(every)).sum(), 1.0, rtol=1e-12)
+    gone = np.array([[1.0, np.nan, 0.0, np.nan]])
+    some = every[(every[:, 0] == 1) & (every[:, 2] == 0)]
+    np.testing.assert_allclose(model.score_samples(gone), np.logaddexp.reduce(model.score_samples(some)), rtol=1e-12)
+    np.testing.assert_allclose(model.score_samples(np.full((1, 4), np.nan)), 0.0, atol=1e-12)
+    np.testing.assert_allclose(model.predict_proba(gone).sum(1), 1.0)
+    assert model.score(X) == pytest.approx(model.score_samples(X).mean())
+
+
+def test_the_density_is_integrated_over_the_posterior(global_random_seed):
+    """A row's density is the mean over draws of q, within four standard errors."""
+    X, _, _ = bits(global_random_seed, n=40, d=4)
+    model = BernoulliMixture(3, **QUICK).fit(X)
+    weights = model.posterior_["weights"].sample(20000, 0)
+    draws = model.posterior_["probabilities"].sample(20000, 1)
+    rows = np.array([[1.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 0.0]])
+    for row, density in zip(rows, np.exp(model.score_samples(rows)), strict=True):
+        each = np.sum(weights * np.prod(np.where(row > 0, draws, 1.0 - draws), axis=2), axis=1)
+        assert abs(each.mean() - density) < 4.0 * each.std() / 20000**0.5
+
+
+@pytest.mark.parametrize("cls", [BernoulliMixture, CategoricalMixture])
+def test_new_rows_are_those_of_the_model(cls, global_random_seed):
+    X, _, _ = bits(global_random_seed, missing=0.0)
+    model = cls(5, concentration=1.0, **QUICK).fit(X)
+    rows, labels = model.sample(20000, random_state=global_random_seed)
+    rows = np.asarray(rows, float)
+    assert rows.shape == (20000, 15) and set(np.unique(rows)) == {0.0, 1.0}
+    ones = model.means_ if cls is BernoulliMixture else model.means_.xs(1.0, axis=1, level="value").to_numpy()
+    wanted = np.minimum(model.weights_ @ ones, 1.0)  # but for rounding
+    assert np.all(np.abs(rows.mean(0) - wanted) < 4.5 * np.sqrt(wanted * (1 - wanted) / 20000) + 1e-12)
+    share = np.bincount(labels, minlength=5) / 20000
+    assert np.all(np.abs(share - model.weights_) < 4.5 * np.sqrt(model.weights_ / 20000) + 1e-12)
+    again, _ = model.sample(20000, random_state=global_random_seed)
+    np.testing.assert_array_equal(np.asarray(again, float), rows)
+
+
+# ---- input
+def test_sparse_rows_are_dense_ones(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = (rng.random((200, 60)) < 0.03).astype(float)
+    X[rng.random(X.shape) < 0.005] = np.nan
+    kept = sp.csr_matrix(X)
+    before = kept.copy()
+    one, two = BernoulliMixture(5, **QUICK).fit(X), BernoulliMixture(5, **QUICK).fit(kept)
+    np.testing.assert_allclose(two.score_samples(kept), one.score_samples(X), rtol=1e-8)
+    assert (before != kept).nnz == np.isnan(before.data).sum()  # NaN is unequal to itself; all else is as it was
+    assert sp.issparse(two._cells(kept, False).ones) and two.score(X) == pytest.approx(two.score(kept))
+    np.testing.assert_array_equal(BernoulliMixture(3, **QUICK).fit(X > 0).predict(X > 0).shape, (200,))
+
+
+def test_values_that_are_no_bits_are_refused_by_column(global_random_seed):
+    X = pd.DataFrame({"a": [0.0, 1.0, 1.0], "b": [1.0, 0.0, 0.5]})
+    for table, column in ((X, "'b'"), (X.to_numpy(), "1"), (sp.csr_matrix(X.to_numpy()), "1")):
+        with pytest.raises(ValueError, match=f"column {column} of X has 0.5 in row 2.*CategoricalMixture"):
+            BernoulliMixture(2).fit(table)
+    with pytest.raises(ValueError, match="column 'c' of X"):
+        BernoulliMixture(2).fit(pd.DataFrame({"c": ["yes", "no"]}))
+    with pytest.raises(ValueError, match="infinity"):
+        BernoulliMixture(2).fit([[0.0, np.inf]])
+
+
+def test_a_category_that_no_row_had_is_named(global_random_seed):
+    X, _ = answers(global_random_seed, 60)
+    model = CategoricalMixture(3, **QUICK).fit(X)
+    new = X.head(4).copy()
+    new.loc[2, "q1"] = "sometimes"
+    with pytest.raises(ValueError, match=r"column 'q1' of X has 'sometimes' in row 2.*Categorical"):
+        model.predict(new)
+    new.loc[2, "q1"] = None
+    assert model.predict(new).shape == (4,)
+    declared = pd.DataFrame({"a": pd.Categorical(["x", "y", "x"], categories=["x", "y", "z"])})
+    model = CategoricalMixture(2, **QUICK).fit(declared)
+    assert np.isfinite(model.score(pd.DataFrame({"a": ["z"]})))
+    with pytest.raises(ValueError, match="column 'a' of X has no value"):
+        CategoricalMixture(2).fit(pd.DataFrame({"a": [None, np.nan]}))
+
+
+@pytest.mark.parametrize("cls", [BernoulliMixture, CategoricalMixture])
+def test_little_data_has_an_answer(cls):
+    one = cls(7, **QUICK).fit([[1, 0]])
+    assert np.isfinite(one.lower_bound_) and one.n_components_ >= 1
+    same = cls(3, **QUICK).fit(np.zeros((20, 3)))
+    assert np.isfinite(same.score(np.zeros((2, 3)))) and np.isfinite(same.summary().to_numpy()).all()
+    X = np.random.default_rng(0).integers(0, 2, (30, 3)).astype(float)
+    X[:, 1] = 1.0
+    X[4] = np.nan
+    assert np.isfinite(cls(40, **QUICK).fit(X).score(X))
+
+
+def test_weights_and_repeats_agree(global_random_seed):
+    X, _, _ = bits(global_random_seed, 30)
+    weight = np.random.default_rng(global_random_seed).integers(0, 3, 30)
+    shuffled = np.random.default_rng(global_random_seed).permutation(int(weight.sum()))
+    one = BernoulliMixture(5, **QUICK).fit(X, sample_weight=weight)
+    two = BernoulliMixture(5, **QUICK).fit(np.repeat(X, weight, axis=0)[shuffled])
+    np.testing.assert_allclose(one.score_samples(X), two.score_samples(X), rtol=1e-7)
+    with pytest.raises(ValueError, match="sample_weight with algorithm='gibbs'"):
+        BernoulliMixture(5, algorithm="gibbs").fit(X, sample_weight=weight)
+
+
+@pytest.mark.parametrize("cls", [BernoulliMixture, CategoricalMixture])
+def test_draws_for_arviz(cls):
+    pytest.importorskip("arviz")
+    X = np.random.default_rng(0).integers(0, 2, (40, 5)).astype(float)
+    posterior = cls(4, **QUICK).fit(X).to_arviz(7, random_state=0).posterior
+    assert posterior["weights"].shape == (1, 7, 4)
+
+
+# ---- going on
+def test_a_stream_finds_groups(global_random_seed):
+    X, labels, _ = bits(global_random_seed, 2000)
+    model = BernoulliMixture(8, concentration=1.0, random_state=0)
+    for part in np.array_split(X, 40):
+        model.partial_fit(part)
+    assert model.n_samples_seen_ == 2000 and adjusted_rand_score(labels, model.predict(X)) > 0.8
+    with pytest.raises(ValueError, match="'gibbs' keeps all rows"):
+        clone(model).set_params(algorithm="gibbs").partial_fit(X)
+    with pytest.raises(ValueError, match="n_components was 8"):
+        model.set_params(n_components=4).partial_fit(X)
+
+
+def test_moves_end_a_fit_higher(global_random_seed):
+    X, _, _ = bits(global_random_seed)
+    bounds, used = [], []
+    for moves in ("none", "merge", "all"):
+        model = BernoulliMixture(15, concentration=1.0, moves=moves, **QUICK).fit(X)
+        bounds.append(model.lower_bound_)
+        used.append(model.n_components_)
+    assert bounds[0] <= bounds[1] + 1e-6 <= bounds[2] + 2e-6
+    assert used[0] >= used[1] >= used[2] >= 3
+
+
+def test_a_warm_start_goes_on(global_random_seed):
+    X, _, _ = bits(global_random_seed)
+    model = BernoulliMixture(8, concentration=1.0, algorithm="svi", warm_start=True, moves="none", **QUICK).fit(X)
+    first = model.lower_bound_
+    assert model.fit(X).lower_bound_ >= first - 1e-6 * abs(first)
