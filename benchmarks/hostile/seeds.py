@@ -72,7 +72,7 @@ def main(quick: bool = False) -> int:
 
 def told(rows: list[dict[str, Any]], quick: bool) -> None:
     """The table so far, and how often each test failed."""
-    found = Counter(name for row in rows for name in row["failed"].split(", ") if name)
+    found = Counter(name for row in rows for name in row.get("failed", "").split(", ") if name)
     total = {"seed": "all", "tests": sum(row["tests"] for row in rows), "failures": sum(found.values()), "failed": ""}
     notes = [f"{name}: {times} of {len(rows)} seeds" for name, times in found.most_common()]
     report("hostile/seeds", "Seeds of the tests", [*rows, total], notes, quick)

@@ -74,7 +74,7 @@ class GammaProcessNMF(GammaPredictions, BaseSVI):
         Every expectation of this model has a closed form: all values do the same.
     batch_size : int, "auto" or None, default="auto"
         Rows per step; "auto": all up to 20,000, else 5,000.
-    max_iter : int, default=400
+    max_iter : int, default=1000
         Most passes over the data.
     tol : float, default=1e-4
         Relative change of the bound at which the fit stops.
@@ -165,7 +165,7 @@ class GammaProcessNMF(GammaPredictions, BaseSVI):
         algorithm: Any = "svi",
         expectation: Any = "auto",
         batch_size: Any = "auto",
-        max_iter: int = 400,
+        max_iter: int = 1000,
         tol: float = 1e-4,
         total_samples: float | None = None,
         forgetting: float = 1.0,

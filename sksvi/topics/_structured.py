@@ -137,7 +137,7 @@ class StructuredLDA(TopicModel):
     >>> from sksvi import StructuredLDA
     >>> from sksvi.datasets import make_ctm
     >>> X = make_ctm(60, 40, n_components=3, random_state=0).data
-    >>> model = StructuredLDA(3, max_iter=30, tol=1e-3, random_state=0).fit(X)
+    >>> model = StructuredLDA(3, random_state=0).fit(X)
     >>> model.transform(X).shape, model.components_.shape
     ((60, 3), (3, 100))
     """
