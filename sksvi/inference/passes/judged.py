@@ -71,10 +71,11 @@ class Judged:
         here = progress.here
         assert here is not None
         rate, size = problem.algorithm.rate(state.steps, True), problem.size(here.bound)
-        if done(problem, state, tol) and (natural or left_to_gain(problem, state) <= tol * size):
+        forms = problem.globals_in(state.passes) is not problem.globals  # a start, at which no fit ends
+        if not forms and done(problem, state, tol) and (natural or left_to_gain(problem, state) <= tol * size):
             return state, None
         state, (q, memory, promised) = proposed(problem, state)
-        if natural and state.bounds:
+        if natural and state.bounds and not forms:
             change = divergence_between(q, state.q, problem.model.hyper)
             if promised + change / (rate * progress.damping) ** 2 < PREDICTED_SHARE * tol * size:
                 return state, None
@@ -86,7 +87,7 @@ class Judged:
         rate *= progress.damping / 2**repairs
         # A fall that was let pass is the error of the bound's own rule: no gain either, however short the step.
         small = (progress_now.here.bound - here.bound) / (rate * size) < tol
-        count = progress_now.small_changes + 1 if small else 0
+        count = progress_now.small_changes + 1 if small and not forms else 0
         state = replace(state, progress=replace(progress_now, small_changes=count))
         repairs += state.locals.repairs - projected
         return state, StepInfo(progress_now.here.bound, True, rate, repairs)

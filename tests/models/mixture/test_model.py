@@ -178,6 +178,15 @@ def test_v_follows_the_structured_bound_and_without_it_gradients_are_biased(name
     assert abs(biased - wanted) > 8.0 * np.hypot(noise, error)
 
 
+def test_no_fit_ends_while_its_start_forms(global_random_seed):
+    """Whatever `tol` is: only passes that see expectations say that nothing is left to gain."""
+    codes = table((2, 2, 2, 2), 20, global_random_seed)
+    model = MixtureModel(3, (2,) * 4, concentration=3.0)
+    problem = plan.problem(model, data_of(model.layout, codes), algorithms.resolve("svi"))
+    state = plan.run(problem, first_state(problem, global_random_seed), 100, 0.1)
+    assert model.forming_whole < state.passes < 100 and state.converged
+
+
 def test_rows_see_means_first_and_their_bound_is_that_of_expectations(global_random_seed):
     codes = table((2, 2, 2, 2), 20, global_random_seed)
     model = MixtureModel(3, (2,) * 4, concentration=3.0)
