@@ -139,7 +139,7 @@ class StructuredLDA(TopicModel):
     >>> X = make_ctm(60, 40, n_components=3, random_state=0).data
     >>> model = StructuredLDA(3, random_state=0).fit(X)
     >>> model.transform(X).shape, model.components_.shape
-    ((60, 3), (3, 100))
+    ((60, 3), (3, 40))
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
