@@ -64,7 +64,7 @@ def values(cls, name):
 
 def started(cls, how, tmp_path, **options):
     """A fit, a stream or a checkpoint, pickled, and its data."""
-    model = made(Case(cls.__name__, {"algorithm": "cvi", "tol": 1e-3, **options}), 4)
+    model = made(Case(cls.__name__, {"algorithm": "cvi", "tol": 0.0, **options}), 4)
     X, y = data_of(cls.__name__, 3)
     with quiet():
         if how == "fit":
