@@ -43,7 +43,15 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "BetaProcessFA": [{}, {"local_step": "mean-field"}, {"algorithm": "gibbs"}],
 }
 ROWS, ASKED = ("fit", "partial_fit", "fold_in"), ("transform_draws", "sample_y", "importance_score")
-SKIPPED = {"get_params", "get_metadata_routing", "get_feature_names_out", "save", "to_arviz", "fit_transform", "fit_predict"}
+SKIPPED = {
+    "get_params",
+    "get_metadata_routing",
+    "get_feature_names_out",
+    "save",
+    "to_arviz",
+    "fit_transform",
+    "fit_predict",
+}
 #: Parameters whose large values are long fits by right, or that other attacks take.
 LONG = {"max_iter", "verbose", "n_burn_in", "n_local_samples", "keep_interrupted"}
 #: What a message may name in the place of an argument.

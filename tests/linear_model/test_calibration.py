@@ -58,21 +58,31 @@ FEW = {
     "SparseGPRegressor: gaussian, learned": 20,
     "BetaProcessFA: missing entries": 10,
     "CorrelatedTopicModel: proportions": 8,
+    "StructuredLDA: proportions": 12,
+    "GammaProcessNMF: rates": 4,
+    "BernoulliMixture: weights": 20,
+    "CategoricalMixture: weights": 12,
 }
-#: Two sides, or words and topics, that inform each other have independent q: f and proportions are known less well than
-#: they say, predictions of y are not.
+#: Two sides, words and topics, or weights and the labels of rows, that inform each other have independent q: f,
+#: proportions, rates and weights are known less well than they say, predictions of y are not.
 MEAN_FIELD = {
     ("GeneralizedPMF: gaussian", "f, cells left out"): 0.80,
     ("GeneralizedPMF: poisson", "f, cells left out"): 0.75,
     ("CorrelatedTopicModel: proportions", "proportions"): 0.78,
+    ("StructuredLDA: proportions", "proportions, mean field"): 0.80,
+    ("GammaProcessNMF: rates", "means"): 0.70,
+    ("GammaProcessNMF: rates", "means of missing cells"): 0.68,
+    ("BernoulliMixture: weights", "weights"): 0.45,
+    ("CategoricalMixture: weights", "weights"): 0.65,
 }
 #: Narrower than the rest: q(w2) is a Rayleigh, which cannot say how well w2 is known (the sd of the coefficients is
-#: a tenth too small in tests/models/mixed/test_reference.py too); a learned kernel is a point; the third is 2.5 errors
-#: below.
+#: a tenth too small in tests/models/mixed/test_reference.py too); a learned kernel is a point, and so are topics where
+#: proportions are asked for; the third is 2.5 errors below.
 NARROW = {
     ("GMERegressor: poisson, noise", "coefficients"): 0.85,
     ("GMERegressor: gaussian, groups, slope", "coefficients"): 0.87,
     ("SparseGPRegressor: gaussian, learned", "f, new rows"): 0.85,
+    ("StructuredLDA: proportions", "proportions"): 0.86,
     **MEAN_FIELD,
 }
 #: One number a data set: too few for four standard errors to mean much.
