@@ -80,7 +80,7 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         return (mean, (np.sqrt(shape) / rate).astype(X.dtype, copy=False)) if return_std else mean
 
     def inverse_transform(self, X: Any) -> Array:
-        """Expected counts from activations: (X∘component_weights_) components_.
+        """Expected counts from activations, weights and components.
 
         Parameters
         ----------

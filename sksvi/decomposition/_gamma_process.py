@@ -41,8 +41,8 @@ class GammaProcessNMF(GammaPredictions, BaseSVI):
     """Non-negative matrix factorization of counts under a gamma process (GaP-KL-NMF).
 
     Counts are Poisson with mean (H∘θ)W: ``components_`` W, how active each is in each row H, and one weight θ_k per
-    component under a gamma process prior, which empties components that the counts do not ask for. The likelihood is
-    that of scikit-learn's NMF with the Kullback-Leibler divergence; what is added are priors, a posterior, intervals,
+    component under a gamma process prior, which leaves components that nothing needs small. It splits others rather
+    than empty them: give ``n_components`` near the number that is expected. The likelihood is that of scikit-learn's NMF with the Kullback-Leibler divergence; what is added are priors, a posterior, intervals,
     missing cells, chunks of data, and a bound on the evidence. Fitted by stochastic variational inference (Hoffman and
     Blei 2015).
 
@@ -73,7 +73,7 @@ class GammaProcessNMF(GammaPredictions, BaseSVI):
     expectation : str or Expectation, default="auto"
         Every expectation of this model has a closed form: all values do the same.
     batch_size : int, "auto" or None, default="auto"
-        Rows per step; "auto": all up to 20,000, else 5,000.
+        Rows per step; "auto": all up to 20,000, else 5,000; in ``partial_fit`` 20.
     max_iter : int, default=1000
         Most passes over the data.
     tol : float, default=1e-4
@@ -127,6 +127,8 @@ class GammaProcessNMF(GammaPredictions, BaseSVI):
     True
     """
 
+    #: A chunk is many small steps: one step on all of it would say little more than one on some of its rows.
+    _portion_rows = 20
     _parameter_constraints: dict[str, list[Any]] = {
         **{name: rule for name, rule in BaseSVI._parameter_constraints.items() if name != "covariance"},
         "algorithm": [StrOptions({"svi", "ssvi-a", "cvi", "mc-ssvi"}), algorithms.Algorithm],

@@ -68,6 +68,8 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         "verbose": ["verbose"],
     }
 
+    #: Rows of a step of `partial_fit` where the user leaves it to us; None: a chunk is one batch.
+    _portion_rows: int | None = None
     #: What may change before a fit that goes on: every parameter has an entry.
     _changes: dict[str, Change] = SHARED
 
@@ -298,7 +300,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             begins, data = first or everything is not None, data if everything is None else everything
             self._check_memory(data)
             model = self._streaming_model(data, begins)
-            whole = {"batch_size": None} if self.batch_size == "auto" else {}
+            whole = {"batch_size": self._portion_rows} if self.batch_size == "auto" else {}
             problem = plan.changed(self._problem(model, data), total=self.total_samples or counted, **whole)
             state = self._new_state(problem) if begins else self._continued(problem)
             if begins and not first:

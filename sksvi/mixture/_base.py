@@ -42,6 +42,8 @@ LEAST_ROWS = 0.5
 class Mixture(DensityMixin, BaseSVI):
     """A mixture whose columns are independent within a component; a subclass encodes its tables."""
 
+    #: A chunk is many small steps: one step on all of it would say little more than one on some of its rows.
+    _portion_rows = 20
     _parameter_constraints: dict[str, list[Any]] = {
         **{k: v for k, v in BaseSVI._parameter_constraints.items() if k not in ("covariance", "expectation")},
         "algorithm": [StrOptions(set(ALGORITHMS)), algorithms.Algorithm],

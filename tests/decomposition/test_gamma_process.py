@@ -292,3 +292,15 @@ def test_a_search_settles_nowhere():
     assert 25 < model.n_iter_ < 400 and model.converged_
     exact = model.history_["exact"].to_numpy()
     assert not exact[:25].any() and exact[25:].all()
+
+
+def test_a_stream_is_many_small_steps(global_random_seed):
+    """Two chunks leave more than one component would, and most of what a fit finds."""
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.poisson(rng.gamma(0.5, 4.0, (400, 3)) @ rng.gamma(0.5, 3.0, (3, 30)))
+    stream = GammaProcessNMF(10, random_state=0)
+    for first in (0, 200):
+        stream.partial_fit(X[first : first + 200])
+    whole, one = (GammaProcessNMF(k, random_state=0).fit(X).score(X) for k in (10, 1))
+    assert stream.n_steps_ == 20
+    assert stream.score(X) > one + 0.5 * (whole - one)

@@ -243,3 +243,10 @@ def test_topics_that_go_together_are_seen_in_the_documents(global_random_seed):
     assert len(TopicGraphDisplay.from_estimator(model).texts_) == 4
     with pytest.raises(AttributeError, match="topic_correlation_"):
         _ = small().partial_fit(X.data).topic_correlation_
+
+
+def test_a_chunk_is_many_small_steps(corpus):
+    stream = small().partial_fit(corpus.data)
+    assert stream.n_steps_ == 3
+    whole = small(batch_size=240).partial_fit(corpus.data)
+    assert whole.n_steps_ == 1 and stream.score(corpus.data) > whole.score(corpus.data)
