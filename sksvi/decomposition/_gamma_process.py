@@ -42,9 +42,9 @@ class GammaProcessNMF(GammaPredictions, BaseSVI):
 
     Counts are Poisson with mean (H∘θ)W: ``components_`` W, how active each is in each row H, and one weight θ_k per
     component under a gamma process prior, which leaves components that nothing needs small. It splits others rather
-    than empty them: give ``n_components`` near the number that is expected. The likelihood is that of scikit-learn's NMF with the Kullback-Leibler divergence; what is added are priors, a posterior, intervals,
-    missing cells, chunks of data, and a bound on the evidence. Fitted by stochastic variational inference (Hoffman and
-    Blei 2015).
+    than empty them: give ``n_components`` near the number that is expected. The likelihood is that of scikit-learn's
+    NMF with the Kullback-Leibler divergence; what is added are priors, a posterior, intervals, missing cells, chunks of
+    data, and a bound on the evidence. Fitted by stochastic variational inference (Hoffman and Blei 2015).
 
     Parameters
     ----------
