@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel
-from sksvi.estimators.checks import check_flag
+from sksvi.estimators.checks import check_counts, check_flag
 from sksvi.estimators.completion import first_half, halved_entries
 from sksvi.estimators.validation import check_table, validate_data
 from sksvi.models.nmf import density
@@ -43,7 +43,7 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     def _rows(self, X: Any, reset: bool = False) -> Any:
         """X with numbers that are counts: none negative, none missing in a sparse one."""
         X = validate_data(self, X, reset=reset, **ROWS)
-        check_counts(X, "X", getattr(self, "feature_names_in_", None))
+        check_counts(X, "X", type(self).__name__, getattr(self, "feature_names_in_", None))
         if reset:
             self._dtype = X.dtype.name
         return X
@@ -164,7 +164,7 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         check_is_fitted(self)
         X = _dense(self._rows(X), "X")
         held_out = _dense(check_table(held_out, name="held_out", **ROWS), "held_out")
-        check_counts(held_out, "held_out")
+        check_counts(held_out, "held_out", type(self).__name__)
         if held_out.shape != X.shape:
             raise ValueError(f"held_out.shape == {held_out.shape}, expected {X.shape}: NaN where nothing is asked.")
         return self._log_density(cells(X), lambda rows: held_out[rows])
@@ -245,33 +245,6 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         tags.input_tags.positive_only = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def check_counts(X: Any, name: str, columns: Any = None) -> None:
-    """An error that names the column and row of the first negative number, or of NaN in a sparse matrix."""
-    numbers = X.data if sp.issparse(X) else X
-    wrong = numbers < 0
-    if sp.issparse(X):
-        wrong = wrong | np.isnan(numbers)
-    if not np.any(wrong):
-        return
-    if sp.issparse(X):
-        entries = X.tocoo()
-        at = int(np.argmax(wrong))
-        row, column, value = int(entries.row[at]), int(entries.col[at]), entries.data[at]
-    else:
-        row, column = (int(i) for i in np.argwhere(wrong)[0])
-        value = X[row, column]
-    label = column if columns is None else columns[column]
-    if np.isnan(value):
-        raise ValueError(
-            f"column {label!r} of {name}, row {row}: {name} contains NaN, and a sparse matrix has no missing cells: "
-            "give a dense one."
-        )
-    raise ValueError(
-        f"Negative values in data passed to GammaProcessNMF: column {label!r} of {name} has {value:g} in row {row}, "
-        "and counts are 0 or more."
-    )
 
 
 def _dense(X: Any, name: str) -> Array:

@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils import check_array, check_consistent_length, check_random_state
 
 from sksvi import _memory
@@ -131,3 +132,35 @@ def interval_table(mean: Array, std: Array, coverage: float, index: Any) -> Any:
     half = ndtri(1.0 - tail_of(coverage)) * std
     columns = {"mean": mean, "std": std, "lower": mean - half, "upper": mean + half}
     return pd.DataFrame({name: np.ravel(values) for name, values in columns.items()}, index=index)
+
+
+def check_counts(X: Any, name: str, estimator: str, columns: Any = None) -> None:
+    """An error that names the column and row of the first negative number, or of NaN in a sparse matrix.
+
+    Raises
+    ------
+    ValueError
+    """
+    numbers = X.data if sp.issparse(X) else X
+    wrong = numbers < 0
+    if sp.issparse(X):
+        wrong = wrong | np.isnan(numbers)
+    if not np.any(wrong):
+        return
+    if sp.issparse(X):
+        entries = X.tocoo()
+        at = int(np.argmax(wrong))
+        row, column, value = int(entries.row[at]), int(entries.col[at]), entries.data[at]
+    else:
+        row, column = (int(i) for i in np.argwhere(wrong)[0])
+        value = X[row, column]
+    label = column if columns is None else columns[column]
+    if np.isnan(value):
+        raise ValueError(
+            f"column {label!r} of {name}, row {row}: {name} contains NaN, and a sparse matrix has no missing cells: "
+            "give a dense one."
+        )
+    raise ValueError(
+        f"Negative values in data passed to {estimator}: column {label!r} of {name} has {value:g} in row {row}, "
+        "and counts are 0 or more."
+    )

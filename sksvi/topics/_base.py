@@ -11,10 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _num_features, check_is_fitted, check_non_negative
+from sklearn.utils.validation import _num_features, check_is_fitted
 
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.checks import check_count, check_flag, n_rows
+from sksvi.estimators.checks import check_count, check_counts, check_flag, n_rows
 from sksvi.estimators.completion import halved
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import PORTION, Start
@@ -166,7 +166,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
                 self.feature_names_in_ = words
         else:
             X = check_table(X, accept_sparse="csr", dtype=np.float64, estimator=self)
-        check_non_negative(X, f"X of {type(self).__name__} (counts)")
+        check_counts(X, "X", type(self).__name__, words)
         X = sp.csr_matrix(X, copy=True)
         if words is not None and known is not None:
             X = self._aligned(X, words, known, grow)
