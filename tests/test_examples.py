@@ -108,3 +108,13 @@ def test_unmix_sounds(tmp_path, monkeypatch, capsys):
     gains = [float(found) - float(before) for found, before in re.findall(r"(-?[\d.]+) dB; .*?(-?[\d.]+) dB", printed)]
     assert len(gains) == 6 and min(gains) > 0.0
     assert [path.name for path in (tmp_path / "figures").iterdir()] == ["unmix_sounds.png"]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_latent_classes(tmp_path, monkeypatch, capsys):
+    from examples import latent_classes
+
+    monkeypatch.setattr(latent_classes, "HOUSEHOLDS", 1500)
+    printed = run(latent_classes, tmp_path, monkeypatch, capsys)
+    assert re.search(r"^[4-6] classes", printed, re.MULTILINE)
+    assert [path.name for path in (tmp_path / "figures").iterdir()] == ["latent_classes.png"]
