@@ -61,20 +61,20 @@ def enumerated(topics, alpha, counts):
 # ---- local steps
 @pytest.mark.parametrize("counts", [[1, 1, 2], [3, 0, 1, 1], [4, 3], [1]])
 def test_gibbs_is_the_enumeration(counts, global_random_seed):
-    """Mean and second moment of N, and expected counts of words, within four of their standard errors."""
+    """Mean and second moment of N, and expected counts of words: two dozen numbers, within five standard errors."""
     topics, view, batch = document_of(np.random.default_rng(global_random_seed), counts)
     seen = np.asarray(counts) > 0
     batch.words, batch.counts = batch.words[seen], batch.counts[seen]
     batch.indptr = np.array([0, seen.sum()])
     model, runs = model_of("gibbs"), []
-    for key in range(30):
+    for key in range(60):
         batch.streams = np.array([key])
         terms = model.settled(view, batch, Effort(0, 0.0, 30, 300), global_random_seed, squares=True)
         runs.append(np.concatenate([terms.local.ravel(), terms.squares.ravel(), terms.counts.ravel()]))
     mean, square, cells, _ = enumerated(topics, view.alpha, counts)
     wanted = np.concatenate([mean, square, cells.ravel()])
     error = np.std(runs, 0, ddof=1) / np.sqrt(len(runs))
-    np.testing.assert_array_less(np.abs(np.mean(runs, 0) - wanted), 4.0 * error + 1e-9)
+    np.testing.assert_array_less(np.abs(np.mean(runs, 0) - wanted), 5.0 * error + 1e-9)
 
 
 def test_local_steps_and_their_order(global_random_seed):
