@@ -20,7 +20,7 @@ class BernoulliMixture(Mixture):
 
     Row x has component z with probability π_z, and x_d = 1 with probability φ_zd, independently by column; π has the
     prior Dir(concentration / n_components), which leaves components that nothing needs empty, and each φ Beta(c, c).
-    Weights and probabilities are learned by stochastic variational inference, structured or not (Hoffman and Blei 2015).
+    Weights and probabilities are learned by stochastic variational inference (Hoffman and Blei 2015).
 
     Parameters
     ----------

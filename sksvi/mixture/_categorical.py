@@ -24,7 +24,7 @@ class CategoricalMixture(Mixture):
     Dir(c, ..., c). Columns may be strings, pandas categoricals or integers, with any number of values; None and NaN are
     missing. Categories are those of the first fit, and all that a categorical declares; a value that is none of them is
     an error that names it, because it would be no evidence but a misspelling more often than not.
-    Weights and probabilities are learned by stochastic variational inference, structured or not (Hoffman and Blei 2015).
+    Weights and probabilities are learned by stochastic variational inference (Hoffman and Blei 2015).
 
     Parameters
     ----------
