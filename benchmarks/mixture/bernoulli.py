@@ -20,16 +20,16 @@ from benchmarks.mixture import _data, _peers
 SETS = {"stick-breaking": (_data.stick_breaking, 3), "Dirichlet": (_data.paper, 4)}
 #: Name -> parameters of the fits to the simulated sets.
 METHODS: dict[str, dict[str, Any]] = {
-    "ssvi-a (default)": {},
-    "ssvi-a, moves none": {"moves": "none"},
-    "ssvi-a, moves all": {"moves": "all"},
-    "ssvi-a, 50 passes": {"max_iter": 50, "tol": 0.0},
+    "svi (default)": {},
+    "svi, moves none": {"moves": "none"},
+    "svi, moves all": {"moves": "all"},
+    "svi, all rows": {"batch_size": None},
+    "svi, all rows, moves none": {"batch_size": None, "moves": "none"},
+    "ssvi-a": {"algorithm": "ssvi-a"},
+    "ssvi-a, moves none": {"algorithm": "ssvi-a", "moves": "none"},
+    "ssvi-a, 50 passes": {"algorithm": "ssvi-a", "max_iter": 50, "tol": 0.0},
     "ssvi": {"algorithm": "ssvi"},
     "ssvi, moves none": {"algorithm": "ssvi", "moves": "none"},
-    "svi": {"algorithm": "svi"},
-    "svi, moves none": {"algorithm": "svi", "moves": "none"},
-    "svi, batches of 100": {"algorithm": "svi", "batch_size": 100},
-    "svi, batches of 100, moves none": {"algorithm": "svi", "batch_size": 100, "moves": "none"},
     "map": {"algorithm": "map"},
     "map, moves none": {"algorithm": "map", "moves": "none"},
     "collapsed Gibbs, 100 sweeps": {"algorithm": "gibbs", "max_iter": 100},
@@ -88,9 +88,9 @@ def starts(quick: bool) -> None:
 
     rows, usual = [], MixtureModel.forming_passes
     made: dict[str, dict[str, Any]] = {
-        "ssvi-a": {},
-        "svi, batches of 100": {"algorithm": "svi", "batch_size": 100},
-        "svi": {"algorithm": "svi"},
+        "svi (default)": {},
+        "svi, all rows": {"batch_size": None},
+        "ssvi-a": {"algorithm": "ssvi-a"},
     }
     for method, own in made.items():
         for passes in (0, usual):
@@ -118,9 +118,10 @@ def of_digits(quick: bool) -> None:
         "EM, 10 components": lambda: _peers.EM(10),
         "EM, 30 components": lambda: _peers.EM(30),
         "EM, 100 components": lambda: _peers.EM(100),
-        "ssvi-a (default)": lambda: BernoulliMixture(random_state=0),
-        "ssvi-a, probability_prior=0.1": lambda: BernoulliMixture(probability_prior=0.1, random_state=0),
-        "svi": lambda: BernoulliMixture(algorithm="svi", random_state=0),
+        "svi (default)": lambda: BernoulliMixture(random_state=0),
+        "svi, probability_prior=0.1": lambda: BernoulliMixture(probability_prior=0.1, random_state=0),
+        "svi, all rows": lambda: BernoulliMixture(batch_size=None, random_state=0),
+        "ssvi-a": lambda: BernoulliMixture(algorithm="ssvi-a", random_state=0),
         "collapsed Gibbs, 40 sweeps": lambda: BernoulliMixture(algorithm="gibbs", max_iter=40, random_state=0),
     }
     rows: list[dict[str, Any]] = []

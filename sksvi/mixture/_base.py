@@ -14,7 +14,6 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _memory, _parallel, algorithms
-from sksvi.algorithms.rows import many_rows
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED
 from sksvi.estimators.checks import check_count, check_row_values, check_seed
@@ -33,7 +32,7 @@ from sksvi.predictive.coverage import tail_of
 Array = np.ndarray
 
 ALGORITHMS = ("svi", "ssvi-a", "ssvi", "map", "cvi", "mc-ssvi", "gibbs")
-#: Rows up to which a noisy step takes all of them; beyond, a share of them within these limits.
+#: Rows up to which a step takes all of them; beyond, a share of them within these limits: fits end in better optima.
 SMALL_ROWS, BATCH_SHARE, SMALLEST_BATCH, LARGEST_BATCH = 64, 10, 20, 2000
 #: Rows that a component must be expected to have for it to count as used.
 LEAST_ROWS = 0.5
@@ -78,7 +77,7 @@ class Mixture(DensityMixin, BaseSVI):
         concentration: float = 20.0,
         probability_prior: float = 1.0,
         moves: str = "merge",
-        algorithm: Any = "ssvi-a",
+        algorithm: Any = "svi",
         batch_size: Any = "auto",
         max_iter: int = 100,
         tol: float = 3e-4,
@@ -171,7 +170,7 @@ class Mixture(DensityMixin, BaseSVI):
         """
         self._validate_params()
         if self._algorithm().row.sampler:
-            raise ValueError("algorithm='gibbs' keeps all rows in memory and cannot take chunks: choose 'ssvi-a'.")
+            raise ValueError("algorithm='gibbs' keeps all rows in memory and cannot take chunks: choose 'svi'.")
         return self._partial_fit(X, None, sample_weight, None)
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
@@ -180,7 +179,7 @@ class Mixture(DensityMixin, BaseSVI):
             self._check_choices()
         weight = check_row_values(sample_weight, len(cells), "sample_weight", weights=True)
         if weight is not None and self._algorithm().row.sampler and np.any(weight != 1.0):
-            raise ValueError("sample_weight with algorithm='gibbs', which draws a label per row: choose 'ssvi-a'.")
+            raise ValueError("sample_weight with algorithm='gibbs', which draws a label per row: choose 'svi'.")
         return Table(cells, np.broadcast_to(0.0, (len(cells),)), weight)
 
     def _check_memory(self, data: Table) -> None:
@@ -205,8 +204,6 @@ class Mixture(DensityMixin, BaseSVI):
             return None
         if self.batch_size != "auto":
             return self.batch_size and int(self.batch_size)
-        if algorithm.row.globals == "expected":
-            return many_rows(n)
         return None if n <= SMALL_ROWS else min(max(n // BATCH_SHARE, SMALLEST_BATCH), LARGEST_BATCH)
 
     def _run(self, problem: Problem, state: State, passes: int, monitor: Any) -> State:

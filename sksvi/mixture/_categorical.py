@@ -24,7 +24,7 @@ class CategoricalMixture(Mixture):
     Dir(c, ..., c). Columns may be strings, pandas categoricals or integers, with any number of values; None and NaN are
     missing. Categories are those of the first fit, and all that a categorical declares; a value that is none of them is
     an error that names it, because it would be no evidence but a misspelling more often than not.
-    Weights and probabilities are learned by structured stochastic variational inference (Hoffman and Blei 2015).
+    Weights and probabilities are learned by stochastic variational inference (Hoffman and Blei 2015).
 
     Parameters
     ----------
@@ -36,15 +36,16 @@ class CategoricalMixture(Mixture):
         c of the prior Dir(c, ..., c) of each column's probabilities.
     moves : {"merge", "all", "none"}, default="merge"
         What is tried with all rows at the end of a fit, and kept where it raises the bound: merging components of at
-        least 5 rows each; merging components of any size and deleting some, which leaves fewer small ones than the
-        data have; or nothing. "gibbs" and ``partial_fit`` have no moves.
-    algorithm : {"ssvi-a", "svi", "ssvi", "map", "cvi", "mc-ssvi", "gibbs"} or Algorithm, default="ssvi-a"
-        How rows see weights and probabilities: a draw of them ("ssvi-a", and "mc-ssvi", which is the same here), a draw
-        that the gradient follows ("ssvi"), their expected logarithms ("svi", "cvi"), or their means ("map"). The first
+        least 5 rows each, and of any size where that gains more than 1 % of the bound together; merging components of
+        any size and deleting some, which leaves fewer small ones than the data have; or nothing. After moves no bound
+        is below that of one component. "gibbs" and ``partial_fit`` have no moves.
+    algorithm : {"svi", "ssvi-a", "ssvi", "map", "cvi", "mc-ssvi", "gibbs"} or Algorithm, default="svi"
+        How rows see weights and probabilities: their expected logarithms ("svi", "cvi"), a draw of them ("ssvi-a", and
+        "mc-ssvi", which is the same here), a draw that the gradient follows ("ssvi"), or their means ("map"). The first
         10 passes of all of them see means. "gibbs" is collapsed Gibbs sampling, which keeps all rows in memory: a
         reference; `max_iter` sweeps, of which the second half is kept.
     batch_size : int, "auto" or None, default="auto"
-        Rows per step; "auto": all of up to 64, else a tenth, at least 20 and at most 2,000. "svi" and "cvi": all.
+        Rows per step; "auto": all of up to 64, else a tenth, at least 20 and at most 2,000.
     max_iter : int, default=100
         Passes over the rows, at most.
     tol : float, default=3e-4

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from scipy.special import gammaln
 from sklearn.base import clone
 from sklearn.exceptions import SkipTestWarning
 from sklearn.metrics import adjusted_rand_score
@@ -16,6 +17,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sksvi import BernoulliMixture, CategoricalMixture
 from sksvi.estimators.validation import validate_data
 from sksvi.mixture._base import ALGORITHMS
+from sksvi.models.base import Table
+from sksvi.models.mixture.cells import Cells
+from sksvi.models.mixture.model import MixtureModel
+from sksvi.models.mixture.moves import Moves
 
 # Fits of a few passes: most of what is asked here holds at any q.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -253,6 +258,58 @@ def test_moves_end_a_fit_higher(global_random_seed):
         used.append(model.n_components_)
     assert bounds[0] <= bounds[1] + 1e-6 <= bounds[2] + 2e-6
     assert used[0] >= used[1] >= used[2] >= 3
+
+
+@pytest.mark.parametrize("moves", ["merge", "all"])
+@pytest.mark.parametrize("n", [50, 100, 300, 1000])
+def test_noise_is_one_component(n, moves, global_random_seed):
+    """No fit ends below the bound at all rows in one of its components, which noise is."""
+    rng = np.random.default_rng([n, global_random_seed])
+    tables = (CategoricalMixture, rng.integers(0, 3, (n, 4))), (BernoulliMixture, rng.integers(0, 2, (n, 6)))
+    for cls, X in tables:
+        model = cls(moves=moves, random_state=global_random_seed).fit(X)
+        alone = cls(1, random_state=0).fit(X).lower_bound_
+        # What one of 100 components costs more than the only one: its weight is not known to be 1.
+        share, total = 20.0 / 100, 20.0
+        alone += gammaln(total) - gammaln(total + n) + gammaln(share + n) - gammaln(share)
+        assert model.lower_bound_ >= alone - 1e-6 * abs(alone)
+        assert model.n_components_ == 1
+
+
+def test_rows_gathered_in_one_component_are_where_no_pair_leads(global_random_seed):
+    """Moves end no lower than at all rows in one component, whatever they begin at."""
+    X = np.random.default_rng(global_random_seed).integers(0, 2, (90, 3)).astype(float)
+    data = Table(Cells(X), np.broadcast_to(0.0, (90,)))
+    model = MixtureModel(100, (2,) * 3)
+    moves = Moves(model, data, model.begin(data, np.random.RandomState(global_random_seed)))
+    start = moves.bound()
+    assert moves._gathered() == 1 and moves.bound() > start
+    rows = moves.counts["weights"]
+    assert np.count_nonzero(rows) == 1 and rows.sum() == pytest.approx(90.0)
+    assert moves._gathered() == 0
+
+
+def test_small_groups_that_are_there_stay(global_random_seed):
+    """Forty groups of four to five rows, told apart by sixty columns: merging them is no clear gain."""
+    rng = np.random.default_rng([global_random_seed, 34])
+    labels = np.arange(180) % 40
+    X = (rng.random((180, 60)) < rng.choice([0.02, 0.98], (40, 60))[labels]).astype(float)
+    model = BernoulliMixture(random_state=global_random_seed).fit(X)
+    assert adjusted_rand_score(labels, model.predict(X)) > 0.8 and model.n_components_ >= 25
+
+
+@pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("n", [50, 200, 600])
+def test_ordinary_fits_converge(n, global_random_seed):
+    rng = np.random.default_rng([n, global_random_seed, 35])
+    labels = rng.integers(0, 2, n)
+    X = (rng.random((n, 12)) < np.array([0.1, 0.9])[labels][:, None]).astype(float)
+    model = BernoulliMixture(random_state=global_random_seed).fit(X)
+    assert model.converged_ and model.n_components_ == 2
+    assert adjusted_rand_score(labels, model.predict(X)) > 0.8
+    assert BernoulliMixture(random_state=0).fit(np.repeat(X, 3, axis=0)).converged_
+    assert BernoulliMixture(random_state=0).fit(np.zeros((n, 4))).n_components_ == 1
+    assert CategoricalMixture(random_state=0).fit(rng.integers(0, 3, (n, 4))).converged_
 
 
 def test_a_warm_start_goes_on(global_random_seed):
