@@ -73,8 +73,7 @@ class StructuredLDA(TopicModel):
     expectation : str or Expectation, default="auto"
         Every expectation of this model has a closed form: all values do the same.
     batch_size : int, "auto" or None, default="auto"
-        Documents per step; "auto": all up to 200, else a twelfth, at least 50 and at most 1024;
-        in ``partial_fit`` 100.
+        Documents per step; "auto": all up to 200, else a twelfth, at least 50 and at most 1024.
     max_iter : int, default=50
         Passes over the documents, at most.
     tol : float, default=1e-4
@@ -143,8 +142,6 @@ class StructuredLDA(TopicModel):
     ((60, 3), (3, 40))
     """
 
-    #: A chunk is many small steps: one step on all of it would say little more than one on some of its rows.
-    _portion_rows = 100
     _parameter_constraints: dict[str, list[Any]] = {
         **{name: rule for name, rule in TopicModel._parameter_constraints.items() if name != "covariance"},
         "algorithm": [StrOptions(ALGORITHMS), algorithms.Algorithm],
