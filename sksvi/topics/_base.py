@@ -20,6 +20,7 @@ from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import PORTION, Start
 from sksvi.estimators.validation import check_table, validate_data
 from sksvi.models.base import Table
+from sksvi.models.topics.scores import word_scores
 from sksvi.predictive.coverage import tail_of
 from sksvi.topics._words import moved, named, places, warn_of_unknown, words_of
 
@@ -39,6 +40,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
     topic_prevalence_: Array
     n_components: int
     prior_words: Any
+    #: A step takes one of so many parts of the documents.
+    _batch_share = BATCH_SHARE
 
     def _proportions(self, X: Any, spread: bool = False) -> tuple[Array, Any]:
         """Mean (n, K) of each document's proportions, and its standard deviation where asked for."""
@@ -139,7 +142,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
         if self.batch_size != "auto":
             return self.batch_size and int(self.batch_size)
-        return None if n <= SMALL_DOCUMENTS else int(np.clip(n // BATCH_SHARE, SMALLEST_BATCH, LARGEST_BATCH))
+        return None if n <= SMALL_DOCUMENTS else int(np.clip(n // self._batch_share, SMALLEST_BATCH, LARGEST_BATCH))
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -269,12 +272,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
         return self._word_scores(X, held)
 
     def _word_scores(self, X: Any, held: Any) -> Array:
-        theta = self._proportions(X)[0]
-        row = np.repeat(np.arange(held.shape[0]), np.diff(held.indptr))
-        logs = np.empty(held.nnz)
-        for part in (slice(a, a + 2**14) for a in range(0, held.nnz, 2**14)):
-            logs[part] = np.log(np.einsum("ik,ki->i", theta[row[part]], self.components_[:, held.indices[part]]))
-        return np.bincount(row, held.data * logs, held.shape[0])
+        return word_scores(self._proportions(X)[0], self.components_, held)
 
     def score(self, X: Any, y: Any = None, feature_names: Any = None) -> float:
         """Held-out log likelihood per word by document completion.

@@ -34,8 +34,6 @@ Array = np.ndarray
 
 #: Prior concentrations of a topic in a document and of a word in a topic, where none is given.
 TOPIC_PRIOR, WORD_PRIOR = 0.1, 0.1
-#: Documents up to which a step takes all of them; beyond, a share of them within these limits.
-SMALL_DOCUMENTS, BATCH_SHARE, SMALLEST_BATCH, LARGEST_BATCH = 200, 12, 50, 1024
 #: Documents and passes that two starts are compared by, and of how many documents one is held out.
 TRIAL_DOCUMENTS, TRIAL_PASSES, TRIAL_SHARE = 1000, 2, 5
 #: Expected words of a topic that words support.
@@ -142,6 +140,7 @@ class StructuredLDA(TopicModel):
     ((60, 3), (3, 40))
     """
 
+    _batch_share = 12
     _parameter_constraints: dict[str, list[Any]] = {
         **{name: rule for name, rule in TopicModel._parameter_constraints.items() if name != "covariance"},
         "algorithm": [StrOptions(ALGORITHMS), algorithms.Algorithm],
@@ -277,11 +276,6 @@ class StructuredLDA(TopicModel):
         model = self._model(data.X.shape[1])
         model.visit = PORTION
         return model
-
-    def _batch_size(self, n: int, algorithm: Any) -> int | None:
-        if self.batch_size != "auto":
-            return self.batch_size and int(self.batch_size)
-        return None if n <= SMALL_DOCUMENTS else int(np.clip(n // BATCH_SHARE, SMALLEST_BATCH, LARGEST_BATCH))
 
     def _new_state(self, problem: Problem) -> State:
         seed = self._seed()

@@ -239,7 +239,7 @@ class CorrelatedTopics(Local):
         block = q["topics"]
         if rng is not None:
             draw = block.drawn(rng)
-            return replace(self._seen(draw.source - _log_sum(draw.source), q["population"]), draws={"topics": draw})
+            return replace(self._seen(block.log_values(draw), q["population"]), draws={"topics": draw})
         return self._seen(block.moments, q["population"])
 
     def _seen(self, logs: Array, population: Any) -> View:
@@ -336,8 +336,3 @@ class CorrelatedTopics(Local):
     def pull_back(self, terms: TopicTerms, batch: Documents) -> dict[str, Any]:
         """Expected counts (K, V) and sums of moments."""
         return {"topics": (terms.counts.T,), "population": (terms.moments,)}
-
-
-def _log_sum(logs: Array) -> Array:
-    largest = logs.max(-1, keepdims=True)
-    return largest + np.log(np.exp(logs - largest).sum(-1, keepdims=True))

@@ -14,13 +14,14 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import digamma, gammaln, polygamma
+from scipy.special import digamma, polygamma
 
 from sksvi import _parallel
 from sksvi.algorithms.rules import ClosedForm, Newton, Rule
 from sksvi.families import Dirichlet, Point
 from sksvi.families.point import ascent
 from sksvi.models.base import Blocks, Gradient, Local, Table
+from sksvi.models.topics.scores import word_scores
 from sksvi.schedules import RobbinsMonro
 
 Array = np.ndarray
@@ -225,7 +226,7 @@ class LatentDirichlet(Local):
         if rng is None:
             return self._seen(q["topics"].moments, self.alpha_of(q))
         draw = q["topics"].drawn(rng)
-        view = self._seen(draw.source - _log_sum(draw.source), self.alpha_of(q))
+        view = self._seen(q["topics"].log_values(draw), self.alpha_of(q))
         view.draws["topics"] = draw
         return view
 
@@ -296,9 +297,7 @@ class LatentDirichlet(Local):
         """Log probability of the words `held` of documents given those that are `known`, nats per word."""
         found = self.documents(q, known, threads)
         theta = dirichlet_marginal(self.alpha_of(q), found.local, found.squares)[0]
-        row = np.repeat(np.arange(held.shape[0]), np.diff(held.indptr))
-        each = np.einsum("ik,ki->i", theta[row], q["topics"].mean[:, held.indices])
-        return float(held.data @ np.log(each) / held.sum())
+        return float(word_scores(theta, q["topics"].mean, held).sum() / held.sum())
 
     def grown(self, q: Blocks, data: Table) -> Blocks:
         """The topics with new words at their prior."""
@@ -343,15 +342,3 @@ def dirichlet_marginal(alpha: Array, counts: Array, squares: Array) -> tuple[Arr
         spread = np.maximum(squares - np.square(counts), 0.0) / np.square(total)
         variance = variance + spread * (1.0 - 1.0 / (total + 1.0))
     return mean, np.sqrt(variance)
-
-
-def _log_sum(logs: Array) -> Array:
-    largest = logs.max(-1, keepdims=True)
-    return largest + np.log(np.exp(logs - largest).sum(-1, keepdims=True))
-
-
-def document_evidence(alpha: Array, counts: Array) -> Array:
-    """log p(z) of each document's counts of topics, nats: θ integrated out."""
-    total = alpha.sum()
-    inner = gammaln(alpha + counts) - gammaln(alpha)
-    return inner.sum(1) + gammaln(total) - gammaln(total + counts.sum(1))

@@ -11,6 +11,8 @@ Array = np.ndarray
 
 #: Variance added to the posterior in every direction, so that weights are bounded.
 WIDENING = 0.1
+#: Words that are scored at once.
+SCORED = 2**14
 
 
 def importance_sampling(
@@ -51,3 +53,23 @@ def importance_sampling(
         out[i] = logsumexp(logs) - np.log(n_samples)
         sizes[i] = np.exp(2 * logsumexp(logs) - logsumexp(2 * logs))
     return out, sizes
+
+
+def word_scores(proportions: Array, components: Array, held: Any) -> Array:
+    """Σ_w c_w log Σ_k θ_k β_kw of every row of a CSR matrix, nats; words are scored one by one.
+
+    Parameters
+    ----------
+    proportions : ndarray of shape (n, K)
+    components : ndarray of shape (K, V)
+    held : CSR matrix of shape (n, V)
+
+    Returns
+    -------
+    scores : ndarray of shape (n,)
+        0 where a row has no words.
+    """
+    row, logs = np.repeat(np.arange(held.shape[0]), np.diff(held.indptr)), np.empty(held.nnz)
+    for part in (slice(a, a + SCORED) for a in range(0, held.nnz, SCORED)):
+        logs[part] = np.log(np.einsum("ik,ki->i", proportions[row[part]], components[:, held.indices[part]]))
+    return np.bincount(row, held.data * logs, held.shape[0])

@@ -182,8 +182,7 @@ def test_structured_gradient_is_that_of_the_bound(global_random_seed):
     batch = model.batch(data, np.arange(8))
 
     def value(draw):
-        logs = draw.source - lda._log_sum(draw.source)
-        return model.settled(model._seen(logs, model.alpha), batch, LONG, 0)
+        return model.settled(model._seen(block.log_values(draw), model.alpha), batch, LONG, 0)
 
     by_difference, with_v, without = [], [], []
     for number in range(100):
