@@ -77,6 +77,43 @@ def test_python_enters_through_guards_alone():
     assert not {(name, loop) for name, loop in used if not COMPILED.get(loop, True)}
 
 
+def reassociates(function: ast.FunctionDef, tree: ast.Module) -> bool:
+    """Whether its sums may be formed in any order: by a decorator that says so, or the name of one."""
+    named = {
+        node.targets[0].id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+    own = [named.get(d.id, d) if isinstance(d, ast.Name) else d for d in function.decorator_list]
+    return any(isinstance(d, ast.Call) and any(k.arg == "fastmath" for k in d.keywords) for d in own)
+
+
+def adds_and_stores(loop: ast.For) -> bool:
+    """Whether an innermost loop adds numbers (not counts of steps) to a scalar and stores into an array."""
+    inside = [node for statement in loop.body for node in ast.walk(statement)]
+    if any(isinstance(node, ast.For | ast.While) for node in inside):
+        return False
+    moved = [
+        node.target for node in inside if isinstance(node, ast.AugAssign) and not isinstance(node.value, ast.Constant)
+    ]
+    moved += [node.targets[0] for node in inside if isinstance(node, ast.Assign)]
+    stores = any(isinstance(target, ast.Subscript) for target in moved)
+    adds = [n for n in inside if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)]
+    return stores and any(not isinstance(node.value, ast.Constant) for node in adds)
+
+
+def test_no_reassociated_loop_adds_and_stores():
+    """Vectorised in one of several ways by where its arrays lie, it gave other bits in threads than alone."""
+    found, looked = set(), 0
+    for name, tree in MODULES.items():
+        for function in (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and reassociates(n, tree)):
+            looked += 1
+            loops = [node for node in ast.walk(function) if isinstance(node, ast.For)]
+            found |= {(name, function.name, loop.lineno) for loop in loops if adds_and_stores(loop)}
+    assert looked >= 15
+    assert not found
+
+
 def test_steps_that_are_chosen_by_name_are_guarded():
     from sksvi.models.topics.correlated import LOCAL_STEPS
 

@@ -15,7 +15,7 @@ from sksvi._compiled import entry
 
 Array = np.ndarray
 
-#: Reassociated sums are vectorised; the machine code, and so the bits, is the same for every thread.
+#: Reassociated sums are vectorised. No loop adds and stores: its bits would depend on where arrays lie.
 FAST = {"reassoc", "contract", "nsz"}
 #: Columns of a row with missing entries are padded to a multiple of this.
 LANES = 8
@@ -55,14 +55,11 @@ def _gathered(
     """own = phi[:, index] padded with zeros to `width`; size_k = |own_k|², loose_k its posterior variance."""
     has_spread = spread.shape[0] > 0
     for k in range(phi.shape[0]):
-        total = 0.0
         for j in range(n):
-            value = phi[k, index[j]]
-            own[k, j] = value
-            total += value * value
+            own[k, j] = phi[k, index[j]]
         for j in range(n, width):
             own[k, j] = 0.0
-        size[k] = total
+        size[k] = dot(own[k], own[k], n)
         loose[k] = 0.0
         if has_spread:
             total = 0.0
