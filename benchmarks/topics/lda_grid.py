@@ -1,13 +1,15 @@
 """The structured SVI paper's comparison: how documents see the topics x how they are explained, on three corpora.
 
-Scores after passes over the documents (its Figure 2), the bound (its Figure 3) and hyperparameters (its Figure 6).
+Scores after passes over the documents (its Figure 2), the bound (its Figure 3) and hyperparameters (its Figure 6). A
+run takes half an hour and goes on with the fits that are not in the stored tables (delete them to begin anew).
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from benchmarks._lib.tables import arguments, report, store_figure
+from benchmarks._lib.tables import RESULTS, arguments, progress, report, store_figure
 from benchmarks.topics._data import completion, corpus, path, small, split
 
 ALGORITHMS, LOCAL_STEPS = ("map", "svi", "ssvi-a", "ssvi"), ("mean-field", "cvb0", "gibbs")
@@ -26,16 +28,25 @@ NOTES = [
 ]
 
 
+def stored(name: str, quick: bool) -> list[dict[str, Any]]:
+    """Rows of earlier runs."""
+    path = RESULTS / f"{name}.json"
+    return [] if quick or not path.exists() else json.loads(path.read_text())["rows"]
+
+
 def fits(quick: bool) -> list[dict[str, Any]]:
     """A row per corpus, algorithm, local step and look."""
     from sksvi import StructuredLDA
 
-    rows: list[dict[str, Any]] = []
+    rows = stored("topics/lda_grid", quick)
+    known = {(row["corpus"], row["local step"], row["algorithm"]) for row in rows if row["bound per word"] is not None}
     for name, (file, K) in list(CORPORA.items())[: 1 if quick else None]:
         found = split(corpus(file)["X"], 1)
         found = small(found) if quick else found
         for step in LOCAL_STEPS:
             for algorithm in ALGORITHMS:
+                if (name, step, algorithm) in known:
+                    continue
                 options = {"algorithm": algorithm, "local_step": step, "random_state": 0, **PAPER}
                 model = StructuredLDA(5 if quick else K, **options)
                 looks = path(model, found, LOOKS[:2] if quick else LOOKS)
@@ -44,10 +55,9 @@ def fits(quick: bool) -> list[dict[str, Any]]:
                     rows.append({"corpus": name, "local step": step, "algorithm": algorithm, **look})
                 rows[-1]["bound per word"] = model.lower_bound_ / found.train.sum()
                 rows[0].setdefault("bound per word", None)
+                progress(rows[-1])
                 table = [{"bound per word": None, **row} for row in rows]
-                report(
-                    "topics/lda_grid", "Four ways of seeing topics, three of explaining documents", table, NOTES, quick
-                )
+                report("topics/lda_grid", TITLE, table, NOTES, quick)
     return rows
 
 
@@ -57,16 +67,21 @@ def priors(quick: bool) -> list[dict[str, Any]]:
 
     found = split(corpus("nips_uci_min21")["X"], 1)
     found = small(found) if quick else found
-    rows: list[dict[str, Any]] = []
+    rows = stored("topics/lda_grid_priors", quick)
+    known = {(row["algorithm"], row["eta"], row["alpha"]) for row in rows}
+    notes = [f"NIPS, K = 50, {PASSES} passes, mean field."]
     for algorithm in ALGORITHMS:
         for eta in WORD_PRIORS[:2] if quick else WORD_PRIORS:
             for alpha in TOPIC_PRIORS[:1] if quick else TOPIC_PRIORS:
+                if (algorithm, eta, alpha) in known:
+                    continue
                 options = {"topic_word_prior": eta, "doc_topic_prior": alpha, "random_state": 0}
                 model = StructuredLDA(5 if quick else 50, algorithm=algorithm, max_iter=PASSES, tol=0.0, **options)
                 score = completion(fitted(model, found.train), found)
                 rows.append({"algorithm": algorithm, "eta": eta, "alpha": alpha, "log p per word": score})
-    notes = [f"NIPS, K = 50, {PASSES} passes, mean field."]
-    report("topics/lda_grid_priors", "Scores by prior of words (eta) and of topics (alpha)", rows, notes, quick)
+                progress(rows[-1])
+                title = "Scores by prior of words (eta) and of topics (alpha)"
+                report("topics/lda_grid_priors", title, rows, notes, quick)
     return rows
 
 
