@@ -127,15 +127,20 @@ def test_every_change_is_taken_or_refused(cls, how, tmp_path):
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS.values(), ids=ESTIMATORS)
-def test_every_algorithm_goes_on_from_every_other(cls, tmp_path):
-    """Local states, sites and memories of one are not read by another: fits, streams and checkpoints."""
-    for before in algorithms_of(cls):
+@pytest.mark.parametrize("others", [1, pytest.param(None, marks=pytest.mark.exhaustive)], ids=["next", "every"])
+def test_every_algorithm_goes_on_from_every_other(cls, others, tmp_path):
+    """Local states, sites and memories of one are not read by another: fits, streams and checkpoints.
+
+    others: so many in a ring after each; None: all.
+    """
+    names = algorithms_of(cls)
+    for i, before in enumerate(names):
         for how in ("fit", "stream", "checkpoint"):
             if how == "stream" and (not hasattr(cls(), "partial_fit") or before in ("gibbs", "fp")):
                 continue
             blob, X, y = started(cls, how, tmp_path, algorithm=before)
-            for after in algorithms_of(cls):
-                for then in ("fit", "partial_fit") if after != before else ():
+            for after in (names[i + 1 :] + names[:i])[:others]:
+                for then in ("fit", "partial_fit"):
                     goes_on(blob, "algorithm", after, then, X, y)
 
 

@@ -61,7 +61,7 @@ def test_estimator_checks(estimator, check):
 
 
 # ---- every combination
-@pytest.mark.parametrize("batch_size", [None, 60])
+@pytest.mark.parametrize("batch_size", [pytest.param(None, marks=pytest.mark.exhaustive), 60])
 @pytest.mark.parametrize("local_step", LOCAL_STEPS)
 @pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))
 def test_every_algorithm_and_local_step_finds_the_topics(corpus, algorithm, local_step, batch_size):

@@ -379,7 +379,7 @@ def matched(truth, found):
     return pairs[rows, columns], columns
 
 
-@pytest.mark.parametrize("covariance", ["full", "diag"])
+@pytest.mark.parametrize("covariance", ["full", pytest.param("diag", marks=pytest.mark.exhaustive)])
 def test_recovery(covariance, global_random_seed):
     """Topics and correlations of a simulated corpus, from the first start."""
     corpus = make_ctm(2000, 500, n_words=200, random_state=global_random_seed)
