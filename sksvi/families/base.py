@@ -15,6 +15,9 @@ import numpy as np
 
 Array = np.ndarray
 
+#: Nodes of a rule for expectations under one coordinate of a block.
+RULE_NODES = 64
+
 
 class NotPositiveDefinite(ValueError):
     """Parameters outside the domain of their family, such as a precision matrix without a usable Cholesky factor.
@@ -315,9 +318,25 @@ class Family:
         source = None if each[0].source is None else np.stack([draw.source for draw in each])
         return Draw(np.stack([draw.value for draw in each]), source)
 
-    def nodes(self) -> Draw:
-        """Nodes and weights of a rule for expectations in the place of draws; each coordinate has its own."""
+    def nodes(self, n: int = RULE_NODES) -> Draw:
+        """Nodes (n, ...) and weights of a rule for expectations in the place of draws; each coordinate has its own."""
         raise AttributeError(f"{type(self).__name__} has no rule of nodes")
+
+    def of_values(self, nodes: Draw, values: Array) -> Any:
+        """The gradient of E f(x) as ``pull_back`` gives it, from values of f at `nodes`: no slope is needed.
+
+        Parameters
+        ----------
+        nodes : Draw
+            From `nodes`.
+        values : ndarray of the shape of their values
+            Of each coordinate's own f.
+
+        Returns
+        -------
+        gradient : tuple of arrays
+        """
+        raise AttributeError(f"{type(self).__name__} has no gradient from values")
 
     def of_draws(self, draws: Draw, slope: Any) -> Any:
         """The gradient of E f(x) as ``pull_back`` gives it, from slopes of f at several draws or at nodes.

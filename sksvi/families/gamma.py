@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
-from sksvi.families.base import Draw, NotPositiveDefinite
+from sksvi.families.base import RULE_NODES, Draw, NotPositiveDefinite
 from sksvi.families.dirichlet import LEAST_SHARE, log_gammas
 from sksvi.families.flat import Flat
 from sksvi.families.implicit import LARGE_SHAPE, gamma_nodes, log_slope, moments_with_slope
@@ -137,9 +137,9 @@ class Gamma(Flat):
         """Draws (n, ...) from log g; a value that would be 0 is the least number that a slope may be taken at."""
         return self._at_logs(log_gammas(np.broadcast_to(self.shape, (n, *self.shape.shape)), rng))
 
-    def nodes(self) -> Draw:
-        """Nodes (64, ...) and weights of `implicit.gamma_nodes`."""
-        return self._at_logs(*gamma_nodes(self.shape))
+    def nodes(self, n: int = RULE_NODES) -> Draw:
+        """Nodes (n, ...) and weights of `implicit.gamma_nodes`."""
+        return self._at_logs(*gamma_nodes(self.shape, n))
 
     def _at_logs(self, logs: Array, weight: Any = None) -> Draw:
         return Draw(np.exp(np.maximum(logs, LEAST_LOG)) / self.rate, logs, weight)
