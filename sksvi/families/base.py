@@ -133,6 +133,8 @@ class Family:
     full: bool = False
     #: Whether the block is held in the coordinates of natural steps.
     natural_coordinates: ClassVar[bool] = True
+    #: Whether slopes of a function at `nodes` give its gradient; else values do.
+    slopes_at_nodes: ClassVar[bool] = False
     #: Names of the arrays that hold the block and how many axes of each are no plates; all else is found from them.
     held_in: ClassVar[dict[str, int]] = {}
 

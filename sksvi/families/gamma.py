@@ -42,6 +42,7 @@ class Gamma(Flat):
     """
 
     held_in = {"shape": 0, "rate": 0}
+    slopes_at_nodes = True
 
     def __init__(self, shape: Any, rate: Any) -> None:
         self.shape, self.rate = np.asarray(shape, float), np.asarray(rate, float)

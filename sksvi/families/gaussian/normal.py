@@ -26,6 +26,7 @@ class Normal(Family):
     """A Gaussian in any coordinates."""
 
     column = "gaussian"
+    slopes_at_nodes = True
     structure: Structure = DENSE
     mean: Array
     root: Any
@@ -81,7 +82,7 @@ class Normal(Family):
 
     # ---- expectations under one coordinate at a time
     def nodes(self, n: int = RULE_NODES) -> Draw:
-        """Nodes (n, ..., P) and weights of the trapezoidal rule, coordinate by coordinate; standard ones are the source."""
+        """Nodes (n, ..., P) and weights of the trapezoidal rule for each coordinate; standard nodes are the source."""
         reach = NODES_REACH * min(1.0, (n / RULE_NODES) ** 0.25)
         z = np.linspace(-reach, reach, n).reshape(-1, *[1] * self.mean.ndim)
         weight = np.exp(-0.5 * np.square(z))
