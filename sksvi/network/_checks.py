@@ -109,7 +109,12 @@ def parameter_sizes(who: str, node: Distribution, sizes: Mapping[str, int]) -> l
             values = np.asarray(given, float)
             if not np.all(np.isfinite(values)):
                 raise ValueError(f"{who}: {parameter} has numbers that are not finite.")
-            found.append((parameter, 1 if values.ndim == 0 else len(np.atleast_1d(values))))
+            if values.ndim not in (node.own_axes, node.own_axes + 1) or not values.size:
+                raise ValueError(
+                    f"{who}: {parameter} must have {node.own_axes} or {node.own_axes + 1} dimensions and be not empty; "
+                    f"found shape {values.shape}."
+                )
+            found.append((parameter, 1 if values.ndim == node.own_axes else len(values)))
         else:
             found.append((parameter, linked_size(f"{who}: {parameter}", link, sizes)))
     return found

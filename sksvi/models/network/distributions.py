@@ -32,6 +32,8 @@ class Distribution:
     observed: ClassVar[bool] = True
     not_conjugate: ClassVar[frozenset[str]] = frozenset()
     size: int | None = None
+    #: Axes that a parameter has for one element.
+    own_axes: ClassVar[int] = 0
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -221,7 +223,7 @@ class Dirichlet(Distribution):
     >>> shares = Dirichlet([1.0, 1.0, 1.0])
     """
 
-    latent, observed = "dirichlet", False
+    latent, observed, own_axes = "dirichlet", False, 1
 
     def __init__(self, concentration: Any = None):
         self.concentration = concentration

@@ -45,7 +45,7 @@ class Function(Factor):
     >>> factor = Function(["a", "b"], log_density, data=[np.array([12.0, 15.0])])
     >>> network = Network({"a": Beta(2.0, 2.0), "b": Beta(8.0, 2.0)}, [factor]).fit()
     >>> print(network.posterior_["a"].mean.round(2))
-    [0.37]
+    [0.35]
     """
 
     conjugate = False
