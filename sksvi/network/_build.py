@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -106,9 +107,10 @@ class Built:
             if node in observed:
                 raise ValueError(f"factor {name!r} joins node {node!r}, which is observed.")
         if isinstance(factor, Function):
-            self._check_function(name, factor)
+            factor = self._checked_function(name, factor)
         try:
-            value, said = factor.terms(self.priors, slice(None))
+            with np.errstate(all="ignore"):
+                value, said = factor.terms(self.priors, slice(None))
         except (IndexError, ValueError, TypeError) as error:
             raise ValueError(f"factor {name!r} cannot be evaluated at the priors: {error}") from error
         rows = (factor.n_rows,) if factor.n_rows else np.shape(value)
@@ -124,7 +126,7 @@ class Built:
                 )
         self.joined[name] = factor
 
-    def _check_function(self, name: str, factor: Function) -> None:
+    def _checked_function(self, name: str, factor: Function) -> Function:
         """At most three numbers of known families, with as many elements as there are rows of data."""
         who = f"factor {name!r}"
         if len(factor.nodes) not in RULES or len(set(factor.nodes)) != len(factor.nodes):
@@ -141,7 +143,9 @@ class Built:
             sizes.append((f"node {slot.name!r}", linked_size(f"{who}: {slot.name}", slot.link, self.sizes)))  # type: ignore[arg-type]
         n = size_of(who, sizes, factor.n_rows or None)
         if any(n > 1 and s.index is None and self.sizes[str(s.name)] == n for s in factor.slots):
-            factor.n_rows = 0
+            factor = copy.copy(factor)
+            factor.n_rows = 0  # no mini-batch informs all elements of that node
+        return factor
 
 
 def block_of(node: Distribution, n: int) -> Any:

@@ -153,7 +153,7 @@ class Network:
         model = NetworkModel(built.priors, built.joined.values(), starts, n_rows, order == "in turn")
         problem = plan.problem(model, Rows(np.arange(max(n_rows, 1))), CVI(schedule), batch_size=batch_size)
         seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-        state = plan.run(problem, _begun(problem, first_state(problem, seed)), max_iter, tol)
+        state = plan.run(problem, _begun(problem, first_state(problem, seed), built.joined), max_iter, tol)
         self.state_, self._joined = state, built.joined
         self.posterior_, self.lower_bound_ = Posterior(state.q), float(state.bound)
         self.lower_bounds_, self.converged_, self.n_iter_ = list(state.bounds), state.converged, state.passes
@@ -243,16 +243,12 @@ def _rows(joined: Mapping[str, Factor], batch_size: int) -> int:
 
 def _starts(priors: Blocks) -> Blocks:
     """The priors, Gaussian ones no wider than one."""
-    wide = {name: block for name, block in priors.items() if block.column == "gaussian"}
-    return {
-        name: block.structure.block(
-            block.mean,
-            np.diag(np.maximum(np.diag(block.precision), LEAST_PRECISION))
-            if block.full
-            else np.maximum(block.precision, LEAST_PRECISION),
-        )
-        for name, block in wide.items()
-    }
+    starts = {}
+    for name, block in priors.items():
+        if block.column == "gaussian":
+            precision = np.maximum(1.0 / block.variance, LEAST_PRECISION)
+            starts[name] = type(block)(block.mean, np.diag(precision) if block.full else precision)
+    return starts
 
 
 def _checked_start(start: Mapping[str, Any], priors: Blocks) -> Blocks:
@@ -267,19 +263,23 @@ def _checked_start(start: Mapping[str, Any], priors: Blocks) -> Blocks:
     return dict(start)
 
 
-def _begun(problem: Problem, state: State) -> State:
-    """The first state, its Gaussian nodes narrowed until the bound is a finite number."""
+def _begun(problem: Problem, state: State, joined: Mapping[str, Factor]) -> State:
+    """The first state, its Gaussian nodes narrowed until the bound is a finite number; else the factor is named."""
     for _ in range(NARROWINGS):
         try:
             exact_bound(problem, state)
         except NonFinite:
-            q = {
-                name: block.structure.block(block.mean, NARROWING * block.precision)
-                if block.column == "gaussian"
-                else block
-                for name, block in state.q.items()
-            }
-            state = replace(state, q=q)
+            state = replace(state, q={name: _narrowed(block) for name, block in state.q.items()})
         else:
             return state
-    return state
+    with np.errstate(all="ignore"):
+        worth = {name: np.sum(factor.terms(state.q, slice(None))[0]) for name, factor in joined.items()}
+    bad = [name for name, value in worth.items() if not np.isfinite(value)]
+    raise ValueError(f"{', '.join(map(repr, bad))} has no finite expectation at the first q: pass a start.")
+
+
+def _narrowed(block: Any) -> Any:
+    """A Gaussian block of the same mean and more precision; others as they are."""
+    if block.column != "gaussian":
+        return block
+    return type(block)(block.mean, NARROWING * block.precision)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from sksvi.models.base import Blocks, Gradient
 
@@ -145,12 +146,15 @@ class Slot:
 
     def summed(self, gradient: Array, size: int, rows: Any) -> Array:
         """A gradient by child's element (..., n, d), summed for the node's elements, (..., K, d)."""
-        if self.index is None and size == 1:
-            return gradient.sum(-2, keepdims=True)
-        out = np.zeros((*gradient.shape[:-2], size, gradient.shape[-1]))
-        at = self.index[rows] if self.index is not None else np.arange(size)[rows]
-        np.add.at(out, (..., at, slice(None)), gradient)
-        return out
+        if self.index is None:
+            if size == 1:
+                return gradient.sum(-2, keepdims=True)
+            if isinstance(rows, slice) and rows == slice(None):
+                return gradient
+        n, at = gradient.shape[-2], np.arange(size)[rows] if self.index is None else self.index[rows]
+        chosen = sp.csr_matrix((np.ones(n), (at, np.arange(n))), shape=(size, n))
+        flat = np.moveaxis(gradient, -2, 0)
+        return np.moveaxis((chosen @ flat.reshape(n, -1)).reshape(size, *flat.shape[1:]), 0, -2)
 
     def pulled(self, block: Any, gradient: Array, rows: Any) -> tuple[Array, ...]:
         """A gradient by child's element, (n, d), as one in the block's moments."""

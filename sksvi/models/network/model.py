@@ -98,6 +98,7 @@ class NetworkModel(Model):
         in_turn: bool = True,
     ) -> None:
         self.priors, self.starts, self.n_rows, self.turns = priors, {**priors, **(starts or {})}, n_rows, in_turn
+        self.batchable = bool(n_rows)
         self.by_row = [factor for factor in factors if n_rows and factor.n_rows]
         self.whole = [factor for factor in factors if not (n_rows and factor.n_rows)]
 
