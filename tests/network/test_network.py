@@ -7,9 +7,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from sksvi.algorithms.steps import natural_step
+from benchmarks.network._examples import EXAMPLES, Bound, by_draws, counts, plainly
 from sksvi.network import Function, Gamma, Gaussian, Network
-from tests.network.oracle import EXAMPLES, Bound, by_draws, counts
 
 
 @cache
@@ -42,7 +41,7 @@ def test_ends_where_lbfgs_ends(name, order, which):
 @pytest.mark.parametrize("order", ["in turn", "parallel"])
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_at_every_rate(name, order, which, rate):
-    network = fitted(name, which, order=order, rate=rate)
+    network = fitted(name, which, order=order, rate=rate, max_iter=5000)
     assert network.converged_ and np.diff(network.lower_bounds_).min() >= -1e-9 * abs(network.lower_bound_)
     assert network.lower_bound_ == pytest.approx(reached(name), abs=1e-4)
 
@@ -71,20 +70,10 @@ def test_bound_against_draws(name, global_random_seed):
 @pytest.mark.parametrize("rate", [0.5, 1.0])
 @pytest.mark.parametrize("order", ["in turn", "parallel"])
 def test_without_the_safeguard_a_poisson_network_diverges(order, rate):
-    """Plain steps from a start far below the counts fall beneath -1e200; the network's do not, from any start."""
+    """Plain steps from a start far below the counts fall beneath -1e100; the network's do not, from any start."""
     nodes, factors, data, starts, _ = counts(level=5.0)
     bound = Bound(nodes, factors, data)
-    q, lowest = {**bound.priors, **starts[1]}, 0.0
-    with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(60):
-            new = dict(q)
-            for name in q:
-                seen = q if order == "parallel" else new
-                said = [f.terms(seen, slice(None))[1][name] for f in bound.factors if name in f.nodes]
-                new[name] = natural_step(q[name], bound.priors[name], tuple(map(sum, zip(*said, strict=True))), rate)
-            q = new
-            lowest = min(lowest, bound.value(q))
-    assert lowest < -1e200
+    assert not plainly(bound, {**bound.priors, **starts[1]}, rate, order, 60) > -1e100
     found = [Network(nodes).fit(data, start=start, order=order, rate=rate).lower_bound_ for start in starts]
     np.testing.assert_allclose(found, bound.best({**bound.priors, **starts[0]}), atol=1e-4)
 

@@ -1,4 +1,4 @@
-"""Networks of the tests, their bounds by draws, and L-BFGS on the bound in unconstrained coordinates."""
+"""Networks of tests and tables, their bounds by draws, and L-BFGS on the bound in unconstrained coordinates."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from scipy import stats
 from scipy.optimize import minimize
 
 from sksvi import families
+from sksvi.algorithms.steps import natural_step
 from sksvi.network import Beta, Function, Gamma, Gaussian, Likelihood, Link, Network
 from sksvi.network._build import Built
 
@@ -94,6 +95,25 @@ def prevalence():
 
 
 EXAMPLES = {"groups": groups, "counts": counts, "prevalence": prevalence}
+
+
+def plainly(bound, q, rate, order, passes):
+    """The bound after natural steps that nobody judges: Algorithm 2 as it is printed."""
+    with np.errstate(all="ignore"):
+        for _ in range(passes):
+            new = dict(q)
+            for name in q:
+                seen = q if order == "parallel" else new
+                said = [f.terms(seen, slice(None))[1][name] for f in bound.factors if name in f.nodes]
+                try:
+                    new[name] = natural_step(
+                        q[name], bound.priors[name], tuple(map(sum, zip(*said, strict=True))), rate
+                    )
+                    new[name].std  # noqa: B018
+                except families.NotPositiveDefinite:
+                    return -np.inf
+            q = new
+        return bound.value(q)
 
 
 # ---- the bound in unconstrained coordinates
