@@ -17,8 +17,8 @@ TITLE = "Networks against L-BFGS"
 NOTES = [
     "Three starts each, the second and third far from the data. Gap: what L-BFGS on the same bound finds at best, less "
     "where the fit ended, nats, the worst of the starts; falls: the largest fall of the bound between two passes. "
-    "Plain: the same steps unjudged, 200 passes; its gap is inf where its bound has fallen beneath -1e10 or is no "
-    "number at the end. CPU seconds of one thread, of a fit."
+    "Plain: the same steps unjudged, 200 passes; its gap is inf where a step has left the domain of a family, or "
+    "its bound at the end is beneath -1e10 or no number. CPU seconds of one thread, of a fit."
 ]
 
 
