@@ -15,7 +15,7 @@ from sksvi.models.network.distributions import (
     Poisson,
 )
 from sksvi.models.network.factors import Factor, Link
-from sksvi.models.network.function import Function
+from sksvi.models.network.function import Function, SampledFunction
 from sksvi.network._network import Network
 
 __all__ = [
@@ -31,4 +31,5 @@ __all__ = [
     "Link",
     "Network",
     "Poisson",
+    "SampledFunction",
 ]

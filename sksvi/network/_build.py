@@ -130,15 +130,18 @@ class Built:
         """At most three numbers of known families, with as many elements as there are rows of data."""
         who = f"factor {name!r}"
         if len(factor.nodes) not in RULES or len(set(factor.nodes)) != len(factor.nodes):
-            raise ValueError(f"{who} is a function of {list(factor.nodes)}: it takes one to three nodes, each once.")
+            raise ValueError(
+                f"{who} is a function of {list(factor.nodes)}: it takes one to three nodes, each once; a "
+                "SampledFunction takes more."
+            )
         sizes = [("data", len(part)) for part in factor.data]
         for slot in factor.slots:
             block = self.priors[str(slot.name)]
-            if (
-                isinstance(block, families.Dirichlet) and not isinstance(block, families.Beta)
-            ) or slot.design is not None:
+            vector = isinstance(block, families.Dirichlet) and not isinstance(block, families.Beta)
+            if vector or slot.design is not None:
                 raise ValueError(
-                    f"{who}: node {slot.name!r} is no number of a row (a Dirichlet, or a design): write a Factor."
+                    f"{who}: node {slot.name!r} is no number of a row (a Dirichlet, or a design): take a "
+                    "SampledFunction."
                 )
             sizes.append((f"node {slot.name!r}", linked_size(f"{who}: {slot.name}", slot.link, self.sizes)))  # type: ignore[arg-type]
         n = size_of(who, sizes, factor.n_rows or None)

@@ -49,7 +49,7 @@ class Network:
     posterior_ : Posterior
         Families of the latent nodes by name: ``posterior_["rate"].mean``, ``.std``, ``.sample(n)``.
     lower_bound_ : float
-        The bound on the log evidence at the posterior, nats.
+        The bound on the log evidence at the posterior, nats; an estimate where factors are drawn.
     lower_bounds_ : list of float
         By pass; over all data it never falls.
     converged_ : bool
@@ -154,6 +154,9 @@ class Network:
         problem = plan.problem(model, Rows(np.arange(max(n_rows, 1))), CVI(schedule), batch_size=batch_size)
         seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
         state = plan.run(problem, _begun(problem, first_state(problem, seed), built.joined), max_iter, tol)
+        if model.draws:
+            finer = NetworkModel(built.priors, [factor.finer() for factor in built.joined.values()])
+            state.bound = exact_bound(replace(problem, model=finer, data=Rows(np.arange(1)), batch_size=None), state)
         self.state_, self._joined = state, built.joined
         self.posterior_, self.lower_bound_ = Posterior(state.q), float(state.bound)
         self.lower_bounds_, self.converged_, self.n_iter_ = list(state.bounds), state.converged, state.passes

@@ -161,7 +161,7 @@ FITS = {
         {"f": Function(["p"], np.log)},
         {},
         {},
-        "factor 'f': node 'p' is no number of a row .*: write a Factor",
+        "factor 'f': node 'p' is no number of a row .*: take a SampledFunction",
     ),
     "four": (
         {name: Beta(1.0, 1.0) for name in "abcd"},

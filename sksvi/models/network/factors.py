@@ -30,6 +30,8 @@ class Factor:
     conjugate : bool, default=True
         Whether the gradient in each node's moments does not depend on that node: a step of rate 1 is then the node's
         optimum.
+    drawn : bool, default=False
+        Whether `terms` takes a random generator as a fourth argument, and its answer is random.
 
     Examples
     --------
@@ -54,6 +56,7 @@ class Factor:
     nodes: tuple[str, ...] = ()
     n_rows: int = 0
     conjugate: bool = True
+    drawn: bool = False
 
     def terms(self, q: Blocks, rows: Any, expect: Any = None) -> tuple[Array | float, Gradient]:
         """What the factor is worth, and its messages.
@@ -80,6 +83,10 @@ class Factor:
     def conjugate_to(self, name: str) -> bool:
         """Whether its message to a node does not depend on that node."""
         return self.conjugate
+
+    def finer(self) -> Factor:
+        """The factor as the bound of a fit is reported with: where that is drawn, from more draws."""
+        return self
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""A factor that is any function of a few numbers: its expectation is an integral over each row's own."""
+"""Factors that are any function: of a few numbers per row by integrals over each row's own, of whole nodes by draws."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ Array = np.ndarray
 
 #: Nodes of the rule for each number that a row depends on, by how many there are.
 RULES = {1: 64, 2: 32, 3: 16}
+#: Draws that the bound of a fit is estimated from.
+BOUND_DRAWS = 4096
 
 
 class Function(Factor):
@@ -95,6 +98,87 @@ class Function(Factor):
         others = [axis for axis in range(len(weights)) if axis != k]
         left = _over(part, weights, others)
         return self.slots[k].summed(left[..., None], block.mean.shape[-1], rows)[..., 0]
+
+
+class SampledFunction(Factor):
+    """A factor of one's own that is a function of whole nodes: its expectation is a mean over draws.
+
+    For vectors, Dirichlet nodes and more than three numbers. Steps are noisy then: rates fall, nothing is judged, the
+    posterior is an average over the path, and the bound an estimate from 4,096 draws.
+
+    Parameters
+    ----------
+    nodes : sequence of str
+    log_density : callable
+        ``log_density(*values, *data)``: log of the factor at each draw, (S,), or by row of the data, (S, n), nats. A
+        value of each node comes as (S, K), of Dirichlet nodes as (S, V) or (S, K, V).
+    slopes : callable
+        The same arguments to a sequence of derivatives of the sum over rows, one per node and of its shape.
+    n_draws : int, default=20
+        Per step, at least 4.
+    data : sequence of array-like of shape (n,), default=()
+
+    Examples
+    --------
+    Blood groups: of alleles with unknown shares, A and B dominate O.
+
+    >>> import numpy as np
+    >>> from sksvi.network import Dirichlet, Network, SampledFunction
+    >>> counts = np.array([182.0, 60.0, 17.0, 176.0])  # A, B, AB, O
+    >>> def log_density(p):
+    ...     a, b, o = p.T
+    ...     return counts @ np.log([a * a + 2 * a * o, b * b + 2 * b * o, 2 * a * b, o * o])
+    >>> def slopes(p):
+    ...     a, b, o = p.T
+    ...     only_a, only_b, both, none = counts
+    ...     in_a = only_a * (2 * a + 2 * o) / (a * a + 2 * a * o) + both / a
+    ...     in_b = only_b * (2 * b + 2 * o) / (b * b + 2 * b * o) + both / b
+    ...     in_o = only_a * 2 / (a + 2 * o) + only_b * 2 / (b + 2 * o) + 2 * none / o
+    ...     return [np.stack([in_a, in_b, in_o], -1)]
+    >>> network = Network({"p": Dirichlet([1.0, 1.0, 1.0])}, [SampledFunction(["p"], log_density, slopes)])
+    >>> shares = network.fit(max_iter=200, tol=1e-6, random_state=0).posterior_["p"].mean
+    >>> print(shares.round(2))
+    [0.27 0.09 0.64]
+    """
+
+    conjugate, drawn = False, True
+
+    def __init__(
+        self,
+        nodes: Sequence[str],
+        log_density: Callable[..., Array],
+        slopes: Callable[..., Sequence[Array]],
+        n_draws: int = 20,
+        data: Sequence[Any] = (),
+    ):
+        self.nodes, self.log_density, self.slopes, self.n_draws = tuple(nodes), log_density, slopes, n_draws
+        self.data = [np.asarray(part, float) for part in data]
+        self.n_rows = len(self.data[0]) if self.data else 0
+
+    def finer(self) -> SampledFunction:
+        """With `BOUND_DRAWS`."""
+        new = copy.copy(self)
+        new.n_draws = max(self.n_draws, BOUND_DRAWS)
+        return new
+
+    def terms(self, q: Blocks, rows: Any, expect: Any = None, rng: Any = None) -> tuple[Array | float, Gradient]:
+        """At draws of all nodes together."""
+        rng = np.random.default_rng(0) if rng is None else rng
+        draws = [q[name].draws(self.n_draws, rng) for name in self.nodes]
+        values, data = [draw.value for draw in draws], [part[rows] for part in self.data]
+        value = np.mean(self.log_density(*values, *data), axis=0)
+        slopes = self.slopes(*values, *data)
+        for name, draw, slope in zip(self.nodes, draws, slopes, strict=True):
+            if np.shape(slope) != draw.value.shape:
+                found = np.shape(slope)
+                raise ValueError(
+                    f"slopes in node {name!r} must have its draws' shape, {draw.value.shape}; found {found}"
+                )
+        said = {
+            name: q[name].of_draws(draw, np.asarray(slope))
+            for name, draw, slope in zip(self.nodes, draws, slopes, strict=True)
+        }
+        return value, said
 
 
 def _along(part: Array, axis: int, d: int) -> Array:

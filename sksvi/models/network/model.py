@@ -42,7 +42,7 @@ class Rows:
 
 @dataclass
 class View:
-    """q, and a row's share of what factors without rows are worth and say."""
+    """q, and what factors without rows and draws are worth and say."""
 
     q: Blocks
     value: float
@@ -98,14 +98,15 @@ class NetworkModel(Model):
         in_turn: bool = True,
     ) -> None:
         self.priors, self.starts, self.n_rows, self.turns = priors, {**priors, **(starts or {})}, n_rows, in_turn
-        self.batchable = bool(n_rows)
+        self.batchable, self.draws = bool(n_rows), any(factor.drawn for factor in factors)
         self.by_row = [factor for factor in factors if n_rows and factor.n_rows]
-        self.whole = [factor for factor in factors if not (n_rows and factor.n_rows)]
+        self.whole = [factor for factor in factors if not factor.drawn and factor not in self.by_row]
+        self.drawn = [factor for factor in factors if factor.drawn and factor not in self.by_row]
 
     @property
     def factors(self) -> list[Factor]:
         """All of them."""
-        return self.whole + self.by_row
+        return self.whole + self.drawn + self.by_row
 
     @property
     def conjugate(self) -> frozenset[str]:
@@ -139,30 +140,34 @@ class NetworkModel(Model):
         return data.numbers[rows]
 
     def view(self, q: Blocks, rng: np.random.Generator | None) -> View:
-        """q, and the factors without rows, once: a row's share of them."""
+        """q, and the factors without rows, once."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            value, said = self.joined(self.whole, q, slice(None), None)
-        share = 1.0 / max(self.n_rows, 1)
-        return View(q, share * float(value.sum()), _parallel.scaled(said, share))
+            value, said = self.joined(self.whole, q, slice(None))
+        return View(q, float(value.sum()), said)
 
     def terms(self, view: View, batch: Array, expect: Any, rng: Any) -> NetworkTerms:
         """The factors with rows at these, and the rows' share of the others."""
+        share = 1.0 / max(self.n_rows, 1)
         with np.errstate(divide="ignore"):
-            value, said = self.joined(self.by_row, view.q, batch, expect)
-        n = len(batch)
-        return NetworkTerms(value + view.value * np.ones(n), added(said, _parallel.scaled(view.said, float(n))))
+            value, said = self.joined(self.by_row, view.q, batch, expect, rng)
+            drawn, told = self.joined(self.drawn, view.q, slice(None), expect, rng)
+        others = _parallel.scaled(added(view.said, told), share * len(batch))
+        each = share * (view.value + float(drawn.sum()))
+        return NetworkTerms(value + each * np.ones(len(batch)), added(said, others))
 
     def pull_back(self, terms: NetworkTerms, batch: Array) -> Gradient:
         """The sum that it is."""
         return terms.gradient
 
-    def joined(self, factors: list[Factor], q: Blocks, rows: Any, expect: Any) -> tuple[Array, Gradient]:
+    def joined(
+        self, factors: list[Factor], q: Blocks, rows: Any, expect: Any = None, rng: Any = None
+    ) -> tuple[Array, Gradient]:
         """Values of some factors by row, or summed, and the sum of their messages to every node."""
         value: Any = np.zeros(1)
-        total: Gradient = {name: tuple(0.0 * np.asarray(part) for part in zero(block)) for name, block in q.items()}
+        total: Gradient = {name: zero(block) for name, block in q.items()}
         for factor in factors:
-            each, said = factor.terms(q, rows, expect)
-            value = value + (np.sum(each) if factor in self.whole else each)
+            each, said = factor.terms(q, rows, expect, rng) if factor.drawn else factor.terms(q, rows, expect)  # type: ignore[call-arg]
+            value = value + (each if factor in self.by_row else np.sum(each))
             total = added(total, said)
         return value, total
 
