@@ -52,6 +52,7 @@ _SUBMODULES = (
     "linear_model",
     "mixed_effects",
     "mixture",
+    "network",
     "persistence",
     "predictive",
     "schedules",

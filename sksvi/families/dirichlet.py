@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import betaln, digamma, expit, gammaln, logsumexp, polygamma
 
-from sksvi.families.base import Draw, NotPositiveDefinite
-from sksvi.families.flat import Flat
-from sksvi.families.implicit import corrected_counts
+from sksvi.families.base import RULE_NODES, Draw, NotPositiveDefinite
+from sksvi.families.flat import Flat, regressed
+from sksvi.families.implicit import beta_nodes, corrected_counts
 
 Array = np.ndarray
 
@@ -118,7 +118,7 @@ class Dirichlet(Flat):
         """The distribution at log λ."""
         return self.of_theta(np.exp(values))
 
-    def in_domain(self, prior: Any, gradient: tuple[Array]) -> tuple[Array]:
+    def in_domain(self, prior: Any, gradient: tuple[Array], rate: Any = 1.0) -> tuple[Array]:
         """Counts of at least -0.9 of the prior's: those of draws, V n, are noisy and may be negative."""
         return (np.maximum(gradient[0], (LEAST_SHARE - 1.0) * prior.theta),)
 
@@ -241,6 +241,16 @@ class Beta(Dirichlet):
         """A draw of x from the log g of x and 1 - x, (..., 2), which are its source."""
         logs = self.log_gammas(rng)
         return Draw(expit(logs[..., 0] - logs[..., 1]), logs)
+
+    def nodes(self, n: int = RULE_NODES) -> Draw:
+        """Nodes (n, ...) and weights of `implicit.beta_nodes`; the log odds are their source."""
+        odds, weight = beta_nodes(self.a, self.b, n)
+        return Draw(expit(odds), odds, weight)
+
+    def of_values(self, nodes: Draw, values: Array) -> tuple[Array]:
+        """f regressed on log x and log(1 - x), from log odds: both are numbers where x is 0 or 1 to rounding."""
+        logs = -np.logaddexp(0.0, np.stack([-nodes.source, nodes.source], -1))
+        return (regressed(nodes, logs, values),)
 
     def log_values(self, draw: Draw) -> Array:
         """log x and log(1 - x) of a draw, (..., 2), finite where x is no number but 0 or 1."""

@@ -136,6 +136,10 @@ class Flat(Family):
         """∂/∂η E f(x) of equations.md 9: V of section 8 on the slopes of f in t(x)."""
         return self.corrected(draw, (self.in_statistics(draw, slope),))
 
+    def of_values(self, nodes: Draw, values: Array) -> tuple[Array]:
+        """Cov(t, t)⁻¹ Cov(t, f) of each coordinate: f regressed on t(x), so that what is conjugate is found exactly."""
+        return (regressed(nodes, self.statistics(nodes.value), values),)
+
     @staticmethod
     def statistics(value: Array) -> Array:
         """t(x)."""
@@ -144,3 +148,10 @@ class Flat(Family):
     def in_statistics(self, draw: Draw, slope: Array) -> Array:
         """A slope in x at a draw as one in t(x)."""
         raise AttributeError(f"{type(self).__name__} has no gradient from slopes")
+
+
+def regressed(nodes: Draw, statistics: Array, values: Array) -> Array:
+    """Cov(t, t)⁻¹ Cov(t, f) under nodes, statistics (n, ..., d) and values (n, ...)."""
+    t = statistics - nodes.average(statistics)
+    square, cross = nodes.average(t[..., None] * t[..., None, :]), nodes.average(t * values[..., None])
+    return np.linalg.solve(square, cross[..., None])[..., 0]

@@ -19,6 +19,7 @@ from sksvi.inference import engine
 from sksvi.inference.engine import Pass
 from sksvi.inference.globals import GLOBALS, Expected
 from sksvi.inference.memory.of_rows import DIRECT, Direct, OfRows
+from sksvi.inference.passes.by_segment import BySegment
 from sksvi.inference.passes.by_side import BySide
 from sksvi.inference.passes.judged import Judged
 from sksvi.inference.passes.noisy import Noisy
@@ -104,7 +105,9 @@ def pass_of(ready: Problem) -> Pass:
         return Sampler()
     if isinstance(ready.model, Sided):
         return BySide()
-    return Judged() if ready.deterministic else Noisy()
+    if not ready.deterministic:
+        return Noisy()
+    return BySegment() if ready.model.segmented else Judged()
 
 
 def run(

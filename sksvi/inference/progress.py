@@ -65,6 +65,13 @@ class Judging(Progress):
 
 
 @dataclass
+class InTurn(Judging):
+    """Of a pass whose segments are judged one by one: what is left of the rate of each, by its blocks."""
+
+    dampings: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
 class Averaging(Progress):
     """Of a noisy pass: the weighted mean of q since the step `since`, and the exact bounds of earlier checks."""
 

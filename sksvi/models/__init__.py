@@ -13,6 +13,7 @@ MODELS = {
     "gamma-process": "sksvi.models.nmf.model:GammaProcess",
     "linear": "sksvi.models.linear.glm:LinearModel",
     "mixture": "sksvi.models.mixture.model:MixtureModel",
+    "network": "sksvi.models.network.model:NetworkModel",
     "mixed": "sksvi.models.mixed.glm:MixedModel",
     "sparse-gp": "sksvi.models.gp.sparse:SparseGPModel",
 }

@@ -284,6 +284,8 @@ class Model(ABC):
     ``step_rate`` : schedule of noisy steps, where the model knows better than the algorithm; None: the algorithm's.
     ``whole_rate`` : that of steps on all rows, or of passes of `whole_steps` steps at most, whose noise is mostly that
     of drawn variables; None: `step_rate`.
+    ``segmented`` : in a judged pass every segment of `sweep` is stepped and judged on its own; ``conjugate`` : blocks
+    whose natural step of rate 1 is then their optimum given the others, so that no schedule shortens it.
     ``log_unit`` : log of a measured target's natural unit, nats per datum: tolerances are relative to the bound of a
     target in that unit, so that the user's unit does not matter.
     ``remedy`` : what a user can do about a numerically impossible step.
@@ -303,6 +305,8 @@ class Model(ABC):
     step_rate: Any = None
     whole_rate: Any = None
     whole_steps: int = 1
+    segmented: bool = False
+    conjugate: Any = frozenset()
     log_unit: float = 0.0
     remedy: str = "Standardise the columns, or drop duplicated ones."
 

@@ -13,6 +13,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 import sksvi
 from sksvi import likelihoods
+from sksvi import network as net
 from sksvi.algorithms import MCSSVI
 from sksvi.datasets import make_ctm
 from sksvi.expectations import Auto
@@ -36,6 +37,7 @@ from sksvi.models.linear.latents import LinearLatents
 from sksvi.models.mixed.glm import Groups, MixedModel
 from sksvi.models.mixed.levels import GroupedDesign
 from sksvi.models.mixture.model import MixtureModel
+from sksvi.models.network.model import NetworkModel, Rows
 from sksvi.models.nmf.cells import cells, table
 from sksvi.models.nmf.model import Effort as Visit
 from sksvi.models.nmf.model import GammaProcess
@@ -43,6 +45,7 @@ from sksvi.models.topics.correlated import CorrelatedTopics, paired_nodes
 from sksvi.models.topics.lda import Effort as Settled
 from sksvi.models.topics.lda import LatentDirichlet
 from sksvi.models.topics.loops.records import Effort
+from sksvi.network._build import Built
 from sksvi.testing import check_model
 from tests.cases import LEARNED, NAMES, TRUTH, data_for, model_for, simulate
 
@@ -205,6 +208,47 @@ def mixture(sizes, binary=False, missing=0.2, weighted=True):
     return model, Table(model.layout.cells(codes), np.zeros(30), weight)
 
 
+def network(name, in_turn=True):
+    """Every kind of node and of factor; by rows where a third of them may be a batch."""
+    rng = np.random.default_rng(17)
+    X, group, t = rng.standard_normal((24, 3)), rng.integers(0, 4, 24), rng.uniform(0.1, 3.0, 24)
+    nodes = {
+        "w": net.Gaussian(0.0, "spread", size=3, covariance="full"),
+        "spread": net.Gamma(2.0, 1.0),
+        "shapes": net.Gamma(2.0, "rate", size=4),
+        "rate": net.Gamma(3.0, 2.0),
+        "p": net.Beta([1.0, 2.0], 3.0),
+        "shares": net.Dirichlet(rng.uniform(0.5, 2.0, (4, 3))),
+        "counts": net.Likelihood("poisson", net.Link("w", design=X)),
+        "numbers": net.Gamma(net.Link("shapes", index=group), "rate"),
+        "hits": net.Binomial(net.Link("p", index=group % 2), trials=5),
+        "codes": net.Categorical(net.Link("shares", index=group)),
+        "events": net.Poisson("rate", exposure=t),
+        "measured": net.Gaussian(net.Link("w", design=X), "rate"),
+    }
+    data = {
+        "counts": rng.poisson(1.0, 24),
+        "numbers": rng.gamma(2.0, 1.0, 24),
+        "hits": rng.integers(0, 6, 24),
+        "codes": rng.integers(0, 3, 24),
+        "events": rng.poisson(t),
+        "measured": rng.standard_normal(24),
+    }
+
+    def log_density(speed, p, t):
+        return np.log1p(p) - np.square(speed - t)
+
+    def slopes(speed, p, t):
+        return -2.0 * (speed - t), 1.0 / (1.0 + p)
+
+    links = [net.Link("shapes", index=group), net.Link("p", index=group % 2)]
+    factor = net.Function(links, log_density, slopes if name == "slopes" else None, data=[t])
+    built = Built(nodes, {"curve": factor}, data)
+    rows = 24 if name == "rows" else 0
+    model = NetworkModel(built.priors, built.joined.values(), None, rows, in_turn)
+    return model, Rows(np.arange(max(rows, 1)))
+
+
 BOUNDS = ["optimal", "simple", "mean-field"]
 #: Configured models of every entry of MODELS: what makes one, and what error is its integral's own.
 CASES = {
@@ -270,6 +314,7 @@ CASES = {
         (mixture, ((2, 2, 2), True, 0.0, False), 1e-6),
         (mixture, ((2, 3, 1, 3),), 1e-6),
     ],
+    "network": [(network, (name, in_turn), 1e-4) for name in ("rows", "slopes", "whole") for in_turn in (True, False)],
     "beta-process": [
         *[(factors, (step, size), 1e-4) for step in ("mean-field", "spike-slab", "gibbs") for size in (1, 4)],
         *[(factors, (step, 1, 0.0, 0.5, 2.0), 1e-4) for step in ("mean-field", "spike-slab")],
@@ -411,6 +456,10 @@ WRONG = [
             ("features", 0, "mean"),
             ("features", 1, "covariance"),
         ]
+    ],
+    *[
+        pytest.param(network, ("rows",), scaled(name, part), f"{name!r} in the {word}", id=f"node {name}, {word}")
+        for name, part, word in [("w", 0, "mean"), ("w", 1, "covariance"), ("shapes", 0, "moments")]
     ],
     pytest.param(
         factorization, ("ordinal", True, True, True), scaled("likelihood", 0), "gradient of 'likelihood'", id="ratings"

@@ -153,3 +153,56 @@ def test_one_word_needs_no_correction():
     draw = q.drawn(np.random.default_rng(0))
     np.testing.assert_array_equal(draw.value, 1.0)
     np.testing.assert_array_equal(q.corrected(draw, (np.array([[4.0], [5.0]]),))[0], [[4.0], [5.0]])
+
+
+# ---- rules of nodes
+BLOCKS_WITH_NODES = {
+    "Gamma": Gamma([0.2, 3.0, 60.0], [1.0, 2.0, 3.0]),
+    "Beta": Beta([0.1, 2.0, 300.0], [3.0, 0.4, 20.0]),
+    "Gaussian": Gaussian(np.array([0.3, -0.2]), np.array([[2.0, 0.5], [0.5, 1.0]])),
+    "DiagonalGaussian": DiagonalGaussian(np.array([0.3, -0.2]), np.array([2.0, 1.0])),
+}
+
+
+@pytest.mark.parametrize("name", BLOCKS_WITH_NODES)
+def test_nodes_know_mean_and_variance(name):
+    q = BLOCKS_WITH_NODES[name]
+    for n, tolerance in ((64, 1e-9), (32, 1e-6), (16, 5e-4)):
+        nodes = q.nodes(n)
+        assert nodes.value.shape == (n, *q.mean.shape)
+        mean = nodes.average(nodes.value)
+        np.testing.assert_allclose(mean, q.mean, rtol=tolerance)
+        np.testing.assert_allclose(nodes.average(np.square(nodes.value - mean)), q.variance, rtol=10 * tolerance)
+
+
+@pytest.mark.parametrize("name", BLOCKS_WITH_NODES)
+@FUNCTION
+def test_gradients_from_values_at_nodes(name, function):
+    """Derivatives of E f in each family's own coordinates, by finite differences of the rule."""
+    f, slope = function
+    q = BLOCKS_WITH_NODES[name]
+    gradient = q.of_values(q.nodes(), f(q.nodes().value))
+
+    def bound(block):
+        return float(block.nodes().average(f(block.nodes().value)).sum())
+
+    if name.endswith("Gaussian"):
+        unit = np.eye(2)
+        in_mean = [central(lambda t, e=e: bound(type(q)(q.mean + t * e, q.precision)), 0, 1e-4) for e in unit]
+        np.testing.assert_allclose(gradient[0], in_mean, rtol=1e-6)
+        cov = np.linalg.inv(q.precision) if q.full else 1.0 / q.precision
+
+        def wider(t):
+            return type(q)(q.mean, np.linalg.inv(cov + t * np.eye(2)) if q.full else 1.0 / (cov + t))
+
+        np.testing.assert_allclose(np.sum(gradient[1]), central(lambda t: bound(wider(t)), 0, 1e-4), rtol=1e-5)
+    else:
+        step = q.standard_gradient(q, gradient)  # nothing is paid for a distance from oneself
+        for k in np.ndindex(step.shape):
+            unit = np.zeros(step.shape)
+            unit[k] = 1.0
+            found = central(lambda t, unit=unit: bound(q.at(q.standard_values + t * unit)), 0, 1e-4)
+            assert step[k] == pytest.approx(found, rel=1e-5, abs=1e-8)
+    if name != "Beta":
+        for mine, its in zip(q.of_draws(q.nodes(), slope), gradient, strict=True):
+            np.testing.assert_allclose(mine, its, rtol=1e-6, atol=1e-9)

@@ -1,0 +1,1 @@
+"""Benchmarks of mean-field networks."""

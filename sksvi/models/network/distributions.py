@@ -1,0 +1,411 @@
+"""Distributions: of a node given other nodes, or of data; each says the expectation of its log density and no more."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import digamma, gammaln
+
+from sksvi import families, likelihoods
+from sksvi.expectations import Auto
+from sksvi.models.base import Blocks, Gradient
+from sksvi.models.network.factors import Factor, Link, Slot
+
+Array = np.ndarray
+#: By parameter the moments of its elements, or the gradient in them.
+Moments = dict[str, Array]
+
+LOG_2PI = float(np.log(2.0 * np.pi))
+
+
+class Distribution:
+    """What a node, or data, are distributed as given their parameters: numbers, arrays, names of nodes or links.
+
+    ``kinds`` : by parameter the family of a node in its place, "gaussian", "gamma", "beta" or "dirichlet". ``latent`` :
+    the family of a node that is distributed so; None: only data are. ``not_conjugate`` : parameters whose node has to
+    be stepped to more than once.
+    """
+
+    kinds: ClassVar[dict[str, str]] = {}
+    latent: ClassVar[str | None] = None
+    observed: ClassVar[bool] = True
+    not_conjugate: ClassVar[frozenset[str]] = frozenset()
+    size: int | None = None
+    #: Axes that a parameter has for one element.
+    own_axes: ClassVar[int] = 0
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the user gave for each."""
+        return {name: getattr(self, name) for name in self.kinds}
+
+    @property
+    def links(self) -> dict[str, Link]:
+        """Parameters that are nodes."""
+        found = {name: Link(given) if isinstance(given, str) else given for name, given in self.parameters.items()}
+        return {name: given for name, given in found.items() if isinstance(given, Link)}
+
+    def slot(self, name: str) -> Slot:
+        """The slot of a parameter."""
+        links = self.links
+        if name in links:
+            return Slot(links[name])
+        return Slot(None, as_moments(self.kinds[name], self.parameters[name]))
+
+    def expected(self, of: Array, given: Moments, y: Any, expect: Any) -> tuple[Array, Array | None, Moments]:
+        """E log density by element, and its gradients in the moments of the child and of each parameter.
+
+        `of` are the child's moments; `y` the data themselves where it is observed.
+        """
+        raise AttributeError(f"{type(self).__name__} has no expected log density")
+
+    def complaint(self, y: Array) -> str | None:
+        """What is wrong with these data."""
+        return None
+
+    def encoded(self, y: Array) -> Array:
+        """The data as moments."""
+        return as_moments(str(self.latent), y)
+
+
+def as_moments(kind: str, value: Any) -> Array:
+    """Moments of constants, (n, d)."""
+    value = np.asarray(value, float)
+    if kind == "gaussian":
+        value = np.atleast_1d(value)
+        return np.stack([value, np.zeros_like(value)], -1)
+    if kind == "dirichlet":
+        return np.log(np.atleast_2d(value))
+    family = families.Gamma if kind == "gamma" else families.Beta
+    return family.statistics(np.atleast_1d(value))
+
+
+class Gaussian(Distribution):
+    """x ~ N(mean, 1/precision): a node of real numbers, or data.
+
+    Parameters
+    ----------
+    mean : float, array-like, str or Link
+        A Gaussian node in its place may come through a design.
+    precision : float, array-like, str or Link
+        A Gamma node in its place.
+    size : int, optional
+        Elements of the node; by default as many as the parameters have.
+    covariance : {"diag", "full"}, default="diag"
+        Of q where it is a latent node.
+
+    Examples
+    --------
+    >>> from sksvi.network import Gaussian
+    >>> effects = Gaussian("centre", "precision", size=8)
+    """
+
+    kinds = {"mean": "gaussian", "precision": "gamma"}
+    latent = "gaussian"
+
+    def __init__(self, mean: Any = None, precision: Any = None, size: int | None = None, covariance: str = "diag"):
+        self.mean, self.precision, self.size, self.covariance = mean, precision, size, covariance
+
+    def expected(self, of: Array, given: Moments, y: Any, expect: Any) -> tuple[Array, Array, Moments]:
+        """½ (E log τ - log 2π - E τ E (x - μ)²)."""
+        mean, (log_tau, tau) = given["mean"], given["precision"].T
+        away = of[:, 0] - mean[:, 0]
+        square = np.square(away) + of[:, 1] + mean[:, 1]
+        value = 0.5 * (log_tau - LOG_2PI - tau * square)
+        slope, bend = tau * away, np.broadcast_to(-0.5 * tau, square.shape)
+        in_precision = np.stack([np.full(square.shape, 0.5), -0.5 * square], -1)
+        return value, np.stack([-slope, bend], -1), {"mean": np.stack([slope, bend], -1), "precision": in_precision}
+
+
+class Gamma(Distribution):
+    """x ~ Gamma(shape, rate), of mean shape/rate: a node of positive numbers, or data.
+
+    Parameters
+    ----------
+    shape, rate : float, array-like, str or Link
+        Gamma nodes in their place; a rate is conjugate, a shape is not.
+    size : int, optional
+        Elements of the node; by default as many as the parameters have.
+
+    Examples
+    --------
+    >>> from sksvi.network import Gamma, Link
+    >>> lives = Gamma(Link("shapes", index=[0, 0, 1]), "rate")
+    """
+
+    kinds = {"shape": "gamma", "rate": "gamma"}
+    latent = "gamma"
+    not_conjugate = frozenset({"shape"})
+
+    def __init__(self, shape: Any = None, rate: Any = None, size: int | None = None):
+        self.shape, self.rate, self.size = shape, rate, size
+
+    def slot(self, name: str) -> Slot:
+        """A shape is known by E log Γ too."""
+        slot = super().slot(name)
+        return slot if name != "shape" else ShapeSlot(slot.link, slot.constant)
+
+    def expected(self, of: Array, given: Moments, y: Any, expect: Any) -> tuple[Array, Array, Moments]:
+        """E a E log b - E log Γ(a) + (E a - 1) E log x - E b E x."""
+        (_, a, log_gamma), (log_b, b), (log_x, x) = given["shape"].T, given["rate"].T, of.T
+        value = a * log_b - log_gamma + (a - 1.0) * log_x - b * x
+        like = np.ones(value.shape)
+        in_shape = np.stack([0.0 * like, like * (log_b + log_x), -like], -1)
+        return (
+            value,
+            np.stack([like * (a - 1.0), -b * like], -1),
+            {"shape": in_shape, "rate": np.stack([a * like, -x * like], -1)},
+        )
+
+    def complaint(self, y: Array) -> str | None:
+        """Data are positive."""
+        return None if np.all(y > 0) else "has numbers that are not positive"
+
+
+class ShapeSlot(Slot):
+    """A shape: beside its own moments E log Γ of it, which has no closed form, (n, 3)."""
+
+    def __init__(self, link: Link | None, constant: Array | None = None) -> None:
+        if constant is not None:
+            constant = np.concatenate([constant, gammaln(constant[:, 1:])], -1)
+        super().__init__(link, constant)
+
+    def by_element(self, block: Any) -> Array:
+        """E log a, E a, E log Γ(a)."""
+        nodes = block.nodes()
+        return np.concatenate([block.moments, nodes.average(gammaln(nodes.value))[..., None]], -1)
+
+    def pulled(self, block: Any, gradient: Array, rows: Any) -> tuple[Array, ...]:
+        """How often log Γ is there, times the gradient of its expectation."""
+        each = self.summed(gradient, len(block.shape), rows)
+        (own,) = block.of_draws(block.nodes(), digamma)
+        return (each[:, :2] + each[:, 2:] * own,)
+
+
+class Beta(Distribution):
+    """x ~ Beta(a, b): a node of probabilities.
+
+    Parameters
+    ----------
+    a, b : float or array-like
+    size : int, optional
+        Elements of the node; by default as many as the parameters have.
+
+    Examples
+    --------
+    >>> from sksvi.network import Beta
+    >>> sensitivity = Beta(18.0, 2.0)
+    """
+
+    latent, observed = "beta", False
+
+    def __init__(self, a: Any = None, b: Any = None, size: int | None = None):
+        self.a, self.b, self.size = a, b, size
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Both, which are numbers."""
+        return {"a": self.a, "b": self.b}
+
+
+class Dirichlet(Distribution):
+    """x ~ Dirichlet(concentration): a node of probability vectors.
+
+    Parameters
+    ----------
+    concentration : array-like of shape (V,) or (K, V)
+        K vectors, which links may choose by index.
+
+    Examples
+    --------
+    >>> from sksvi.network import Dirichlet
+    >>> shares = Dirichlet([1.0, 1.0, 1.0])
+    """
+
+    latent, observed, own_axes = "dirichlet", False, 1
+
+    def __init__(self, concentration: Any = None):
+        self.concentration = concentration
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The concentration, which is numbers."""
+        return {"concentration": self.concentration}
+
+
+class Poisson(Distribution):
+    """Counts y ~ Poisson(rate × exposure).
+
+    Parameters
+    ----------
+    rate : str or Link
+        A Gamma node.
+    exposure : float or array-like, default=1.0
+
+    See Also
+    --------
+    Likelihood : counts whose log rate is a Gaussian node.
+
+    Examples
+    --------
+    >>> from sksvi.network import Poisson
+    >>> counts = Poisson("rate", exposure=[1.0, 0.5])
+    """
+
+    kinds = {"rate": "gamma"}
+
+    def __init__(self, rate: Any = None, exposure: Any = 1.0):
+        self.rate, self.exposure = rate, exposure
+
+    def encoded(self, y: Array) -> Array:
+        """Counts, exposures, and what no node changes."""
+        exposure = np.broadcast_to(np.asarray(self.exposure, float), y.shape)
+        return np.stack([y, exposure, y * np.log(exposure) - gammaln(y + 1.0)], -1)
+
+    def expected(self, of: Array, given: Moments, y: Any, expect: Any) -> tuple[Array, None, Moments]:
+        """y E log r - e E r + y log e - log y!."""
+        (count, exposure, constant), (log_rate, rate) = of.T, given["rate"].T
+        return count * log_rate - exposure * rate + constant, None, {"rate": np.stack([count, -exposure], -1)}
+
+    def complaint(self, y: Array) -> str | None:
+        """Data are counts."""
+        return None if np.all((y >= 0) & (y == np.floor(y))) else "has numbers that are no counts"
+
+
+class Binomial(Distribution):
+    """Counts y of n trials, each with the probability of a Beta node.
+
+    Parameters
+    ----------
+    p : str or Link
+        A Beta node.
+    trials : int or array-like, default=1
+
+    Examples
+    --------
+    >>> from sksvi.network import Binomial
+    >>> heads = Binomial("p", trials=10)
+    """
+
+    kinds = {"p": "beta"}
+
+    def __init__(self, p: Any = None, trials: Any = 1):
+        self.p, self.trials = p, trials
+
+    def encoded(self, y: Array) -> Array:
+        """Successes, failures, and the number of orders."""
+        n = np.broadcast_to(np.asarray(self.trials, float), y.shape)
+        return np.stack([y, n - y, gammaln(n + 1.0) - gammaln(y + 1.0) - gammaln(n - y + 1.0)], -1)
+
+    def expected(self, of: Array, given: Moments, y: Any, expect: Any) -> tuple[Array, None, Moments]:
+        """y E log p + (n - y) E log(1 - p) + log (n over y)."""
+        return (of[:, :2] * given["p"]).sum(-1) + of[:, 2], None, {"p": of[:, :2]}
+
+    def complaint(self, y: Array) -> str | None:
+        """Data are counts of the trials."""
+        fine = np.all((y >= 0) & (y == np.floor(y)) & (y <= np.asarray(self.trials)))
+        return None if fine else "has numbers that are no counts between 0 and the number of trials"
+
+
+class Categorical(Distribution):
+    """Categories 0, ..., V - 1 with the probabilities of a Dirichlet node.
+
+    Parameters
+    ----------
+    p : str or Link
+        A Dirichlet node.
+
+    Examples
+    --------
+    >>> from sksvi.network import Categorical
+    >>> colours = Categorical("shares")
+    """
+
+    kinds = {"p": "dirichlet"}
+
+    def __init__(self, p: Any = None):
+        self.p = p
+
+    def encoded(self, y: Array) -> Array:
+        """The categories."""
+        return y[:, None]
+
+    def expected(self, of: Array, given: Moments, y: Any, expect: Any) -> tuple[Array, None, Moments]:
+        """E log p of each category."""
+        counts = np.zeros((len(of), given["p"].shape[-1]))
+        counts[np.arange(len(of)), of[:, 0].astype(int)] = 1.0
+        return (counts * given["p"]).sum(-1), None, {"p": counts}
+
+    def complaint(self, y: Array) -> str | None:
+        """Data are categories."""
+        return None if np.all((y >= 0) & (y == np.floor(y))) else "has numbers that are no categories 0, 1, ..."
+
+
+class Likelihood(Distribution):
+    """Data under any of the package's likelihoods, whose latent f is a Gaussian node plus an offset.
+
+    Parameters
+    ----------
+    likelihood : str or Likelihood
+        See `sksvi.likelihoods`; its scale must be a number.
+    f : str or Link
+        A Gaussian node; through a design it is a generalized linear model.
+    offset : float or array-like, default=0.0
+        Log exposure of counts.
+
+    Examples
+    --------
+    >>> from sksvi.network import Likelihood
+    >>> counts = Likelihood("poisson", "log_rate")
+    """
+
+    kinds = {"f": "gaussian"}
+    not_conjugate = frozenset({"f"})
+
+    def __init__(self, likelihood: Any, f: Any = None, offset: Any = 0.0):
+        self.likelihood, self.f, self.offset = likelihoods.resolve(likelihood), f, offset
+
+    def encoded(self, y: Array) -> Array:
+        """The target, and the offset."""
+        return np.stack([y, np.broadcast_to(np.asarray(self.offset, float), y.shape)], -1)
+
+    def expected(self, of: Array, given: Moments, y: Any, expect: Any) -> tuple[Array, None, Moments]:
+        """E log p(y | f) under N(m, v), and its derivatives in m and v."""
+        m, v = (np.broadcast_to(part, len(of)) for part in given["f"].T)
+        target = np.ascontiguousarray(of[:, 0])
+        value, dm, dv = (Auto() if expect is None else expect)(self.likelihood, target, m + of[:, 1], np.array(v))
+        return value, None, {"f": np.stack([dm, dv], -1)}
+
+
+class Joined(Factor):
+    """A distribution with its child: a latent node, or data."""
+
+    def __init__(self, child: str, distribution: Distribution, y: Array | None, n_rows: int, sign: float = 1.0):
+        self.child, self.distribution, self.y, self.n_rows, self.sign = child, distribution, y, n_rows, sign
+        self.slots = {name: distribution.slot(name) for name in distribution.kinds}
+        self.own = Slot(Link(child)) if y is None else Slot(None, distribution.encoded(y))
+        links = [slot.name for slot in self.slots.values() if slot.name is not None]
+        self.nodes = tuple(dict.fromkeys([*links, *([child] if y is None else [])]))
+
+    def terms(self, q: Blocks, rows: Any, expect: Any = None) -> tuple[Array, Gradient]:
+        """By element of the child."""
+        given = {name: slot.moments(q, rows) for name, slot in self.slots.items()}
+        of = self.own.moments(q, rows)
+        value, in_child, in_given = self.distribution.expected(of, given, self.y, expect)
+        said: Gradient = {}
+        pairs = [(self.slots[name], gradient) for name, gradient in in_given.items()]
+        if in_child is not None:
+            pairs.append((self.own, in_child))
+        for slot, gradient in pairs:
+            if slot.name is not None:
+                gradient = np.broadcast_to(gradient, (len(value), gradient.shape[-1]))
+                parts = slot.pulled(q[slot.name], self.sign * gradient, rows)
+                before = said.get(slot.name)
+                said[slot.name] = parts if before is None else tuple(a + b for a, b in zip(before, parts, strict=True))
+        return self.sign * value, said
+
+    def conjugate_to(self, name: str) -> bool:
+        """Whether the node stands in the place of conjugate parameters alone, and in one place only."""
+        places = [place for place, slot in self.slots.items() if slot.name == name]
+        return not self.distribution.not_conjugate.intersection(places) and len(places) + (self.child == name) <= 1

@@ -1,0 +1,185 @@
+"""A mean-field network as the engine sees it: a block per latent node, and a sum of factors.
+
+The engine pays each block its divergence from a fixed prior. A node whose distribution has other nodes for parameters
+gets the prior that their priors' means make, and its factor is told relative to that prior, so that bound and messages
+are those of the network, whatever that prior is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sksvi import _parallel
+from sksvi.models.base import Blocks, Gradient, Model, Segment, default_sweep
+from sksvi.models.network.factors import Factor
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows that mini-batches are drawn of; the factors hold the data themselves."""
+
+    numbers: Array
+    weight: None = None
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def total_weight(self) -> float:
+        """The N of every formula."""
+        return float(len(self))
+
+    def take(self, rows: Any) -> Rows:
+        """These rows."""
+        return Rows(self.numbers[rows])
+
+
+@dataclass
+class View:
+    """q, and what factors without rows and draws are worth and say."""
+
+    q: Blocks
+    value: float
+    said: Gradient
+
+
+@dataclass
+class NetworkTerms:
+    """Value (n,) of each row, nats, and the gradient of their sum."""
+
+    value: Array
+    gradient: Gradient
+    repairs: int = 0
+
+
+class NetworkModel(Model):
+    """Latent nodes with their priors, and factors.
+
+    Parameters
+    ----------
+    priors : dict
+        Block by name: what the engine measures divergences from.
+    factors : sequence of Factor
+        Every other term of the log joint density.
+    starts : dict, optional
+        First blocks; by default the priors.
+    n_rows : int, default=0
+        Rows of the factors that mini-batches are taken of; 0: every factor is evaluated as a whole, at every step.
+    in_turn : bool, default=True
+        Whether nodes step one after the other in a pass over all data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.families import Gamma
+    >>> from sksvi.models.network.distributions import Joined, Poisson
+    >>> from sksvi.models.network.model import NetworkModel
+    >>> factor = Joined("y", Poisson("rate"), np.array([3.0, 5.0]), 2)
+    >>> model = NetworkModel({"rate": Gamma([1.0], [1.0])}, [factor])
+    >>> model.conjugate
+    frozenset({'rate'})
+    """
+
+    segmented = True
+    remedy = "Give narrower priors or a start that is nearer to the data."
+
+    def __init__(
+        self,
+        priors: Blocks,
+        factors: Any,
+        starts: Blocks | None = None,
+        n_rows: int = 0,
+        in_turn: bool = True,
+    ) -> None:
+        self.priors, self.starts, self.n_rows, self.turns = priors, {**priors, **(starts or {})}, n_rows, in_turn
+        self.batchable, self.draws = bool(n_rows), any(factor.drawn for factor in factors)
+        self.by_row = [factor for factor in factors if n_rows and factor.n_rows]
+        self.whole = [factor for factor in factors if not factor.drawn and factor not in self.by_row]
+        self.drawn = [factor for factor in factors if factor.drawn and factor not in self.by_row]
+
+    @property
+    def factors(self) -> list[Factor]:
+        """All of them."""
+        return self.whole + self.drawn + self.by_row
+
+    @property
+    def conjugate(self) -> frozenset[str]:
+        """Nodes that every factor is conjugate to."""
+        said = {name: [factor for factor in self.factors if name in factor.nodes] for name in self.priors}
+        return frozenset(name for name, all_ in said.items() if all(factor.conjugate_to(name) for factor in all_))
+
+    def begin(self, data: Rows, rng: np.random.Generator) -> Blocks:
+        """The first q."""
+        return dict(self.starts)
+
+    def prior(self, q: Blocks) -> Blocks:
+        """Of every node."""
+        return self.priors
+
+    def sweep(self, data: Rows, batch_size: int | None, seed: int, number: int) -> Iterator[Segment]:
+        """A segment per node over all rows, or one of all nodes; mini-batches move all nodes."""
+        if batch_size is not None and batch_size < len(data):
+            yield from default_sweep(data, batch_size, seed, number)
+        elif self.turns:
+            yield from (Segment(slice(0, len(data)), 1.0, (name,)) for name in self.priors)
+        else:
+            yield Segment(slice(0, len(data)), 1.0)
+
+    def chunks(self, rows: Any, data: Rows) -> list[Any]:
+        """All rows of a segment at once."""
+        return [np.arange(len(data))[rows]]
+
+    def batch(self, data: Rows, rows: Any, start: Any = None) -> Array:
+        """Numbers of the rows in the factors."""
+        return data.numbers[rows]
+
+    def view(self, q: Blocks, rng: np.random.Generator | None) -> View:
+        """q, and the factors without rows, once."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            value, said = self.joined(self.whole, q, slice(None))
+        return View(q, float(value.sum()), said)
+
+    def terms(self, view: View, batch: Array, expect: Any, rng: Any) -> NetworkTerms:
+        """The factors with rows at these, and the rows' share of the others."""
+        share = 1.0 / max(self.n_rows, 1)
+        with np.errstate(divide="ignore"):
+            value, said = self.joined(self.by_row, view.q, batch, expect, rng)
+            drawn, told = self.joined(self.drawn, view.q, slice(None), expect, rng)
+        others = _parallel.scaled(added(view.said, told), share * len(batch))
+        each = share * (view.value + float(drawn.sum()))
+        return NetworkTerms(value + each * np.ones(len(batch)), added(said, others))
+
+    def pull_back(self, terms: NetworkTerms, batch: Array) -> Gradient:
+        """The sum that it is."""
+        return terms.gradient
+
+    def joined(
+        self, factors: list[Factor], q: Blocks, rows: Any, expect: Any = None, rng: Any = None
+    ) -> tuple[Array, Gradient]:
+        """Values of some factors by row, or summed, and the sum of their messages to every node."""
+        value: Any = np.zeros(1)
+        total: Gradient = {name: zero(block) for name, block in q.items()}
+        for factor in factors:
+            each, said = factor.terms(q, rows, expect, rng) if factor.drawn else factor.terms(q, rows, expect)  # type: ignore[call-arg]
+            value = value + (each if factor in self.by_row else np.sum(each))
+            total = added(total, said)
+        return value, total
+
+
+def zero(block: Any) -> tuple[Any, ...]:
+    """A gradient of nothing in the block's moments."""
+    if block.column == "gaussian":
+        return np.zeros_like(block.mean), np.zeros_like(block.precision)
+    return (np.zeros_like(block.theta),)
+
+
+def added(total: Gradient, said: Gradient) -> Gradient:
+    """A sum of messages with some more."""
+    more = {name: tuple(a + b for a, b in zip(total[name], parts, strict=True)) for name, parts in said.items()}
+    return {**total, **more}

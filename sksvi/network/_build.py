@@ -1,0 +1,167 @@
+"""From nodes, factors and data to the model that the engine fits."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sksvi import families
+from sksvi.families.base import NotPositiveDefinite
+from sksvi.models.base import Blocks
+from sksvi.models.network.distributions import Beta, Dirichlet, Distribution, Gamma, Gaussian, Joined
+from sksvi.models.network.factors import Factor
+from sksvi.models.network.function import RULES, Function
+from sksvi.models.network.model import zero
+from sksvi.network._checks import check_data, in_order, known, linked_size, parameter_sizes, size_of
+
+Array = np.ndarray
+
+
+class Built:
+    """Priors and factors of a network with its data; errors name the node.
+
+    Parameters
+    ----------
+    nodes, factors : dict
+    data : dict
+    """
+
+    def __init__(
+        self, nodes: Mapping[str, Distribution], factors: Mapping[str, Factor], data: Mapping[str, Any]
+    ) -> None:
+        for name in data:
+            known("data", name, nodes)
+        self.priors: Blocks = {}
+        self.sizes: dict[str, int] = {}
+        self.joined: dict[str, Factor] = {}
+        for name in in_order(nodes):
+            if name in data:
+                self._observe(name, nodes[name], check_data(name, nodes[name], data[name]))
+            else:
+                self._add(name, nodes[name])
+        if not self.priors:
+            raise ValueError("every node is observed: there is nothing to fit.")
+        for name, factor in factors.items():
+            self._join(name, factor, set(data))
+
+    def _observe(self, name: str, node: Distribution, y: Array) -> None:
+        """Data given their parameters."""
+        self._known_parents(name, node)
+        size_of(f"data[{name!r}]", parameter_sizes(f"node {name!r}", node, self.sizes), len(y))
+        for extra in ("exposure", "trials", "offset"):
+            values = np.asarray(getattr(node, extra, 0.0), float)
+            if values.size not in (1, len(y)) or not np.all(np.isfinite(values)):
+                raise ValueError(f"node {name!r}: {extra} must be finite numbers, 1 or {len(y)}; found {values.shape}.")
+        for parameter, link in node.links.items():
+            block = self.priors[link.name]
+            if node.kinds[parameter] == "dirichlet" and y.max() >= block.concentration.shape[-1]:
+                raise ValueError(
+                    f"data[{name!r}] has category {y.max():g}; node {link.name!r} has {block.concentration.shape[-1]}."
+                )
+        rows = 0 if self._by_element(node, len(y)) else len(y)
+        self.joined[name] = Joined(name, node, y, rows)
+
+    def _by_element(self, node: Distribution, n: int) -> bool:
+        """Whether a node has an element for every row, so that no mini-batch informs all of it."""
+        plain = [link.name for link in node.links.values() if link.index is None and link.design is None]
+        return any(n > 1 and self.sizes[name] == n for name in plain)
+
+    def _known_parents(self, name: str, node: Distribution) -> None:
+        for parameter, link in node.links.items():
+            if link.name not in self.sizes:
+                raise ValueError(f"node {name!r}: {parameter} is node {link.name!r}, which is observed: pass its data.")
+
+    def _add(self, name: str, node: Distribution) -> None:
+        """A latent node: its prior where that is numbers, else the one that its parents' priors make."""
+        if node.latent is None:
+            raise ValueError(f"node {name!r} is {type(node).__name__}, which must be observed: pass data[{name!r}].")
+        self._known_parents(name, node)
+        sizes = parameter_sizes(f"node {name!r}", node, self.sizes)
+        n = size_of(f"node {name!r}", sizes, node.size)
+        self.sizes[name] = n
+        constants = node if not node.links else self._without_links(node, n)
+        try:
+            self.priors[name] = block_of(constants, n)
+        except NotPositiveDefinite as error:
+            raise ValueError(f"node {name!r}: {error}.") from None
+        if node.links:
+            self.joined[name] = Joined(name, node, None, 0)
+            self.joined[f"{name}/prior"] = Joined(name, constants, None, 0, -1.0)
+
+    def _without_links(self, node: Distribution, n: int) -> Distribution:
+        """The distribution at the means of its parents' priors."""
+        values = {}
+        for parameter, kind in node.kinds.items():
+            moments = node.slot(parameter).moments(self.priors, slice(None))
+            values[parameter] = np.broadcast_to(moments[:, 0 if kind == "gaussian" else 1], n).copy()
+        return type(node)(**values, **({"covariance": node.covariance} if isinstance(node, Gaussian) else {}))
+
+    def _join(self, name: str, factor: Factor, observed: set[str]) -> None:
+        """A factor of the user's, whose first messages must fit their nodes."""
+        if name in self.joined:
+            raise ValueError(f"factor {name!r} has the name of a node.")
+        for node in factor.nodes:
+            if node in observed:
+                raise ValueError(f"factor {name!r} joins node {node!r}, which is observed.")
+        if isinstance(factor, Function):
+            factor = self._checked_function(name, factor)
+        try:
+            with np.errstate(all="ignore"):
+                value, said = factor.terms(self.priors, slice(None))
+        except (IndexError, ValueError, TypeError) as error:
+            raise ValueError(f"factor {name!r} cannot be evaluated at the priors: {error}") from error
+        rows = (factor.n_rows,) if factor.n_rows else np.shape(value)
+        if np.shape(value) != rows:
+            raise ValueError(f"factor {name!r} has {factor.n_rows} rows and a value of shape {np.shape(value)}.")
+        if set(said) != set(factor.nodes):
+            raise ValueError(f"factor {name!r} joins {sorted(factor.nodes)} and has messages to {sorted(said)}.")
+        for node, parts in said.items():
+            found, wanted = [[np.shape(part) for part in each] for each in (parts, zero(self.priors[node]))]
+            if found != wanted:
+                raise ValueError(
+                    f"factor {name!r} has a message of shapes {found} to node {node!r}, whose moments have {wanted}."
+                )
+        self.joined[name] = factor
+
+    def _checked_function(self, name: str, factor: Function) -> Function:
+        """At most three numbers of known families, with as many elements as there are rows of data."""
+        who = f"factor {name!r}"
+        if len(factor.nodes) not in RULES or len(set(factor.nodes)) != len(factor.nodes):
+            raise ValueError(
+                f"{who} is a function of {list(factor.nodes)}: it takes one to three nodes, each once; a "
+                "SampledFunction takes more."
+            )
+        sizes = [("data", len(part)) for part in factor.data]
+        for slot in factor.slots:
+            block = self.priors[str(slot.name)]
+            vector = isinstance(block, families.Dirichlet) and not isinstance(block, families.Beta)
+            if vector or slot.design is not None:
+                raise ValueError(
+                    f"{who}: node {slot.name!r} is no number of a row (a Dirichlet, or a design): take a "
+                    "SampledFunction."
+                )
+            sizes.append((f"node {slot.name!r}", linked_size(f"{who}: {slot.name}", slot.link, self.sizes)))  # type: ignore[arg-type]
+        n = size_of(who, sizes, factor.n_rows or None)
+        if any(n > 1 and s.index is None and self.sizes[str(s.name)] == n for s in factor.slots):
+            factor = copy.copy(factor)
+            factor.n_rows = 0  # no mini-batch informs all elements of that node
+        return factor
+
+
+def block_of(node: Distribution, n: int) -> Any:
+    """The family of a node whose parameters are numbers."""
+    parts = [np.asarray(part, float) for part in node.parameters.values()]
+    if isinstance(node, Dirichlet):
+        return families.Dirichlet(parts[0])
+    first, second = (np.broadcast_to(part, n).copy() for part in parts)
+    if isinstance(node, Gaussian):
+        if not np.all((second > 0) & (second < np.inf)):
+            raise NotPositiveDefinite(f"the precision of a Gaussian is {second.min():g}")
+        if node.covariance not in ("diag", "full"):
+            raise NotPositiveDefinite(f"covariance must be 'diag' or 'full', not {node.covariance!r}")
+        full = node.covariance == "full"
+        return families.Gaussian(first, np.diag(second)) if full else families.DiagonalGaussian(first, second)
+    return {Gamma: families.Gamma, Beta: families.Beta}[type(node)](first, second)  # type: ignore[index]

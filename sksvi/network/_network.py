@@ -1,0 +1,288 @@
+"""The network as users see it: structure, fit, posterior."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from sksvi import schedules
+from sksvi.algorithms import CVI
+from sksvi.estimators.posterior import Posterior
+from sksvi.families.base import Message
+from sksvi.inference import plan
+from sksvi.inference.engine import exact_bound
+from sksvi.inference.problem import Problem
+from sksvi.inference.start import first_state
+from sksvi.inference.state import NonFinite, State
+from sksvi.models.base import Blocks
+from sksvi.models.network.distributions import Distribution
+from sksvi.models.network.factors import Factor
+from sksvi.models.network.model import NetworkModel, Rows
+from sksvi.network._build import Built
+from sksvi.network._checks import check_structure
+
+#: By how much Gaussian nodes are narrowed at a time until the first bound is a number, and how often at most.
+NARROWING, NARROWINGS = 4.0, 20
+#: Least precision that a Gaussian node begins with: exp(f) of a wide one is no number.
+LEAST_PRECISION = 1.0
+
+
+class Network:
+    """A mean-field network: q is a product over nodes, and a factor is told to each of them as a message.
+
+    Parameters
+    ----------
+    nodes : dict of str to distribution
+        What each node is distributed as, its parameters numbers or names of other nodes: `Gaussian`, `Gamma`, `Beta`,
+        `Dirichlet`; of nodes that are observed also `Poisson`, `Binomial`, `Categorical`, `Likelihood`.
+    factors : dict of str to Factor, or sequence of them, default=()
+        Further terms of the log joint density: a `Function`, or a `Factor` of one's own.
+
+    Attributes
+    ----------
+    posterior_ : Posterior
+        Families of the latent nodes by name: ``posterior_["rate"].mean``, ``.std``, ``.sample(n)``.
+    lower_bound_ : float
+        The bound on the log evidence at the posterior, nats; an estimate where factors are drawn.
+    lower_bounds_ : list of float
+        By pass; over all data it never falls.
+    converged_ : bool
+    n_iter_ : int
+        Passes.
+
+    See Also
+    --------
+    sksvi.models.base.Model : larger models, with local variables and streams.
+
+    Examples
+    --------
+    Numbers of three groups, whose unknown shapes have one unknown rate:
+
+    >>> import numpy as np
+    >>> from sksvi.network import Gamma, Link, Network
+    >>> group, rng = np.repeat([0, 1, 2], 50), np.random.default_rng(0)
+    >>> y = rng.gamma(np.array([1.0, 3.0, 9.0])[group], 0.5)
+    >>> network = Network({
+    ...     "rate": Gamma(1.0, 1.0),
+    ...     "shapes": Gamma(1.0, 0.1, size=3),
+    ...     "y": Gamma(Link("shapes", index=group), "rate"),
+    ... }).fit({"y": y})
+    >>> print(network.posterior_["shapes"].mean.round(1), network.converged_)
+    [1.  2.7 8.2] True
+    """
+
+    posterior_: Posterior
+    lower_bound_: float
+    lower_bounds_: list[float]
+    converged_: bool
+    n_iter_: int
+
+    def __init__(
+        self, nodes: Mapping[str, Distribution], factors: Mapping[str, Factor] | Sequence[Factor] = ()
+    ) -> None:
+        named = (
+            dict(factors)
+            if isinstance(factors, Mapping)
+            else {f"factor {number}": factor for number, factor in enumerate(factors)}
+        )
+        check_structure(nodes, named)
+        self.nodes, self.factors = dict(nodes), named
+
+    def __repr__(self) -> str:
+        return f"Network({', '.join([*self.nodes, *self.factors])})"
+
+    def fit(
+        self,
+        data: Mapping[str, Any] | None = None,
+        *,
+        order: str = "in turn",
+        rate: Any = None,
+        batch_size: int | None = None,
+        max_iter: int = 1000,
+        tol: float = 1e-9,
+        start: Mapping[str, Any] | None = None,
+        random_state: Any = None,
+    ) -> Network:
+        """Find the posterior of every node that has no data.
+
+        Parameters
+        ----------
+        data : dict of str to array-like, optional
+            Numbers of the observed nodes.
+        order : {"in turn", "parallel"}, default="in turn"
+            One node after the other, each seeing those before it as they are now, or all at once.
+        rate : float or schedule, optional
+            Of the steps: ρ. None: 1, that is variational message passing where nodes are conjugate, and for
+            mini-batches the rates of `sksvi.algorithms`. Steps that lower the bound are halved whatever it is, and
+            in turn nodes that all their factors are conjugate to have rate 1.
+        batch_size : int, optional
+            Rows of a step, of the factors that are sums over rows; None: all.
+        max_iter : int, default=1000
+            Passes.
+        tol : float, default=1e-9
+            Relative gain of a pass at which the fit ends.
+        start : dict of str to family, optional
+            First blocks of some nodes.
+        random_state : int, RandomState or None, default=None
+            Of the order of mini-batches.
+
+        Returns
+        -------
+        network : Network
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For data, shapes or a start that do not fit; the message names the node. Nothing has changed then.
+        """
+        schedule = _schedule(rate)
+        if order not in ("in turn", "parallel"):
+            raise ValueError(f"order must be 'in turn' or 'parallel', not {order!r}.")
+        if max_iter < 1 or not tol >= 0:
+            raise ValueError(f"max_iter must be at least 1 and tol at least 0; found {max_iter} and {tol}.")
+        built = Built(self.nodes, self.factors, {} if data is None else data)
+        starts = {**_starts(built.priors), **_checked_start(start or {}, built.priors)}
+        n_rows = 0 if batch_size is None else _rows(built.joined, batch_size)
+        model = NetworkModel(built.priors, built.joined.values(), starts, n_rows, order == "in turn")
+        problem = plan.problem(model, Rows(np.arange(max(n_rows, 1))), CVI(schedule), batch_size=batch_size)
+        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        state = plan.run(problem, _begun(problem, first_state(problem, seed), built.joined), max_iter, tol)
+        if model.draws:
+            finer = NetworkModel(built.priors, [factor.finer() for factor in built.joined.values()])
+            state.bound = exact_bound(replace(problem, model=finer, data=Rows(np.arange(1)), batch_size=None), state)
+        self.state_, self._joined = state, built.joined
+        self.posterior_, self.lower_bound_ = Posterior(state.q), float(state.bound)
+        self.lower_bounds_, self.converged_, self.n_iter_ = list(state.bounds), state.converged, state.passes
+        if not state.converged and tol > 0:
+            warnings.warn(
+                f"Network has not converged after {state.passes} passes: raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def messages(self, name: str) -> dict[str, Message]:
+        """What each factor says to a node at the posterior: natural parameters, which add up to q less its prior.
+
+        Parameters
+        ----------
+        name : str
+            Of a latent node.
+
+        Returns
+        -------
+        messages : dict of str to Message
+            By factor; distributions have the name of their child. A node's own distribution, where that has nodes for
+            parameters, is told relative to ``<name>/prior``.
+
+        Examples
+        --------
+        >>> from sksvi.network import Gamma, Network, Poisson
+        >>> network = Network({"rate": Gamma(1.0, 1.0), "y": Poisson("rate")}).fit({"y": [3.0, 5.0]})
+        >>> network.messages("rate")["y"].parts[0]
+        array([[ 8., -2.]])
+        """
+        if not hasattr(self, "posterior_"):
+            raise AttributeError("messages are there after fit.")
+        if name not in self.posterior_:
+            raise ValueError(f"{name!r} is no latent node; those are {list(self.posterior_)}.")
+        q = dict(self.posterior_)
+        return {
+            key: q[name].heard(factor.terms(q, slice(None))[1][name])
+            for key, factor in self._joined.items()
+            if name in factor.nodes
+        }
+
+    def summary(self) -> Any:
+        """Mean and standard deviation of every element of every latent node.
+
+        Returns
+        -------
+        summary : DataFrame
+            Columns node, element, mean and std.
+        """
+        import pandas as pd
+
+        if not hasattr(self, "posterior_"):
+            raise AttributeError("a summary is there after fit.")
+        rows = [
+            (name, ", ".join(map(str, at)), float(block.mean[at]), float(np.asarray(block.std)[at]))
+            for name, block in self.posterior_.items()
+            for at in np.ndindex(block.mean.shape)
+        ]
+        return pd.DataFrame(rows, columns=["node", "element", "mean", "std"])
+
+
+def _schedule(rate: Any) -> Any:
+    """The schedule of a number, or itself."""
+    if rate is None or hasattr(rate, "rate"):
+        return rate
+    if not 0 < rate <= 1:
+        raise ValueError(f"rate must be a schedule or lie in (0, 1]; found {rate}.")
+    return schedules.Constant(float(rate))
+
+
+def _rows(joined: Mapping[str, Factor], batch_size: int) -> int:
+    """Rows that mini-batches are taken of."""
+    rows = {name: factor.n_rows for name, factor in joined.items() if factor.n_rows}
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1 or None; found {batch_size}.")
+    if not rows:
+        raise ValueError(
+            f"batch_size={batch_size}: no factor is a sum over rows that are independent given nodes without an "
+            "element for each of them. Set batch_size=None."
+        )
+    if len(set(rows.values())) > 1:
+        raise ValueError(f"batch_size={batch_size}: factors have different numbers of rows, {rows}. Set it to None.")
+    return next(iter(rows.values()))
+
+
+def _starts(priors: Blocks) -> Blocks:
+    """The priors, Gaussian ones no wider than one."""
+    starts = {}
+    for name, block in priors.items():
+        if block.column == "gaussian":
+            precision = np.maximum(1.0 / block.variance, LEAST_PRECISION)
+            starts[name] = type(block)(block.mean, np.diag(precision) if block.full else precision)
+    return starts
+
+
+def _checked_start(start: Mapping[str, Any], priors: Blocks) -> Blocks:
+    """The user's first blocks, of the families and shapes that the nodes have."""
+    for name, block in start.items():
+        if name not in priors:
+            raise ValueError(f"start names {name!r}, which is no latent node; those are {list(priors)}.")
+        if type(block) is not type(priors[name]) or block.mean.shape != priors[name].mean.shape:
+            raise ValueError(
+                f"start[{name!r}] must be a {type(priors[name]).__name__} of shape {priors[name].mean.shape}."
+            )
+    return dict(start)
+
+
+def _begun(problem: Problem, state: State, joined: Mapping[str, Factor]) -> State:
+    """The first state, its Gaussian nodes narrowed until the bound is a finite number; else the factor is named."""
+    for _ in range(NARROWINGS):
+        try:
+            exact_bound(problem, state)
+        except NonFinite:
+            state = replace(state, q={name: _narrowed(block) for name, block in state.q.items()})
+        else:
+            return state
+    with np.errstate(all="ignore"):
+        worth = {name: np.sum(factor.terms(state.q, slice(None))[0]) for name, factor in joined.items()}
+    bad = [name for name, value in worth.items() if not np.isfinite(value)]
+    raise ValueError(f"{', '.join(map(repr, bad))} has no finite expectation at the first q: pass a start.")
+
+
+def _narrowed(block: Any) -> Any:
+    """A Gaussian block of the same mean and more precision; others as they are."""
+    if block.column != "gaussian":
+        return block
+    return type(block)(block.mean, NARROWING * block.precision)
