@@ -132,7 +132,7 @@ class Gamma(Flat):
         """V of equations.md 8 on a gradient in (E log x, E x), (K, 2): F⁻¹ (p s, s/b), s the slope in log x."""
         slope = gradient[0][..., 0] + draw.value * gradient[0][..., 1]
         p, informed = log_slope(self.shape, draw.source), polygamma(1, self.shape)
-        share = slope / _excess(self.shape, informed)
+        share = slope / excess(self.shape, informed)
         return (np.stack([share * (self.shape * p - 1.0), share * self.rate * (informed - p)], -1),)
 
     def in_statistics(self, draw: Draw, slope: Array) -> Array:
@@ -140,6 +140,6 @@ class Gamma(Flat):
         return np.stack([draw.value * slope, np.zeros_like(draw.value)], -1)
 
 
-def _excess(shape: Array, informed: Array) -> Array:
+def excess(shape: Array, informed: Array) -> Array:
     """a ψ'(a) - 1, by its series where the difference has lost its digits."""
     return np.where(shape > LARGE_SHAPE, 0.5 / shape + 1.0 / (6.0 * np.square(shape)), shape * informed - 1.0)
