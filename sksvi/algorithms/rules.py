@@ -132,7 +132,7 @@ class Natural(Rule):
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
         """See `steps.natural_step`."""
         rate = pace.rate * pace.damping
-        gradient = q[name].in_domain(prior, gradient)
+        gradient = q[name].in_domain(prior, gradient, rate)
         return Moved(shortened(lambda share: natural_step(q[name], prior, gradient, rate * share)), memory)
 
 
