@@ -218,14 +218,21 @@ class Gamma(Flat):
         """V of equations.md 8 on a gradient in (E log x, E x), (K, 2): F⁻¹ (p s, s/b), s the slope in log x."""
         slope = gradient[0][..., 0] + draw.value * gradient[0][..., 1]
         p, informed = log_slope(self.shape, draw.source), polygamma(1, self.shape)
-        share = slope / excess(self.shape, informed)
+        share = slope / _excess(self.shape, informed)
         return (np.stack([share * (self.shape * p - 1.0), share * self.rate * (informed - p)], -1),)
+
+    def of_parameters(self, in_shape: Array, in_rate: Array) -> tuple[Array]:
+        """The gradient in (E log x, E x), (..., 2), from derivatives in shape and rate (equations.md 9)."""
+        informed = polygamma(1, self.shape)
+        share = 1.0 / _excess(self.shape, informed)
+        in_log = share * (self.shape * in_shape + self.rate * in_rate)
+        return (np.stack([in_log, -share * self.rate * (in_shape + self.rate * informed * in_rate)], -1),)
 
     def in_statistics(self, draw: Draw, slope: Array) -> Array:
         """df/dx as slopes in log x and x."""
         return np.stack([draw.value * slope, np.zeros_like(draw.value)], -1)
 
 
-def excess(shape: Array, informed: Array) -> Array:
+def _excess(shape: Array, informed: Array) -> Array:
     """a ψ'(a) - 1, by its series where the difference has lost its digits."""
     return np.where(shape > LARGE_SHAPE, 0.5 / shape + 1.0 / (6.0 * np.square(shape)), shape * informed - 1.0)

@@ -11,11 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import polygamma
 
 from sksvi.algorithms.rules import Newton, Rule
 from sksvi.families import Gamma, Point
-from sksvi.families.gamma import excess
 from sksvi.integrals.gamma_nodes import nodes, orders
 from sksvi.models.base import Blocks, Gradient, Model, Rows
 from sksvi.models.gamma_factor import start
@@ -113,6 +111,13 @@ class GammaFactors(Model):
             q = start.laplace(loadings, self._noise_at(log_noise)[0], data, self._prior)
         return {"loadings": q} if log_noise is None else {"loadings": q, "noise": Point(log_noise)}
 
+    def begins(self, loadings: Array, noise: Array) -> None:
+        """The search for the mode begins at these loadings (K, D) and noise variances (D,)."""
+        self.loadings = loadings
+        if self.learns_noise:
+            above = np.maximum(noise - self.noise_floor, np.finfo(float).tiny)
+            self.log_noise = np.log(above if self.noise_size > 1 else above[:1])
+
     def prior(self, q: Blocks) -> Blocks:
         """Gamma of each loading."""
         return {"loadings": self._prior}
@@ -151,10 +156,14 @@ class GammaFactors(Model):
         q, noise = view["loadings"], self.noise_of(view)
         if expect.exact:
             loadings, moved = self.points(q, POINTS, self.seed)
+            found = log_density(loadings, noise, batch, self.learns_noise)
+            in_shape = np.mean(found.in_loadings * moved, axis=0)
+            in_rate = -np.mean(found.in_loadings * loadings, axis=0) / q.rate
+            gradient: Gradient = {"loadings": q.of_parameters(in_shape, in_rate)}
         else:
-            raise NotImplementedError
-        found = log_density(loadings, noise, batch, self.learns_noise)
-        gradient = {"loadings": (along_moments(q, loadings, moved, found.in_loadings),)}
+            draws = q.draws(expect.n, rng)
+            found = log_density(draws.value, noise, batch, self.learns_noise)
+            gradient = {"loadings": q.of_draws(draws, found.in_loadings)}
         if self.learns_noise:
             gradient["noise"] = self._noise_gradient(view, found.in_noise, batch)
         return Expected(np.atleast_1d(found.value.mean() - batch.freedom * self.log_jacobian), gradient)
@@ -187,15 +196,3 @@ class GammaFactors(Model):
             part = points[seen : seen + size]
             total, seen = total + float(log_density(part, noise, data).value.sum()), seen + len(part)
         return total / MANY_POINTS - data.freedom * self.log_jacobian
-
-
-def along_moments(q: Gamma, values: Array, moved: Array, slopes: Array) -> Array:
-    """∂/∂(E log x, E x) of E f, (K, D, 2), from slopes of f at points that move with the shape (equations.md 9).
-
-    F ∇ = (∂_a, ∂_-b) with F the exact information of q, which the points of the rule have nearly.
-    """
-    a, b = q.shape, q.rate
-    in_shape, in_rate = np.mean(slopes * moved, axis=0), -np.mean(slopes * values, axis=0) / b
-    informed = polygamma(1, a)
-    share = 1.0 / excess(a, informed)
-    return np.stack([share * (a * in_shape + b * in_rate), -share * b * (in_shape + b * informed * in_rate)], -1)
