@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from sksvi import _memory, _parallel, expectations
+from sksvi import _memory, _parallel, algorithms, expectations
 from sksvi.decomposition._gamma_factor_predictions import ROWS, GammaFactorPredictions
 from sksvi.estimators import findings
 from sksvi.estimators.base import BaseSVI
@@ -135,6 +135,7 @@ class GammaFactorModel(GammaFactorPredictions, BaseSVI):
             for name, rule in BaseSVI._parameter_constraints.items()
             if name not in ("covariance", "batch_size", "total_samples")
         },
+        "algorithm": [StrOptions({"cvi", "mc-ssvi", "s-dsvi"}), algorithms.Algorithm],
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "noise_variance": [StrOptions({"auto", "per-feature"}), Interval(Real, 0, None, closed="neither")],
         "prior_shape": [Interval(Real, 1e-3, 1e3, closed="both")],

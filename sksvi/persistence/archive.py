@@ -66,6 +66,7 @@ REGISTRY: dict[str, str] = {
     "Constant": "sksvi.schedules:Constant",
     "RobbinsMonro": "sksvi.schedules:RobbinsMonro",
     "AdaGrad": "sksvi.schedules:AdaGrad",
+    "AdaDelta": "sksvi.schedules:AdaDelta",
     "Auto": "sksvi.expectations:Auto",
     "Quadrature": "sksvi.expectations:Quadrature",
     "GaussHermite": "sksvi.expectations:GaussHermite",

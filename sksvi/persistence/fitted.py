@@ -98,7 +98,8 @@ def _memory(look: Look) -> None:
                 sums.count()
                 continue
             size = np.size(_coordinates(block))
-            own = np.size(sums.array()) in (size, size * np.shape(_coordinates(block))[-1])
+            # AdaDelta has two numbers per coordinate.
+            own = np.size(sums.array()) in (size, 2 * size, size * np.shape(_coordinates(block))[-1])
             sums.require(own, f"has shape {sums.value.shape}, for a block of {size} coordinates")
 
 

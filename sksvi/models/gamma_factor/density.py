@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sksvi.families.base import NotPositiveDefinite
 from sksvi.models.gamma_factor.scatter import Scatter
 
 Array = np.ndarray
@@ -40,9 +41,11 @@ def log_density(loadings: Array, noise: Array, data: Scatter, of_noise: bool = F
     S, freedom = data.products, data.freedom
     P = loadings / noise
     B = P @ np.swapaxes(loadings, -1, -2) + np.eye(loadings.shape[-2])
-    factor = np.linalg.cholesky(B)
+    try:
+        factor, G = np.linalg.cholesky(B), np.linalg.inv(B) @ P
+    except np.linalg.LinAlgError as error:
+        raise NotPositiveDefinite("loadings are so large that the covariance of rows is no number") from error
     log_det = 2.0 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(-1) + np.log(noise).sum()
-    G = np.linalg.inv(B) @ P
     GS = G @ S
     trace = float(np.sum(np.diag(S) / noise)) - np.sum(P * GS, axis=(-2, -1))
     value = -0.5 * (freedom * (log_det + len(noise) * np.log(2.0 * np.pi)) + trace)

@@ -6,16 +6,19 @@ short. The mode in log Λ is found by L-BFGS, which knows how they correlate.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from sksvi.algorithms.ascent import ascend
 from sksvi.families import Gamma
 from sksvi.models.gamma_factor.density import information, log_density
 from sksvi.models.gamma_factor.scatter import Scatter
 
 Array = np.ndarray
 
-#: Iterations of L-BFGS, pairs that it remembers, and the relative gain at which it ends.
-ITERATIONS, MEMORY, GAIN = 1000, 10, 1e-9
+#: Most looks of L-BFGS, and the gain, nats per number of the data, that a few iterations have to bring.
+LOOKS, GAIN = 1000, 2e-8
 #: Shape of a random start.
 RANDOM_SHAPE = 2.0
 #: Longest and shortest learned noise variances, in e-folds beside the first.
@@ -30,7 +33,7 @@ def at_random(n_components: int, data: Scatter, rng: np.random.Generator) -> Arr
 
 
 def mode(
-    loadings: Array, log_noise: Array | None, data: Scatter, prior: Gamma, noise_of: object
+    loadings: Array, log_noise: Array | None, data: Scatter, prior: Gamma, noise_of: Any
 ) -> tuple[Array, Array | None]:
     """The mode in log Λ, and in the noise's own coordinate where that is learned.
 
@@ -45,28 +48,26 @@ def mode(
     noise_of : callable
         `log_noise` to noise variances (D,) and the pull-back of a gradient in them.
     """
-    from scipy.optimize import minimize
-
     size, shape = loadings.size, loadings.shape
     first = np.log(loadings).ravel()
     first = first if log_noise is None else np.concatenate([first, log_noise])
     unit = max(data.n, 1.0) * shape[1]
 
-    def falling(at: Array) -> tuple[float, Array]:
+    def climbed(at: Array) -> tuple[float, Array]:
         L = np.exp(at[:size]).reshape(shape)
-        noise, pulled = noise_of(at[size:])  # type: ignore[operator]
+        noise, pulled = noise_of(at[size:])
         found = log_density(L, noise, data, log_noise is not None)
         value = float(found.value + np.sum(prior.shape * at[:size].reshape(shape) - prior.rate * L))
         slope = (L * (found.in_loadings - prior.rate) + prior.shape).ravel()
         if log_noise is not None:
             slope = np.concatenate([slope, pulled(found.in_noise)])
-        return -value / unit, -slope / unit
+        return value / unit, slope / unit
 
-    ends = [(None, None)] * size
+    ends: list[tuple[float | None, float | None]] = [(None, None)] * size
     if log_noise is not None:
-        ends += [(t - REACH, t + REACH) for t in log_noise]
-    options = {"maxiter": ITERATIONS, "maxfun": 2 * ITERATIONS, "maxcor": MEMORY, "ftol": GAIN, "gtol": 1e-9}
-    best = minimize(falling, first, jac=True, method="L-BFGS-B", bounds=ends, options=options).x
+        ends += [(float(t) - REACH, float(t) + REACH) for t in log_noise]
+    with np.errstate(over="ignore", invalid="ignore"):  # a search looks too far, and is sent back
+        best, _ = ascend(climbed, first, ends, lambda value: False, lambda value: GAIN, LOOKS)
     return np.exp(best[:size]).reshape(shape), None if log_noise is None else best[size:]
 
 
