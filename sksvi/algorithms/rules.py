@@ -35,7 +35,6 @@ from sksvi.algorithms.steps import (
     shortened,
     trusted_step,
 )
-from sksvi.schedules import AdaGrad
 
 Array = np.ndarray
 Blocks = dict[str, Any]

@@ -1,4 +1,4 @@
-"""What a fitted gamma factor model says of rows: densities, factors, covariances, draws; and a table of its loadings."""
+"""What a fitted gamma factor model says of rows: densities, factors, covariances, draws; and a table of loadings."""
 
 from __future__ import annotations
 

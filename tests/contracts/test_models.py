@@ -29,6 +29,8 @@ from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.gaussian import FactorModel
 from sksvi.models.factorization.ratings import Entries, Ratings
 from sksvi.models.factorization.side_prior import SidePrior
+from sksvi.models.gamma_factor.model import GammaFactors
+from sksvi.models.gamma_factor.scatter import scatter_of
 from sksvi.models.gp.full import FullGP
 from sksvi.models.gp.sparse import SparseGPModel
 from sksvi.models.linear.glm import LinearModel
@@ -38,8 +40,6 @@ from sksvi.models.mixed.levels import GroupedDesign
 from sksvi.models.mixture.model import MixtureModel
 from sksvi.models.nmf.cells import cells, table
 from sksvi.models.nmf.model import Effort as Visit
-from sksvi.models.gamma_factor.model import GammaFactors
-from sksvi.models.gamma_factor.scatter import scatter_of
 from sksvi.models.nmf.model import GammaProcess
 from sksvi.models.topics.correlated import CorrelatedTopics, paired_nodes
 from sksvi.models.topics.lda import Effort as Settled

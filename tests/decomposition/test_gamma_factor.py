@@ -123,7 +123,7 @@ def test_common_noise_knows_no_common_unit(global_random_seed):
 @pytest.mark.parametrize("factor", [1e4, 1e-4])
 def test_a_fixed_noise_that_is_far_off_is_told(factor):
     X, _ = rows(0)
-    with pytest.warns(UserWarning, match='noise_variance=0.1 is absolute.*"per-feature"'):
+    with pytest.warns(UserWarning, match=r'noise_variance=0.1 is absolute.*"per-feature"'):
         GammaFactorModel(2, random_state=0).fit(factor * X)
 
 
@@ -161,7 +161,7 @@ def test_more_factors_than_columns_end_at_the_least_noise_and_say_so(global_rand
     X = np.random.default_rng(global_random_seed).standard_normal((500, 2)) @ np.array(
         [[1.0, 1.0, 0.5], [0.0, 1.0, 2.0]]
     )
-    with pytest.warns(UserWarning, match="run to its least value.*Lower n_components"):
+    with pytest.warns(UserWarning, match=r"run to its least value.*Lower n_components"):
         model = GammaFactorModel(5, noise_variance="auto", random_state=0).fit(X)
     assert model.noise_variance_[0] >= 1e-4 * X.var() * 0.5
     assert np.all(np.isfinite(model.score_samples(X)))
@@ -171,7 +171,7 @@ def test_more_factors_than_columns_end_at_the_least_noise_and_say_so(global_rand
 def test_what_is_missing_is_an_error():
     X = pd.DataFrame(rows(0)[0], columns=list("abcdef"))
     X.loc[3, "c"] = np.nan
-    with pytest.raises(ValueError, match="column 'c' of X, row 3.*NaN"):
+    with pytest.raises(ValueError, match=r"column 'c' of X, row 3.*NaN"):
         GammaFactorModel(2).fit(X)
 
 
@@ -260,5 +260,5 @@ def test_the_papers_iterations_can_be_said(global_random_seed):
 
 
 def test_adadelta_is_refused_where_a_block_is_gaussian():
-    with pytest.raises(ValueError, match="AdaDelta.*not Gaussian.*AdaGrad"):
+    with pytest.raises(ValueError, match=r"AdaDelta.*not Gaussian.*AdaGrad"):
         sksvi.BayesianGLMRegressor(algorithm=SDSVI(adagrad=AdaDelta())).fit(np.eye(8), np.arange(8.0))
