@@ -20,7 +20,7 @@ Array = np.ndarray
 #: Most looks of L-BFGS, and the gain, nats per number of the data, that a few iterations have to bring.
 LOOKS, GAIN = 1000, 2e-8
 #: Shape of a random start.
-RANDOM_SHAPE = 2.0
+RANDOM_SHAPE = 10.0
 #: Longest and shortest learned noise variances, in e-folds beside the first.
 REACH = 12.0
 
