@@ -1,8 +1,9 @@
 """Parts instead of contrasts. `python -m examples.nonnegative_factors`.
 
-Stocks of a made-up market move with all others and with their sector, both in one direction. The rotation of factor analysis is open, and its factors come out as contrasts that mix these; with
-loadings that are not negative each factor is one of them, with an interval for every stock. Prints how near each comes
-to the truth; draws the loadings into `demo-output/`.
+Stocks of a made-up market move with all others and with their sector, both in one direction. The rotation of factor
+analysis is open, and its factors come out as contrasts that mix these; with loadings that are not negative each factor
+is one of them. Prints how near each comes to the truth, and intervals of the largest loadings; draws the loadings into
+`demo-output/`.
 """
 
 from __future__ import annotations
