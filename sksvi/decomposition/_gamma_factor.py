@@ -26,7 +26,7 @@ from sksvi.inference.priors import divergence
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import counting_on, first_state
 from sksvi.inference.state import State, StepInfo, recorded, thinned
-from sksvi.models.gamma_factor.model import POINTS, GammaFactors
+from sksvi.models.gamma_factor.model import MANY_POINTS, POINTS, GammaFactors
 from sksvi.models.gamma_factor.scatter import Scatter, scatter_of
 
 Array = np.ndarray
@@ -100,7 +100,7 @@ class GammaFactorModel(GammaFactorPredictions, BaseSVI):
     Attributes
     ----------
     components_ : ndarray of shape (K, D)
-        Posterior mean of the loadings Λᵀ, non-negative; those that explain most come first.
+        Posterior mean of the loadings Λᵀ, non-negative; those that explain most, in units of `scale_`, come first.
     noise_variance_ : ndarray of shape (D,)
         Ψ.
     mean_ : ndarray of shape (D,)
@@ -235,7 +235,6 @@ class GammaFactorModel(GammaFactorPredictions, BaseSVI):
             came = data.n
             if before is not None:
                 data = self._scatter = before.faded(self._fade(came)).joined(data)
-            self._check_memory(data)
             known = None if first else (self.posterior_["loadings"], self.noise_variance_)
             self.scale_ = self._units(data)
             problem = self._problem(*self._build_model(data))
@@ -269,6 +268,7 @@ class GammaFactorModel(GammaFactorPredictions, BaseSVI):
         else:
             self._dtype = X.dtype.name
         self._check_draws()
+        self._check_size(X.shape[1])
         data = scatter_of(X, bool(self.fit_mean), _parallel.n_threads(self.n_jobs))
         self._scatter = data
         if start.fresh:
@@ -309,9 +309,10 @@ class GammaFactorModel(GammaFactorPredictions, BaseSVI):
         )
         return model, data.divided(self.scale_)
 
-    def _check_memory(self, data: Scatter) -> None:
-        K, D = float(self.n_components), float(len(data.mean))
-        numbers = 8 * POINTS * K * (K + D) + 25 * K * D + 6 * D**2
+    def _check_size(self, n_features: int) -> None:
+        """An error where the scatter and the points of a fit are more than there is memory for."""
+        K, D = float(self.n_components), float(n_features)
+        numbers = 8 * POINTS * K * (K + D) + 5 * MANY_POINTS * K * D + 6 * D**2
         _memory.need(8.0 * numbers, f"n_components={self.n_components} for {D:.0f} columns", "lower n_components")
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:

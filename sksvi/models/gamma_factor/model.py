@@ -8,6 +8,7 @@ in q, its gradient is exact, and steps can be judged. Where draws are asked for 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -98,16 +99,19 @@ class GammaFactors(Model):
     # ---- blocks
     def begin(self, data: Scatter, rng: np.random.Generator) -> Blocks:
         """The mode with Laplace's widths, or random means and wide distributions."""
-        loadings = start.at_random(self.shape[0], data, rng) if self.loadings is None else self.loadings
+        starts = [self.loadings]
+        if self.loadings is None:
+            number = 1 if self.init == "random" else start.STARTS
+            starts = [start.at_random(self.shape[0], data, rng) for _ in range(number)]
         log_noise = None
         if self.learns_noise:
             variance = data.variances if self.noise_size > 1 else data.variances.mean(keepdims=True)
             log_noise = np.log(0.5 * np.where(variance > 0, variance, 1.0))
             log_noise = log_noise if self.log_noise is None else self.log_noise
         if self.init == "random":
-            q = start.spread(loadings)
+            q = start.spread(starts[0])
         else:
-            loadings, log_noise = start.mode(loadings, log_noise, data, self._prior, self._noise_at)
+            loadings, log_noise = start.mode(starts, log_noise, data, self._prior, self._noise_at)
             q = start.laplace(loadings, self._noise_at(log_noise)[0], data, self._prior)
         return {"loadings": q} if log_noise is None else {"loadings": q, "noise": Point(log_noise)}
 
@@ -155,7 +159,7 @@ class GammaFactors(Model):
         """E ξ and its gradient in the loadings' moments: over points that stay, or over draws that are new."""
         q, noise = view["loadings"], self.noise_of(view)
         if expect.exact:
-            loadings, moved = self.points(q, POINTS, self.seed)
+            loadings, moved = self.points(q, self._order)
             found = log_density(loadings, noise, batch, self.learns_noise)
             in_shape = np.mean(found.in_loadings * moved, axis=0)
             in_rate = -np.mean(found.in_loadings * loadings, axis=0) / q.rate
@@ -168,9 +172,14 @@ class GammaFactors(Model):
             gradient["noise"] = self._noise_gradient(view, found.in_noise, batch)
         return Expected(np.atleast_1d(found.value.mean() - batch.freedom * self.log_jacobian), gradient)
 
-    def points(self, q: Gamma, n_points: int, seed: int) -> tuple[Array, Array]:
+    @cached_property
+    def _order(self) -> Array:
+        """In which order loadings run through the points of steps, (S, K D)."""
+        return orders(POINTS, self.shape[0] * self.shape[1], self.seed)
+
+    @staticmethod
+    def points(q: Gamma, order: Array) -> tuple[Array, Array]:
         """Points (S, K, D) that stand for q, and their derivatives in its shape."""
-        order = orders(n_points, q.shape.size, seed)
         values, slopes = (part.reshape(-1, *q.shape.shape) for part in nodes(q.shape.ravel(), order))
         return values / q.rate, slopes / q.rate
 
@@ -191,7 +200,7 @@ class GammaFactors(Model):
         """E ξ over many points in an order that no step has seen, nats."""
         noise, total, seen = self.noise_of(q), 0.0, 0
         size = max(1, min(AT_A_TIME, NUMBERS // q["loadings"].shape.size))
-        points = self.points(q["loadings"], MANY_POINTS, self.seed + 1)[0]
+        points = self.points(q["loadings"], orders(MANY_POINTS, q["loadings"].shape.size, self.seed + 1))[0]
         while seen < MANY_POINTS:
             part = points[seen : seen + size]
             total, seen = total + float(log_density(part, noise, data).value.sum()), seen + len(part)
