@@ -20,8 +20,10 @@ Array = np.ndarray
 
 #: Random starts, and most looks of each in log Λ and in Λ, after which the best goes on.
 STARTS, FIRST_LOG_LOOKS, FIRST_LOOKS = 4, 100, 150
-#: Most looks of L-BFGS in Λ and then in log Λ, and the gain, nats per number of the data, of a few iterations at least.
-LOOKS, LOG_LOOKS, GAIN = 1000, 500, 2e-8
+#: Most looks of L-BFGS in Λ and then in log Λ.
+LOOKS, LOG_LOOKS = 1000, 500
+#: What a few iterations have to gain to go on: nats per number of the data, and in all.
+GAIN, LEAST_GAIN = 2e-8, 0.01
 #: Loadings that begin the search in log Λ, in units of their columns, at least.
 LEAST = 1e-4
 #: Shape of a random start.
@@ -83,6 +85,7 @@ class _Search:
         self.shape, self.size, self.data = shape, shape[0] * shape[1], data
         self.prior, self.noise_of, self.learned = prior, noise_of, len(first) > 0
         self.unit = max(data.n, 1.0) * shape[1]
+        self.gain = max(GAIN, LEAST_GAIN / self.unit)
         self.ends: list[tuple[float | None, float | None]] = [(float(t) - REACH, float(t) + REACH) for t in first]
 
     def __call__(self, loadings: Array, noise: Array, in_logs: bool, looks: int) -> tuple[float, Array, Array]:
@@ -91,7 +94,7 @@ class _Search:
         ends: list[tuple[float | None, float | None]] = [(None if in_logs else 0.0, None)] * self.size
         climbed = partial(self.climbed, in_logs=in_logs)
         with np.errstate(over="ignore", invalid="ignore"):  # a search looks too far, and is sent back
-            best, value = ascend(climbed, first, ends + self.ends, lambda value: False, lambda value: GAIN, looks)
+            best, value = ascend(climbed, first, ends + self.ends, lambda value: False, lambda value: self.gain, looks)
         found = best[: self.size].reshape(self.shape)
         return value, np.exp(found) if in_logs else found, best[self.size :]
 
