@@ -76,11 +76,61 @@ class AdaGrad(BaseEstimator):
     (array([0.5]), array([16.]))
     """
 
+    #: Whether its sums say how far a Gaussian block may step.
+    of_gaussians = True
+
     def __init__(self, rate: float = 3.0, epsilon: float = 1e-12) -> None:
         self.rate = rate
         self.epsilon = epsilon
+
+    def begin(self, values: Array) -> Array:
+        """Empty sums for coordinates of this shape."""
+        return np.zeros_like(values)
 
     def step(self, gradient: Array, total: Array, least: Array | float = 0.0) -> tuple[Array, Array]:
         """Step and the new sum of squares for a gradient per datum; the root of the sum counts as `least` at least."""
         total = total + np.square(gradient)
         return self.rate * gradient / np.maximum(np.sqrt(total + self.epsilon), least), total
+
+
+class AdaDelta(BaseEstimator):
+    """Elementwise steps of the length of earlier ones (Zeiler 2012), which Knowles (2015) takes for gamma variables.
+
+    With a and d decaying means of squared gradients and squared steps, a step is rate * g sqrt(d + ε) / sqrt(a + ε).
+    For blocks that are not Gaussian, in the place of `AdaGrad`.
+
+    Parameters
+    ----------
+    rate : float, default=1.0
+    decay : float, default=0.95
+        Of both means, in (0, 1).
+    epsilon : float, default=1e-6
+        Decides how long the first steps are, sqrt(ε / (1 - decay)), and is compared with squared gradients per datum.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.schedules import AdaDelta
+    >>> rule = AdaDelta(decay=0.75, epsilon=1e-4)
+    >>> step, means = rule.step(np.array([4.0]), rule.begin(np.zeros(1)))
+    >>> step.round(4), means.round(4)
+    (array([0.02]), array([[4.e+00, 1.e-04]]))
+    """
+
+    of_gaussians = False
+
+    def __init__(self, rate: float = 1.0, decay: float = 0.95, epsilon: float = 1e-6) -> None:
+        self.rate = rate
+        self.decay = decay
+        self.epsilon = epsilon
+
+    def begin(self, values: Array) -> Array:
+        """No gradient seen, and no step: two numbers per coordinate."""
+        return np.zeros((*values.shape, 2))
+
+    def step(self, gradient: Array, means: Array) -> tuple[Array, Array]:
+        """Step and the new means of squared gradients and squared steps, for a gradient per datum."""
+        squares = self.decay * means[..., 0] + (1 - self.decay) * np.square(gradient)
+        step = gradient * np.sqrt(means[..., 1] + self.epsilon) / np.sqrt(squares + self.epsilon)
+        steps = self.decay * means[..., 1] + (1 - self.decay) * np.square(step)
+        return self.rate * step, np.stack([squares, steps], -1)

@@ -99,6 +99,15 @@ def test_topics_of_files(tmp_path, monkeypatch, capsys):
     assert "120 documents, 8 words; 2 passes" in printed and "orbit" in printed
 
 
+def test_nonnegative_factors(tmp_path, monkeypatch, capsys):
+    from examples import nonnegative_factors
+
+    printed = run(nonnegative_factors, tmp_path, monkeypatch, capsys)
+    for text in ("cosine of each factor", "market", "software", "non-negative", "nonnegative_factors.png"):
+        assert text in printed
+    assert [path.name for path in (tmp_path / "figures").iterdir()] == ["nonnegative_factors.png"]
+
+
 def test_unmix_sounds(tmp_path, monkeypatch, capsys):
     from examples import unmix_sounds
 

@@ -38,6 +38,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "GeneralizedPMF": [{"likelihood": name} for name in ("gaussian", "poisson", "ordinal")],
     "CorrelatedTopicModel": [{}, {"topics": "point"}],
     "StructuredLDA": [{}, {"local_step": "gibbs", "algorithm": "ssvi"}, {"doc_topic_prior": "auto"}],
+    "GammaFactorModel": [{}, {"noise_variance": "auto"}, {"noise_variance": "per-feature"}],
     "GammaProcessNMF": [{}, {"algorithm": "ssvi-a"}, {"search_passes": 1}],
     "BernoulliMixture": [{}, {"algorithm": "gibbs"}],
     "BetaProcessFA": [{}, {"local_step": "mean-field"}, {"algorithm": "gibbs"}],
@@ -155,7 +156,7 @@ def parameters_of(method: Any) -> list[str]:
 def arguments_of(name: str, options: int, model: Any, method: str) -> dict[str, Any]:
     """The right arguments of a method that need to be given."""
     X, y = right(name, options)
-    if name in ("BetaProcessFA", "GammaProcessNMF") and method == "inverse_transform":
+    if name in ("BetaProcessFA", "GammaFactorModel", "GammaProcessNMF") and method == "inverse_transform":
         return {"X": np.ones((3, len(model.components_)))}
     if method == "recommend":
         return {"users": [1, 2]}

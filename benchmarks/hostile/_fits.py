@@ -39,6 +39,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "CorrelatedTopicModel": {"n_components": 3},
     "GMEClassifier": {"groups": "g"},
     "GMERegressor": {"groups": "g", "likelihood": "poisson", "noise": False},
+    "GammaFactorModel": {"n_components": 2},
     "GammaProcessNMF": {"n_components": 3, "search_passes": 3},
     "GeneralizedPMF": {"n_components": 2},
     "SparseGPClassifier": {"n_inducing": 8},
@@ -108,7 +109,9 @@ def data_of(name: str, seed: int) -> tuple[Any, Any]:
         X = pd.DataFrame(X, columns=list("abc")).assign(g=rng.integers(0, 5, 60))
     if name.endswith("Mixture"):
         return (X > 0).astype(float), None
-    return X, None if name == "BetaProcessFA" else np.minimum(counts, 1) if name.endswith("Classifier") else counts
+    return X, None if name in ("BetaProcessFA", "GammaFactorModel") else np.minimum(counts, 1) if name.endswith(
+        "Classifier"
+    ) else counts
 
 
 def says(model: Any, X: Any) -> Array:

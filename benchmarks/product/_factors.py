@@ -126,12 +126,30 @@ def weights(rng: np.random.Generator, binary: bool) -> dict[str, float]:
     return {"weights": inside(share[order] - block.mean, block.std)}
 
 
+def loadings(rng: np.random.Generator, n_components: int, noise: float) -> dict[str, float]:
+    """100 rows of six columns from factors whose loadings the prior draws; components matched by correlation."""
+    from sksvi.decomposition import GammaFactorModel
+
+    truth = rng.gamma(1.0, 1.0, (n_components, 6))
+    X = rng.standard_normal((200, n_components)) @ truth + np.sqrt(noise) * rng.standard_normal((200, 6))
+    model = GammaFactorModel(n_components, noise_variance=noise, prior_shape=1.0, fit_mean=False, random_state=0)
+    model = fitted(model, X[:100])
+    apart = np.square(model.components_[:, None] - truth).sum(-1)
+    order = linear_sum_assignment(apart.T)[1]
+    table = model.summary()
+    low, high = (table[name].to_numpy().reshape(n_components, 6)[order] for name in ("lower", "upper"))
+    std = np.sqrt(np.diag(model.get_covariance()))
+    return {"loadings": float(np.mean((low <= truth) & (truth <= high))), "new rows": inside(X[100:], std)}
+
+
 STUDIES = {
     "BernoulliMixture: weights": lambda rng: weights(rng, True),
     "CategoricalMixture: weights": lambda rng: weights(rng, False),
     "GeneralizedPMF: gaussian": lambda rng: ratings(rng, "gaussian"),
     "GeneralizedPMF: poisson": lambda rng: ratings(rng, "poisson"),
     "BetaProcessFA: missing entries": sparse_factors,
+    "GammaFactorModel: one factor": lambda rng: loadings(rng, 1, 1.0),
+    "GammaFactorModel: three factors": lambda rng: loadings(rng, 3, 1.0),
     "GammaProcessNMF: rates": rates,
     "CorrelatedTopicModel: proportions": proportions,
     "StructuredLDA: proportions": independent_proportions,

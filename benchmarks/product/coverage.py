@@ -171,6 +171,7 @@ STUDIES: dict[str, Callable[[np.random.Generator], dict[str, float]]] = {
 
 #: Data sets of the long study where a fit takes most of a second.
 LONG = {"GMERegressor: poisson, noise": 200, **dict.fromkeys(_factors.STUDIES, 40)}
+LONG |= {name: 200 for name in LONG if name.startswith("GammaFactorModel")}
 
 
 def coverage(study: str, n_sets: int, seed: int = 0) -> list[dict[str, Any]]:

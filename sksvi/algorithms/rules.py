@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 
 from sksvi.algorithms.steps import (
     AdaGradMemory,
@@ -34,7 +35,6 @@ from sksvi.algorithms.steps import (
     shortened,
     trusted_step,
 )
-from sksvi.schedules import AdaGrad
 
 Array = np.ndarray
 Blocks = dict[str, Any]
@@ -158,15 +158,25 @@ class OneNumber(Rule):
 class _ByAdaGrad(Rule):
     """What rules by AdaGrad share: its step sizes."""
 
-    adagrad: AdaGrad
+    adagrad: Any
 
-    def damped(self, pace: Pace) -> AdaGrad:
+    def __post_init__(self) -> None:
+        """Refuse step sizes that cannot serve the blocks of this rule."""
+
+    def damped(self, pace: Pace) -> Any:
         """The step sizes of a step that is shortened."""
-        return AdaGrad(self.adagrad.rate * pace.damping, self.adagrad.epsilon)
+        return clone(self.adagrad).set_params(rate=self.adagrad.rate * pace.damping)
 
 
 class _OfGaussians(_ByAdaGrad):
     """What AdaGrad remembers of a Gaussian block."""
+
+    def __post_init__(self) -> None:
+        """Refuse step sizes that say nothing of how far a Gaussian may step."""
+        if not self.adagrad.of_gaussians:
+            raise ValueError(
+                f"adagrad={self.adagrad!r} is for blocks that are not Gaussian, and this model has one: give AdaGrad()."
+            )
 
     def knows(self, memory: Any) -> bool:
         """AdaGrad's sums."""
@@ -212,7 +222,7 @@ class Flat(_ByAdaGrad):
 
     def start(self, block: Any, weight: float) -> tuple[Any, Any]:
         """The block as it is, and AdaGrad's sums."""
-        return block, FlatMemory.start(block)
+        return block, FlatMemory(self.adagrad.begin(block.standard_values))
 
     def knows(self, memory: Any) -> bool:
         """AdaGrad's sums."""

@@ -222,6 +222,13 @@ class Gamma(Flat):
         share = slope / _excess(self.shape, informed)
         return (np.stack([share * (self.shape * p - 1.0), share * self.rate * (informed - p)], -1),)
 
+    def of_parameters(self, in_shape: Array, in_rate: Array) -> tuple[Array]:
+        """The gradient in (E log x, E x), (..., 2), from derivatives in shape and rate (equations.md 9)."""
+        informed = polygamma(1, self.shape)
+        share = 1.0 / _excess(self.shape, informed)
+        in_log = share * (self.shape * in_shape + self.rate * in_rate)
+        return (np.stack([in_log, -share * self.rate * (in_shape + self.rate * informed * in_rate)], -1),)
+
     def in_statistics(self, draw: Draw, slope: Array) -> Array:
         """df/dx as slopes in log x and x."""
         return np.stack([draw.value * slope, np.zeros_like(draw.value)], -1)

@@ -98,7 +98,8 @@ def _memory(look: Look) -> None:
                 sums.count()
                 continue
             size = np.size(_coordinates(block))
-            own = np.size(sums.array()) in (size, size * np.shape(_coordinates(block))[-1])
+            # AdaDelta has two numbers per coordinate.
+            own = np.size(sums.array()) in (size, 2 * size, size * np.shape(_coordinates(block))[-1])
             sums.require(own, f"has shape {sums.value.shape}, for a block of {size} coordinates")
 
 
@@ -473,6 +474,28 @@ def check_gamma_process(look: Look) -> None:
         local.at("values").array((None, k), least=0.0)
 
 
+# ---- factors of covariances
+def check_gamma_factors(look: Look) -> None:
+    """Loadings, noise, units and the scatter of the rows."""
+    from sksvi.models.gamma_factor.scatter import Scatter
+
+    d = look.at("n_features_in_").count(1)
+    k = int(look.at("_choices").a(dict).value["n_components"])
+    found = np.shape(_block(look, "loadings").a(Family).value.mean)
+    _block(look, "loadings").require(found == (k, d), f"has shape {found}, not {(k, d)}")
+    _shown(look, "loadings", (k, d))
+    look.at("components_").array((k, d), "x", least=0.0)
+    for name in ("noise_variance_", "scale_"):
+        look.at(name).array((d,), above=0.0)
+    look.at("mean_").array((d,))
+    scatter = look.at("_scatter").a(Scatter)
+    scatter.at("mean").array((d,))
+    if "noise" in look.at("state_").at("q").value:
+        noise = _block(look, "noise").a(Point).value.value
+        learned = 1 if look.at("noise_variance").value == "auto" else d
+        _block(look, "noise").require(noise.shape == (learned,), f"has shape {noise.shape}, not {(learned,)}")
+
+
 # ---- mixtures
 def check_mixture(look: Look) -> None:
     """Weights and probabilities, the categories of columns, and the order of the components."""
@@ -514,6 +537,7 @@ ESTIMATORS: dict[str, Callable[[Look], None]] = {
     "CorrelatedTopicModel": check_topics,
     "StructuredLDA": check_lda,
     "BetaProcessFA": check_beta_process,
+    "GammaFactorModel": check_gamma_factors,
     "GammaProcessNMF": check_gamma_process,
     "BernoulliMixture": check_mixture,
     "CategoricalMixture": check_mixture,

@@ -214,6 +214,14 @@ def _rows(look: Look) -> int:
     return int(look.a(sp.csr_matrix, GroupedDesign).value.shape[0])
 
 
+def _scatter(look: Look) -> None:
+    (d,) = look.at("mean").array((None,)).shape
+    products = look.at("products").array((d, d))
+    look.at("products").require(np.all(np.diagonal(products) >= 0), "has a variance below 0")
+    look.at("n").number(above=0.0)
+    look.at("centred").flag()
+
+
 def _terms(look: Look) -> None:
     (n,) = look.at("value").array((None,)).shape
     alpha, gamma = look.at("alpha").array(), look.at("gamma").array()
@@ -358,6 +366,7 @@ PARTS: dict[str, Callable[[Look], None]] = {
     "PlateMemory": _plate_memory,
     "Sites": _sites,
     "Locals": _locals,
+    "Scatter": _scatter,
     "Table": _table,
     "LinearTerms": _terms,
     "Sample": _sample,

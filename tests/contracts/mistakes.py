@@ -30,15 +30,20 @@ def having(parameter: str) -> list[str]:
 
 # ---- who: estimators by what they take
 PMF, BPFA, NMF = ["GeneralizedPMF"], ["BetaProcessFA"], ["GammaProcessNMF"]
+GFM = ["GammaFactorModel"]
 CTM, MIXTURES = ["CorrelatedTopicModel", "StructuredLDA"], ["BernoulliMixture", "CategoricalMixture"]
 CLASSIFIERS = [name for name in NAMES if name.endswith("Classifier")]
 REGRESSORS = [name for name in NAMES if name.endswith("Regressor")]
 MEASURED, SUPERVISED = REGRESSORS + PMF, CLASSIFIERS + REGRESSORS
-WITH_Y, TABLES, DENSE = SUPERVISED + PMF, SUPERVISED + BPFA + CTM + NMF + MIXTURES[:1], having("kernel") + BPFA
+WITH_Y, TABLES, DENSE = (
+    SUPERVISED + PMF,
+    SUPERVISED + BPFA + CTM + NMF + GFM + MIXTURES[:1],
+    having("kernel") + BPFA + GFM,
+)
 LINEAR, MIXED, GP = having("prior_precision"), having("groups"), having("kernel")
 STREAMS = [name for name in NAMES if hasattr(getattr(sksvi, name), "partial_fit")]
 STREAMED_LABELS = [name for name in CLASSIFIERS if name in STREAMS]
-FIXED_COLUMNS = SUPERVISED + BPFA + NMF + MIXTURES  # words may be new
+FIXED_COLUMNS = SUPERVISED + BPFA + GFM + NMF + MIXTURES  # words may be new
 
 
 def data(name: str) -> tuple[Any, Any]:
@@ -54,7 +59,7 @@ def data(name: str) -> tuple[Any, Any]:
     if name in MIXTURES:
         return (X > 0).astype(float), None
     y = X["age"].to_numpy() + 0.5 * rng.standard_normal(N)
-    return X, None if name in BPFA else (y > 0).astype(int) if name in CLASSIFIERS else y
+    return X, None if name in BPFA + GFM else (y > 0).astype(int) if name in CLASSIFIERS else y
 
 
 def bare(name: str) -> Any:
@@ -163,7 +168,13 @@ HALF = np.array(["low", "high"] * (N // 2))
 ONES = np.ones(N)
 
 PARAMETERS = [
-    *bad("algorithm", "adam", "'mc-ssvi'.*'s-dsvi'", [n for n in NAMES if n not in ("GPClassifier", *MIXTURES, *NMF)]),
+    *bad(
+        "algorithm",
+        "adam",
+        "'mc-ssvi'.*'s-dsvi'",
+        [n for n in NAMES if n not in ("GPClassifier", *MIXTURES, *NMF, *GFM)],
+    ),
+    *bad("algorithm", "adam", "{{'cvi', 'mc-ssvi', 's-dsvi'}}", GFM),
     *bad("algorithm", "adam", "{{'cvi', 'mc-ssvi', 'ssvi-a', 'svi'}}", NMF),
     *bad("algorithm", "adam", "{{'cvi', 'gibbs', 'map', 'mc-ssvi', 'ssvi', 'ssvi-a', 'svi'}}", MIXTURES),
     *bad("moves", "merging", "{{'all', 'merge', 'none'}}"),
@@ -188,7 +199,8 @@ PARAMETERS = [
     *bad("bound", "tight", "'optimal'.*'simple'"),
     *bad("n_inducing", 0, "int"),
     *bad("inducing", "grid", "{{'kmeans', 'random'}}"),
-    *bad("noise_variance", -1.0, "{{'auto'}}"),
+    *bad("noise_variance", -1.0, "{{'auto'}}", [name for name in having("noise_variance") if name not in GFM]),
+    *bad("noise_variance", -1.0, "{{'auto', 'per-feature'}}", GFM),
     *bad("kernel", "rbf", "Kernel"),
     *bad("n_components", 0, "int"),
     *bad("biases", "no", "bool"),
@@ -197,6 +209,7 @@ PARAMETERS = [
     *bad("local_step", "vb", "{{'gibbs', 'mean-field', 'spike-slab'}}", BPFA),
     *bad("local_step", "vb", "{{'cvb0', 'gibbs', 'mean-field'}}", ["StructuredLDA"]),
     *bad("init", "pca", "{{'data', 'gibbs', 'random'}}", BPFA),
+    *bad("init", "pca", "{{'map', 'random'}}", GFM),
     *bad("init", "pca", "{{'random', 'rows'}}", NMF),
 ]
 

@@ -15,6 +15,7 @@ from sksvi import (
     BayesianGLMRegressor,
     BetaProcessFA,
     CorrelatedTopicModel,
+    GammaFactorModel,
     GeneralizedPMF,
     GMERegressor,
     GPClassifier,
@@ -240,6 +241,7 @@ BIG = [
     (lambda: SparseGPRegressor(n_inducing=20), TABLE, "20 inducing points.*lower n_inducing"),
     (lambda: GeneralizedPMF(n_components=9), IDS, "n_components=9 for 11 users and items.*covariance='diag'"),
     (lambda: BetaProcessFA(n_components=9), TABLE, "n_components=9 for 3 columns.*lower n_components"),
+    (lambda: GammaFactorModel(n_components=9), TABLE, "n_components=9 for 3 columns.*lower n_components"),
     (lambda: CorrelatedTopicModel(n_components=9), np.ones((9, 4)), "n_components=9 for 4 words.*lower n_components"),
 ]
 

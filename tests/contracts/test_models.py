@@ -30,6 +30,8 @@ from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.gaussian import FactorModel
 from sksvi.models.factorization.ratings import Entries, Ratings
 from sksvi.models.factorization.side_prior import SidePrior
+from sksvi.models.gamma_factor.model import GammaFactors
+from sksvi.models.gamma_factor.scatter import scatter_of
 from sksvi.models.gp.full import FullGP
 from sksvi.models.gp.sparse import SparseGPModel
 from sksvi.models.linear.glm import LinearModel
@@ -199,6 +201,13 @@ def components(missing=0.0):
     return model, table(cells(X))
 
 
+def covariances(k, noise, centred=True):
+    rng = np.random.default_rng(17)
+    X = rng.standard_normal((40, 3)) @ rng.gamma(1.0, 1.0, (3, 4)) + rng.standard_normal((40, 4))
+    known = {"noise": np.full(4, 0.5)} if noise == "fixed" else {"noise_size": 1 if noise == "auto" else 4}
+    return GammaFactors(k, 4, noise_floor=np.full(4, 1e-3), **known), scatter_of(X, centred, 1)
+
+
 def mixture(sizes, binary=False, missing=0.2, weighted=True):
     rng = np.random.default_rng(16)
     codes = rng.integers(0, np.array(sizes), (30, len(sizes)))
@@ -309,6 +318,10 @@ CASES = {
     ],
     "latent-dirichlet": [(independent_topics, (learns,), 1e-6) for learns in ("", "auto", "symmetric")],
     "gamma-process": [(components, (missing,), 1e-4) for missing in (0.0, 0.2)],
+    "gamma-factors": [
+        *[(covariances, (k, kind), 1e-4) for k in (2, 6) for kind in ("fixed", "auto", "per-feature")],
+        (covariances, (2, "fixed", False), 1e-4),
+    ],
     "mixture": [
         (mixture, ((2, 2, 2), True), 1e-6),
         (mixture, ((2, 2, 2), True, 0.0, False), 1e-6),

@@ -115,7 +115,7 @@ def quick(cls: Any) -> dict[str, str]:
 
 def predictions(model: Any, X: np.ndarray) -> np.ndarray:
     """All that a prediction says: moments of f beside the answer, as arrays one after the other."""
-    if hasattr(model, "score_samples"):
+    if hasattr(model, "score_samples") and hasattr(model, "predict_proba"):
         return np.append(np.ravel(model.predict_proba(X)), model.score(X))
     if not hasattr(model, "predict_latent"):
         return np.append(np.ravel(model.transform(X)), model.score(X))

@@ -59,17 +59,21 @@ FEW = {
     "BetaProcessFA: missing entries": 10,
     "CorrelatedTopicModel: proportions": 8,
     "StructuredLDA: proportions": 12,
+    "GammaFactorModel: one factor": 40,
+    "GammaFactorModel: three factors": 40,
     "GammaProcessNMF: rates": 4,
     "BernoulliMixture: weights": 20,
     "CategoricalMixture: weights": 12,
 }
-#: Two sides, words and topics, or weights and the labels of rows, that inform each other have independent q: f,
-#: proportions, rates and weights are known less well than they say, predictions of y are not.
+#: Two sides, words and topics, loadings, or weights and the labels of rows, that inform each other have independent q:
+#: f, proportions, loadings, rates and weights are known less well than they say, predictions of y are not.
 MEAN_FIELD = {
     ("GeneralizedPMF: gaussian", "f, cells left out"): 0.80,
     ("GeneralizedPMF: poisson", "f, cells left out"): 0.75,
     ("CorrelatedTopicModel: proportions", "proportions"): 0.78,
     ("StructuredLDA: proportions", "proportions, mean field"): 0.80,
+    ("GammaFactorModel: one factor", "loadings"): 0.77,
+    ("GammaFactorModel: three factors", "loadings"): 0.53,
     ("GammaProcessNMF: rates", "means"): 0.70,
     ("GammaProcessNMF: rates", "means of missing cells"): 0.68,
     ("BernoulliMixture: weights", "weights"): 0.45,

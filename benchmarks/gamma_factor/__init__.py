@@ -1,0 +1,1 @@
+"""Factor analysis with non-negative loadings."""

@@ -1,0 +1,372 @@
+"""Gamma factor model as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from numbers import Integral, Real
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+
+from sksvi import _memory, _parallel, algorithms, expectations
+from sksvi.decomposition._gamma_factor_predictions import ROWS, GammaFactorPredictions
+from sksvi.estimators import findings
+from sksvi.estimators.base import BaseSVI
+from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, stays, truth
+from sksvi.estimators.posterior import Posterior
+from sksvi.estimators.start import FIRST_PORTION, PORTION, Start
+from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
+from sksvi.families import Gamma
+from sksvi.inference import plan
+from sksvi.inference.priors import divergence
+from sksvi.inference.problem import Problem
+from sksvi.inference.start import counting_on, first_state
+from sksvi.inference.state import State, StepInfo, recorded, thinned
+from sksvi.models.gamma_factor.model import MANY_POINTS, POINTS, GammaFactors
+from sksvi.models.gamma_factor.scatter import Scatter, scatter_of
+
+Array = np.ndarray
+
+#: Least learned noise variance, as a share of its columns' variance.
+NOISE_FLOOR = 1e-4
+#: A fixed noise variance is far off below and above these shares of the columns' mean variance.
+TOO_SMALL, TOO_LARGE = 1e-4, 2.0
+#: Fewest draws that a natural gradient is found from.
+LEAST_DRAWS = 4
+
+
+def noise_kind(estimator: Any, name: str) -> str:
+    """How it is learned; a number may be another."""
+    given = getattr(estimator, name)
+    return given if isinstance(given, str) else "fixed"
+
+
+@with_own_methods
+class GammaFactorModel(GammaFactorPredictions, BaseSVI):
+    """Factor analysis with non-negative loadings that have gamma priors.
+
+    Rows are Gaussian with covariance ΛΛᵀ + Ψ, as in scikit-learn's ``FactorAnalysis``, and Λ has a gamma distribution
+    in every entry: a small prior shape makes most of them small. What is added are parts instead of contrasts, a
+    posterior and intervals of loadings, and no rotation that is left open; factors that only move columns in opposite
+    directions cannot be had. Fitted by conjugate-computation variational inference (Khan and Lin 2017; the model is
+    Knowles 2015). Data enter through their covariance alone, so that a pass costs the same for any number of rows.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Factors K; more than columns are allowed.
+    noise_variance : "auto", "per-feature" or float, default=0.1
+        Ψ. A number is absolute, in the units of X, and so is then the prior of the loadings: for columns whose standard
+        deviations are near 1. "auto" learns one for all columns, whose common standard deviation is then the loadings'
+        unit; "per-feature" learns one per column and measures each in its own standard deviation, so that no unit
+        matters. Learned ones are at least 1/10,000 of the columns' variance.
+    prior_shape, prior_rate : float, default=0.1, 1.0
+        Of the gamma prior of every loading. The smaller the shape, the sparser are loadings.
+    fit_mean : bool, default=True
+        Whether columns have means of their own, which are integrated out; False: they are 0, as in the paper.
+    init : {"map", "random"}, default="map"
+        Where the fit begins: at the mode (L-BFGS), as wide as Laplace's approximation there, or at random.
+    algorithm : {"cvi", "s-dsvi"} or Algorithm, default="cvi"
+        Natural steps on every loading ("mc-ssvi" is the same here), or gradient steps on log shape and log rate:
+        AdaGrad's, or AdaDelta's by ``SDSVI(adagrad=AdaDelta())``. Where steps are the paper's own say so with
+        ``init="random"``, ``expectation="monte-carlo"`` and a schedule, ``CVI(schedule=Constant(0.05))``.
+    expectation : str or Expectation, default="auto"
+        "monte-carlo": over draws that are new in every step, ``MonteCarlo(n=10)``, at least 4. All others: over 32
+        points that are the same in every step, so that no step lowers the bound.
+    max_iter : int, default=200
+        Most steps after the start.
+    tol : float, default=1e-4
+        Relative change of the bound at which the fit stops.
+    forgetting : float, default=1.0
+        Share, in (0, 1], of what earlier chunks said that each `partial_fit` keeps.
+    half_life : float, default=None
+        The same in rows: what was said counts half when so many rows have come since. At most one of the two.
+    n_jobs : int or None, default=None
+        Threads; never changes a bit of the result.
+    warm_start : bool, default=False
+        Whether ``fit`` goes on from the last one.
+    keep_interrupted : bool, default=False
+        Whether Ctrl-C lets `fit` end where its pass ends and keep what it reached, with a warning (a second one ends it
+        at once). False: the estimator stays as it was, and the KeyboardInterrupt says whether there is a checkpoint.
+    random_state : int, RandomState or None, default=None
+        Seed of the start and of the points.
+    verbose : int, default=0
+        1: a progress bar.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (K, D)
+        Posterior mean of the loadings Λᵀ, non-negative; those that explain most, in units of `scale_`, come first.
+    noise_variance_ : ndarray of shape (D,)
+        Ψ.
+    mean_ : ndarray of shape (D,)
+        Means of the columns; 0 without ``fit_mean``.
+    scale_ : ndarray of shape (D,)
+        Units in which the prior holds: 1 for a fixed noise variance.
+    posterior_ : Posterior
+        Block ``loadings``, a gamma distribution per entry.
+    lower_bound_ : float
+        Bound on the log evidence, nats, over points that no step has seen.
+
+    See Also
+    --------
+    sklearn.decomposition.FactorAnalysis : loadings of both signs, by maximum likelihood.
+    GammaProcessNMF : non-negative factors of counts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi import GammaFactorModel
+    >>> rng = np.random.default_rng(0)
+    >>> parts = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
+    >>> X = rng.standard_normal((200, 2)) @ parts + 0.3 * rng.standard_normal((200, 4))
+    >>> model = GammaFactorModel(n_components=2, noise_variance="per-feature", random_state=0).fit(X)
+    >>> bool((model.components_ >= 0).all()), model.transform(X).shape
+    (True, (200, 2))
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **{
+            name: rule
+            for name, rule in BaseSVI._parameter_constraints.items()
+            if name not in ("covariance", "batch_size", "total_samples")
+        },
+        "algorithm": [StrOptions({"cvi", "mc-ssvi", "s-dsvi"}), algorithms.Algorithm],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "noise_variance": [StrOptions({"auto", "per-feature"}), Interval(Real, 0, None, closed="neither")],
+        "prior_shape": [Interval(Real, 1e-3, 1e3, closed="both")],
+        "prior_rate": [Interval(Real, 0, None, closed="neither")],
+        "fit_mean": ["boolean"],
+        "init": [StrOptions({"map", "random"})],
+    }
+    _changes = {
+        **{name: change for name, change in STREAMED.items() if name not in ("batch_size", "total_samples")},
+        "n_components": COMPONENTS,
+        "noise_variance": stays("the fit's units belong to it", noise_kind),
+        "prior_shape": FREE,
+        "prior_rate": FREE,
+        "fit_mean": stays("the scatter of earlier rows is about what it says", truth),
+        "init": FREE,
+    }
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        noise_variance: Any = 0.1,
+        prior_shape: float = 0.1,
+        prior_rate: float = 1.0,
+        fit_mean: bool = True,
+        init: str = "map",
+        algorithm: Any = "cvi",
+        expectation: Any = "auto",
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        forgetting: float = 1.0,
+        half_life: float | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        keep_interrupted: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.noise_variance = noise_variance
+        self.prior_shape = prior_shape
+        self.prior_rate = prior_rate
+        self.fit_mean = fit_mean
+        self.init = init
+        self.algorithm = algorithm
+        self.expectation = expectation
+        self.max_iter = max_iter
+        self.tol = tol
+        self.forgetting = forgetting
+        self.half_life = half_life
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.keep_interrupted = keep_interrupted
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ---- fitting
+    def fit(self, X: Any, y: Any = None) -> GammaFactorModel:
+        """Fit to rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        GammaFactorModel
+            The estimator itself.
+        """
+        self._validate_params()
+        return self._fit(X, None, None, None)
+
+    def partial_fit(self, X: Any, y: Any = None) -> GammaFactorModel:
+        """Go on with a chunk of rows: it joins the covariance, and the fit begins where the last one ended.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        GammaFactorModel
+            The estimator itself.
+        """
+        self._validate_params()
+        with self._all_or_nothing(), _parallel.single_threaded_blas():
+            first = not hasattr(self, "state_")
+            if not first:
+                self._check_finished()
+            before = None if first else self._scatter
+            seen = 0.0 if first else self.n_samples_seen_
+            data = self._encode(X, None, None, None, FIRST_PORTION if first else PORTION)
+            came = data.n
+            if before is not None:
+                data = self._scatter = before.faded(self._fade(came)).joined(data)
+            known = None if first else (self.posterior_["loadings"], self.noise_variance_)
+            self.scale_ = self._units(data)
+            problem = self._problem(*self._build_model(data))
+            state = self._absorbed(problem, None if first else self.state_, known, came)
+            self._finish(problem.model, state, seen + came)
+            found = list(self._findings(problem, state))
+        findings.tell(found, stacklevel=3)
+        return self
+
+    def _absorbed(self, problem: Problem, before: State | None, known: Any, came: float) -> State:
+        """A fit to all that was seen, which begins at what is known; one row of the history."""
+        started = perf_counter()
+        if known is None or before is None:
+            state = self._new_state(problem)
+        else:
+            problem.model.begins(known[0].mean[:, :] / self.scale_, known[1] / self.scale_**2)
+            problem.model.seed = before.seed
+            state = counting_on(first_state(problem, before.seed), before, 0.0)
+        bounds, history, passes = list(state.bounds), list(state.history), state.passes
+        inner = replace(state, bounds=[], history=[], passes=0)
+        state = plan.run(problem, inner, int(self.max_iter), self.tol)
+        rows = (0.0 if before is None else before.rows) + came
+        info = StepInfo(state.bound, problem.deterministic, 1.0, state.repairs)
+        state = replace(state, bounds=bounds, history=history, passes=passes + 1, rows=rows, counted=problem.data.n)
+        return thinned(recorded(state, info, perf_counter() - started))
+
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Scatter:
+        X = validate_data(self, X, reset=start.fresh, **ROWS)
+        if not start.fresh:
+            self._check_choices()
+        else:
+            self._dtype = X.dtype.name
+        self._check_draws()
+        self._check_size(X.shape[1])
+        data = scatter_of(X, bool(self.fit_mean), _parallel.n_threads(self.n_jobs))
+        self._scatter = data
+        if start.fresh:
+            self.scale_ = self._units(data)
+        return data
+
+    def _check_draws(self) -> None:
+        expect = expectations.resolve(self.expectation)
+        if not expect.exact and expect.n < LEAST_DRAWS:  # type: ignore[attr-defined]
+            raise ValueError(
+                f"expectation={self.expectation!r} has fewer than {LEAST_DRAWS} draws, from which no natural gradient "
+                "of a gamma distribution can be found: give MonteCarlo(n=10)."
+            )
+
+    def _units(self, data: Scatter) -> Array:
+        """Units of the columns in which the prior holds."""
+        if not isinstance(self.noise_variance, str):
+            return np.ones(len(data.mean))
+        variance = data.variances
+        informed = variance > np.finfo(float).eps * np.square(data.mean)  # less is what rounding leaves of a constant
+        common = float(np.sqrt(variance[informed].mean())) if informed.any() else 1.0
+        if self.noise_variance == "auto":
+            return np.full(len(variance), common)
+        return np.where(informed, np.sqrt(np.where(informed, variance, 1.0)), common)
+
+    def _build_model(self, data: Scatter) -> tuple[GammaFactors, Scatter]:
+        n_features, learned = len(data.mean), isinstance(self.noise_variance, str)
+        model = GammaFactors(
+            int(self.n_components),
+            n_features,
+            prior_shape=float(self.prior_shape),
+            prior_rate=float(self.prior_rate),
+            noise=None if learned else np.full(n_features, float(self.noise_variance)),
+            noise_size=n_features if self.noise_variance == "per-feature" else 1,
+            noise_floor=np.full(n_features, NOISE_FLOOR),
+            unit=self.scale_,
+            init=self.init,
+        )
+        return model, data.divided(self.scale_)
+
+    def _check_size(self, n_features: int) -> None:
+        """An error where the scatter and the points of a fit are more than there is memory for."""
+        K, D = float(self.n_components), float(n_features)
+        numbers = 8 * POINTS * K * (K + D) + 5 * MANY_POINTS * K * D + 6 * D**2
+        _memory.need(8.0 * numbers, f"n_components={self.n_components} for {D:.0f} columns", "lower n_components")
+
+    def _batch_size(self, n: int, algorithm: Any) -> int | None:
+        return None
+
+    def _new_state(self, problem: Problem) -> State:
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        problem.model.seed = seed
+        return first_state(problem, seed)
+
+    def _continued(self, problem: Problem) -> State:
+        problem.model.seed = self.state_.seed
+        return super()._continued(problem)
+
+    # ---- what a fit leaves behind
+    def _finish(self, model: Any, state: State, weight: float) -> None:
+        super()._finish(model, state, weight)
+        if state.finished:
+            data = self._scatter.divided(self.scale_)
+            problem = self._problem(model, data)
+            self.lower_bound_ = model.expected_density(state.q, data) - divergence(problem, state, state.q)
+
+    def _expose(self, model: Any, state: State) -> None:
+        q = state.q["loadings"]
+        explained = np.sum(np.square(q.mean) + q.variance, axis=1)
+        order = np.argsort(-explained, kind="stable")
+        self._choices = self._fitted_choices()
+        own = Gamma(q.shape[order], q.rate[order] / self.scale_)
+        self.posterior_ = Posterior({"loadings": own})
+        self.components_ = own.mean.astype(self._dtype)
+        self.noise_variance_ = model.noise_of(state.q) * self.scale_**2
+        self.mean_ = self._scatter.mean
+
+    def _findings(self, problem: Problem, state: State) -> Iterator[str]:
+        """What is told of the noise: a fixed one that is far off, a learned one that has run to its end."""
+        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
+        if self._scatter.freedom < 2:
+            return
+        variance = self._scatter.variances
+        informed = variance > np.finfo(float).eps * np.square(self.mean_)
+        if not isinstance(self.noise_variance, str):
+            mean = float(variance[informed].mean()) if informed.any() else float(self.noise_variance)
+            if not TOO_SMALL <= self.noise_variance / mean <= TOO_LARGE:
+                yield (
+                    f"noise_variance={self.noise_variance:g} is absolute, as is the prior of the loadings, and the "
+                    f"columns of X have a mean variance of {mean:g}: standardise them, or learn the noise with "
+                    'noise_variance="per-feature", which needs no unit.'
+                )
+            return
+        ended = informed & (self.noise_variance_ < 2.0 * NOISE_FLOOR * self.scale_**2)
+        if ended.any():
+            what = ", ".join(repr(name) for name in np.asarray(names)[ended][:5].tolist())
+            yield (
+                f"the learned noise variance has run to its least value ({NOISE_FLOOR:g} of the variance) in "
+                f"{int(ended.sum())} columns ({what}): factors explain them altogether. Lower n_components, drop "
+                "columns that others determine, or give noise_variance as a number."
+            )

@@ -1,0 +1,232 @@
+"""What a fitted gamma factor model says of rows: densities, factors, covariances, draws; and a table of loadings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaincinv, logsumexp
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from sksvi import _parallel
+from sksvi.estimators.checks import check_count, check_flag
+from sksvi.estimators.validation import check_table, validate_data
+from sksvi.integrals.gamma_nodes import nodes, orders
+from sksvi.models.gamma_factor.density import projection
+from sksvi.predictive.coverage import tail_of
+
+Array = np.ndarray
+
+#: How scikit-learn validates rows.
+ROWS = {"dtype": [np.float64, np.float32]}
+#: Points of the posterior over which the projection to factors is averaged, and rows that are drawn at a time.
+POINTS, DRAWN_ROWS = 64, 256
+
+
+class GammaFactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """Needs what a fit leaves behind."""
+
+    posterior_: Any
+    components_: Array
+    noise_variance_: Array
+    mean_: Array
+    state_: Any
+    n_features_in_: int
+    n_jobs: Any
+    _scatter: Any
+    _dtype: str
+
+    def _rows(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, reset=False, **ROWS))
+
+    def _loadings(self, n_points: int, number: int) -> Array:
+        """Points (S, K, D) of the posterior, in an order of their own for each use."""
+        q = self.posterior_["loadings"]
+        order = orders(n_points, q.shape.size, self.state_.seed + number)
+        return nodes(q.shape.ravel(), order)[0].reshape(-1, *q.shape.shape) / q.rate
+
+    @property
+    def _widened(self) -> float:
+        """Variance of a new row over that of a row about the true mean: 1 + 1/n where the mean was learned."""
+        return 1.0 + 1.0 / self._scatter.n if self._scatter.centred else 1.0
+
+    # ---- rows
+    def transform(self, X: Any) -> Array:
+        """Posterior mean of the factors of every row, averaged over the posterior of the loadings.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            In units of their standard deviation a priori; they may be negative.
+        """
+        X = self._rows(X)
+        average = projection(self._loadings(POINTS, 2), self.noise_variance_).mean(0)
+        with _parallel.single_threaded_blas():
+            return ((X.astype(np.float64) - self.mean_) @ average.T).astype(X.dtype, copy=False)  # type: ignore[no-any-return]
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Expected rows from factors, by the posterior mean of the loadings.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, K)
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+        """
+        check_is_fitted(self)
+        X = check_table(X, **ROWS)
+        if X.shape[1] != len(self.components_):
+            raise ValueError(f"X has {X.shape[1]} columns; this model has {len(self.components_)} components.")
+        return (X @ self.components_ + self.mean_).astype(X.dtype, copy=False)  # type: ignore[no-any-return]
+
+    def score_samples(self, X: Any, n_draws: int = 64, plug_in: bool = False) -> Array:
+        """Log density of every row, integrated over the posterior of loadings and mean.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        n_draws : int, default=64
+            Points of the posterior of the loadings over which densities are averaged; the same in every call.
+        plug_in : bool, default=False
+            Whether to take the density at `get_covariance` instead: one Gaussian, and so much faster.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Nats.
+        """
+        X, n_draws = self._rows(X), check_count(n_draws, "n_draws")
+        if check_flag(plug_in, "plug_in"):
+            covariances = self.get_covariance()[None]
+        else:
+            L = self._loadings(n_draws, 3)
+            covariances = np.swapaxes(L, -1, -2) @ L + np.diag(self.noise_variance_)
+        whiten = np.linalg.inv(np.linalg.cholesky(covariances * self._widened))
+        log_det = np.log(np.diagonal(whiten, axis1=-2, axis2=-1)).sum(-1) - 0.5 * X.shape[1] * np.log(2.0 * np.pi)
+
+        def one(part: slice) -> Array:
+            rows = (X[part] - self.mean_).T
+            each = np.stack([c - 0.5 * np.square(W @ rows).sum(0) for W, c in zip(whiten, log_det, strict=True)])
+            return logsumexp(each, axis=0) - np.log(len(each))  # type: ignore[no-any-return]
+
+        with _parallel.single_threaded_blas():
+            parts = _parallel.slices(len(X), _parallel.chunk_rows(X.shape[1], False))
+            return np.concatenate(list(_parallel.in_order(one, parts, _parallel.n_threads(self.n_jobs))))
+
+    def log_predictive_density(self, X: Any) -> Array:
+        """Log density of every row, integrated over the posterior: `score_samples`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Nats.
+        """
+        return self.score_samples(X)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log density of rows, nats.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+        """
+        return float(np.mean(self.score_samples(X)))
+
+    # ---- the distribution of a row
+    def get_covariance(self) -> Array:
+        """Posterior mean of the covariance of rows, ΛΛᵀ + Ψ.
+
+        Returns
+        -------
+        ndarray of shape (D, D)
+        """
+        check_is_fitted(self)
+        q = self.posterior_["loadings"]
+        return q.mean.T @ q.mean + np.diag(q.variance.sum(0) + self.noise_variance_)  # type: ignore[no-any-return]
+
+    def get_precision(self) -> Array:
+        """Inverse of `get_covariance`.
+
+        Returns
+        -------
+        ndarray of shape (D, D)
+        """
+        return np.linalg.inv(self.get_covariance())
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
+        """New rows, each from a draw of the posterior.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState or None
+
+        Returns
+        -------
+        ndarray of shape (n_samples, D)
+        """
+        check_is_fitted(self)
+        n_samples, rng = check_count(n_samples, "n_samples"), check_random_state(random_state)
+        return np.concatenate(list(self._drawn(n_samples, rng))).astype(self._dtype, copy=False)
+
+    def _drawn(self, n: int, rng: np.random.RandomState) -> Iterator[Array]:
+        q, sd = self.posterior_["loadings"], np.sqrt(self.noise_variance_)
+        for part in _parallel.slices(n, DRAWN_ROWS):
+            size = part.stop - part.start
+            factors = rng.standard_normal((size, len(self.components_)))
+            common = np.einsum("nk,nkd->nd", factors, q.sample(size, rng))
+            yield self.mean_ + np.sqrt(self._widened) * (common + sd * rng.standard_normal((size, len(sd))))
+
+    # ---- tables
+    def summary(self, coverage: float = 0.9) -> Any:
+        """Posterior of the loadings.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the equal-tailed interval (lower, upper).
+
+        Returns
+        -------
+        DataFrame
+            Columns mean, std, lower, upper; one row per component and column of X.
+        """
+        import pandas as pd
+
+        check_is_fitted(self)
+        tail, q = tail_of(coverage), self.posterior_["loadings"]
+        lower, upper = (gammaincinv(q.shape, end) / q.rate for end in (tail, 1.0 - tail))
+        names = getattr(self, "feature_names_in_", None)
+        names = [f"x{d}" for d in range(self.n_features_in_)] if names is None else list(names)
+        index = pd.MultiIndex.from_product([self.get_feature_names_out(), names], names=["component", "feature"])
+        columns = {"mean": q.mean, "std": q.std, "lower": lower, "upper": upper}
+        return pd.DataFrame({name: values.ravel() for name, values in columns.items()}, index=index)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,1 @@
+"""The gamma factor model: Gaussian rows whose covariance has non-negative loadings."""

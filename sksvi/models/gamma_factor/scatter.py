@@ -1,0 +1,89 @@
+"""All that the gamma factor model asks of rows: how many there are, their mean, and their scatter about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sksvi import _parallel
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Rows y_n (N, D) as a sum: ``products`` = Σ (y_n - mean)(y_n - mean)ᵀ.
+
+    n: rows, or what forgetting left of them. centred: whether `mean` is that of the rows; else 0.
+    """
+
+    n: float
+    mean: Array
+    products: Array
+    centred: bool
+
+    def __len__(self) -> int:
+        return max(1, round(self.n))
+
+    @property
+    def total_weight(self) -> float:
+        """Rows."""
+        return self.n
+
+    @property
+    def freedom(self) -> float:
+        """Rows that inform the covariance: one goes into the mean."""
+        return max(self.n - 1.0, 0.0) if self.centred else self.n
+
+    @property
+    def variances(self) -> Array:
+        """Of each column about `mean`, (D,)."""
+        return np.diag(self.products) / self.n
+
+    def take(self, rows: Any) -> Scatter:
+        """All rows: there is no part of a sum."""
+        return self
+
+    def divided(self, unit: Array) -> Scatter:
+        """That of rows in other units."""
+        return replace(self, mean=self.mean / unit, products=self.products / np.multiply.outer(unit, unit))
+
+    def faded(self, share: float) -> Scatter:
+        """Of so much less rows."""
+        return replace(self, n=share * self.n, products=share * self.products)
+
+    def joined(self, other: Scatter) -> Scatter:
+        """Of these rows and others."""
+        n, delta = self.n + other.n, other.mean - self.mean
+        between = self.n * other.n / n * np.multiply.outer(delta, delta)
+        mean = self.mean + other.n / n * delta
+        return Scatter(n, mean, self.products + other.products + between, self.centred)
+
+
+def scatter_of(X: Array, centred: bool, threads: int) -> Scatter:
+    """The scatter of rows: chunks of fixed size, so that threads change no bit.
+
+    Parameters
+    ----------
+    X : ndarray of shape (N, D)
+    centred : bool
+        About the mean of the rows; else about 0.
+    threads : int
+    """
+    parts = _parallel.slices(len(X), _parallel.chunk_rows(X.shape[1], True))
+
+    def summed(one: Any) -> Any:
+        return _parallel.tree_sum(_parallel.in_order(one, parts, threads))
+
+    mean = np.zeros(X.shape[1])
+    if centred:
+        mean = summed(lambda part: X[part].sum(0, dtype=np.float64)) / len(X)
+
+    def product(part: slice) -> Array:
+        rows = X[part] - mean
+        return np.asarray(rows.T @ rows)
+
+    products = summed(product)
+    return Scatter(float(len(X)), mean, 0.5 * (products + products.T), centred)

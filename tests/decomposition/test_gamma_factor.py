@@ -1,0 +1,264 @@
+"""GammaFactorModel: doors, densities, units, streams, odd tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import multivariate_normal
+from sklearn.base import clone
+from sklearn.decomposition import FactorAnalysis
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import sksvi
+from sksvi import GammaFactorModel
+from sksvi.algorithms import CVI, SDSVI
+from sksvi.expectations import MonteCarlo
+from sksvi.schedules import AdaDelta, Constant
+
+KINDS = [0.1, "auto", "per-feature"]
+
+
+@parametrize_with_checks(
+    [
+        GammaFactorModel(2),
+        GammaFactorModel(1, noise_variance="auto", fit_mean=False),
+        GammaFactorModel(2, noise_variance="per-feature"),
+        GammaFactorModel(2, algorithm="mc-ssvi", init="random"),
+        GammaFactorModel(2, algorithm="s-dsvi", max_iter=10),
+    ]
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def rows(seed, n=200, d=6, k=2, noise=0.3):
+    rng = np.random.default_rng(seed)
+    loadings = rng.uniform(0.5, 1.5, (k, d)) * (np.arange(d) % k == np.arange(k)[:, None])
+    return rng.standard_normal((n, k)) @ loadings + noise * rng.standard_normal((n, d)), loadings
+
+
+# ---- what is found
+def test_parts_are_found(global_random_seed):
+    X, loadings = rows(global_random_seed, 2000)
+    model = GammaFactorModel(2, noise_variance="per-feature", random_state=global_random_seed).fit(X + 5.0)
+    assert model.converged_ and np.all(model.components_ >= 0)
+    closest = np.abs(model.components_[:, None] - loadings).max(-1).min(1)
+    assert np.all(closest < 0.2)
+    np.testing.assert_allclose(model.noise_variance_, 0.09, rtol=0.3)
+    np.testing.assert_allclose(model.mean_, X.mean(0) + 5.0, rtol=1e-9)
+    assert np.all(np.diff(np.square(model.components_ / model.scale_).sum(1)) <= 1e-3)
+    table = model.summary()
+    assert list(table.index.names) == ["component", "feature"] and len(table) == 12
+    assert np.all((table.lower <= table["mean"]) & (table["mean"] <= table.upper))
+    assert model.posterior_["loadings"].sample(7, 0).shape == (7, 2, 6)
+
+
+def test_densities_average_over_the_posterior(global_random_seed):
+    X, _ = rows(global_random_seed, 40)
+    model = GammaFactorModel(3, random_state=0).fit(X)
+    wide = 1.0 + 1.0 / 40
+    plain = multivariate_normal(model.mean_, wide * model.get_covariance()).logpdf(X)
+    np.testing.assert_allclose(model.score_samples(X, plug_in=True), plain, rtol=1e-9)
+    draws = model.posterior_["loadings"].sample(2000, 1)
+    each = [
+        multivariate_normal(model.mean_, wide * (L.T @ L + np.diag(model.noise_variance_))).logpdf(X) for L in draws
+    ]
+    direct = logsumexp(each, axis=0) - np.log(len(each))
+    error = np.exp(np.array(each) - direct).std(0) * np.sqrt(1 / 2000 + 1 / 512)
+    assert np.all(np.abs(model.score_samples(X, n_draws=512) - direct) <= 5 * error)
+    np.testing.assert_array_equal(model.score_samples(X), model.log_predictive_density(X))
+    assert model.score(X) == pytest.approx(model.score_samples(X).mean())
+
+
+def test_covariances_are_those_of_the_posterior(global_random_seed):
+    model = GammaFactorModel(3, random_state=0).fit(rows(global_random_seed, 40)[0])
+    draws = model.posterior_["loadings"].sample(4000, global_random_seed)
+    each = np.swapaxes(draws, 1, 2) @ draws + np.diag(model.noise_variance_)
+    error = each.std(0) / np.sqrt(4000)
+    assert np.all(np.abs(model.get_covariance() - each.mean(0)) <= 5 * error + 1e-12)
+    np.testing.assert_allclose(model.get_precision() @ model.get_covariance(), np.eye(6), atol=1e-9)
+    drawn = model.sample(20_000, global_random_seed)
+    wide = model.get_covariance() * (1 + 1 / 40)
+    assert np.all(np.abs(np.cov(drawn.T) - wide) <= 6 * np.sqrt(2.0 / 20_000) * np.sqrt(np.outer(*[np.diag(wide)] * 2)))
+    assert np.all(np.abs(drawn.mean(0) - model.mean_) <= 5 * np.sqrt(np.diag(wide) / 20_000))
+
+
+def test_factors_are_those_of_factor_analysis_at_the_same_loadings(global_random_seed):
+    X, _ = rows(global_random_seed, 3000)
+    model = GammaFactorModel(2, noise_variance="auto", random_state=0).fit(X)
+    peer = FactorAnalysis(2).fit(X)
+    peer.components_, peer.noise_variance_, peer.mean_ = model.components_, model.noise_variance_, model.mean_
+    factors = model.transform(X)
+    np.testing.assert_allclose(factors, peer.transform(X), atol=0.05)
+    assert np.mean(np.square(model.inverse_transform(factors) - X)) < 2.0 * 0.09
+    assert list(model.get_feature_names_out()) == ["gammafactormodel0", "gammafactormodel1"]
+
+
+# ---- units and means
+def test_per_feature_noise_knows_no_unit(global_random_seed):
+    X, _ = rows(global_random_seed)
+    unit = np.array([1e4, 1.0, 1e-4, 3.0, 100.0, 0.5])
+    options = {"n_components": 2, "noise_variance": "per-feature", "random_state": 0}
+    plain, scaled = GammaFactorModel(**options).fit(X), GammaFactorModel(**options).fit(X * unit + 7.0 * unit)
+    np.testing.assert_allclose(scaled.components_ / unit, plain.components_, atol=5e-3)
+    np.testing.assert_allclose(scaled.noise_variance_, plain.noise_variance_ * unit**2, rtol=5e-3)
+    shift = 199 * np.log(unit).sum()
+    assert scaled.lower_bound_ + shift == pytest.approx(plain.lower_bound_, abs=0.1)
+    new = rows(global_random_seed + 1, 5)[0]
+    np.testing.assert_allclose(
+        scaled.score_samples((new + 7.0) * unit) + np.log(unit).sum(), plain.score_samples(new), atol=0.01
+    )
+
+
+def test_common_noise_knows_no_common_unit(global_random_seed):
+    X, _ = rows(global_random_seed)
+    options = {"n_components": 2, "noise_variance": "auto", "random_state": 0}
+    plain, scaled = GammaFactorModel(**options).fit(X), GammaFactorModel(**options).fit(1e4 * X)
+    np.testing.assert_allclose(scaled.components_ / 1e4, plain.components_, atol=5e-3)
+
+
+@pytest.mark.parametrize("factor", [1e4, 1e-4])
+def test_a_fixed_noise_that_is_far_off_is_told(factor):
+    X, _ = rows(0)
+    with pytest.warns(UserWarning, match=r'noise_variance=0.1 is absolute.*"per-feature"'):
+        GammaFactorModel(2, random_state=0).fit(factor * X)
+
+
+def test_the_mean_is_left_out_where_columns_have_none(global_random_seed):
+    X, _ = rows(global_random_seed, 30)
+    model = GammaFactorModel(2, fit_mean=False, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.mean_, 0.0)
+    plain = multivariate_normal(np.zeros(6), model.get_covariance()).logpdf(X)
+    np.testing.assert_allclose(model.score_samples(X, plug_in=True), plain, rtol=1e-9)
+
+
+# ---- odd tables
+@pytest.mark.parametrize("noise", KINDS)
+def test_one_row_says_little(noise):
+    model = GammaFactorModel(2, noise_variance=noise, random_state=0).fit(np.array([[1.0, 2.0, 3.0]]))
+    np.testing.assert_allclose(model.posterior_["loadings"].shape, 0.1, rtol=0.05)  # the prior: its mean is learned
+    assert np.all(np.isfinite(model.score_samples(np.zeros((2, 3)))))
+
+
+@pytest.mark.parametrize("noise", KINDS)
+def test_constant_columns_have_small_loadings(noise, global_random_seed):
+    X = np.column_stack([rows(global_random_seed)[0], np.zeros(200), np.full(200, 3.7)])
+    model = GammaFactorModel(2, noise_variance=noise, random_state=0).fit(X)
+    assert model.components_[:, 6:].max() < 0.1 and np.all(model.noise_variance_ > 0)
+    assert np.all(np.isfinite(model.score_samples(X)))
+
+
+def test_all_columns_constant():
+    for noise in KINDS:
+        model = GammaFactorModel(2, noise_variance=noise, random_state=0).fit(np.ones((20, 3)))
+        assert np.all(np.isfinite(model.components_)) and np.isfinite(model.lower_bound_)
+
+
+def test_more_factors_than_columns_end_at_the_least_noise_and_say_so(global_random_seed):
+    X = np.random.default_rng(global_random_seed).standard_normal((500, 2)) @ np.array(
+        [[1.0, 1.0, 0.5], [0.0, 1.0, 2.0]]
+    )
+    with pytest.warns(UserWarning, match=r"run to its least value.*Lower n_components"):
+        model = GammaFactorModel(5, noise_variance="auto", random_state=0).fit(X)
+    assert model.noise_variance_[0] >= 1e-4 * X.var() * 0.5
+    assert np.all(np.isfinite(model.score_samples(X)))
+    GammaFactorModel(5, random_state=0).fit(X)  # a number stays
+
+
+def test_what_is_missing_is_an_error():
+    X = pd.DataFrame(rows(0)[0], columns=list("abcdef"))
+    X.loc[3, "c"] = np.nan
+    with pytest.raises(ValueError, match=r"column 'c' of X, row 3.*NaN"):
+        GammaFactorModel(2).fit(X)
+
+
+def test_too_few_draws_are_refused():
+    X, _ = rows(0)
+    with pytest.raises(ValueError, match="fewer than 4 draws"):
+        GammaFactorModel(2, expectation=MonteCarlo(3)).fit(X)
+
+
+# ---- the same from every way
+def test_columns_keep_their_names_and_single_precision_its_type():
+    X = pd.DataFrame(rows(0)[0], columns=list("abcdef"))
+    model = GammaFactorModel(2, random_state=0).fit(X)
+    assert model.summary().index.get_level_values("feature")[:6].tolist() == list("abcdef")
+    small = GammaFactorModel(2, random_state=0).fit(X.to_numpy(np.float32))
+    assert small.components_.dtype == small.transform(X.to_numpy(np.float32)).dtype == np.float32
+    np.testing.assert_allclose(small.components_, model.components_, atol=5e-3)
+
+
+def test_threads_change_no_bit(monkeypatch):
+    from sksvi import _parallel
+
+    monkeypatch.setattr(_parallel, "chunk_rows", lambda width, full: 16)
+    X, _ = rows(0)
+    found = []
+    for jobs in (1, 3):
+        model = GammaFactorModel(2, random_state=0, n_jobs=jobs).fit(X)
+        found.append((model.components_, model.score_samples(X), model.lower_bound_))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("noise", KINDS)
+def test_chunks_say_what_all_rows_say(noise, global_random_seed):
+    X, _ = rows(global_random_seed, 300)
+    whole = GammaFactorModel(2, noise_variance=noise, tol=1e-7, random_state=0).fit(X)
+    stream = clone(whole)
+    for part in np.array_split(X, 5):
+        stream.partial_fit(part)
+    assert stream.n_samples_seen_ == 300 and stream.n_iter_ == len(stream.history_) == 5
+    np.testing.assert_allclose(stream.get_covariance(), whole.get_covariance(), atol=0.03)
+    assert stream.lower_bound_ == pytest.approx(whole.lower_bound_, abs=2.0)
+
+
+def test_a_stream_forgets(global_random_seed):
+    X, _ = rows(global_random_seed, 400)
+    model = GammaFactorModel(2, half_life=50, random_state=0).partial_fit(X)
+    before = model.get_covariance()
+    for _ in range(4):
+        model.partial_fit(3.0 * X[:, ::-1])
+    assert np.diag(model.get_covariance()).sum() > 4.0 * np.diag(before).sum()
+    assert model._scatter.n < 410
+
+
+def test_a_fit_is_saved_with_its_rows(tmp_path):
+    X, _ = rows(0)
+    model = GammaFactorModel(2, noise_variance="per-feature", random_state=0).fit(X)
+    model.save(tmp_path / "fit.sksvi")
+    again = sksvi.load(tmp_path / "fit.sksvi")
+    np.testing.assert_array_equal(again.score_samples(X), model.score_samples(X))
+    for fit in (model, again):
+        fit.partial_fit(X[:50] + 1.0)
+    np.testing.assert_array_equal(again.components_, model.components_)
+
+
+def test_a_warm_fit_goes_on():
+    X, _ = rows(0, 40)
+    cold = GammaFactorModel(2, tol=1e-6, random_state=0).fit(X)
+    warm = GammaFactorModel(2, tol=1e-6, random_state=0, max_iter=3, warm_start=True)
+    with pytest.warns(UserWarning, match="did not converge"):
+        warm.fit(X)
+    warm.set_params(max_iter=200).fit(X)
+    assert warm.converged_ and warm.lower_bound_ == pytest.approx(cold.lower_bound_, abs=0.05)
+
+
+# ---- the paper's own iterations
+def test_the_papers_iterations_can_be_said(global_random_seed):
+    X, _ = rows(global_random_seed, 500)
+    options = {"fit_mean": False, "init": "random", "expectation": MonteCarlo(10), "tol": 0.0, "max_iter": 60}
+    ours = GammaFactorModel(2, fit_mean=False, random_state=0).fit(X).lower_bound_
+    for steps in (CVI(schedule=Constant(0.05)), SDSVI(adagrad=AdaDelta(epsilon=1e-2))):
+        with pytest.warns(UserWarning, match="did not converge"):
+            model = GammaFactorModel(2, algorithm=steps, random_state=0, **options).fit(X)
+        assert np.isfinite(model.lower_bound_) and model.lower_bound_ < ours + 5.0
+        assert model.history_["bound"].iloc[-1] > model.history_["bound"].iloc[0]
+
+
+def test_adadelta_is_refused_where_a_block_is_gaussian():
+    with pytest.raises(ValueError, match=r"AdaDelta.*not Gaussian.*AdaGrad"):
+        sksvi.BayesianGLMRegressor(algorithm=SDSVI(adagrad=AdaDelta())).fit(np.eye(8), np.arange(8.0))
