@@ -19,6 +19,7 @@ _ATTRIBUTES = {
     "CategoricalMixture": "sksvi.mixture",
     "GMEClassifier": "sksvi.mixed_effects",
     "GMERegressor": "sksvi.mixed_effects",
+    "GammaPoissonFactorization": "sksvi.decomposition",
     "GammaProcessNMF": "sksvi.decomposition",
     "GPClassifier": "sksvi.gaussian_process",
     "GeneralizedPMF": "sksvi.decomposition",

@@ -26,6 +26,7 @@ from sksvi.algorithms.steps import (
     AdaGradMemory,
     FlatMemory,
     adam_step,
+    beyond_step,
     euclidean_step,
     flat_step,
     hybrid_step,
@@ -133,6 +134,8 @@ class Natural(Rule):
         """See `steps.natural_step`."""
         rate = pace.rate * pace.damping
         gradient = q[name].in_domain(prior, gradient)
+        if np.ndim(rate) == 0 and rate > 1.0:
+            return Moved(beyond_step(q[name], prior, gradient, rate), memory)
         return Moved(shortened(lambda share: natural_step(q[name], prior, gradient, rate * share)), memory)
 
 

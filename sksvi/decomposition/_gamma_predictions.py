@@ -1,4 +1,4 @@
-"""What a fitted gamma process NMF says of rows: activations, cells, densities; and tables about its components."""
+"""What fitted factors of counts say of rows: activations, cells, densities; and tables about components."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from sksvi import _parallel
 from sksvi.estimators.checks import check_counts, check_flag
 from sksvi.estimators.completion import first_half, halved_entries
 from sksvi.estimators.validation import check_table, validate_data
+from sksvi.families import Gamma
 from sksvi.models.nmf import density
 from sksvi.models.nmf.cells import Cells, cells
 from sksvi.predictive.coverage import tail_of
@@ -32,12 +33,26 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     posterior_: Any
     components_: Array
-    component_weights_: Array
     component_shares_: Array
     n_features_in_: int
     n_jobs: Any
     _model: Any
     _dtype: str
+
+    # ---- what may differ
+    @property
+    def _seen_by_rows(self) -> dict[str, Any]:
+        """The blocks that a row's posterior depends on."""
+        return dict(self.posterior_)
+
+    def _weighted(self, activations: Array) -> Array:
+        """What multiplies components."""
+        return activations
+
+    @property
+    def _summarised(self) -> Gamma:
+        """The block of `summary`, a number per component."""
+        raise AttributeError(f"{type(self).__name__} does not say what its summary is of")
 
     # ---- rows
     def _rows(self, X: Any, reset: bool = False) -> Any:
@@ -55,7 +70,7 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """Shape and rate (n, K) of the posterior of activations."""
         model = self._model(found.shape[1]).of_components(len(self.components_))
         with _parallel.single_threaded_blas():
-            return model.rows(dict(self.posterior_), found, _parallel.n_threads(self.n_jobs))  # type: ignore[no-any-return]
+            return model.rows(self._seen_by_rows, found, _parallel.n_threads(self.n_jobs))  # type: ignore[no-any-return]
 
     def transform(self, X: Any, return_std: bool = False) -> Any:
         """Posterior mean of the activations H of every row given its cells.
@@ -94,7 +109,7 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         X = check_table(X, dtype=[np.float64, np.float32])
         if X.shape[1] != len(self.components_):
             raise ValueError(f"X has {X.shape[1]} columns; this model has {len(self.components_)} components.")
-        return ((X * self.component_weights_) @ self.components_).astype(X.dtype, copy=False)
+        return (self._weighted(X) @ self.components_).astype(X.dtype, copy=False)
 
     def impute(self, X: Any, return_std: bool = False) -> Any:
         """Fill in missing cells by their posterior mean; cells that were seen stay as they are.
@@ -214,7 +229,7 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     # ---- tables
     def summary(self, coverage: float = 0.9) -> Any:
-        """Posterior of the components' weights.
+        """Posterior of the components' weights, or of the sum of each component's cells where they have none.
 
         Parameters
         ----------
@@ -229,7 +244,7 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         import pandas as pd
 
         check_is_fitted(self)
-        tail, q = tail_of(coverage), self.posterior_["weights"]
+        tail, q = tail_of(coverage), self._summarised
         lower, upper = (gammaincinv(q.shape, end) / q.rate for end in (tail, 1.0 - tail))
         index = pd.Index(self.get_feature_names_out(), name="component")
         return pd.DataFrame({"mean": q.mean, "std": q.std, "lower": lower, "upper": upper}, index=index)

@@ -14,6 +14,9 @@ from sksvi.families.implicit import LARGE_SHAPE, log_slope
 
 Array = np.ndarray
 
+#: Least share of the smaller of old and new parameters that a step beyond the new ones leaves.
+KEPT = 0.3
+
 
 class Gamma(Flat):
     """Independent q(x_k) = Gamma(shape_k, rate_k), x_k > 0; natural (shape, -rate), moments E log x and E x.
@@ -89,6 +92,15 @@ class Gamma(Flat):
         gain = (self.shape - prior.shape) * digamma(self.shape) - gammaln(self.shape) + gammaln(prior.shape)
         gain += prior.shape * np.log(self.rate / prior.rate) + self.shape * (prior.rate / self.rate - 1.0)
         return gain
+
+    def beyond(self, before: Gamma, share: float) -> Gamma:
+        """Shape and rate a share further than from `before`, at least `KEPT` of the smaller of old and new."""
+        return type(self)(
+            *(
+                np.maximum(new + share * (new - old), KEPT * np.minimum(new, old))
+                for new, old in ((self.shape, before.shape), (self.rate, before.rate))
+            )
+        )
 
     def fisher(self, v: Array) -> Array:
         """[[ψ'(a), 1/b], [1/b, a/b²]] v."""

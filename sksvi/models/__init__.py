@@ -10,6 +10,7 @@ MODELS = {
     "factorization": "sksvi.models.factorization.gaussian:FactorModel",
     "full-gp": "sksvi.models.gp.full:FullGP",
     "latent-dirichlet": "sksvi.models.topics.lda:LatentDirichlet",
+    "gamma-poisson": "sksvi.models.nmf.poisson:GammaPoisson",
     "gamma-process": "sksvi.models.nmf.model:GammaProcess",
     "linear": "sksvi.models.linear.glm:LinearModel",
     "mixture": "sksvi.models.mixture.model:MixtureModel",

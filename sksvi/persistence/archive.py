@@ -39,6 +39,7 @@ REGISTRY: dict[str, str] = {
     "GMEClassifier": "sksvi.mixed_effects:GMEClassifier",
     "GMERegressor": "sksvi.mixed_effects:GMERegressor",
     "GPClassifier": "sksvi.gaussian_process:GPClassifier",
+    "GammaPoissonFactorization": "sksvi.decomposition:GammaPoissonFactorization",
     "GammaProcessNMF": "sksvi.decomposition:GammaProcessNMF",
     "GeneralizedPMF": "sksvi.decomposition:GeneralizedPMF",
     "SparseGPClassifier": "sksvi.gaussian_process:SparseGPClassifier",

@@ -37,8 +37,8 @@ from sksvi.models.mixed.glm import Groups, MixedModel
 from sksvi.models.mixed.levels import GroupedDesign
 from sksvi.models.mixture.model import MixtureModel
 from sksvi.models.nmf.cells import cells, table
-from sksvi.models.nmf.model import Effort as Visit
 from sksvi.models.nmf.model import GammaProcess
+from sksvi.models.nmf.rows import Effort as Visit
 from sksvi.models.topics.correlated import CorrelatedTopics, paired_nodes
 from sksvi.models.topics.lda import Effort as Settled
 from sksvi.models.topics.lda import LatentDirichlet
