@@ -106,10 +106,19 @@ class Draw:
     source : ndarray, optional
         What the value was made from and what must be known to move it with the block's parameters: log g of Gamma
         variables, standard normal numbers.
+    weight : ndarray, optional
+        Of several draws, or nodes of a rule, with an axis in front: their weights, of sum 1; None: all alike.
     """
 
     value: Array
     source: Any = None
+    weight: Any = None
+
+    def average(self, values: Array) -> Array:
+        """Mean over several draws, or nodes, of numbers at them: over the first axis."""
+        if self.weight is None:
+            return np.mean(values, axis=0)
+        return np.sum(self.weight.reshape(*self.weight.shape, *[1] * (np.ndim(values) - self.weight.ndim)) * values, 0)
 
 
 class Family:
@@ -157,8 +166,8 @@ class Family:
         """What earlier data lose by where the block is, nats, where that is no divergence from a prior."""
         return 0.0
 
-    def in_domain(self, prior: Any, gradient: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The gradient of a natural step; noise is kept from leading out of the family's domain entry by entry."""
+    def in_domain(self, prior: Any, gradient: tuple[Any, ...], rate: Any = 1.0) -> tuple[Any, ...]:
+        """The gradient of a natural step of this rate, kept from leading out of the family's domain entry by entry."""
         return gradient
 
     def beyond(self, before: Any, share: float) -> Any:
@@ -303,6 +312,41 @@ class Family:
             In the moments η; of Gaussians in mean and covariance.
         """
         raise AttributeError(f"{type(self).__name__} has no gradient from slopes")
+
+    def draws(self, n: int, rng: Any) -> Draw:
+        """Several draws, an axis of them in front, for `of_draws`."""
+        each = [self.drawn(rng) for _ in range(n)]
+        source = None if each[0].source is None else np.stack([draw.source for draw in each])
+        return Draw(np.stack([draw.value for draw in each]), source)
+
+    def nodes(self) -> Draw:
+        """Nodes and weights of a rule for expectations in the place of draws; each coordinate has its own."""
+        raise AttributeError(f"{type(self).__name__} has no rule of nodes")
+
+    def of_draws(self, draws: Draw, slope: Any) -> Any:
+        """The gradient of E f(x) as ``pull_back`` gives it, from slopes of f at several draws or at nodes.
+
+        Parameters
+        ----------
+        draws : Draw
+            From `draws` or `nodes`.
+        slope : ndarray or callable
+            df/dx at their values, of the same shape; or the function that gives it.
+
+        Returns
+        -------
+        gradient : tuple of arrays
+            In the moments η; of Gaussians in mean and covariance.
+        """
+        slope = slope(draws.value) if callable(slope) else slope
+        n = len(draws.value)
+        share = np.full(n, 1.0 / n) if draws.weight is None else draws.weight
+        total: Any = None
+        for k in range(n):
+            one = Draw(draws.value[k], None if draws.source is None else draws.source[k])
+            parts = tuple(np.multiply(share[k], part) for part in self.of_slopes(one, slope[k]))
+            total = parts if total is None else tuple(a + b for a, b in zip(total, parts, strict=True))
+        return total
 
 
 class Spreadless(Family):

@@ -118,7 +118,7 @@ class Dirichlet(Flat):
         """The distribution at log λ."""
         return self.of_theta(np.exp(values))
 
-    def in_domain(self, prior: Any, gradient: tuple[Array]) -> tuple[Array]:
+    def in_domain(self, prior: Any, gradient: tuple[Array], rate: Any = 1.0) -> tuple[Array]:
         """Counts of at least -0.9 of the prior's: those of draws, V n, are noisy and may be negative."""
         return (np.maximum(gradient[0], (LEAST_SHARE - 1.0) * prior.theta),)
 

@@ -8,14 +8,18 @@ import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
 from sksvi.families.base import Draw, NotPositiveDefinite
-from sksvi.families.dirichlet import log_gammas
+from sksvi.families.dirichlet import LEAST_SHARE, log_gammas
 from sksvi.families.flat import Flat
-from sksvi.families.implicit import LARGE_SHAPE, log_slope
+from sksvi.families.implicit import LARGE_SHAPE, gamma_nodes, log_slope, moments_with_slope
 
 Array = np.ndarray
 
 #: Least share of the smaller of old and new parameters that a step beyond the new ones leaves.
 KEPT = 0.3
+#: Fewest draws that a Fisher matrix is estimated from, and log of the least value of a draw: x f'(x) is a number there.
+LEAST_DRAWS, LEAST_LOG = 4, -690.0
+#: Determinant of a Fisher matrix from draws, as a share of the exact one, below which it is all rounding.
+LEAST_DETERMINANT = 1e-6
 
 
 class Gamma(Flat):
@@ -139,6 +143,87 @@ class Gamma(Flat):
         """A draw from log g, g ~ Gamma(shape, 1), which is its source."""
         logs = log_gammas(self.shape, rng)
         return Draw(np.exp(logs) / self.rate, logs)
+
+    def draws(self, n: int, rng: Any) -> Draw:
+        """Draws (n, ...) from log g; a value that would be 0 is the least number that a slope may be taken at."""
+        return self._at_logs(log_gammas(np.broadcast_to(self.shape, (n, *self.shape.shape)), rng))
+
+    def nodes(self) -> Draw:
+        """Nodes (64, ...) and weights of `implicit.gamma_nodes`."""
+        return self._at_logs(*gamma_nodes(self.shape))
+
+    def _at_logs(self, logs: Array, weight: Any = None) -> Draw:
+        return Draw(np.exp(np.maximum(logs, LEAST_LOG)) / self.rate, logs, weight)
+
+    def of_draws(self, draws: Draw, slope: Any) -> tuple[Array]:
+        """∂/∂η E f(x) of equations.md 9, from slopes f'(x) at several draws or at nodes.
+
+        With s = x f'(x) and p = ∂ log g / ∂a the gradient in E x is Cov(s, p) / Cov(x, p), that in E log x is
+        E s - E x times it: a regression of s on x with p as its instrument, so that what is conjugate, s = n - r x, is
+        found without error. Gradient and Fisher matrix come from the same draws: with the exact matrix, Cov(x, p) =
+        -κ/b, κ = a ψ'(a) - 1, the gradient of a large shape is hundreds of times noisier. At nodes the two agree.
+
+        Parameters
+        ----------
+        draws : Draw
+            At least 4 from `draws`, or `nodes`.
+        slope : ndarray of the shape of their values, or callable
+            f'(x).
+
+        Returns
+        -------
+        gradient : tuple of one ndarray (..., 2)
+            In E log x and E x. Where `undetermined`, by the exact Fisher matrix.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from scipy.special import digamma
+        >>> from sksvi.families import Gamma
+        >>> q = Gamma(np.array([200.0]), np.array([40.0]))
+        >>> q.of_draws(q.draws(4, np.random.default_rng(0)), lambda x: 3.0 / x - 2.0)[0].round(6)
+        array([[ 3., -2.]])
+        >>> q.of_draws(q.nodes(), lambda x: -digamma(x))[0].round(6)
+        array([[ 5.516705, -2.61194 ]])
+        """
+        found, own = self._with_slopes(draws, slope)
+        mean_s, mean_g, with_s, with_g = np.moveaxis(found, -1, 0)
+        exact = -_excess(self.shape, polygamma(1, self.shape))
+        in_g = with_s / np.where(own, with_g, exact)
+        return (np.stack([mean_s - np.where(own, mean_g, self.shape) * in_g, self.rate * in_g], -1),)
+
+    def undetermined(self, draws: Draw) -> Array:
+        """Coordinates (...) whose draws have no Fisher matrix of their own, so that `of_draws` takes the exact one.
+
+        Its determinant is below 1e-6 of the exact one: they coincide, or have all fallen to 0.
+        """
+        return ~self._with_slopes(draws, np.ones_like(draws.value))[1]
+
+    def _with_slopes(self, draws: Draw, slope: Any) -> tuple[Array, Array]:
+        """See `implicit.moments_with_slope`, and where its own covariance of g and p is to be taken."""
+        n, many = len(draws.value), draws.weight is None
+        if draws.value.shape[1:] != self.shape.shape or (many and n < LEAST_DRAWS):
+            raise ValueError(
+                f"draws of a Gamma block of shape {self.shape.shape} must have shape (S, *shape) with S >= "
+                f"{LEAST_DRAWS}; found {draws.value.shape}: take them from its draws(n, rng) or nodes()."
+            )
+        slope = slope(draws.value) if callable(slope) else slope
+        weight = np.full((1,) * draws.value.ndim, 1.0 / n) if many else draws.weight
+        found = moments_with_slope(self.shape, draws.source, draws.value * slope, weight)
+        exact = _excess(self.shape, polygamma(1, self.shape))
+        return found, -found[..., 3] > LEAST_DETERMINANT * exact
+
+    def in_domain(self, prior: Any, gradient: tuple[Array], rate: Any = 1.0) -> tuple[Array]:
+        """Where a step would leave the domain, its coordinate's is shortened to stay inside: by a tenth of what is."""
+        theta = self.theta
+        rate = np.reshape(rate, (*np.shape(rate), *[1] * (theta.ndim - np.ndim(rate))))
+        change = rate * (prior.theta + gradient[0] - theta)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where((theta + change) / theta > 0, 1.0, (LEAST_SHARE - 1.0) * theta / change)
+        share = share.min(-1, keepdims=True)
+        if np.all(share == 1.0):
+            return gradient
+        return (np.where(share == 1.0, gradient[0], theta + share * change / rate - prior.theta),)
 
     def corrected(self, draw: Draw, gradient: tuple[Array]) -> tuple[Array]:
         """V of equations.md 8 on a gradient in (E log x, E x), (K, 2): F⁻¹ (p s, s/b), s the slope in log x."""

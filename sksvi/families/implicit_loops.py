@@ -71,6 +71,32 @@ def series(shape: Array, log_draw: Array, large: float) -> Array:
 
 
 @entry(
+    "shape (n) f",
+    "log_draw (S, n) f",
+    "scaled (S, n) f",
+    "weight (S, n) f",
+)
+@numba.njit(cache=True, nogil=True)
+def moments_with_slope(shape: Array, log_draw: Array, scaled: Array, weight: Array, large: float) -> Array:
+    """Per column of draws g, numbers s and weights of sum 1: E s, E g, Cov(s, p), Cov(g, p), (n, 4)."""
+    S, n = log_draw.shape
+    out, p, g = np.zeros((n, 4)), np.empty(S), np.empty(S)
+    for i in range(n):
+        mean_s, mean_g, mean_p = 0.0, 0.0, 0.0
+        for j in range(S):
+            p[j], g[j] = slope(shape[i], log_draw[j, i], large), np.exp(log_draw[j, i])
+            mean_s += weight[j, i] * scaled[j, i]
+            mean_g += weight[j, i] * g[j]
+            mean_p += weight[j, i] * p[j]
+        out[i, 0], out[i, 1] = mean_s, mean_g
+        for j in range(S):
+            off = weight[j, i] * (p[j] - mean_p)
+            out[i, 2] += off * (scaled[j, i] - mean_s)
+            out[i, 3] += off * (g[j] - mean_g)
+    return out
+
+
+@entry(
     "concentration (P, V) f",
     "log_gamma (P, V) f",
     "counts (P, V) f",
