@@ -38,6 +38,7 @@ OPTIONS = {
     "GMEClassifier": {"groups": "g", "algorithm": "h-mc-ssvi"},
     "GMERegressor": {"groups": "g", "likelihood": "poisson", "noise": False, "algorithm": "h-mc-ssvi"},
     "GPClassifier": {},
+    "GammaPoissonFactorization": {"n_components": 3, "random_state": 0},
     "GammaProcessNMF": {"n_components": 3, "search_passes": 3, "random_state": 0},
     "GeneralizedPMF": {"n_components": 2, "random_state": 0},
     "SparseGPClassifier": GP,

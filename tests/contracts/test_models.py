@@ -38,6 +38,7 @@ from sksvi.models.mixed.levels import GroupedDesign
 from sksvi.models.mixture.model import MixtureModel
 from sksvi.models.nmf.cells import cells, table
 from sksvi.models.nmf.model import GammaProcess
+from sksvi.models.nmf.poisson import GammaPoisson
 from sksvi.models.nmf.rows import Effort as Visit
 from sksvi.models.topics.correlated import CorrelatedTopics, paired_nodes
 from sksvi.models.topics.lda import Effort as Settled
@@ -186,12 +187,12 @@ def factors(local_step, noise_size=1, missing=0.3, **known):
     return BetaProcess(3, 4, local_step=local_step, noise_size=noise_size, **known), Table(X, np.zeros(12))
 
 
-def components(missing=0.0):
+def components(missing=0.0, poisson=False):
     """Rows are at their best wherever components and weights are."""
     rng = np.random.default_rng(16)
     X = rng.poisson(rng.gamma(0.5, 2.0, (14, 3)) @ rng.gamma(0.5, 2.0, (3, 6))).astype(float)
     X[rng.random(X.shape) < missing] = np.nan
-    model = GammaProcess(3, 6, mean=1.5, start=rng.gamma(1.0, 1.0, (3, 6)))
+    model = (GammaPoisson if poisson else GammaProcess)(3, 6, mean=1.5, start=rng.gamma(1.0, 1.0, (3, 6)))
     model.visit = Visit(3000, 0.0)
     return model, table(cells(X))
 
@@ -264,6 +265,7 @@ CASES = {
         *[(settled, ("dirichlet", bound, full), NODE_ERROR) for bound in BOUNDS[::2] for full in (True, False)],
     ],
     "latent-dirichlet": [(independent_topics, (learns,), 1e-6) for learns in ("", "auto", "symmetric")],
+    "gamma-poisson": [(components, (missing, True), 1e-4) for missing in (0.0, 0.2)],
     "gamma-process": [(components, (missing,), 1e-4) for missing in (0.0, 0.2)],
     "mixture": [
         (mixture, ((2, 2, 2), True), 1e-6),

@@ -22,6 +22,7 @@ from sksvi import _parallel, algorithms, expectations, families, likelihoods, sc
 from sksvi.models.beta_process import model as beta_process
 from sksvi.models.factorization import ratings
 from sksvi.models.linear import rows
+from sksvi.models.nmf import poisson
 from sksvi.persistence import REGISTRY
 from sksvi.persistence.writer import class_key
 from tests import cases
@@ -215,6 +216,7 @@ def test_every_algorithm_is_saved_and_does_not_depend_on_threads(cls, algorithm,
     for module in (_parallel, rows):  # several blocks
         monkeypatch.setattr(module, "chunk_rows", lambda width, full: 16)
     monkeypatch.setattr(beta_process, "MOST_ROWS", 16)
+    monkeypatch.setattr(poisson, "LEAST_ROWS", 16)
     monkeypatch.setattr(ratings, "CHUNK_ENTRIES", 64)
     monkeypatch.setattr(_parallel, "in_order", lambda f, items, n: sizes.append(len(items)) or in_order(f, items, n))
     model, X, y = small(cls, algorithm=algorithm, n_jobs=1, **quick(cls))
