@@ -17,7 +17,7 @@ from sksvi import _parallel
 from sksvi.algorithms.rules import ClosedForm, Newton, Rule
 from sksvi.families import Gamma, Point
 from sksvi.models.base import Blocks, Gradient, Table
-from sksvi.models.nmf.rows import CHUNKS, CountRows, Effort, Rows, RowTerms, View
+from sksvi.models.nmf.rows import CHUNKS, CountRows, Effort, Rows, View
 from sksvi.schedules import RobbinsMonro
 
 Array = np.ndarray
@@ -123,17 +123,18 @@ class GammaPoisson(CountRows):
         logs = own.source - np.log(W.rate)
         return RatedView(own.value.T, ones, logs.T, True, {"components": own}, rate=rate)
 
-    def pull_back(self, terms: RowTerms, batch: Rows) -> Gradient:
-        """Gradients in E log and E of components (K, F, 2), and in log r.
+    def pull_back(self, terms: Any, batch: Rows) -> Gradient:
+        """Gradients in E log and E of components (K, F, 2), and in log r."""
+        exposure = np.broadcast_to(terms.exposure, self.shape[::-1])
+        components = np.stack([terms.counts.T, -exposure.T], -1)
+        return {"components": (components,), "activation_rate": self._rate_gradient(terms)}
+
+    def _rate_gradient(self, terms: Any) -> tuple[Array, Array]:
+        """Slope of the bound in log r, and a curvature.
 
         The bound is A log r - S there, S = r Σ E H, at its best where both are equal. Its curvature is -S; with the mean
         of -A and -S a step, 2 (A - S) / (A + S), is log (A/S) to third order and never beyond.
         """
-        assert isinstance(terms.view, RatedView)
-        exposure = np.broadcast_to(terms.exposure, self.shape[::-1])
         have = terms.view.rate * float(terms.activations.sum())
         wanted = self.activation_shape * terms.activations.size
-        return {
-            "components": (np.stack([terms.counts.T, -exposure.T], -1),),
-            "activation_rate": (np.array([wanted - have]), np.array([[-0.5 * (wanted + have)]])),
-        }
+        return np.array([wanted - have]), np.array([[-0.5 * (wanted + have)]])
