@@ -141,10 +141,11 @@ def test_components_that_are_given():
 def test_a_stream_learns(global_random_seed):
     X = parts(global_random_seed, n=1200)[0]
     X, rest = X[:1000], X[1000:]
-    stream = GammaPoissonFactorization(3, random_state=0)
+    stream = GammaPoissonFactorization(3, batch_size=20, random_state=0)
     for part in np.array_split(X, 10):
         stream.partial_fit(part)
     first = GammaPoissonFactorization(3, random_state=0).partial_fit(X[:20])
+    assert stream.n_steps_ == 50
     batch = GammaPoissonFactorization(3, random_state=0).fit(X)
     assert stream.n_samples_seen_ == 1000
     assert stream.score(rest) > first.score(rest)

@@ -8,7 +8,8 @@ auxiliary counts are n1 = N, n2 = 0, and a row of which nothing is known begins 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,10 +30,23 @@ DRAWS, ROW_RATE = 16, 0.5
 
 @dataclass
 class DrawnView(RatedView):
-    """What rows see: expectations, and draws of the components beside the block that they are of."""
+    """What rows see: expectations, and `n` draws of the components' `block`, from random numbers that `stream` names."""
 
     block: Any = None
-    several: Draw = field(default_factory=lambda: Draw(np.zeros((0, 0, 0))))
+    n: int = DRAWS
+    stream: int = 0
+
+    @cached_property
+    def several(self) -> Draw:
+        """The draws, once they are asked for: the same for every chunk."""
+        return self.block.draws(self.n, np.random.default_rng(self.stream))  # type: ignore[no-any-return]
+
+
+@dataclass
+class NamedRows(Rows):
+    """Rows with a number each that names its random numbers."""
+
+    names: Array
 
 
 @dataclass
@@ -66,19 +80,18 @@ class TightGammaPoisson(GammaPoisson):
         """Rows of which nothing is known."""
         return np.zeros((len(data), 2 * self.shape[0]))
 
-    def view(self, q: Blocks, rng: np.random.Generator | None) -> RatedView:
-        """Expectations, with draws of the components where there are random numbers."""
-        seen = super().view(q, None)
-        if rng is None:
-            return seen
-        W = q["components"]
-        several = W.draws(self.n_draws, rng)
-        return DrawnView(seen.components, seen.weights, seen.logs, rate=seen.rate, block=W, several=several)
+    def view(self, q: Blocks, rng: np.random.Generator | None) -> DrawnView:
+        """Expectations and draws; without `rng` these are always from the same random numbers."""
+        seen, stream = super().view(q, None), 0 if rng is None else int(rng.integers(2**62))
+        own = q["components"]
+        return DrawnView(
+            seen.components, seen.weights, seen.logs, rate=seen.rate, block=own, n=self.n_draws, stream=stream
+        )
 
-    def batch(self, data: Table, rows: Array, start: Array | None = None) -> Rows:
+    def batch(self, data: Table, rows: Array, start: Array | None = None) -> NamedRows:
         """The rows, and where (n1, n2) start."""
         start = np.zeros((len(rows), 2 * self.shape[0])) if start is None else start
-        return Rows(data.X[rows], data.y[rows], start)
+        return NamedRows(data.X[rows], data.y[rows], start, np.asarray(rows))
 
     def started(self, view: RatedView, batch: Rows) -> Array:
         """(n1, n2) of every row: where it was, or at its auxiliary counts."""
@@ -91,7 +104,15 @@ class TightGammaPoisson(GammaPoisson):
         found[new, :K] = self.settled(view, own, SETTLE, sums=False).local
         return found
 
-    def terms(self, view: Any, batch: Rows, expect: Any, rng: Any) -> DrawnTerms:
+    def _drawn_activations(self, q: Gamma, names: Array, rng: Any) -> Draw:
+        """Draws (S, n, K), each row's from random numbers of its own: the same in whatever company."""
+        key = int(rng.integers(2**62))
+        rows = (np.random.Generator(np.random.Philox(key=key, counter=int(name) << 128)) for name in names)
+        each = [q[i].draws(self.n_draws, own) for i, own in enumerate(rows)]
+        value, source = (np.stack([getattr(draw, part) for draw in each], 1) for part in ("value", "source"))
+        return Draw(value, source)
+
+    def terms(self, view: Any, batch: Any, expect: Any, rng: Any) -> DrawnTerms:
         """The bound at where rows were, what it says of components, and rows a step further."""
         from sksvi.models.nmf.loops import drawn_rows
 
@@ -101,7 +122,8 @@ class TightGammaPoisson(GammaPoisson):
         local[:, K:] = np.minimum(local[:, K:], (1.0 - LEAST_SHARE) * own)
         prior = Gamma(np.full(own.shape, b), np.full(own.shape, view.rate))
         q = Gamma(b + local[:, :K], own - local[:, K:])
-        draws, W = q.draws(self.n_draws, rng), np.ascontiguousarray(np.swapaxes(view.several.value, 1, 2))
+        draws = self._drawn_activations(q, batch.names, rng)
+        W = np.ascontiguousarray(np.swapaxes(view.several.value, 1, 2))
         c, logs = batch.cells.counts, np.empty(len(own))
         slopes, component_slopes = np.empty_like(draws.value), np.zeros_like(W)
         drawn_rows(c.indptr, c.indices, c.data, W, draws.value, slopes, component_slopes, logs)

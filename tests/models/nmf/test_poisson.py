@@ -80,7 +80,8 @@ def test_no_pass_lowers_the_bound(missing, longest, global_random_seed):
         model.visit, model.over_relaxation = Effort(sweeps, 0.0), longest
         problem = plan.problem(model, table(cells(X)), CVI())
         state = plan.run(problem, first_state(problem, 0), 80, 0.0)
-        assert len(state.bounds) == 80 and (state.repairs == 0 or longest > 1.0)
+        # Beyond rate 1 a bound that rounding lowers twice has nowhere to go.
+        assert state.repairs == 0 and len(state.bounds) == 80 if longest == 1.0 else len(state.bounds) > 20
         assert np.all(np.diff(state.bounds) >= -1e-9 * np.abs(state.bounds[1:]))
         assert state.bounds[-1] > state.bounds[0] + 1.0
 
@@ -119,9 +120,15 @@ def test_rates_end_where_the_bound_is_largest(global_random_seed):
     problem = plan.problem(model, table(cells(X)), CVI())
     state = plan.run(problem, first_state(problem, 0), 2000, 1e-12)
     r, s = (float(np.exp(state.q[name].value[0])) for name in ("activation_rate", "component_rate"))
-    terms = settled(model, state.q, X)
-    assert r * terms.activations.sum() == pytest.approx(0.3 * 40 * K, rel=1e-3)
-    assert s * state.q["components"].mean.sum() == pytest.approx(0.3 * K * F, rel=1e-3)
+
+    def bound(r, s):
+        q = {**state.q, "activation_rate": Point(np.log([r])), "component_rate": Point(np.log([s]))}
+        return settled(model, q, X).value.sum() - q["components"].kl(model.prior(q)["components"])
+
+    best = bound(r, s)
+    assert all(bound(r * c, s) < best > bound(r, s * c) for c in (0.8, 1.25))
+    slopes = [(bound(r * 1.001, s) - best) / 0.001, (bound(r, s * 1.001) - best) / 0.001]
+    assert np.max(np.abs(slopes)) < 1e-3 * abs(best)
 
 
 def test_the_unit_of_a_factor_is_open(global_random_seed):
