@@ -54,7 +54,9 @@ def counts(name: str, seed: int = 0) -> tuple[Any, Any, Array]:
         train, test = X[order[:1800]].tocsr(), X[order[1800:]].tocsr()
     else:
         with np.load(data_folder() / "images" / "mnist.npz") as z:
-            train, test = (sp.csr_matrix(z[key].reshape(len(z[key]), -1).astype(float)) for key in ("x_train", "x_test"))
+            train, test = (
+                sp.csr_matrix(z[key].reshape(len(z[key]), -1).astype(float)) for key in ("x_train", "x_test")
+            )
         test = test[:500]
     return train, test, rng.random(train.shape[1]) < 0.5
 

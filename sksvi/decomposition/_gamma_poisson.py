@@ -188,7 +188,9 @@ class GammaPoissonFactorization(GammaFactors):
         model = self._model_of("auxiliary", problem.data.X.shape[1])
         first = self._checked_problem(model, problem.data, problem.batch_size)
         state = super()._run(first, state, passes, monitor, tol)
-        return state if monitor.stopped or state.passes >= passes else super()._run(problem, state, passes, monitor, tol)
+        return (
+            state if monitor.stopped or state.passes >= passes else super()._run(problem, state, passes, monitor, tol)
+        )
 
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:

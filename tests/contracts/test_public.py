@@ -30,6 +30,7 @@ PAGES = [
     "doc/factorization.md",
     "doc/beta_process.md",
     "doc/nmf.md",
+    "doc/gamma_poisson.md",
     "doc/topics.md",
     "doc/algorithms.md",
     "doc/streaming.md",

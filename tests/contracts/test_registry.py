@@ -111,7 +111,12 @@ def small(cls: Any, **options: Any) -> tuple[Any, np.ndarray, np.ndarray]:
 
 def quick(cls: Any) -> dict[str, str]:
     """The bound that costs least."""
-    return {"bound": "simple"} if "bound" in inspect.signature(cls).parameters else {}
+    if (
+        "bound" not in inspect.signature(cls).parameters
+        or "simple" not in cls._parameter_constraints["bound"][0].options
+    ):
+        return {}
+    return {"bound": "simple"}
 
 
 def predictions(model: Any, X: np.ndarray) -> np.ndarray:

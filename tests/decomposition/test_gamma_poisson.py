@@ -20,6 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
         GammaPoissonFactorization(5, max_iter=5),
         GammaPoissonFactorization(5, max_iter=5, algorithm="mc-ssvi"),
         GammaPoissonFactorization(5, max_iter=5, batch_size=16, init="random"),
+        GammaPoissonFactorization(3, max_iter=4, bound="tight"),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
