@@ -1,7 +1,7 @@
 """Table 5 of the CVI paper: Gamma matrix factorization without auxiliary counts, by natural steps and by Adam.
 
-Both climb the same bound with the same draws a step, all numbers of both factors at once, from the same start; the bound
-is measured with draws of its own. Beside them auxiliary counts, whose bound is another.
+Both climb the same bound with the same draws a step, all numbers of both factors at once, from the same start; the
+bound is measured with draws of its own. Beside them auxiliary counts, whose bound is another.
 """
 
 from __future__ import annotations

@@ -44,9 +44,10 @@ class GammaPoissonFactorization(GammaFactors):
     activation_shape : float, default=0.3
         Shape of the Gamma prior of activations: the smaller, the fewer components are active in a row.
     bound : {"auxiliary", "tight"}, default="auxiliary"
-        "auxiliary": each count is split among components, and every update is conjugate. "tight": without that, by draws
-        of both factors; the bound is larger, a pass some ten times as long, and held-out scores are the same or worse. A
-        fit begins with auxiliary counts and goes on from where they settled; `lower_bound_` has the noise of the draws.
+        "auxiliary": each count is split among components, and every update is conjugate. "tight": without that, by
+        draws of both factors; the bound is larger, a pass some ten times as long, and held-out scores are the same or
+        worse. A fit begins with auxiliary counts and goes on from where they settled; `lower_bound_` has the noise of
+        the draws.
     init : {"groups", "rows", "random"} or array-like of shape (n_components, F), default="groups"
         First components: means of groups of rows alike (k-means), rows that differ, noise, or given ones.
     algorithm : {"cvi", "svi", "mc-ssvi", "ssvi-a"} or Algorithm, default="cvi"

@@ -102,6 +102,31 @@ def test_intervals_of_missing_counts_cover(global_random_seed):
     assert 0.9 < inside.mean() < 0.99
 
 
+def test_columns_are_recommended(global_random_seed):
+    """Each kind of row gets columns of its own kind, seen ones only where they are asked for."""
+    X, _, W = parts(global_random_seed, n=200)
+    kind, rng = W.argmax(0), np.random.default_rng(global_random_seed)
+    hidden = np.where(rng.random(X.shape) < 0.3, 0.0, X)
+    model = GammaPoissonFactorization(3, random_state=0).fit(sp.csr_matrix(hidden))
+    own = np.zeros((1, X.shape[1]))
+    own[0, np.flatnonzero(kind == 1)[:4]] = 5.0
+    found = model.recommend(own, n=6)
+    assert list(found.columns) == ["row", "column", "rank", "mean", "std"] and list(found["rank"]) == [1, 2, 3, 4, 5, 6]
+    assert np.mean(kind[found["column"]] == 1) >= 5 / 6 and not np.any(own[0, found["column"]])
+    assert np.all(np.diff(found["mean"]) <= 0) and np.all(found["std"] ** 2 >= found["mean"])
+    everything = model.recommend(sp.csr_matrix(hidden[:3]), n=99, exclude_seen=False)
+    assert list(everything["row"]) == list(np.repeat([0, 1, 2], X.shape[1]))
+    np.testing.assert_allclose(
+        everything.pivot(index="row", columns="column", values="mean"), model.reconstruct(hidden[:3])
+    )
+    frame = pd.DataFrame(hidden, columns=[f"film {f}" for f in range(X.shape[1])])
+    frame.index = [f"user {i}" for i in range(200)]
+    named = GammaPoissonFactorization(3, max_iter=3, random_state=0).fit(frame).recommend(frame[:2], n=2)
+    assert list(named["row"]) == ["user 0"] * 2 + ["user 1"] * 2 and named["column"].str.startswith("film ").all()
+    with pytest.raises((TypeError, ValueError), match="n must be"):
+        model.recommend(own, n=0)
+
+
 @pytest.mark.parametrize(
     "X",
     [

@@ -132,8 +132,8 @@ class GammaPoisson(CountRows):
     def _rate_gradient(self, terms: Any) -> tuple[Array, Array]:
         """Slope of the bound in log r, and a curvature.
 
-        The bound is A log r - S there, S = r Σ E H, at its best where both are equal. Its curvature is -S; with the mean
-        of -A and -S a step, 2 (A - S) / (A + S), is log (A/S) to third order and never beyond.
+        The bound is A log r - S there, S = r Σ E H, at its best where both are equal. Its curvature is -S; with the
+        mean of -A and -S a step, 2 (A - S) / (A + S), is log (A/S) to third order and never beyond.
         """
         have = terms.view.rate * float(terms.activations.sum())
         wanted = self.activation_shape * terms.activations.size

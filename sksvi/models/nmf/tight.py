@@ -30,7 +30,7 @@ DRAWS, ROW_RATE = 16, 0.5
 
 @dataclass
 class DrawnView(RatedView):
-    """What rows see: expectations, and `n` draws of the components' `block`, from random numbers that `stream` names."""
+    """What rows see: expectations, and `n` draws of the components' `block`; `stream` names their random numbers."""
 
     block: Any = None
     n: int = DRAWS
