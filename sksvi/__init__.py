@@ -20,6 +20,7 @@ _ATTRIBUTES = {
     "GMEClassifier": "sksvi.mixed_effects",
     "GMERegressor": "sksvi.mixed_effects",
     "GammaFactorModel": "sksvi.decomposition",
+    "GammaPoissonFactorization": "sksvi.decomposition",
     "GammaProcessNMF": "sksvi.decomposition",
     "GPClassifier": "sksvi.gaussian_process",
     "GeneralizedPMF": "sksvi.decomposition",

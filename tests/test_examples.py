@@ -108,6 +108,16 @@ def test_nonnegative_factors(tmp_path, monkeypatch, capsys):
     assert [path.name for path in (tmp_path / "figures").iterdir()] == ["nonnegative_factors.png"]
 
 
+def test_digit_parts(tmp_path, monkeypatch, capsys):
+    from examples import digit_parts
+
+    monkeypatch.setattr(digit_parts, "PARTS", 10)
+    printed = run(digit_parts, tmp_path, monkeypatch, capsys)
+    error, by_mean = map(float, re.findall(r"mean error ([\d.]+) of 16, by the mean image ([\d.]+)", printed)[0])
+    assert error < 0.8 * by_mean
+    assert [path.name for path in (tmp_path / "figures").iterdir()] == ["digit_parts.png"]
+
+
 def test_unmix_sounds(tmp_path, monkeypatch, capsys):
     from examples import unmix_sounds
 

@@ -39,6 +39,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "CorrelatedTopicModel": [{}, {"topics": "point"}],
     "StructuredLDA": [{}, {"local_step": "gibbs", "algorithm": "ssvi"}, {"doc_topic_prior": "auto"}],
     "GammaFactorModel": [{}, {"noise_variance": "auto"}, {"noise_variance": "per-feature"}],
+    "GammaPoissonFactorization": [{}, {"algorithm": "mc-ssvi"}],
     "GammaProcessNMF": [{}, {"algorithm": "ssvi-a"}, {"search_passes": 1}],
     "BernoulliMixture": [{}, {"algorithm": "gibbs"}],
     "BetaProcessFA": [{}, {"local_step": "mean-field"}, {"algorithm": "gibbs"}],
@@ -92,7 +93,7 @@ class Verdict(NamedTuple):
 def data(name: str, likelihood: str = "") -> tuple[Any, Any]:
     """X and y that the estimator takes; y None for those that have none."""
     rng = np.random.default_rng(1)
-    if name in ("CorrelatedTopicModel", "GammaProcessNMF", "StructuredLDA"):
+    if name in ("CorrelatedTopicModel", "GammaPoissonFactorization", "GammaProcessNMF", "StructuredLDA"):
         return rng.poisson(2.0, (N, 5)), None
     counts = {"poisson", "negative-binomial"}
     f = rng.standard_normal(N)
@@ -156,7 +157,8 @@ def parameters_of(method: Any) -> list[str]:
 def arguments_of(name: str, options: int, model: Any, method: str) -> dict[str, Any]:
     """The right arguments of a method that need to be given."""
     X, y = right(name, options)
-    if name in ("BetaProcessFA", "GammaFactorModel", "GammaProcessNMF") and method == "inverse_transform":
+    factors = ("BetaProcessFA", "GammaFactorModel", "GammaPoissonFactorization", "GammaProcessNMF")
+    if name in factors and method == "inverse_transform":
         return {"X": np.ones((3, len(model.components_)))}
     if method == "recommend":
         return {"users": [1, 2]}

@@ -40,6 +40,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "GMEClassifier": {"groups": "g"},
     "GMERegressor": {"groups": "g", "likelihood": "poisson", "noise": False},
     "GammaFactorModel": {"n_components": 2},
+    "GammaPoissonFactorization": {"n_components": 3},
     "GammaProcessNMF": {"n_components": 3, "search_passes": 3},
     "GeneralizedPMF": {"n_components": 2},
     "SparseGPClassifier": {"n_inducing": 8},
@@ -103,7 +104,7 @@ def data_of(name: str, seed: int) -> tuple[Any, Any]:
     counts = rng.poisson(np.exp(0.5 * X[:, 0]))
     if name == "GeneralizedPMF":
         return np.column_stack([rng.integers(0, 9, 60), rng.integers(0, 7, 60)]), X[:, 0]
-    if name in ("CorrelatedTopicModel", "GammaProcessNMF", "StructuredLDA"):
+    if name in ("CorrelatedTopicModel", "GammaPoissonFactorization", "GammaProcessNMF", "StructuredLDA"):
         return rng.poisson(0.7, (40, 12)) + np.eye(40, 12, dtype=int), None
     if name.startswith("GME"):
         X = pd.DataFrame(X, columns=list("abc")).assign(g=rng.integers(0, 5, 60))

@@ -87,16 +87,17 @@ def matched(model: Any, corpus: Any) -> Any:
     return linear_sum_assignment(-cosine.T)[1]
 
 
-def rates(rng: np.random.Generator) -> dict[str, float]:
+def rates(rng: np.random.Generator, process: bool = True) -> dict[str, float]:
     """Means of 200 rows of 30 counts from four components; a tenth of the cells missing."""
     from sksvi.datasets import make_spectra
-    from sksvi.decomposition import GammaProcessNMF
+    from sksvi.decomposition import GammaPoissonFactorization, GammaProcessNMF
 
     seed = int(rng.integers(2**31))
     bunch = make_spectra(200, 30, n_components=4, mean_count=10.0, random_state=seed)
     missing = rng.random(bunch.data.shape) < 0.1
     hidden = np.where(missing, np.nan, bunch.data)
-    model = fitted(GammaProcessNMF(8, random_state=0), hidden)
+    model = GammaProcessNMF(8, random_state=0) if process else GammaPoissonFactorization(4, random_state=0)
+    model = fitted(model, hidden)
     mean, std = model.reconstruct(hidden, return_std=True)
     apart = bunch.activations @ bunch.components - mean
     filled, spread = model.impute(hidden, return_std=True)
@@ -150,6 +151,7 @@ STUDIES = {
     "BetaProcessFA: missing entries": sparse_factors,
     "GammaFactorModel: one factor": lambda rng: loadings(rng, 1, 1.0),
     "GammaFactorModel: three factors": lambda rng: loadings(rng, 3, 1.0),
+    "GammaPoissonFactorization: rates": lambda rng: rates(rng, False),
     "GammaProcessNMF: rates": rates,
     "CorrelatedTopicModel: proportions": proportions,
     "StructuredLDA: proportions": independent_proportions,

@@ -27,6 +27,7 @@ from sksvi.algorithms.steps import (
     AdaGradMemory,
     FlatMemory,
     adam_step,
+    beyond_step,
     euclidean_step,
     flat_step,
     hybrid_step,
@@ -132,6 +133,8 @@ class Natural(Rule):
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
         """See `steps.natural_step`."""
         rate = pace.rate * pace.damping
+        if np.ndim(rate) == 0 and rate > 1.0:
+            return Moved(beyond_step(q[name], prior, q[name].in_domain(prior, gradient), rate), memory)
         gradient = q[name].in_domain(prior, gradient, rate)
         return Moved(shortened(lambda share: natural_step(q[name], prior, gradient, rate * share)), memory)
 

@@ -94,6 +94,11 @@ def natural_step(q: Any, prior: Any, gradient: Any, rate: Any) -> Any:
     return q.replace([(1 - by_plate(rate, s)) * t + by_plate(rate, s) * s for t, s in pairs])
 
 
+def beyond_step(q: Any, prior: Any, gradient: Any, rate: float) -> Any:
+    """The natural step of a rate above 1: over-relaxation, kept in the domain entry by entry (see `Family.beyond`)."""
+    return natural_step(q, prior, gradient, 1.0).beyond(q, rate - 1.0)
+
+
 #: Longest natural step of a one-number block in its unconstrained coordinate: it doubles or halves a scale.
 TRUSTED = float(np.log(2.0))
 

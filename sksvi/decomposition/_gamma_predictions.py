@@ -1,4 +1,4 @@
-"""What a fitted gamma process NMF says of rows: activations, cells, densities; and tables about its components."""
+"""What fitted factors of counts say of rows: activations, cells, densities; and tables about components."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel
-from sksvi.estimators.checks import check_counts, check_flag
+from sksvi.estimators.checks import check_count, check_counts, check_flag
 from sksvi.estimators.completion import first_half, halved_entries
 from sksvi.estimators.validation import check_table, validate_data
+from sksvi.families import Gamma
 from sksvi.models.nmf import density
 from sksvi.models.nmf.cells import Cells, cells
 from sksvi.predictive.coverage import tail_of
@@ -32,12 +33,26 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     posterior_: Any
     components_: Array
-    component_weights_: Array
     component_shares_: Array
     n_features_in_: int
     n_jobs: Any
     _model: Any
     _dtype: str
+
+    # ---- what may differ
+    @property
+    def _seen_by_rows(self) -> dict[str, Any]:
+        """The blocks that a row's posterior depends on."""
+        return dict(self.posterior_)
+
+    def _weighted(self, activations: Array) -> Array:
+        """What multiplies components."""
+        return activations
+
+    @property
+    def _summarised(self) -> Gamma:
+        """The block of `summary`, a number per component."""
+        raise AttributeError(f"{type(self).__name__} does not say what its summary is of")
 
     # ---- rows
     def _rows(self, X: Any, reset: bool = False) -> Any:
@@ -55,7 +70,7 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """Shape and rate (n, K) of the posterior of activations."""
         model = self._model(found.shape[1]).of_components(len(self.components_))
         with _parallel.single_threaded_blas():
-            return model.rows(dict(self.posterior_), found, _parallel.n_threads(self.n_jobs))  # type: ignore[no-any-return]
+            return model.rows(self._seen_by_rows, found, _parallel.n_threads(self.n_jobs))  # type: ignore[no-any-return]
 
     def transform(self, X: Any, return_std: bool = False) -> Any:
         """Posterior mean of the activations H of every row given its cells.
@@ -94,7 +109,7 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         X = check_table(X, dtype=[np.float64, np.float32])
         if X.shape[1] != len(self.components_):
             raise ValueError(f"X has {X.shape[1]} columns; this model has {len(self.components_)} components.")
-        return ((X * self.component_weights_) @ self.components_).astype(X.dtype, copy=False)
+        return (self._weighted(X) @ self.components_).astype(X.dtype, copy=False)
 
     def impute(self, X: Any, return_std: bool = False) -> Any:
         """Fill in missing cells by their posterior mean; cells that were seen stay as they are.
@@ -141,6 +156,50 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     def _moments(self, X: Any) -> tuple[Array, Array]:
         """Mean and variance of the expected counts of rows that have been checked."""
         return density.moments_of(*self._activations(cells(X)), *self.posterior_.values())
+
+    def recommend(self, X: Any, n: int = 10, exclude_seen: bool = True) -> Any:
+        """The columns with the largest expected counts for some rows: items for users.
+
+        A row need not be one of the fit: its posterior is found from its own counts.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_rows, F)
+            Counts of every column, 0 where there was none; NaN in a dense one where a cell is missing.
+        n : int, default=10
+            Columns per row, fewer where fewer are left.
+        exclude_seen : bool, default=True
+            Whether to leave out the columns that a row has counts of.
+
+        Returns
+        -------
+        DataFrame
+            row (its index in a DataFrame, else its number), column (its name, else its number), rank, and mean and std
+            of its count, Poisson noise included.
+        """
+        import pandas as pd
+
+        check_is_fitted(self)
+        n, exclude_seen = check_count(n, "n"), check_flag(exclude_seen, "exclude_seen")
+        index = getattr(X, "index", None)
+        index = None if callable(index) else index  # a list has a method of that name
+        X = self._rows(X)
+        names = getattr(self, "feature_names_in_", np.arange(X.shape[1]))
+        found, labels = cells(X), np.arange(X.shape[0]) if index is None else np.asarray(index)
+        shape, rate = self._activations(found)
+        tables = []
+        for rows in _parallel.slices(found.shape[0], max(1, CELLS // found.shape[1])):
+            mean, variance = density.moments_of(shape[rows], rate[rows], *self.posterior_.values())
+            score = np.where(found.counts[rows].toarray() > 0, -np.inf, mean) if exclude_seen else mean
+            top = np.argsort(-score, axis=1, kind="stable")[:, :n]  # ties go to the column that comes first
+            row = np.arange(len(top))[:, None]
+            keep = np.isfinite(score[row, top])
+            of, column = np.nonzero(keep)[0], top[keep]
+            rank = np.broadcast_to(np.arange(1, top.shape[1] + 1), top.shape)[keep]
+            own, std = mean[of, column], np.sqrt(mean[of, column] + variance[of, column])
+            parts = {"row": labels[rows][of], "column": names[column], "rank": rank, "mean": own, "std": std}
+            tables.append(pd.DataFrame(parts))
+        return pd.concat(tables, ignore_index=True)
 
     # ---- densities
     def log_predictive_density(self, X: Any, held_out: Any) -> Array:
@@ -214,7 +273,7 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     # ---- tables
     def summary(self, coverage: float = 0.9) -> Any:
-        """Posterior of the components' weights.
+        """Posterior of the components' weights, or of the sum of each component's cells where they have none.
 
         Parameters
         ----------
@@ -229,7 +288,7 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         import pandas as pd
 
         check_is_fitted(self)
-        tail, q = tail_of(coverage), self.posterior_["weights"]
+        tail, q = tail_of(coverage), self._summarised
         lower, upper = (gammaincinv(q.shape, end) / q.rate for end in (tail, 1.0 - tail))
         index = pd.Index(self.get_feature_names_out(), name="component")
         return pd.DataFrame({"mean": q.mean, "std": q.std, "lower": lower, "upper": upper}, index=index)

@@ -7,37 +7,31 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from sksvi import _memory, algorithms
 from sksvi.algorithms.rows import SSVIA
-from sksvi.decomposition._gamma_predictions import GammaPredictions
-from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, auto_or_number, stays
+from sksvi.decomposition._gamma_base import GammaFactors
+from sksvi.estimators.changes import FREE, auto_or_number, stays
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
-from sksvi.estimators.validation import StrOptions, check_table, with_own_methods
+from sksvi.estimators.validation import StrOptions, with_own_methods
+from sksvi.families import Gamma
 from sksvi.inference import plan
 from sksvi.inference.problem import Problem
-from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Table
-from sksvi.models.nmf.cells import Cells, table
-from sksvi.models.nmf.model import PORTION, GammaProcess
-from sksvi.models.nmf.start import at_random, from_rows
+from sksvi.models.nmf.cells import table
+from sksvi.models.nmf.model import GammaProcess
 from sksvi.schedules import Constant
 
 Array = np.ndarray
 
-#: Rows up to which a step takes all of them, and rows of a batch beyond.
-SMALL_ROWS, BATCH_ROWS = 20_000, 5_000
 #: A component is used where it explains more than this share of all counts.
 USED = 1e-4
 
 
 @with_own_methods
-class GammaProcessNMF(GammaPredictions, BaseSVI):
+class GammaProcessNMF(GammaFactors):
     """Non-negative matrix factorization of counts under a gamma process (GaP-KL-NMF).
 
     Counts are Poisson with mean (H∘θ)W: ``components_`` W, how active each is in each row H, and one weight θ_k per
@@ -130,11 +124,7 @@ class GammaProcessNMF(GammaPredictions, BaseSVI):
     #: A chunk is many small steps: one step on all of it would say little more than one on some of its rows.
     _portion_rows = 20
     _parameter_constraints: dict[str, list[Any]] = {
-        **{name: rule for name, rule in BaseSVI._parameter_constraints.items() if name != "covariance"},
-        "algorithm": [StrOptions({"svi", "ssvi-a", "cvi", "mc-ssvi"}), algorithms.Algorithm],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "component_shape": [Interval(Real, 1e-3, 1e3, closed="both")],
-        "activation_shape": [Interval(Real, 1e-3, 1e3, closed="both")],
+        **GammaFactors._parameter_constraints,
         "concentration": [Interval(Real, 1e-3, 1e6, closed="both")],
         "prior_mean": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "init": ["array-like", StrOptions({"rows", "random"})],
@@ -142,13 +132,9 @@ class GammaProcessNMF(GammaPredictions, BaseSVI):
         "search_passes": [Interval(Integral, 0, None, closed="left")],
     }
     _changes = {
-        **STREAMED,
-        "n_components": COMPONENTS,
-        "component_shape": FREE,
-        "activation_shape": FREE,
+        **GammaFactors._changes,
         "concentration": FREE,
         "prior_mean": stays("the first fit has set the mean of a cell", auto_or_number),
-        "init": stays("a fit that goes on has begun"),
         "prune": FREE,
         "search_passes": FREE,
     }
@@ -201,42 +187,6 @@ class GammaProcessNMF(GammaPredictions, BaseSVI):
         self.verbose = verbose
 
     # ---- fitting
-    def fit(self, X: Any, y: Any = None) -> GammaProcessNMF:
-        """Fit to rows of counts.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, F)
-            Counts, or other numbers that are not negative; NaN in a dense one where a cell is missing.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        GammaProcessNMF
-            The estimator itself.
-        """
-        self._validate_params()
-        return self._fit(X, None, None, None)
-
-    def partial_fit(self, X: Any, y: Any = None) -> GammaProcessNMF:
-        """Go on with a chunk of rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, F)
-            Counts; NaN in a dense one where a cell is missing.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        GammaProcessNMF
-            The estimator itself.
-        """
-        self._validate_params()
-        return self._partial_fit(X, None, None, None)
-
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
         found = self._cells(X, reset=start.fresh)
         if not start.fresh:
@@ -248,16 +198,6 @@ class GammaProcessNMF(GammaPredictions, BaseSVI):
             self._given(found.shape[1])
         return table(found)
 
-    def _given(self, n_features: int) -> Array:
-        """The components of `init`, scaled to mean 1 as the prior's are."""
-        given = check_table(self.init, name="init", dtype=np.float64)
-        shape = (int(self.n_components), n_features)
-        if given.shape != shape:
-            raise ValueError(f"init.shape == {given.shape}, expected {shape}: a row per component.")
-        if np.any(given < 0) or not np.all(given.sum(1) > 0):
-            raise ValueError("init must have no negative number, and in every row one that is not 0.")
-        return np.asarray(given / given.mean(1, keepdims=True))
-
     def _model(self, n_features: int) -> GammaProcess:
         return GammaProcess(
             int(self.n_components),
@@ -267,35 +207,6 @@ class GammaProcessNMF(GammaPredictions, BaseSVI):
             concentration=float(self.concentration),
             mean=self.prior_mean_,
         )
-
-    def _check_memory(self, data: Table) -> None:
-        K, (n, F) = float(self.n_components), data.X.shape
-        numbers = 40 * K * F + 6 * K * n
-        _memory.need(8.0 * numbers, f"n_components={self.n_components} for {F} columns", "lower n_components")
-
-    def _build_model(self, data: Table) -> tuple[Any, Table]:
-        return self._model(data.X.shape[1]), data
-
-    def _streaming_model(self, data: Table, first: bool) -> Any:
-        model = self._model(data.X.shape[1])
-        model.visit = PORTION
-        return model
-
-    def _batch_size(self, n: int, algorithm: Any) -> int | None:
-        if self.batch_size != "auto":
-            return self.batch_size and int(self.batch_size)
-        return None if n <= SMALL_ROWS else BATCH_ROWS
-
-    def _new_state(self, problem: Problem) -> State:
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        problem.model.start = self._start(problem.data.X, seed)
-        return first_state(problem, seed)
-
-    def _start(self, found: Cells, seed: int) -> Array:
-        if not isinstance(self.init, str):
-            return self._given(found.shape[1])
-        K = int(self.n_components)
-        return from_rows(found, K, seed) if self.init == "rows" else at_random(K, found.shape[1], seed)
 
     def _run(self, problem: Problem, state: State, passes: int, monitor: Any, tol: float | None = None) -> State:
         search, last = self._search(problem), min(int(self.search_passes), passes)
@@ -313,6 +224,13 @@ class GammaProcessNMF(GammaPredictions, BaseSVI):
         return plan.changed(problem, model=model, algorithm=SSVIA(Constant(1.0)))
 
     # ---- what a fit leaves behind
+    def _weighted(self, activations: Array) -> Array:
+        return np.asarray(activations * self.component_weights_)
+
+    @property
+    def _summarised(self) -> Gamma:
+        return self.posterior_["weights"]  # type: ignore[no-any-return]
+
     def _expose(self, model: Any, state: State) -> None:
         components, weights = state.q["components"], state.q["weights"]
         explained = np.maximum(weights.shape - model.prior(state.q)["weights"].shape, 0.0)

@@ -175,6 +175,10 @@ class Family:
         """The gradient of a natural step of this rate, kept from leading out of the family's domain entry by entry."""
         return gradient
 
+    def beyond(self, before: Any, share: float) -> Any:
+        """The block a share further than the step that led here from `before`, still in the family's domain."""
+        raise AttributeError(f"{type(self).__name__} has no steps of a rate above 1")
+
     def forgotten(self) -> Any:
         """What is kept of the block when a fit starts anew."""
         return self

@@ -14,6 +14,8 @@ from sksvi.families.implicit import LARGE_SHAPE, gamma_nodes, log_slope, moments
 
 Array = np.ndarray
 
+#: Least share of the smaller of old and new parameters that a step beyond the new ones leaves.
+KEPT = 0.3
 #: Fewest draws that a Fisher matrix is estimated from, and log of the least value of a draw: x f'(x) is a number there.
 LEAST_DRAWS, LEAST_LOG = 4, -690.0
 #: Determinant of a Fisher matrix from draws, as a share of the exact one, below which it is all rounding.
@@ -95,6 +97,15 @@ class Gamma(Flat):
         gain = (self.shape - prior.shape) * digamma(self.shape) - gammaln(self.shape) + gammaln(prior.shape)
         gain += prior.shape * np.log(self.rate / prior.rate) + self.shape * (prior.rate / self.rate - 1.0)
         return gain
+
+    def beyond(self, before: Gamma, share: float) -> Gamma:
+        """Shape and rate a share further than from `before`, at least `KEPT` of the smaller of old and new."""
+        return type(self)(
+            *(
+                np.maximum(new + share * (new - old), KEPT * np.minimum(new, old))
+                for new, old in ((self.shape, before.shape), (self.rate, before.rate))
+            )
+        )
 
     def fisher(self, v: Array) -> Array:
         """[[ψ'(a), 1/b], [1/b, a/b²]] v."""

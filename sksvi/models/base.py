@@ -277,6 +277,8 @@ class Model(ABC):
     ``draws`` : terms are random although no expectation is, because local variables are drawn.
     ``globals`` : how local steps see the global blocks: "expected" or "corrected"; None: as the algorithm says, one of
     ``seen_as``. ``expected_bound`` : the bound of all data is taken at expectations, whatever steps see.
+    ``over_relaxation`` : the longest rate of judged natural steps: above 1 they go on beyond the best value while the
+    bound rises.
     ``averages`` : the mean of q along a noisy path is a q (not where coordinates move with hyperparameters).
     ``forming_passes`` : so many noisy passes look for a start and not for the largest bound: local steps see the
     globals at their mean; averages and checks begin after them. ``forming_whole`` : the same of judged passes and
@@ -297,6 +299,7 @@ class Model(ABC):
     slack: float = 0.0
     draws: bool = False
     globals: str | None = "expected"
+    over_relaxation: float = 1.0
     averages: bool = True
     seen_as: tuple[str, ...] = ("expected", "sampled")
     expected_bound: bool = False

@@ -40,6 +40,7 @@ REGISTRY: dict[str, str] = {
     "GMERegressor": "sksvi.mixed_effects:GMERegressor",
     "GPClassifier": "sksvi.gaussian_process:GPClassifier",
     "GammaFactorModel": "sksvi.decomposition:GammaFactorModel",
+    "GammaPoissonFactorization": "sksvi.decomposition:GammaPoissonFactorization",
     "GammaProcessNMF": "sksvi.decomposition:GammaProcessNMF",
     "GeneralizedPMF": "sksvi.decomposition:GeneralizedPMF",
     "SparseGPClassifier": "sksvi.gaussian_process:SparseGPClassifier",

@@ -496,6 +496,25 @@ def check_gamma_factors(look: Look) -> None:
         _block(look, "noise").require(noise.shape == (learned,), f"has shape {noise.shape}, not {(learned,)}")
 
 
+def check_gamma_poisson(look: Look) -> None:
+    """Components, their shares, and the rates of both priors."""
+    f = look.at("n_features_in_").count(1)
+    k = int(look.at("_choices").a(dict).value["n_components"])
+    found = np.shape(_block(look, "components").a(Family).value.mean)
+    _block(look, "components").require(found == (k, f), f"has shape {found}, not {(k, f)}")
+    for name in ("_first_mean", "activation_rate_", "component_rate_"):
+        look.at(name).number(above=0.0)
+    for name in ("activation_rate", "component_rate"):
+        _block(look, name).a(Point).at("value").array((1,))
+    look.at("n_components_").require(look.at("n_components_").count(1) == k, f"is not n_components={k}")
+    look.at("components_").array((k, f), "x", least=0.0)
+    look.at("component_shares_").array((k,), least=0.0)
+    _shown(look, "components", (k, f))
+    local = look.at("state_").at("locals")
+    if isinstance(local.value, Locals):
+        local.at("values").array((None, k), least=0.0)
+
+
 # ---- mixtures
 def check_mixture(look: Look) -> None:
     """Weights and probabilities, the categories of columns, and the order of the components."""
@@ -538,6 +557,7 @@ ESTIMATORS: dict[str, Callable[[Look], None]] = {
     "StructuredLDA": check_lda,
     "BetaProcessFA": check_beta_process,
     "GammaFactorModel": check_gamma_factors,
+    "GammaPoissonFactorization": check_gamma_poisson,
     "GammaProcessNMF": check_gamma_process,
     "BernoulliMixture": check_mixture,
     "CategoricalMixture": check_mixture,

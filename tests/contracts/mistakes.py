@@ -29,8 +29,8 @@ def having(parameter: str) -> list[str]:
 
 
 # ---- who: estimators by what they take
-PMF, BPFA, NMF = ["GeneralizedPMF"], ["BetaProcessFA"], ["GammaProcessNMF"]
 GFM = ["GammaFactorModel"]
+PMF, BPFA, NMF = ["GeneralizedPMF"], ["BetaProcessFA"], ["GammaPoissonFactorization", "GammaProcessNMF"]
 CTM, MIXTURES = ["CorrelatedTopicModel", "StructuredLDA"], ["BernoulliMixture", "CategoricalMixture"]
 CLASSIFIERS = [name for name in NAMES if name.endswith("Classifier")]
 REGRESSORS = [name for name in NAMES if name.endswith("Regressor")]
@@ -210,7 +210,8 @@ PARAMETERS = [
     *bad("local_step", "vb", "{{'cvb0', 'gibbs', 'mean-field'}}", ["StructuredLDA"]),
     *bad("init", "pca", "{{'data', 'gibbs', 'random'}}", BPFA),
     *bad("init", "pca", "{{'map', 'random'}}", GFM),
-    *bad("init", "pca", "{{'random', 'rows'}}", NMF),
+    *bad("init", "pca", "{{'random', 'rows'}}", NMF[1:]),
+    *bad("init", "pca", "{{'groups', 'random', 'rows'}}", NMF[:1]),
 ]
 
 CALLS = [

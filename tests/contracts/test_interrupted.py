@@ -39,6 +39,7 @@ OPTIONS = {
     "GMERegressor": {"groups": "g", "likelihood": "poisson", "noise": False, "algorithm": "h-mc-ssvi"},
     "GPClassifier": {},
     "GammaFactorModel": {"n_components": 2, "random_state": 0, "tol": 1e-9},
+    "GammaPoissonFactorization": {"n_components": 3, "random_state": 0},
     "GammaProcessNMF": {"n_components": 3, "search_passes": 3, "random_state": 0},
     "GeneralizedPMF": {"n_components": 2, "random_state": 0},
     "SparseGPClassifier": GP,

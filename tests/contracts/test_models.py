@@ -41,8 +41,11 @@ from sksvi.models.mixed.levels import GroupedDesign
 from sksvi.models.mixture.model import MixtureModel
 from sksvi.models.network.model import NetworkModel, Rows
 from sksvi.models.nmf.cells import cells, table
-from sksvi.models.nmf.model import Effort as Visit
 from sksvi.models.nmf.model import GammaProcess
+from sksvi.models.nmf.poisson import GammaPoisson
+from sksvi.models.nmf.rows import CountRows
+from sksvi.models.nmf.rows import Effort as Visit
+from sksvi.models.nmf.tight import TightGammaPoisson
 from sksvi.models.topics.correlated import CorrelatedTopics, paired_nodes
 from sksvi.models.topics.lda import Effort as Settled
 from sksvi.models.topics.lda import LatentDirichlet
@@ -57,7 +60,7 @@ RULE_ERROR = 3e-2
 #: A document's covariance settles where the mean Hessian says: with many nodes nearly where their bound is largest.
 NODES, NODE_ERROR = 2500, 5e-2
 #: Protocols, and what is a part of models only.
-NO_MODELS = {base.Model, base.Linear, base.Local, base.Sided, base.Sampleable, LinearLatents}
+NO_MODELS = {base.Model, base.Linear, base.Local, base.Sided, base.Sampleable, CountRows, LinearLatents}
 
 
 # ---- a configured model of every kind, with data
@@ -191,12 +194,12 @@ def factors(local_step, noise_size=1, missing=0.3, **known):
     return BetaProcess(3, 4, local_step=local_step, noise_size=noise_size, **known), Table(X, np.zeros(12))
 
 
-def components(missing=0.0):
+def components(missing=0.0, cls=GammaProcess):
     """Rows are at their best wherever components and weights are."""
     rng = np.random.default_rng(16)
     X = rng.poisson(rng.gamma(0.5, 2.0, (14, 3)) @ rng.gamma(0.5, 2.0, (3, 6))).astype(float)
     X[rng.random(X.shape) < missing] = np.nan
-    model = GammaProcess(3, 6, mean=1.5, start=rng.gamma(1.0, 1.0, (3, 6)))
+    model = cls(3, 6, mean=1.5, start=rng.gamma(1.0, 1.0, (3, 6)))
     model.visit = Visit(3000, 0.0)
     return model, table(cells(X))
 
@@ -317,6 +320,8 @@ CASES = {
         *[(settled, ("dirichlet", bound, full), NODE_ERROR) for bound in BOUNDS[::2] for full in (True, False)],
     ],
     "latent-dirichlet": [(independent_topics, (learns,), 1e-6) for learns in ("", "auto", "symmetric")],
+    "gamma-poisson": [(components, (missing, GammaPoisson), 1e-4) for missing in (0.0, 0.2)],
+    "gamma-poisson-tight": [(components, (missing, TightGammaPoisson), 1e-4) for missing in (0.0, 0.2)],
     "gamma-process": [(components, (missing,), 1e-4) for missing in (0.0, 0.2)],
     "gamma-factors": [
         *[(covariances, (k, kind), 1e-4) for k in (2, 6) for kind in ("fixed", "auto", "per-feature")],
@@ -375,7 +380,7 @@ def test_every_entry_has_cases_of_its_class():
 
 
 def label(key, make, arguments):
-    return "-".join([key, make.__name__, *map(str, arguments)])
+    return "-".join([key, make.__name__, *(getattr(a, "__name__", str(a)) for a in arguments)])
 
 
 #: Nodes by the thousand, and noise that is integrated out numerically.

@@ -31,6 +31,7 @@ PAGES = [
     "doc/beta_process.md",
     "doc/networks.md",
     "doc/nmf.md",
+    "doc/gamma_poisson.md",
     "doc/topics.md",
     "doc/algorithms.md",
     "doc/streaming.md",

@@ -163,6 +163,9 @@ def with_best_mean(problem: Problem, state: State) -> Blocks:
 
 def judged(problem: Problem, state: State) -> State:
     """Evaluate the state's q; while the bound fell, go back and take half the step."""
+    longest = problem.model.over_relaxation if problem.algorithm.row.natural else 1.0
+    # A look moves local variables: after a step that was too long they would be judged where that had led them.
+    at_start = state.locals.copy() if longest > 1.0 else None
     for halvings in range(MAX_HALVINGS):
         progress = judging(state)
         before = progress.here
@@ -181,7 +184,7 @@ def judged(problem: Problem, state: State) -> State:
         # A deterministic rule with an error of its own (softmax) may see a fall where there is none.
         slack = 0.0 if before is None else (ROUNDING + problem.model.slack) * (abs(before.bound) + 1)
         if before is None or now >= before.bound - slack:
-            grown = min(1.0, DAMPING_GROWTH * progress.damping)
+            grown = min(longest, DAMPING_GROWTH * progress.damping)
             damping = progress.damping if before is None or halvings else grown
             here = Evaluation(state.q, gradient, now, state.memory)
             return replace(state, progress=replace(progress, here=here, damping=damping))
@@ -189,6 +192,7 @@ def judged(problem: Problem, state: State) -> State:
             state,
             q=before.q,
             memory=before.memory,
+            locals=state.locals if at_start is None else at_start.copy(),
             repairs=state.repairs + 1,
             progress=replace(progress, damping=progress.damping / 2),
         )

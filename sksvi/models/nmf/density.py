@@ -13,13 +13,12 @@ Array = np.ndarray
 KNOWN = 1e-10
 
 
-def moments_of(shape: Array, rate: Array, components: Gamma, weights: Gamma) -> tuple[Array, Array]:
-    """Mean and variance of Σ_k θ_k W_fk H_nk, (n, F): the three factors of a term are independent under q."""
-    mean = (shape / rate * weights.mean) @ components.mean
-    squares = (shape * (shape + 1.0) / np.square(rate) * (weights.variance + np.square(weights.mean))) @ (
-        components.variance + np.square(components.mean)
-    )
-    known = np.square(shape / rate * weights.mean) @ np.square(components.mean)
+def moments_of(shape: Array, rate: Array, components: Gamma, weights: Gamma | None = None) -> tuple[Array, Array]:
+    """Mean and variance of Σ_k θ_k W_fk H_nk, (n, F): the factors of a term are independent under q. θ = 1 if None."""
+    weight, square = (1.0, 1.0) if weights is None else (weights.mean, weights.variance + np.square(weights.mean))
+    mean = (shape / rate * weight) @ components.mean
+    squares = (shape * (shape + 1.0) / np.square(rate) * square) @ (components.variance + np.square(components.mean))
+    known = np.square(shape / rate * weight) @ np.square(components.mean)
     return mean, np.maximum(squares - known, 0.0)  # a difference that rounding may leave below 0
 
 

@@ -108,3 +108,46 @@ def counted_rows(
         logs[i] = log_likelihood(its, ratio)
         if len(cell_counts):
             add_counts(own, columns[start:stop], weights[i], ratio, cell_counts)
+
+
+@entry(
+    "components (S, F, K) f",
+    "activations (S, n, K) f",
+    "indptr (n+1) i cuts e",
+    "columns (e) i < F",
+    "counts (e) f",
+    "slopes (S, n, K) f",
+    "component_slopes (S, F, K) f",
+    "logs (n) f",
+)
+@compiled
+def drawn_rows(
+    indptr: Array,
+    columns: Array,
+    counts: Array,
+    components: Array,
+    activations: Array,
+    slopes: Array,
+    component_slopes: Array,
+    logs: Array,
+) -> None:
+    """At S draws of both factors: Σ_f c log Σ_k w_fk h_k on average into `logs`, and its slopes, draw by draw.
+
+    ``slopes`` in h, ``component_slopes`` in w, the latter +=.
+    """
+    S, n, K = activations.shape
+    logs[:] = 0.0
+    for s in range(S):
+        first = indptr[0]
+        for i in range(n):
+            h, slope = activations[s, i], slopes[s, i]
+            slope[:] = 0.0
+            for e in range(indptr[i] - first, indptr[i + 1] - first):
+                w, into, total = components[s, columns[e]], component_slopes[s, columns[e]], 0.0
+                for k in range(K):
+                    total += w[k] * h[k]
+                ratio = counts[e] / total
+                logs[i] += counts[e] * np.log(total) / S
+                for k in range(K):
+                    slope[k] += ratio * w[k]
+                    into[k] += ratio * h[k]

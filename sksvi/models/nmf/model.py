@@ -7,90 +7,23 @@ seen cells. Globals that are expectations make coordinate ascent on the bound; w
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from scipy.special import digamma, gammaln
 
-from sksvi import _parallel
 from sksvi.families import Gamma
-from sksvi.families.dirichlet import log_gammas
-from sksvi.models.base import Blocks, Gradient, Local, Table
-from sksvi.models.nmf.cells import Cells
+from sksvi.models.base import Blocks, Gradient, Table
+from sksvi.models.nmf.rows import VISIT, CountRows, Rows, RowTerms, View
 from sksvi.schedules import RobbinsMonro
 
 Array = np.ndarray
 
 #: Rates of noisy steps when none is given: on batches of rows, and on all of them.
 STEP_RATE, WHOLE_RATE = RobbinsMonro(delay=2.0, kappa=0.5), RobbinsMonro(scale=40.0, delay=0.0, kappa=0.75)
-#: Rows of a chunk at least, and chunks of a segment where that allows.
-CHUNK_ROWS, CHUNKS = 16, 16
-#: What stands for smaller numbers among bases relative to a column's largest.
-LEAST = 1e-290
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How long a visit of a row is.
-
-    sweeps, tol: of coordinate ascent; it ends where a sweep moved less than `tol` of the row's counts. draws: of H.
-    """
-
-    sweeps: int
-    tol: float
-    draws: int = 4
-
-
-#: Rows that are visited again, those that are seen once, and those whose posterior is asked for.
-VISIT, PORTION, SETTLE = Effort(6, 1e-2), Effort(60, 1e-2, 20), Effort(500, 1e-6)
-
-
-@dataclass
-class View:
-    """What rows see: W and θ, and log θ_k W_fk, (F, K): expectations, or with `drawn` a draw; H is drawn then too."""
-
-    components: Array
-    weights: Array
-    logs: Array
-    drawn: bool = False
-    draws: dict[str, Any] = field(default_factory=dict)
-
-    @cached_property
-    def totals(self) -> Array:
-        """θ_k Σ_f W_fk over all cells, (K,)."""
-        return self.weights * self.components.sum(0)
-
-
-@dataclass
-class Rows:
-    """Rows of a chunk: counts, the mask of seen cells, Σ log Γ(y + 1), and where N starts."""
-
-    cells: Cells
-    constant: Array
-    start: Array
-
-
-@dataclass
-class RowTerms:
-    """Per row its term of the bound, N and q(H): rate and E H (or a draw); expected counts (F, K), Σ H by cell or one.
-
-    exposure (K,) or (F, K): Σ_n H_nk over the rows that saw the cell; without missing cells the same for all.
-    """
-
-    value: Array
-    local: Array
-    rate: Array
-    activations: Array
-    counts: Array
-    exposure: Array
-    view: View
-    repairs: ClassVar[int] = 0
-
-
-class GammaProcess(Local):
+class GammaProcess(CountRows):
     """Model of counts by components whose weights are a truncated gamma process.
 
     Parameters
@@ -104,12 +37,7 @@ class GammaProcess(Local):
         First means of the components.
     """
 
-    globals = None
-    expected_bound = True
     step_rate, whole_rate = STEP_RATE, WHOLE_RATE
-    #: The bound may fall by this share of it: rows settle visit by visit.
-    slack = 1e-9
-    remedy = "Give X in a unit in which its cells are counts."
     #: Rows that the first components' shapes are worth.
     certainty = 100.0
 
@@ -128,10 +56,9 @@ class GammaProcess(Local):
         self.component_shape, self.activation_shape = component_shape, activation_shape
         self.concentration, self.visit = concentration, VISIT
 
-    @property
-    def local_rule(self) -> str:
-        """Both ways leave, and start from, the same numbers."""
-        return "counts of components"
+    def prior_rate(self, view: View) -> float:
+        """b: activations have mean 1."""
+        return self.activation_shape
 
     # ---- blocks
     def begin(self, data: Table, rng: Any) -> Blocks:
@@ -165,21 +92,6 @@ class GammaProcess(Local):
         (own,) = gradient["weights"]
         return {**gradient, "weights": (np.stack([own[:, 0], own[:, 1] * now / then], -1),)}
 
-    def local_begin(self, data: Table) -> Array:
-        """Rows of which nothing is known."""
-        return np.zeros((len(data), self.shape[0]))
-
-    # ---- rows
-    def chunks(self, rows: Any, data: Table) -> list[Any]:
-        """Equal shares of the rows; a chunk's statistics are as large as the components, so there are few."""
-        index = np.arange(len(data))[rows] if isinstance(rows, slice) else rows
-        return [index[part] for part in _parallel.slices(len(index), max(CHUNK_ROWS, -(-len(index) // CHUNKS)))]
-
-    def batch(self, data: Table, rows: Array, start: Array | None = None) -> Rows:
-        """The rows, and where N starts."""
-        start = np.zeros((len(rows), self.shape[0])) if start is None else start
-        return Rows(data.X[rows], data.y[rows], start)
-
     def view(self, q: Blocks, rng: np.random.Generator | None) -> View:
         """Globals as rows see them: expectations, or a draw."""
         W, weights = q["components"], q["weights"]
@@ -190,63 +102,6 @@ class GammaProcess(Local):
         logs = own.source - np.log(W.rate) + (theta.source - np.log(weights.rate))[:, None]
         return View(own.value.T, theta.value, logs.T, True, {"components": own, "weights": theta})
 
-    def terms(self, view: View, batch: Rows, expect: Any, rng: Any) -> RowTerms:
-        """Rows continued from where they started, and what they say."""
-        return self.settled(view, batch, self.visit, rng)
-
-    def settled(self, view: View, batch: Rows, effort: Effort, rng: Any = None, sums: bool = True) -> RowTerms:
-        """The local step of every row, and its term of the bound where it ended."""
-        b, cells, local = self.activation_shape, batch.cells, np.array(batch.start, float)
-        rate = self._rates(view, cells)
-        counts = np.zeros((self.shape[1] if sums else 0, self.shape[0]))
-        if view.drawn:
-            shape, log_h, logs = self._drawn(view, cells, rate, local, counts, effort, rng)
-            activations = np.exp(log_h)
-        else:
-            shape, logs = self._ascended(view, cells, rate, local, counts, effort)
-            log_h, activations = digamma(shape) - np.log(rate), shape / rate
-        # E log p(y, H) - log q(H); what is linear in H cancels, as its rate is that of its own posterior.
-        value = (b - shape) * log_h + gammaln(shape) - gammaln(b) + b * np.log(b) - shape * np.log(rate)
-        seen = activations.sum(0) if cells.seen is None else cells.seen.T.astype(float) @ activations
-        return RowTerms(logs + value.sum(1) - batch.constant, local, rate, activations, counts, seen, view)
-
-    def _rates(self, view: View, cells: Cells) -> Array:
-        """b + θ_k Σ_f W_fk of each row, (n, K)."""
-        if cells.seen is None:
-            return np.broadcast_to(self.activation_shape + view.totals, (cells.shape[0], self.shape[0]))
-        return self.activation_shape + view.weights * (cells.seen.astype(float) @ view.components)
-
-    def _ascended(
-        self, view: View, cells: Cells, rate: Array, local: Array, counts: Array, effort: Effort
-    ) -> tuple[Array, Array]:
-        """Shape of q(H), and Σ y log Σ_k exp(E log θ + E log W + E log H) of each row; N moves."""
-        from sksvi.models.nmf.loops import mean_field_rows
-
-        c, at, logs = cells.counts, np.empty_like(local), np.empty(cells.shape[0])
-        whole = np.log(self.activation_shape + view.totals)
-        bases, offset = _bases(view.logs - whole)
-        factor = np.empty((0, self.shape[0])) if cells.seen is None else np.exp(whole - np.log(rate))
-        shape = np.full(self.shape[0], self.activation_shape)
-        mean_field_rows(
-            c.indptr, c.indices, c.data, bases, factor, shape, effort.sweeps - 1, effort.tol, local, counts, logs, at
-        )
-        return shape + at, logs + c @ offset
-
-    def _drawn(
-        self, view: View, cells: Cells, rate: Array, local: Array, counts: Array, effort: Effort, rng: Any
-    ) -> tuple[Array, Array, Array]:
-        """Shape that H was last drawn with, log H, and Σ y log Σ_k θ W H there; N moves."""
-        from sksvi.models.nmf.loops import counted_rows
-
-        c, logs, none = cells.counts, np.empty(cells.shape[0]), np.empty((0, self.shape[0]))
-        bases, offset = _bases(view.logs)
-        for left in reversed(range(effort.draws)):
-            shape = self.activation_shape + local
-            log_h = log_gammas(shape, rng) - np.log(rate)
-            top, into = log_h.max(1, keepdims=True), none if left else counts
-            counted_rows(c.indptr, c.indices, c.data, bases, none, np.exp(log_h - top), local, into, logs)
-        return shape, log_h, logs + c @ offset + top[:, 0] * np.asarray(c.sum(1)).ravel()
-
     def pull_back(self, terms: RowTerms, batch: Rows) -> Gradient:
         """Gradients in E log and E of components (K, F, 2) and weights (K, 2)."""
         view = terms.view
@@ -254,29 +109,3 @@ class GammaProcess(Local):
         components = np.stack([terms.counts.T, -(view.weights * exposure).T], -1)
         weights = np.stack([terms.counts.sum(0), -(view.components * exposure).sum(0)], -1)
         return {"components": (components,), "weights": (weights,)}
-
-    # ---- what is asked of a fit
-    def of_components(self, n_components: int) -> GammaProcess:
-        """The model with so many components, for rows at given blocks."""
-        other = copy.copy(self)
-        other.shape = (n_components, self.shape[1])
-        return other
-
-    def rows(self, q: Blocks, found: Cells, threads: int) -> tuple[Array, Array]:
-        """Shape and rate (n, K) of q(H) of each row by itself: the same whatever the others are."""
-        view = self.view(q, None)
-
-        def one(part: slice) -> tuple[Array, Array]:
-            own = found[part]
-            batch = Rows(own, np.zeros(own.shape[0]), np.zeros((own.shape[0], self.shape[0])))
-            terms = self.settled(view, batch, SETTLE, sums=False)
-            return self.activation_shape + terms.local, terms.rate
-
-        parts = list(_parallel.in_order(one, _parallel.slices(found.shape[0], 64), threads))
-        return tuple(np.concatenate(part) for part in zip(*parts, strict=True))  # type: ignore[return-value]
-
-
-def _bases(logs: Array) -> tuple[Array, Array]:
-    """exp(logs) (F, K) over each column's largest, and the logarithm of that, (F,)."""
-    offset = logs.max(1)
-    return np.maximum(np.exp(np.ascontiguousarray(logs) - offset[:, None]), LEAST), offset

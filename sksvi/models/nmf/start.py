@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
 from sksvi.models.nmf.cells import Cells
 
@@ -11,6 +12,8 @@ Array = np.ndarray
 #: Most rows that first components are chosen among, and what every cell has beside the row's own, whose mean is 1
 #: (text, digits and spectra: 0.1 to 10 tried).
 CHOSEN_AMONG, FLOOR = 5000, 3.0
+#: Rounds of k-means, and what every cell has beside its group's mean.
+GROUPINGS, GROUP_FLOOR = 10, 0.3
 
 
 def from_rows(found: Cells, n_components: int, seed: int) -> Array:
@@ -19,22 +22,57 @@ def from_rows(found: Cells, n_components: int, seed: int) -> Array:
     k-means++ on the square roots of shares. Rows without counts are no profile; components that no row is left for
     begin at random.
     """
-    from sklearn.cluster import kmeans_plusplus
+    some = _chosen(found, seed)
+    start, first = at_random(n_components, found.shape[1], seed), _differing(found, some, n_components, seed)
+    rows = found.counts[some[first]].toarray()
+    start[: len(first)] = rows / rows.mean(1, keepdims=True) + FLOOR
+    return start
 
+
+def _chosen(found: Cells, seed: int) -> Array:
+    """Rows with counts, not too many."""
     rng = np.random.default_rng([seed, 0, 4])
     some = np.flatnonzero(np.diff(found.counts.indptr))
-    if len(some) > CHOSEN_AMONG:
-        some = np.sort(rng.choice(some, CHOSEN_AMONG, replace=False))
-    start = at_random(n_components, found.shape[1], seed)
+    return some if len(some) <= CHOSEN_AMONG else np.sort(rng.choice(some, CHOSEN_AMONG, replace=False))
+
+
+def _differing(found: Cells, some: Array, n_components: int, seed: int) -> Array:
+    """Which of some rows to begin with: far from each other in the square roots of their counts' shares."""
+    from sklearn.cluster import kmeans_plusplus
+
     K = min(n_components, len(some))
     if not K:
-        return start
+        return np.zeros(0, int)
     profiles = found.counts[some]
     total = np.asarray(profiles.sum(1)).ravel()
     profiles.data = np.sqrt(profiles.data / np.repeat(total, np.diff(profiles.indptr)))
-    _, chosen = kmeans_plusplus(profiles, K, random_state=seed)
-    rows = found.counts[some[chosen]].toarray()
-    start[:K] = rows / rows.mean(1, keepdims=True) + FLOOR
+    return np.asarray(kmeans_plusplus(profiles, K, random_state=seed)[1])
+
+
+def from_groups(found: Cells, n_components: int, seed: int) -> Array:
+    """Means (K, F) of first components: groups of rows alike in the profile that their counts have, of mean 1.
+
+    k-means on square roots of shares, from `from_rows`'s choice of rows. A group that empties keeps its
+    row.
+    """
+    some = _chosen(found, seed)
+    start, first = at_random(n_components, found.shape[1], seed), _differing(found, some, n_components, seed)
+    K = len(first)
+    if not K:
+        return start
+    counts = found.counts[some]
+    profiles = np.sqrt(counts)
+    profiles = sp.diags_array(1.0 / np.sqrt(np.asarray(counts.sum(1)).ravel()), format="csr") @ profiles
+    centres = profiles[first].toarray()
+    for _ in range(GROUPINGS):
+        group = np.argmax(profiles @ centres.T - 0.5 * np.square(centres).sum(1), axis=1)
+        member = sp.csr_matrix((np.ones(len(group)), (group, np.arange(len(group)))), shape=(K, len(group)))
+        size = np.asarray(member.sum(1))
+        centres = np.where(size > 0, (member @ profiles).toarray() / np.maximum(size, 1.0), centres)
+    totals = (member @ counts).toarray()
+    empty = totals.sum(1) == 0
+    totals[empty] = counts[first[empty]].toarray()
+    start[:K] = totals / totals.mean(1, keepdims=True) + GROUP_FLOOR
     return start
 
 

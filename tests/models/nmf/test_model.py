@@ -16,7 +16,8 @@ from sksvi.inference import plan
 from sksvi.inference.start import first_state
 from sksvi.models.nmf.cells import cells, table
 from sksvi.models.nmf.density import log_negative_binomial, log_poisson, moments_of
-from sksvi.models.nmf.model import Effort, GammaProcess, View
+from sksvi.models.nmf.model import GammaProcess
+from sksvi.models.nmf.rows import Effort, View
 from sksvi.models.nmf.start import FLOOR, from_rows
 
 SETTLED = Effort(2000, 0.0)

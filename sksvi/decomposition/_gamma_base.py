@@ -1,0 +1,130 @@
+"""What non-negative factorizations of counts share: rows in, components out."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+
+from sksvi import _memory, algorithms
+from sksvi.decomposition._gamma_predictions import GammaPredictions
+from sksvi.estimators.base import BaseSVI
+from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, stays
+from sksvi.estimators.validation import StrOptions, check_table
+from sksvi.inference.problem import Problem
+from sksvi.inference.start import first_state
+from sksvi.inference.state import State
+from sksvi.models.base import Table
+from sksvi.models.nmf.cells import Cells
+from sksvi.models.nmf.rows import PORTION
+from sksvi.models.nmf.start import at_random, from_groups, from_rows
+
+Array = np.ndarray
+
+#: Rows up to which a step takes all of them, and rows of a batch beyond.
+SMALL_ROWS, BATCH_ROWS = 20_000, 5_000
+#: Where components begin.
+STARTS = {"groups": from_groups, "rows": from_rows}
+
+
+class GammaFactors(GammaPredictions, BaseSVI):
+    """Needs `_encode`, `_model(n_features)` and `_expose`."""
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **{name: rule for name, rule in BaseSVI._parameter_constraints.items() if name != "covariance"},
+        "algorithm": [StrOptions({"svi", "ssvi-a", "cvi", "mc-ssvi"}), algorithms.Algorithm],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "component_shape": [Interval(Real, 1e-3, 1e3, closed="both")],
+        "activation_shape": [Interval(Real, 1e-3, 1e3, closed="both")],
+    }
+    _changes = {
+        **STREAMED,
+        "n_components": COMPONENTS,
+        "component_shape": FREE,
+        "activation_shape": FREE,
+        "init": stays("a fit that goes on has begun"),
+    }
+    #: Rows up to which a step takes all of them, and rows of a batch beyond.
+    _whole_rows, _batch_rows = SMALL_ROWS, BATCH_ROWS
+
+    n_components: int
+    init: Any
+
+    # ---- fitting
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Fit to rows of counts.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, F)
+            Counts, or other numbers that are not negative; NaN in a dense one where a cell is missing.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            The estimator itself.
+        """
+        self._validate_params()
+        return self._fit(X, None, None, None)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Any:
+        """Go on with a chunk of rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, F)
+            Counts; NaN in a dense one where a cell is missing.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            The estimator itself.
+        """
+        self._validate_params()
+        return self._partial_fit(X, None, None, None)
+
+    def _given(self, n_features: int) -> Array:
+        """The components of `init`, scaled to mean 1 as the prior's are."""
+        given = check_table(self.init, name="init", dtype=np.float64)
+        shape = (int(self.n_components), n_features)
+        if given.shape != shape:
+            raise ValueError(f"init.shape == {given.shape}, expected {shape}: a row per component.")
+        if np.any(given < 0) or not np.all(given.sum(1) > 0):
+            raise ValueError("init must have no negative number, and in every row one that is not 0.")
+        return np.asarray(given / given.mean(1, keepdims=True))
+
+    def _check_memory(self, data: Table) -> None:
+        K, (n, F) = float(self.n_components), data.X.shape
+        numbers = 40 * K * F + 6 * K * n
+        _memory.need(8.0 * numbers, f"n_components={self.n_components} for {F} columns", "lower n_components")
+
+    def _build_model(self, data: Table) -> tuple[Any, Table]:
+        return self._model(data.X.shape[1]), data
+
+    def _streaming_model(self, data: Table, first: bool) -> Any:
+        model = self._model(data.X.shape[1])
+        model.visit = PORTION
+        return model
+
+    def _batch_size(self, n: int, algorithm: Any) -> int | None:
+        if self.batch_size != "auto":
+            return self.batch_size and int(self.batch_size)
+        return None if n <= self._whole_rows else self._batch_rows
+
+    def _new_state(self, problem: Problem) -> State:
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        problem.model.start = self._start(problem.data.X, seed)
+        return first_state(problem, seed)
+
+    def _start(self, found: Cells, seed: int) -> Array:
+        if not isinstance(self.init, str):
+            return self._given(found.shape[1])
+        K = int(self.n_components)
+        return at_random(K, found.shape[1], seed) if self.init == "random" else STARTS[self.init](found, K, seed)

@@ -1,0 +1,220 @@
+"""Gamma-Poisson factorization as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sksvi.decomposition._gamma_base import GammaFactors
+from sksvi.estimators.changes import anew
+from sksvi.estimators.posterior import Posterior
+from sksvi.estimators.start import Start
+from sksvi.estimators.validation import StrOptions, with_own_methods
+from sksvi.families import Gamma, Point
+from sksvi.inference.memory.locals import Locals
+from sksvi.inference.problem import Problem
+from sksvi.inference.state import State
+from sksvi.models.base import Table
+from sksvi.models.nmf.cells import table
+from sksvi.models.nmf.poisson import GammaPoisson
+from sksvi.models.nmf.tight import TightGammaPoisson
+
+Array = np.ndarray
+
+#: Models by bound.
+MODELS = {"auxiliary": GammaPoisson, "tight": TightGammaPoisson}
+
+
+@with_own_methods
+class GammaPoissonFactorization(GammaFactors):
+    """Non-negative matrix factorization of counts under Gamma priors.
+
+    Counts are Poisson with mean HW: ``components_`` W, and how active each is in each row H. Both have Gamma priors
+    whose rates are learned (empirical Bayes), so that no unit has to be chosen. The likelihood is that of
+    scikit-learn's NMF with the Kullback-Leibler divergence; what is added are priors, a posterior, missing cells,
+    chunks of data, and a bound on the evidence.
+
+    Parameters
+    ----------
+    n_components : int, default=20
+        Components.
+    component_shape : float, default=0.3
+        Shape of the Gamma prior of each component's cells: the smaller, the sparser they are.
+    activation_shape : float, default=0.3
+        Shape of the Gamma prior of activations: the smaller, the fewer components are active in a row.
+    bound : {"auxiliary", "tight"}, default="auxiliary"
+        "auxiliary": each count is split among components, and every update is conjugate. "tight": without that, by
+        draws of both factors; the bound is larger, a pass some ten times as long, and held-out scores are the same or
+        worse. A fit begins with auxiliary counts and goes on from where they settled; `lower_bound_` has the noise of
+        the draws.
+    init : {"groups", "rows", "random"} or array-like of shape (n_components, F), default="groups"
+        First components: means of groups of rows alike (k-means), rows that differ, noise, or given ones.
+    algorithm : {"cvi", "svi", "mc-ssvi", "ssvi-a"} or Algorithm, default="cvi"
+        How rows see components: by expectations ("cvi", also called "svi") or by draws ("mc-ssvi", also called
+        "ssvi-a").
+    expectation : str or Expectation, default="auto"
+        Every expectation of this model has a closed form: all values do the same.
+    batch_size : int, "auto" or None, default="auto"
+        Rows per step; "auto": all up to 20,000, else 200; in ``partial_fit`` 200.
+    max_iter : int, default=200
+        Most passes over the data.
+    tol : float, default=1e-4
+        Relative change of the bound at which the fit stops.
+    total_samples : float or None, default=None
+        Rows of the population, for ``partial_fit``; None: those seen so far.
+    forgetting : float, default=1.0
+        Share, in (0, 1], of what earlier chunks said that each `partial_fit` keeps: natural parameters decay towards
+        the prior.
+    half_life : float, default=None
+        The same in rows: what was said counts half when so much weight has come since. At most one of the two.
+    n_jobs : int or None, default=None
+        Threads; never changes a bit of the result.
+    warm_start : bool, default=False
+        Whether ``fit`` goes on from the last one.
+    keep_interrupted : bool, default=False
+        Whether Ctrl-C lets `fit` end where its pass ends and keep what it reached, with a warning (a second one ends it
+        at once). False: the estimator stays as it was, and the KeyboardInterrupt says whether there is a checkpoint.
+    random_state : int, RandomState or None, default=None
+        Seed.
+    verbose : int, default=0
+        1: a progress bar.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (K, F)
+        Posterior mean of the components, those with the largest share first.
+    component_shares_ : ndarray of shape (K,)
+        Share of all counts that each explains.
+    n_components_ : int
+        Number of components.
+    activation_rate_, component_rate_ : float
+        Learned rates of the priors of activations and components.
+    posterior_ : Posterior
+        Block ``components``.
+
+    See Also
+    --------
+    sklearn.decomposition.NMF : the maximum of the same likelihood.
+    sksvi.GammaProcessNMF : components with weights under a gamma process.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sksvi import GammaPoissonFactorization
+    >>> X = load_digits().data
+    >>> model = GammaPoissonFactorization(n_components=10, random_state=0).fit(X[:300])
+    >>> model.components_.shape, model.transform(X[300:305]).shape
+    ((10, 64), (5, 10))
+    """
+
+    #: A chunk is many small steps: one step on all of it would say little more than one on some of its rows.
+    _portion_rows = 200
+    _batch_rows = 200
+    _parameter_constraints: dict[str, list[Any]] = {
+        **GammaFactors._parameter_constraints,
+        "bound": [StrOptions(set(MODELS))],
+        "init": ["array-like", StrOptions({"groups", "rows", "random"})],
+    }
+    _changes = {**GammaFactors._changes, "bound": anew("messages", "progress")}
+
+    def __init__(
+        self,
+        n_components: int = 20,
+        *,
+        component_shape: float = 0.3,
+        activation_shape: float = 0.3,
+        bound: str = "auxiliary",
+        init: Any = "groups",
+        algorithm: Any = "cvi",
+        expectation: Any = "auto",
+        batch_size: Any = "auto",
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        total_samples: float | None = None,
+        forgetting: float = 1.0,
+        half_life: float | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        keep_interrupted: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.component_shape = component_shape
+        self.activation_shape = activation_shape
+        self.bound = bound
+        self.init = init
+        self.algorithm = algorithm
+        self.expectation = expectation
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.tol = tol
+        self.total_samples = total_samples
+        self.forgetting = forgetting
+        self.half_life = half_life
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.keep_interrupted = keep_interrupted
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+        found = self._cells(X, reset=start.fresh)
+        if start.fresh:
+            self._first_mean = (found.mean or 1.0) / int(self.n_components)
+        else:
+            self._check_choices()
+        if not isinstance(self.init, str):
+            self._given(found.shape[1])
+        return table(found)
+
+    def _model(self, n_features: int) -> GammaPoisson:
+        return self._model_of(self.bound, n_features)
+
+    def _model_of(self, bound: str, n_features: int) -> GammaPoisson:
+        return MODELS[bound](
+            int(self.n_components),
+            n_features,
+            component_shape=float(self.component_shape),
+            activation_shape=float(self.activation_shape),
+            mean=self._first_mean,
+        )
+
+    def _run(self, problem: Problem, state: State, passes: int, monitor: Any, tol: float | None = None) -> State:
+        """Where draws are taken, they begin where auxiliary counts have settled."""
+        drawn = isinstance(state.locals, Locals) and state.locals.rule == problem.local_rule
+        if self.bound == "auxiliary" or drawn:
+            return super()._run(problem, state, passes, monitor, tol)
+        model = self._model_of("auxiliary", problem.data.X.shape[1])
+        first = self._checked_problem(model, problem.data, problem.batch_size)
+        state = super()._run(first, state, passes, monitor, tol)
+        return (
+            state if monitor.stopped or state.passes >= passes else super()._run(problem, state, passes, monitor, tol)
+        )
+
+    # ---- what a fit leaves behind
+    def _expose(self, model: Any, state: State) -> None:
+        q = state.q["components"]
+        explained = np.maximum((q.shape - float(self.component_shape)).sum(1), 0.0)
+        total = explained.sum()
+        shares = explained / total if total > 0 else np.zeros_like(explained)
+        order = np.argsort(-shares, kind="stable")
+        self._choices = self._fitted_choices()
+        self.posterior_ = Posterior({"components": q[order]})
+        self.components_ = self.posterior_["components"].mean.astype(self._dtype)
+        self.component_shares_, self.n_components_ = shares[order], len(order)
+        self.activation_rate_, self.component_rate_ = (
+            float(np.exp(state.q[name].value[0])) for name in ("activation_rate", "component_rate")
+        )
+
+    @property
+    def _seen_by_rows(self) -> dict[str, Any]:
+        return {**self.posterior_, "activation_rate": Point(np.log([self.activation_rate_]))}
+
+    @property
+    def _summarised(self) -> Gamma:
+        """The sum of each component's cells, by its first two moments."""
+        q = self.posterior_["components"]
+        mean, variance = q.mean.sum(1), q.variance.sum(1)
+        return Gamma(np.square(mean) / variance, mean / variance)

@@ -1,0 +1,201 @@
+"""GammaPoissonFactorization: components found, doors, missing cells, scores, streams."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import sksvi
+from sksvi import GammaPoissonFactorization
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@parametrize_with_checks(
+    [
+        GammaPoissonFactorization(5, max_iter=5),
+        GammaPoissonFactorization(5, max_iter=5, algorithm="mc-ssvi"),
+        GammaPoissonFactorization(5, max_iter=5, batch_size=16, init="random"),
+        GammaPoissonFactorization(3, max_iter=4, bound="tight"),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def parts(seed=0, n=300, F=40, K=3, mean=4.0):
+    """Counts, activations and components of columns in turn."""
+    rng = np.random.default_rng(seed)
+    W = np.kron(np.eye(K), np.ones(F // K + 1))[:, :F] * rng.gamma(2.0, 1.0, F)
+    H = rng.gamma(0.4, mean, (n, K))
+    return rng.poisson(H @ W).astype(float), H, W
+
+
+def test_components_are_found(global_random_seed):
+    X, H, W = parts(global_random_seed)
+    model = GammaPoissonFactorization(3, random_state=global_random_seed).fit(X)
+    assert model.converged_ and np.all(np.diff(model.lower_bounds_) >= -1e-9 * np.abs(model.lower_bounds_[1:]))
+    assert np.all(np.corrcoef(model.components_, W)[:3, 3:].max(0) > 0.95)
+    assert np.all(np.diff(model.component_shares_) <= 0) and model.component_shares_.sum() == pytest.approx(1.0)
+    rebuilt = model.inverse_transform(model.transform(X))
+    assert np.corrcoef(rebuilt.ravel(), (H @ W).ravel())[0, 1] > 0.98
+    np.testing.assert_allclose(rebuilt, model.reconstruct(X))
+    table = model.summary()
+    assert list(table.index) == list(model.get_feature_names_out())
+    np.testing.assert_allclose(table["mean"], model.components_.sum(1))
+    assert np.all((table["lower"] < table["mean"]) & (table["mean"] < table["upper"]))
+
+
+def test_sparse_is_dense():
+    X = parts()[0]
+    model = GammaPoissonFactorization(4, max_iter=8, random_state=0).fit(X)
+    sparse = clone(model).fit(sp.csr_array(X))
+    np.testing.assert_array_equal(sparse.components_, model.components_)
+    np.testing.assert_array_equal(sparse.transform(sp.csr_matrix(X)), model.transform(X))
+    assert sparse.score(sp.csr_matrix(X)) == pytest.approx(model.score(X), rel=1e-12)
+    frame = pd.DataFrame(X, columns=[f"pixel {f}" for f in range(X.shape[1])])
+    named = clone(model).set_output(transform="pandas").fit(frame)
+    assert list(named.transform(frame).columns) == list(named.get_feature_names_out())
+    single = clone(model).fit(X.astype(np.float32))
+    assert single.components_.dtype == np.float32
+    np.testing.assert_allclose(single.components_, model.components_, rtol=1e-3)
+
+
+@pytest.mark.parametrize("algorithm", ["cvi", "mc-ssvi"])
+@pytest.mark.parametrize("batch_size", [None, 100])
+def test_threads_change_no_bit(algorithm, batch_size):
+    X = parts()[0]
+    options = {"algorithm": algorithm, "batch_size": batch_size, "max_iter": 4, "random_state": 0}
+    one, two = (GammaPoissonFactorization(5, n_jobs=n, **options).fit(X) for n in (1, 3))
+    np.testing.assert_array_equal(one.components_, two.components_)
+    np.testing.assert_array_equal(one.transform(X), two.transform(X))
+    assert one.lower_bound_ == two.lower_bound_
+
+
+def test_missing_cells_are_filled_in(global_random_seed):
+    X, H, W = parts(global_random_seed)
+    rng = np.random.default_rng(global_random_seed)
+    hidden = np.where(rng.random(X.shape) < 0.3, np.nan, X)
+    model = GammaPoissonFactorization(3, random_state=0).fit(hidden)
+    filled, std = model.impute(hidden, return_std=True)
+    missing = np.isnan(hidden)
+    np.testing.assert_array_equal(filled[~missing], X[~missing])
+    assert np.all(std[~missing] == 0) and np.all(std[missing] > 0)
+    error = np.square(filled - X)[missing].mean()
+    assert error < 2.0 * (H @ W)[missing].mean() + 1.0  # a Poisson's own variance is its mean
+    density = model.log_predictive_density(hidden, np.where(missing, X, np.nan))
+    assert density.shape == (300,) and np.all(density <= 0)
+
+
+def test_intervals_of_missing_counts_cover(global_random_seed):
+    """Mean field is too sure of means, but most of a count's spread is the Poisson's own."""
+    X, _, _ = parts(global_random_seed, n=400)
+    hidden = np.where(np.random.default_rng(global_random_seed).random(X.shape) < 0.2, np.nan, X)
+    model = GammaPoissonFactorization(3, random_state=0).fit(hidden)
+    missing = np.isnan(hidden)
+    mean, std = (part[missing] for part in model.impute(hidden, return_std=True))
+    inside = np.abs(X[missing] - mean) <= 2.0 * std
+    assert 0.9 < inside.mean() < 0.99
+
+
+def test_columns_are_recommended(global_random_seed):
+    """Each kind of row gets columns of its own kind, seen ones only where they are asked for."""
+    X, _, W = parts(global_random_seed, n=200)
+    kind, rng = W.argmax(0), np.random.default_rng(global_random_seed)
+    hidden = np.where(rng.random(X.shape) < 0.3, 0.0, X)
+    model = GammaPoissonFactorization(3, random_state=0).fit(sp.csr_matrix(hidden))
+    own = np.zeros((1, X.shape[1]))
+    own[0, np.flatnonzero(kind == 1)[:4]] = 5.0
+    found = model.recommend(own, n=6)
+    assert list(found.columns) == ["row", "column", "rank", "mean", "std"] and list(found["rank"]) == [1, 2, 3, 4, 5, 6]
+    assert np.mean(kind[found["column"]] == 1) >= 5 / 6 and not np.any(own[0, found["column"]])
+    assert np.all(np.diff(found["mean"]) <= 0) and np.all(found["std"] ** 2 >= found["mean"])
+    everything = model.recommend(sp.csr_matrix(hidden[:3]), n=99, exclude_seen=False)
+    assert list(everything["row"]) == list(np.repeat([0, 1, 2], X.shape[1]))
+    np.testing.assert_allclose(
+        everything.pivot(index="row", columns="column", values="mean"), model.reconstruct(hidden[:3])
+    )
+    frame = pd.DataFrame(hidden, columns=[f"film {f}" for f in range(X.shape[1])])
+    frame.index = [f"user {i}" for i in range(200)]
+    named = GammaPoissonFactorization(3, max_iter=3, random_state=0).fit(frame).recommend(frame[:2], n=2)
+    assert list(named["row"]) == ["user 0"] * 2 + ["user 1"] * 2 and named["column"].str.startswith("film ").all()
+    with pytest.raises((TypeError, ValueError), match="n must be"):
+        model.recommend(own, n=0)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.zeros((4, 3)),
+        np.array([[1e6, 0.0, 3.0], [0.0, 0.0, 1e6]]),
+        np.array([[0.0, 2.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]),
+        np.array([[0.25, 1e-9, 3.7], [1e-3, 0.0, 0.1]]),
+        np.array([[np.nan, 2.0], [np.nan, np.nan]]),
+        np.where(np.random.default_rng(0).random((30, 20)) < 0.9, np.nan, 3.0),
+    ],
+    ids=["zeros", "huge", "empty row and columns", "fractions", "nothing seen", "nine in ten missing"],
+)
+@pytest.mark.parametrize("options", [{}, {"algorithm": "mc-ssvi"}, {"batch_size": 2}], ids=str)
+def test_odd_tables_have_finite_answers(X, options):
+    """More components than rows and columns, too."""
+    model = GammaPoissonFactorization(30, max_iter=30, random_state=0, **options).fit(X)
+    parts = (model.components_, model.transform(X), model.reconstruct(X), model.summary(), model.lower_bound_)
+    assert all(np.all(np.isfinite(part)) for part in parts)
+    seen = np.where(np.isnan(X), 0.0, X)
+    if not seen.any():
+        assert model.reconstruct(X).max() < 0.5
+
+
+def test_negative_counts_are_named():
+    with pytest.raises(ValueError, match="column 1 of X has -1 in row 0"):
+        GammaPoissonFactorization(2).fit(np.array([[1.0, -1.0]]))
+
+
+def test_components_that_are_given():
+    X = np.kron(np.random.default_rng(0).poisson(3.0, (9, 2)), np.ones((1, 2)))
+    given = np.array([[1.0, 0.0, 0.0, 3.0], [0.0, 2.0, 2.0, 0.0]])
+    assert GammaPoissonFactorization(2, init=given, max_iter=3).fit(X).components_.shape == (2, 4)
+    with pytest.raises(ValueError, match=r"init.shape == \(2, 4\), expected \(3, 4\)"):
+        GammaPoissonFactorization(3, init=given).fit(X)
+
+
+# ---- going on
+def test_a_stream_learns(global_random_seed):
+    X = parts(global_random_seed, n=1200)[0]
+    X, rest = X[:1000], X[1000:]
+    stream = GammaPoissonFactorization(3, batch_size=20, random_state=0)
+    for part in np.array_split(X, 10):
+        stream.partial_fit(part)
+    first = GammaPoissonFactorization(3, random_state=0).partial_fit(X[:20])
+    assert stream.n_steps_ == 50
+    batch = GammaPoissonFactorization(3, random_state=0).fit(X)
+    assert stream.n_samples_seen_ == 1000
+    assert stream.score(rest) > first.score(rest)
+    assert stream.score(rest) > batch.score(rest) - 0.1 * abs(batch.score(rest))
+
+
+def test_saved_and_gone_on(tmp_path):
+    X = parts()[0]
+    model = GammaPoissonFactorization(3, random_state=0).partial_fit(X[:100])
+    model.save(tmp_path / "m.sksvi")
+    again = sksvi.load(tmp_path / "m.sksvi").partial_fit(X[100:])
+    np.testing.assert_array_equal(again.components_, model.partial_fit(X[100:]).components_)
+    more = GammaPoissonFactorization(3, max_iter=5, warm_start=True, random_state=0).fit(X)
+    assert more.fit(X).lower_bound_ > more.lower_bounds_[3] and more.n_iter_ == 10
+
+
+def test_as_good_as_nmf_where_half_is_hidden():
+    """Digits, half of the pixels from the other half: above scikit-learn's NMF folded in by its own rule."""
+    from sklearn.datasets import load_digits
+
+    X = load_digits().data
+    rng = np.random.default_rng(0)
+    seen = rng.random(64) < 0.5
+    model = GammaPoissonFactorization(20, random_state=0).fit(X[:1400])
+    known = np.where(seen, X[1400:], np.nan)
+    asked = np.where(seen, np.nan, X[1400:])
+    assert model.log_predictive_density(known, asked).sum() / np.sum(~np.isnan(asked)) > -2.05
