@@ -17,6 +17,7 @@ _ATTRIBUTES = {
     "BernoulliMixture": "sksvi.mixture",
     "BetaProcessFA": "sksvi.decomposition",
     "CategoricalMixture": "sksvi.mixture",
+    "DynamicGLM": "sksvi.time_series",
     "GMEClassifier": "sksvi.mixed_effects",
     "GMERegressor": "sksvi.mixed_effects",
     "GammaProcessNMF": "sksvi.decomposition",
@@ -56,6 +57,7 @@ _SUBMODULES = (
     "predictive",
     "schedules",
     "testing",
+    "time_series",
     "topics",
 )
 

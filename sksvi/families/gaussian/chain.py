@@ -7,7 +7,7 @@ have negative precisions (Student-t) as long as the states' joint precision stay
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -264,15 +264,43 @@ class ChainGaussian(Family):
         return mean, np.maximum(variance, 0.0)
 
     # ---- draws
-    def drawn(self, rng: Any) -> Draw:
-        """A draw of f."""
-        return Draw(self._draws(1, rng)[0])
+    def prior_draws(self, n: int, rng: Any) -> Array:
+        """Draws (n, T) of f from the chain alone."""
+        chain = self.chain
+        root = _root(chain.cov)
+        x = chain.mean + rng.standard_normal((n, len(chain.noise))) @ root.T
+        A, spread, S = chain.transition(), np.sqrt(chain.noise), len(chain.h)
+        moving = np.flatnonzero(spread)
+        f = np.empty((n, len(chain)))
+        for t in range(len(chain)):
+            f[:, t] = x[:, :S] @ chain.h + x[:, S:] @ chain.X[t]
+            if t < len(chain) - 1:
+                x = x @ A.T
+                x[:, moving] += rng.standard_normal((n, len(moving))) * spread[moving]
+        return f
 
     def sample(self, n: int = 1, random_state: Any = None) -> Array:
-        """Draw (n, T) of f."""
+        """Draw (n, T) of f: draws from the chain, corrected by what the messages say of them."""
         from sklearn.utils import check_random_state
 
         return self._draws(n, check_random_state(random_state))
 
+    def drawn(self, rng: Any) -> Draw:
+        """A draw of f."""
+        return Draw(self._draws(1, rng)[0])
+
     def _draws(self, n: int, rng: Any) -> Array:
-        raise NotImplementedError
+        if np.any(self.weights < 0):
+            row = int(np.argmin(self.weights))
+            raise NotPositiveDefinite(f"no draws where a message has a negative precision, as at point {row}", row)
+        prior = self.prior_draws(n, rng)
+        noise = np.sqrt(self.weights) * rng.standard_normal(prior.shape)
+        told = (self.linear - self.weights * f - e for f, e in zip(prior, noise, strict=True))
+        centred = replace(self.chain, mean=np.zeros_like(self.chain.mean))
+        return np.array([f + ChainGaussian(centred, linear, self.weights).mean for f, linear in zip(prior, told)])
+
+
+def _root(cov: Array) -> Array:
+    """R with R Rᵀ = cov, which may be singular."""
+    values, vectors = np.linalg.eigh(cov)
+    return vectors * np.sqrt(np.maximum(values, 0.0))

@@ -1,0 +1,146 @@
+"""Points in time: the index that rows bring, which point each row is, and how an index goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray
+
+
+def index_of(X: Any, y: Any, n: int) -> Any:
+    """The index of n rows: that of X or of y where they have one, which must agree; else 0, 1, ...
+
+    Raises
+    ------
+    ValueError
+        Two that differ; times that are repeated, missing or out of order.
+    """
+    import pandas as pd
+
+    held = [own for own in (own_index(X), own_index(y)) if own is not None]
+    if len(held) == 2 and len(held[0]) == len(held[1]) and not held[0].equals(held[1]):
+        plain = [isinstance(own, pd.RangeIndex) and own.equals(pd.RangeIndex(len(own))) for own in held]
+        if not any(plain):
+            at = int(np.argmax(np.asarray(held[0] != held[1])))
+            raise ValueError(
+                f"X and y have different indices: row {at} is {held[0][at]!r} in X and {held[1][at]!r} in y. Align "
+                "them, for example by X.loc[y.index]."
+            )
+        held = [held[plain.index(False)]]
+    index = held[0] if held else pd.RangeIndex(n)
+    check_order(index)
+    return index
+
+
+def own_index(table: Any) -> Any:
+    """The index of a frame or series, or None."""
+    index = getattr(table, "index", None)
+    return index if hasattr(index, "is_monotonic_increasing") else None
+
+
+def check_order(index: Any) -> None:
+    """An error where times are missing, repeated or out of order."""
+    if index.hasnans:
+        raise ValueError(f"the time index has no time in row {int(np.argmax(index.isna()))}: every row needs its time.")
+    if index.has_duplicates:
+        row = int(np.argmax(index.duplicated()))
+        raise ValueError(
+            f"the time index has {index[row]!r} more than once, again in row {row}: one row per point in time. Sum or "
+            "average the rows of a time, for example by groupby(level=0)."
+        )
+    if not index.is_monotonic_increasing:
+        row = 1 + int(np.argmax(np.asarray(index[1:] < index[:-1])))
+        raise ValueError(
+            f"the time index goes back in row {row}, from {index[row - 1]!r} to {index[row]!r}: sort the rows, for "
+            "example by sort_index()."
+        )
+
+
+def regular(index: Any) -> Any:
+    """The index with its frequency where it is one of dates and has one; None where their steps differ."""
+    import pandas as pd
+
+    if isinstance(index, pd.DatetimeIndex):
+        if index.freq is not None:
+            return index
+        frequency = pd.infer_freq(index) if len(index) > 2 else None
+        if frequency is None:
+            steps = np.unique(np.diff(index.asi8))
+            if len(index) == 2:
+                return pd.DatetimeIndex(index, freq=pd.tseries.frequencies.to_offset(index[1] - index[0]))
+            return None if len(steps) != 1 else index
+        return pd.DatetimeIndex(index, freq=frequency)
+    if isinstance(index, pd.PeriodIndex):
+        return index if np.all(np.diff(index.asi8) == 1) else None
+    if index.dtype.kind in "iuf":
+        steps = np.diff(np.asarray(index, float))
+        return index if not len(steps) or np.allclose(steps, steps[0], rtol=1e-9, atol=0) else None
+    return index
+
+
+def continued(index: Any, steps: int) -> Any:
+    """The index of the next `steps` points; 0, 1, ... from the number of rows on where it does not say."""
+    import pandas as pd
+
+    even = regular(index)
+    if even is not None and len(index):
+        if isinstance(index, pd.PeriodIndex):
+            return pd.period_range(index[-1] + 1, periods=steps, freq=index.freq)
+        if isinstance(index, pd.DatetimeIndex) and even.freq is not None:
+            return pd.date_range(index[-1], periods=steps + 1, freq=even.freq, name=index.name)[1:]
+        if index.dtype.kind in "iuf":
+            step = index[1] - index[0] if len(index) > 1 else 1
+            values = index[-1] + step * np.arange(1, steps + 1)
+            if isinstance(index, pd.RangeIndex):
+                return pd.RangeIndex(int(values[0]), int(values[-1]) + int(step), int(step), name=index.name)
+            return pd.Index(values, name=index.name)
+    return pd.RangeIndex(len(index), len(index) + steps)
+
+
+def positions(index: Any, given: Any, n: int) -> Array:
+    """Which point in time, counted from the first fitted one, each of n rows is; rows without an index begin there.
+
+    Raises
+    ------
+    ValueError
+        For a time before the first one, between two, or one that the index cannot be continued to.
+    """
+    import pandas as pd
+
+    plain = isinstance(given, pd.RangeIndex) and given.equals(pd.RangeIndex(n))
+    if given is None or (plain and not isinstance(index, pd.RangeIndex)):
+        return np.arange(n)
+    found = np.asarray(index.get_indexer(given))
+    missing = np.flatnonzero(found < 0)
+    if len(missing):
+        found = found.copy()
+        found[missing] = len(index) + _beyond(index, given, missing)
+    return found
+
+
+def _beyond(index: Any, given: Any, missing: Array) -> Array:
+    """Steps after the last fitted point, less one, of times that are not in the index."""
+    wanted = given[missing]
+    steps = 1
+    try:
+        late = bool(np.all(np.asarray(wanted > index[-1])))
+    except TypeError as error:
+        raise ValueError(
+            f"the rows have times such as {wanted[0]!r}, and those of the fit are such as {index[-1]!r}: give both the "
+            "same kind of index."
+        ) from error
+    while late:
+        steps = 2 * steps + len(wanted)
+        later = continued(index, steps)
+        if not type(later) is type(continued(index, 1)) or later[-1] >= wanted.max() or steps > 10**7:
+            found = np.asarray(later.get_indexer(wanted))
+            if np.all(found >= 0):
+                return found
+            break
+    at = wanted[0] if not late else next(time for time in wanted if later.get_indexer([time])[0] < 0)
+    raise ValueError(
+        f"time {at!r} is neither a fitted point nor one of those that follow {index[-1]!r} in equal steps: predictions "
+        "are for these."
+    )
