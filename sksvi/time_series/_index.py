@@ -65,19 +65,23 @@ def regular(index: Any) -> Any:
     if isinstance(index, pd.DatetimeIndex):
         if index.freq is not None:
             return index
-        frequency = pd.infer_freq(index) if len(index) > 2 else None
-        if frequency is None:
-            steps = np.unique(np.diff(index.asi8))
-            if len(index) == 2:
-                return pd.DatetimeIndex(index, freq=pd.tseries.frequencies.to_offset(index[1] - index[0]))
-            return None if len(steps) != 1 else index
-        return pd.DatetimeIndex(index, freq=frequency)
+        if len(index) < 3:
+            return _of_two(index)
+        even = pd.DatetimeIndex(index, freq="infer")
+        return None if even.freq is None else even
     if isinstance(index, pd.PeriodIndex):
         return index if np.all(np.diff(index.asi8) == 1) else None
     if index.dtype.kind in "iuf":
         steps = np.diff(np.asarray(index, float))
         return index if not len(steps) or np.allclose(steps, steps[0], rtol=1e-9, atol=0) else None
     return index
+
+
+def _of_two(index: Any) -> Any:
+    """An index of two dates, or one, which a step apart are."""
+    import pandas as pd
+
+    return index if len(index) < 2 else pd.DatetimeIndex(index, freq=pd.Timedelta(index[1] - index[0]))
 
 
 def continued(index: Any, steps: int) -> Any:
@@ -88,7 +92,7 @@ def continued(index: Any, steps: int) -> Any:
     if even is not None and len(index):
         if isinstance(index, pd.PeriodIndex):
             return pd.period_range(index[-1] + 1, periods=steps, freq=index.freq)
-        if isinstance(index, pd.DatetimeIndex) and even.freq is not None:
+        if isinstance(even, pd.DatetimeIndex) and even.freq is not None:
             return pd.date_range(index[-1], periods=steps + 1, freq=even.freq, name=index.name)[1:]
         if index.dtype.kind in "iuf":
             step = index[1] - index[0] if len(index) > 1 else 1

@@ -221,6 +221,8 @@ def already_searched(fit: Fit, names: list[str]) -> bool:
 def first_messages(likelihood: Any, data: Table) -> tuple[Array, Array]:
     """The message of each point alone: its log density to second order where its value is likely."""
     f = likelihood.cdf_centre(data.y)
+    if f.ndim > 1:  # several places where it bends (ordered levels): between them
+        f = f.mean(axis=0)
     _, slope, bend = likelihood.derivatives(data.y, f)
     weights = np.maximum(-np.broadcast_to(bend, slope.shape), 0.0)
     linear = slope + weights * (f if data.offset is None else f - data.offset)
