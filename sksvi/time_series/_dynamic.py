@@ -307,17 +307,17 @@ class DynamicGLM(Online, Diagnostics, Answers, RegressionMethods, BaseSVI):
         if base.n_latents > 1:
             raise ValueError(f"likelihood={self.likelihood!r} has a latent for every class: choose one with one latent.")
         data, index = self._read(base, X, y, sample_weight, offset, start.fresh)
-        self._hold_times(index)
+        self._hold_times(kept(index))
         if start.fresh:
             data = self._fix_units(base, data)
         self._series = self._working(data)
         return self._series
 
-    def _hold_times(self, index: Any) -> None:
+    def _hold_times(self, times: dict[str, Any]) -> None:
         """Keep the points in time; what was found at others is forgotten."""
         for name in ("index_", "_dynamics", "_one_ahead"):
             vars(self).pop(name, None)
-        self._times = kept(index)
+        self._times = times
 
     @cached_property
     def index_(self) -> Any:

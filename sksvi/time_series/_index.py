@@ -121,8 +121,18 @@ def kept(index: Any) -> dict[str, Any]:
     return out | {"kind": "plain", "values": values if values.dtype.kind in "biufm" else values.astype(object)}
 
 
+def longer(held: dict[str, Any], n: int) -> dict[str, Any]:
+    """`kept` with n points that follow: found when they are asked for, as steps of a calendar take their time."""
+    return {**held, "more": held.get("more", 0) + n}
+
+
 def made(held: dict[str, Any]) -> Any:
-    """The index that `kept` was told of."""
+    """The index that `kept` was told of, with the points that follow."""
+    index, more = _made(held), held.get("more", 0)
+    return appended(index, None, more) if more else index
+
+
+def _made(held: dict[str, Any]) -> Any:
     import pandas as pd
 
     kind, values, name = held["kind"], held["values"], held["name"]

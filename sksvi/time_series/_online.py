@@ -17,7 +17,7 @@ from sksvi.inference.start import continued, first_state
 from sksvi.inference.state import State, StepInfo, recorded, thinned, with_own_lists
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
-from sksvi.time_series._index import appended, positions, regular
+from sksvi.time_series._index import appended, kept, longer, own_index, positions, regular
 
 Array = np.ndarray
 
@@ -34,7 +34,7 @@ class Online:
             self._check_finished()
             self._check_choices()
             data, index = self._read(self.likelihood_, X, y, sample_weight, offset, False, least=0)
-            later = self._following(index, own=getattr(y, "index", getattr(X, "index", None)) is not None)
+            times = self._following(index, own_index(X) is not None or own_index(y) is not None)
             remember_offset(self, offset, before=self._had_offset)
             data = self._working(data)
             block, bound, state = self._absorbed(data)
@@ -47,13 +47,13 @@ class Online:
             )  # fmt: skip
             seconds = (was.history[-1]["seconds"] if was.history else 0.0) + perf_counter() - started
             state = thinned(recorded(state, StepInfo(total, True, 1.0, 0), seconds))
-            self._hold_times(later)
+            self._hold_times(times)
             self._series = joined(self._series, data)
             self._finish(self._model_of(self._series), state, self.n_samples_seen_ + data.total_weight)
         return self
 
-    def _following(self: Any, index: Any, own: bool) -> Any:
-        """The index of the series with these points, which must follow its last one.
+    def _following(self: Any, index: Any, own: bool) -> dict[str, Any]:
+        """The times of the series with these points, which must follow its last one.
 
         Raises
         ------
@@ -62,14 +62,13 @@ class Online:
         """
         import pandas as pd
 
+        if not own or (isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index)))):
+            return longer(self._times, len(index))
         before = self.index_
-        plain = not own or (isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index))))
-        if plain:
-            return appended(before, None, len(index))
         if regular(before) is None:
             if not index[0] > before[-1]:
                 raise ValueError(_out_of_order(index[0], before[-1]))
-            return appended(before, index, len(index))
+            return kept(appended(before, index, len(index)))
         late = np.asarray(index > before[-1])
         if not np.all(late):
             raise ValueError(_out_of_order(index[int(np.argmin(late))], before[-1]))
@@ -80,7 +79,7 @@ class Online:
                 f"the time {index[gap]!r} leaves a gap after {(before[-1] if gap == 0 else index[gap - 1])!r}: give "
                 "every point between a row, with y=NaN, for example by y.asfreq(...)."
             )
-        return appended(before, index, len(index))
+        return kept(appended(before, index, len(index)))
 
     def _absorbed(self: Any, data: Table) -> tuple[ChainGaussian, float, State]:
         """The series' messages with those of the points that follow, their bound, and the state of their fit."""
