@@ -17,6 +17,7 @@ _ATTRIBUTES = {
     "BernoulliMixture": "sksvi.mixture",
     "BetaProcessFA": "sksvi.decomposition",
     "CategoricalMixture": "sksvi.mixture",
+    "DynamicGLM": "sksvi.time_series",
     "GMEClassifier": "sksvi.mixed_effects",
     "GMERegressor": "sksvi.mixed_effects",
     "GammaFactorModel": "sksvi.decomposition",
@@ -59,6 +60,7 @@ _SUBMODULES = (
     "predictive",
     "schedules",
     "testing",
+    "time_series",
     "topics",
 )
 

@@ -8,6 +8,7 @@ MODELS = {
     "beta-process": "sksvi.models.beta_process.model:BetaProcess",
     "correlated-topics": "sksvi.models.topics.correlated:CorrelatedTopics",
     "factorization": "sksvi.models.factorization.gaussian:FactorModel",
+    "dynamic": "sksvi.models.time_series.model:DynamicModel",
     "full-gp": "sksvi.models.gp.full:FullGP",
     "latent-dirichlet": "sksvi.models.topics.lda:LatentDirichlet",
     "gamma-factors": "sksvi.models.gamma_factor.model:GammaFactors",

@@ -31,6 +31,7 @@ def having(parameter: str) -> list[str]:
 # ---- who: estimators by what they take
 GFM = ["GammaFactorModel"]
 PMF, BPFA, NMF = ["GeneralizedPMF"], ["BetaProcessFA"], ["GammaPoissonFactorization", "GammaProcessNMF"]
+SERIES = ["DynamicGLM"]
 CTM, MIXTURES = ["CorrelatedTopicModel", "StructuredLDA"], ["BernoulliMixture", "CategoricalMixture"]
 CLASSIFIERS = [name for name in NAMES if name.endswith("Classifier")]
 REGRESSORS = [name for name in NAMES if name.endswith("Regressor")]
@@ -59,6 +60,8 @@ def data(name: str) -> tuple[Any, Any]:
     if name in MIXTURES:
         return (X > 0).astype(float), None
     y = X["age"].to_numpy() + 0.5 * rng.standard_normal(N)
+    if name in SERIES:
+        return X, rng.poisson(np.exp(y)).astype(float)
     return X, None if name in BPFA + GFM else (y > 0).astype(int) if name in CLASSIFIERS else y
 
 
@@ -172,7 +175,7 @@ PARAMETERS = [
         "algorithm",
         "adam",
         "'mc-ssvi'.*'s-dsvi'",
-        [n for n in NAMES if n not in ("GPClassifier", *MIXTURES, *NMF, *GFM)],
+        [n for n in NAMES if n not in ("GPClassifier", *MIXTURES, *NMF, *GFM, *SERIES)],
     ),
     *bad("algorithm", "adam", "{{'cvi', 'mc-ssvi', 's-dsvi'}}", GFM),
     *bad("algorithm", "adam", "{{'cvi', 'mc-ssvi', 'ssvi-a', 'svi'}}", NMF),
@@ -180,7 +183,7 @@ PARAMETERS = [
     *bad("moves", "merging", "{{'all', 'merge', 'none'}}"),
     *bad("concentration", 0.0, "float"),
     *bad("probability_prior", -1.0, "float"),
-    *bad("algorithm", "adam", "{{'cvi', 'fp', 'mc-ssvi'}}", ["GPClassifier"]),
+    *bad("algorithm", "adam", "{{'cvi', 'fp', 'mc-ssvi'}}", ["GPClassifier", *SERIES]),
     *bad("expectation", "laplace", "'auto'.*'quadrature'"),
     *bad("covariance", "low-rank", "{{'diag', 'full'}}"),
     *bad("batch_size", 0, "'auto'"),

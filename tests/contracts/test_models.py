@@ -46,6 +46,8 @@ from sksvi.models.nmf.poisson import GammaPoisson
 from sksvi.models.nmf.rows import CountRows
 from sksvi.models.nmf.rows import Effort as Visit
 from sksvi.models.nmf.tight import TightGammaPoisson
+from sksvi.models.time_series.components import Dynamics
+from sksvi.models.time_series.model import DynamicModel
 from sksvi.models.topics.correlated import CorrelatedTopics, paired_nodes
 from sksvi.models.topics.lda import Effort as Settled
 from sksvi.models.topics.lda import LatentDirichlet
@@ -128,6 +130,20 @@ def full_gp(name):
     data = Table(X, targets(name, 30, rng, X), rng.uniform(0.5, 2.0, 30), 0.1 * rng.standard_normal(30))
     likelihood = likelihoods.Gaussian(variance=0.1) if name == "gaussian" else likelihoods.resolve(name)
     return FullGP(likelihood.start(data.y, data.weight), KERNEL, X), data
+
+
+def dynamic(name, fixed=False):
+    rng = np.random.default_rng(17)
+    X = rng.uniform(-2, 2, (30, 1))
+    kind = "poisson" if name == "negative-binomial" else name
+    y = targets(kind, 30, rng, np.column_stack([X, X]))
+    data = Table(X, y, rng.uniform(0.5, 2.0, 30), 0.1 * rng.standard_normal(30))
+    likelihood = (likelihoods.Gaussian(variance=0.1) if fixed else likelihoods.resolve(name)).start(data.y, data.weight)
+    dynamics = Dynamics()
+    dynamics.add_level("auto", False, 0.0, 4.0, "auto")
+    dynamics.add_seasonal(4.0, "dummy", "auto", 1.0)
+    dynamics.add_coefficients(["x"], 0.0, np.ones(1), 1.0)
+    return DynamicModel(likelihood, dynamics, X, data.weight), data
 
 
 def factorization(name, full=True, features=True, learned=False, biases=True):
@@ -297,6 +313,10 @@ CASES = {
         *[(sparse_gp, ("gaussian", "v2", "gradient", full, True), 1e-4) for full in (True, False)],
         *[(sparse_gp, ("gaussian", "optimal", "evidence", full), 1e-4) for full in (True, False)],
         *[(sparse_gp_of_classes, (k, full), RULE_ERROR) for k in (2, 3) for full in (True, False)],
+    ],
+    "dynamic": [
+        *[(dynamic, (name,), 1e-4) for name in ("gaussian", "logit", "poisson", "negative-binomial")],
+        (dynamic, ("gaussian", True), 1e-4),
     ],
     "full-gp": [(full_gp, (name,), 1e-4) for name in ("gaussian", "logit", "poisson")],
     "factorization": [

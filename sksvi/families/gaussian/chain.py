@@ -1,0 +1,321 @@
+"""A Gaussian over latents of points in time, whose prior is a chain of states, held as one message per latent.
+
+f_t = h_tᵀx_t with x_{t+1} = A x_t + noise, so that the states' joint precision is block-tridiagonal: what a dense prior
+covariance would say of f takes O(T) operations. The dual form of equations.md 1, as `dual.SiteGaussian`; messages may
+have negative precisions (Student-t) as long as the states' joint precision stays positive definite.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sksvi.families.base import Draw, Family, Message, NotPositiveDefinite
+from sksvi.families.gaussian import chain_loops as loops
+from sksvi.families.gaussian.structures import DENSE, Structure
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A Gaussian state-space prior of f_t.
+
+    X (T, E): rows of h_t on the last E states. h (S,): h_t on the first S. rows, starts, columns, values: the rows of A
+    that are not of an identity, as in CSR. noise (n,): variances of the noise, n = S + E. mean (n,), cov (n, n): of the
+    first states. damped (k,): columns of A of which the slope of the evidence is wanted.
+    """
+
+    X: Array
+    h: Array
+    rows: Array
+    starts: Array
+    columns: Array
+    values: Array
+    noise: Array
+    mean: Array
+    cov: Array
+    damped: Array
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    @property
+    def is_level(self) -> bool:
+        """Whether f is the only state and walks at random."""
+        return len(self.h) == 1 and not self.X.shape[1] and not len(self.rows) and bool(self.h[0] == 1.0)
+
+    @property
+    def moves(self) -> tuple[Array, ...]:
+        """What the loops take of it before the first states."""
+        return self.X, self.h, self.rows, self.starts, self.columns, self.values, self.noise
+
+    def transition(self) -> Array:
+        """A, (n, n)."""
+        A = np.eye(len(self.noise))
+        A[self.rows] = 0.0
+        for i, row in enumerate(self.rows):
+            at = slice(self.starts[i], self.starts[i + 1])
+            A[row, self.columns[at]] = self.values[at]
+        return A
+
+    def dense(self) -> tuple[Array, Array]:
+        """Mean and covariance of f, (T,) and (T, T): of a few hundred points."""
+        T, A = len(self), self.transition()
+        H = np.column_stack([np.broadcast_to(self.h, (T, len(self.h))), self.X])
+        mean, cov, a, P = np.empty(T), np.empty((T, T)), self.mean, self.cov
+        for t in range(T):
+            mean[t], ahead = H[t] @ a, P @ H[t]
+            for u in range(t, T):
+                cov[t, u] = cov[u, t] = H[u] @ ahead
+                ahead = A @ ahead
+            a, P = A @ a, A @ P @ A.T + np.diag(self.noise)
+        return mean, cov
+
+
+class Swept(NamedTuple):
+    """What one sweep of filter and smoother says of a block.
+
+    mean, variance (T,): of f. log_det: log |prior precision⁻¹ precision|, kl from the prior, log_z: evidence of the
+    messages, nats. last, last_cov: states after the last message. score (n,): Σ_t (r² - diag N). first, information:
+    r and N before the first message. pull (n, k): slope of log Z in the damped columns of A.
+    """
+
+    mean: Array
+    variance: Array
+    log_det: float
+    kl: float
+    log_z: float
+    last: Array
+    last_cov: Array
+    score: Array
+    first: Array
+    information: Array
+    pull: Array
+
+
+def swept(chain: Chain, linear: Array, weights: Array) -> Swept:
+    """Filter and smoother.
+
+    Raises
+    ------
+    NotPositiveDefinite
+        Where the joint precision of the states is not.
+    """
+    n, mean, variance = len(chain.noise), np.empty(len(linear)), np.empty(len(linear))
+    if chain.is_level:
+        out = np.empty(5)
+        start = float(chain.noise[0]), float(chain.mean[0]), float(chain.cov[0, 0])
+        failed, *values = loops.smooth_level(*start, linear, weights, mean, variance, out)
+        rest = out[:1], out[1:2, None], out[2:3], out[3:4], out[4:5, None], np.zeros((1, 0))
+    else:
+        last, last_cov = chain.mean.copy(), chain.cov.copy()
+        score, first, information = np.empty(n), np.empty(n), np.empty((n, n))
+        pull = np.empty((n, len(chain.damped)))
+        rest = last, last_cov, score, first, information, pull
+        failed, *values = loops.smooth(
+            *chain.moves, last, last_cov, linear, weights, chain.damped, mean, variance, *rest[2:]
+        )
+    if failed >= 0:
+        raise NotPositiveDefinite(f"the messages leave no positive precision at point {failed} in time", failed)
+    return Swept(mean, variance, *values, *rest)
+
+
+class ChainGaussian(Family):
+    """q of f_1..f_T: a chain prior times exp(λ_t f_t - ½ W_t f_t²).
+
+    Parameters
+    ----------
+    chain : Chain
+    linear, weights : ndarray of shape (T,), default=None
+        λ and W; None: zeros, the prior.
+
+    Raises
+    ------
+    NotPositiveDefinite
+        By whatever asks for moments, where the joint precision is not positive definite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.families.gaussian.chain import Chain, ChainGaussian
+    >>> none, ints = np.zeros(0), np.zeros(0, np.int64)
+    >>> walk = Chain(np.zeros((3, 0)), np.ones(1), ints, np.zeros(1, np.int64), ints, none, np.ones(1), np.zeros(1),
+    ...              np.ones((1, 1)), ints)
+    >>> ChainGaussian(walk).variance
+    array([1., 2., 3.])
+    """
+
+    column = "gaussian"
+    structure: Structure = DENSE
+    full = True
+
+    def __init__(self, chain: Chain, linear: Array | None = None, weights: Array | None = None) -> None:
+        self.chain = chain
+        self.linear = np.zeros(len(chain)) if linear is None else linear
+        self.weights = np.zeros(len(chain)) if weights is None else weights
+
+    @cached_property
+    def swept(self) -> Swept:
+        """All that one sweep says."""
+        return swept(self.chain, self.linear, self.weights)
+
+    def prepare(self) -> None:
+        """Sweep now."""
+        _ = self.swept
+
+    # ---- moments
+    @property
+    def mean(self) -> Array:
+        """Means of f, (T,)."""
+        return self.swept.mean
+
+    @property
+    def variance(self) -> Array:
+        """Variances of f, (T,)."""
+        return self.swept.variance
+
+    @property
+    def std(self) -> Array:
+        """Standard deviations of f."""
+        return np.sqrt(self.variance)
+
+    @property
+    def dual(self) -> Array:
+        """λ - W m."""
+        return self.linear - self.weights * self.mean
+
+    # ---- algebra of a step
+    def natural(self, about: Any = None) -> tuple[Array, Array]:
+        """Natural parameters of the messages in coordinates centred at the mean of `about`."""
+        return self.linear - self.weights * about.mean, self.weights
+
+    def replace(self, natural: Any) -> ChainGaussian:
+        """The block with these messages, centred at this one's mean."""
+        linear, weights = natural
+        new = ChainGaussian(self.chain, linear + weights * self.mean, weights)
+        new.prepare()
+        return new
+
+    @staticmethod
+    def natural_gradient(gradient: tuple[Array, Array]) -> tuple[Array, Array]:
+        """(alpha, gamma), per latent, as gradient in the (centred) mean parameters."""
+        alpha, gamma = gradient
+        return alpha, -2.0 * gamma
+
+    def blended(self, other: ChainGaussian, weight: float) -> ChainGaussian:
+        """(1 - weight) of this block's messages plus weight of the other's."""
+        pairs = (self.linear, other.linear), (self.weights, other.weights)
+        return ChainGaussian(self.chain, *((1 - weight) * a + weight * b for a, b in pairs))
+
+    def kl(self, prior: ChainGaussian) -> float:
+        """KL(q ‖ prior), nats, for blocks of one chain: the prior itself or another step of the same fit."""
+        if prior.bare_prior:
+            return self.swept.kl
+        delta = self.mean - prior.mean
+        spread = (prior.weights - self.weights) @ self.variance
+        distance = (self.dual - prior.dual + prior.weights * delta) @ delta
+        return 0.5 * float(spread + distance + self.swept.log_det - prior.swept.log_det)
+
+    @property
+    def bare_prior(self) -> bool:
+        """Whether there are no messages."""
+        return not self.weights.any() and not self.linear.any()
+
+    # ---- messages
+    def over(self, prior: ChainGaussian) -> Message:
+        """What the data said, about zero."""
+        return Message((self.linear - prior.linear, self.weights - prior.weights))
+
+    def times(self, message: Message) -> ChainGaussian:
+        """This prior times messages about its latents."""
+        linear, weights = message.added()
+        return ChainGaussian(self.chain, self.linear + linear, self.weights + weights)
+
+    def under(self, chain: Chain) -> ChainGaussian:
+        """The same messages under another prior."""
+        return ChainGaussian(chain, self.linear, self.weights)
+
+    def log_evidence(self) -> float:
+        """log ∫ p(f) exp(λᵀf - ½ fᵀWf) df, nats: what the messages say of the prior."""
+        return self.swept.log_z
+
+    # ---- states
+    def combined(
+        self, parts: Array, by: Array | None = None, seen: Array | None = None, back: bool = True
+    ) -> tuple[Array, Array]:
+        """Mean and variance, (T, K), of combinations of the states: `parts` (K, n), `by` (K,) times rows of `seen`.
+
+        back: given all messages; else given those before each point.
+        """
+        chain = self.chain
+        by = np.zeros(len(parts)) if by is None else by
+        seen = chain.X if seen is None else seen
+        mean, variance = np.empty((len(chain), len(parts))), np.empty((len(chain), len(parts)))
+        a, P = chain.mean.copy(), chain.cov.copy()
+        failed = loops.combine(*chain.moves, a, P, self.linear, self.weights, seen, parts, by, mean, variance, back)
+        self._possible(failed)
+        return mean, np.maximum(variance, 0.0)
+
+    def ahead(self) -> tuple[Array, Array]:
+        """Mean and variance of each f given the messages before it, (T,)."""
+        chain = self.chain
+        if not chain.is_level:
+            share = np.concatenate([chain.h, np.zeros(chain.X.shape[1])])[None]
+            mean, variance = self.combined(share, np.ones(1), back=False)
+            return mean[:, 0], variance[:, 0]
+        mean, variance = np.empty(len(chain)), np.empty(len(chain))
+        start = float(chain.noise[0]), float(chain.mean[0]), float(chain.cov[0, 0])
+        failed = loops.filter_level(*start, self.linear, self.weights, mean, variance)
+        self._possible(failed)
+        return mean, variance
+
+    @staticmethod
+    def _possible(failed: int) -> None:
+        if failed >= 0:
+            raise NotPositiveDefinite(f"the messages leave no positive precision at point {failed} in time", failed)
+
+    # ---- draws
+    def prior_draws(self, n: int, rng: Any) -> Array:
+        """Draws (n, T) of f from the chain alone."""
+        chain = self.chain
+        root = _root(chain.cov)
+        x = chain.mean + rng.standard_normal((n, len(chain.noise))) @ root.T
+        A, spread, S = chain.transition(), np.sqrt(chain.noise), len(chain.h)
+        moving = np.flatnonzero(spread)
+        f = np.empty((n, len(chain)))
+        for t in range(len(chain)):
+            f[:, t] = x[:, :S] @ chain.h + x[:, S:] @ chain.X[t]
+            if t < len(chain) - 1:
+                x = x @ A.T
+                x[:, moving] += rng.standard_normal((n, len(moving))) * spread[moving]
+        return f
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+        """Draw (n, T) of f: draws from the chain, corrected by what the messages say of them."""
+        from sklearn.utils import check_random_state
+
+        return self._draws(n, check_random_state(random_state))
+
+    def drawn(self, rng: Any) -> Draw:
+        """A draw of f."""
+        return Draw(self._draws(1, rng)[0])
+
+    def _draws(self, n: int, rng: Any) -> Array:
+        if np.any(self.weights < 0):
+            row = int(np.argmin(self.weights))
+            raise NotPositiveDefinite(f"no draws where a message has a negative precision, as at point {row}", row)
+        prior = self.prior_draws(n, rng)
+        noise = np.sqrt(self.weights) * rng.standard_normal(prior.shape)
+        told = (self.linear - self.weights * f - e for f, e in zip(prior, noise, strict=True))
+        centred = replace(self.chain, mean=np.zeros_like(self.chain.mean))
+        return np.array([f + ChainGaussian(centred, linear, self.weights).mean for f, linear in zip(prior, told)])
+
+
+def _root(cov: Array) -> Array:
+    """R with R Rᵀ = cov, which may be singular."""
+    values, vectors = np.linalg.eigh(cov)
+    return vectors * np.sqrt(np.maximum(values, 0.0))

@@ -1,0 +1,466 @@
+"""Compiled filter and smoother of a chain of Gaussian states that has met one message per point in time.
+
+x_1 ~ N(a, P), x_{t+1} = A x_t + noise, f_t = h_tᵀx_t, message exp(λ f - ½ W f²). With m, s the mean and variance of f_t
+before its message, M = P h and D = 1 + W s, everything follows without 1/W: W may be zero (nothing observed) or
+negative, as long as D > 0, which fails exactly where the precision of all states is not positive definite.
+
+Of A only rows that are no identity are given; of h its fixed part and, for states that are coefficients, a row of X.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from sksvi._compiled import entry
+
+Array = np.ndarray
+
+#: A product of D is taken to its logarithm before it leaves this range.
+TOP, BOTTOM = 1e150, 1e-150
+
+
+@numba.njit(cache=True, nogil=True)
+def _direction(X: Array, h: Array, t: int, out: Array) -> None:
+    """h_t."""
+    k = len(h)
+    for j in range(k):
+        out[j] = h[j]
+    for j in range(X.shape[1]):
+        out[k + j] = X[t, j]
+
+
+@numba.njit(cache=True, nogil=True)
+def _spread(P: Array, h: Array, M: Array) -> float:
+    """M = P h, and hᵀM."""
+    n = len(h)
+    for i in range(n):
+        M[i] = 0.0
+    for j in range(n):
+        if h[j] != 0.0:
+            for i in range(n):
+                M[i] += P[j, i] * h[j]
+    s = 0.0
+    for j in range(n):
+        s += h[j] * M[j]
+    return s
+
+
+@numba.njit(cache=True, nogil=True)
+def _met(a: Array, P: Array, M: Array, e: float, f: float, scaled: Array) -> None:
+    """a += M e, P -= f M Mᵀ, symmetric to the last bit; `scaled` (n,) is written."""
+    n = len(a)
+    for i in range(n):
+        a[i] += M[i] * e
+    if f == 0.0:
+        return
+    root = np.sqrt(abs(f))
+    for i in range(n):
+        scaled[i] = root * M[i]
+    for i in range(n):
+        left = scaled[i] if f > 0.0 else -scaled[i]
+        for j in range(n):
+            P[i, j] -= left * scaled[j]
+
+
+@numba.njit(cache=True, nogil=True)
+def _moved(
+    a: Array, P: Array, rows: Array, starts: Array, columns: Array, values: Array, noise: Array, work: Array
+) -> None:
+    """a = A a, P = A P Aᵀ + diag(noise), symmetric to the last bit; `work` (rows, n)."""
+    n, size = len(a), len(rows)
+    for i in range(size):
+        total = 0.0
+        for j in range(n):
+            work[i, j] = 0.0
+        for k in range(starts[i], starts[i + 1]):
+            c, v = columns[k], values[k]
+            total += v * a[c]
+            for j in range(n):
+                work[i, j] += v * P[c, j]
+        work[i, n] = total
+    for i in range(size):
+        a[rows[i]] = work[i, n]
+        for j in range(n):
+            P[rows[i], j] = work[i, j]
+            P[j, rows[i]] = work[i, j]
+    for i in range(size):
+        for l in range(i + 1):
+            total = 0.0
+            for k in range(starts[l], starts[l + 1]):
+                total += values[k] * work[i, columns[k]]
+            P[rows[i], rows[l]] = total
+            P[rows[l], rows[i]] = total
+    for j in range(n):
+        P[j, j] += noise[j]
+
+
+@numba.njit(cache=True, nogil=True)
+def _moved_back(r: Array, N: Array, rows: Array, starts: Array, columns: Array, values: Array, work: Array) -> None:
+    """r = Aᵀr, N = AᵀN A."""
+    n, size = len(r), len(rows)
+    if not size:
+        return
+    for i in range(size):
+        work[i, n] = r[rows[i]]
+        r[rows[i]] = 0.0
+    for i in range(size):
+        for k in range(starts[i], starts[i + 1]):
+            r[columns[k]] += values[k] * work[i, n]
+    for _ in range(2):  # rows, then those of the transpose
+        for i in range(size):
+            for j in range(n):
+                work[i, j] = N[rows[i], j]
+                N[rows[i], j] = 0.0
+        for i in range(size):
+            for k in range(starts[i], starts[i + 1]):
+                c, v = columns[k], values[k]
+                for j in range(n):
+                    N[c, j] += v * work[i, j]
+        for i in range(n):
+            for j in range(i):
+                N[i, j], N[j, i] = N[j, i], N[i, j]
+
+
+@numba.njit(cache=True, nogil=True)
+def _said(r: Array, N: Array, h: Array, M: Array, g: Array, e: float, f: float) -> tuple[float, float]:
+    """r and N before the message, from those after it; Mᵀr and MᵀN M after it."""
+    n = len(r)
+    along, twice = 0.0, 0.0
+    for i in range(n):
+        g[i] = 0.0
+    for j in range(n):
+        m = M[j]
+        for i in range(n):
+            g[i] += N[j, i] * m
+    for i in range(n):
+        along += M[i] * r[i]
+        twice += M[i] * g[i]
+    if f == 0.0 and e == 0.0:
+        return along, twice
+    c1, c2 = e - f * along, f + f * f * twice
+    for i in range(n):
+        if h[i] != 0.0:
+            share = h[i]
+            r[i] += share * c1
+            for j in range(n):
+                N[i, j] += share * (0.5 * c2 * h[j] - f * g[j])
+            for j in range(n):
+                N[j, i] += share * (0.5 * c2 * h[j] - f * g[j])
+    return along, twice
+
+
+@entry(
+    "noise (n) f",
+    "X (T,E) f",
+    "h (S) f",
+    "noise (S+E) f",
+    "rows (R) i < n",
+    "starts (R+1) i cuts e",
+    "columns (e) i < n",
+    "values (e) f",
+    "a (n) f",
+    "P (n,n) f",
+    "linear (T) f",
+    "weights (T) f",
+    "damped (K) i < n",
+    "mean (T) f",
+    "variance (T) f",
+    "score (n) f",
+    "first (n) f",
+    "information (n,n) f",
+    "pull (n,K) f",
+)
+@numba.njit(cache=True, nogil=True)
+def smooth(
+    X: Array,
+    h: Array,
+    rows: Array,
+    starts: Array,
+    columns: Array,
+    values: Array,
+    noise: Array,
+    a: Array,
+    P: Array,
+    linear: Array,
+    weights: Array,
+    damped: Array,
+    mean: Array,
+    variance: Array,
+    score: Array,
+    first: Array,
+    information: Array,
+    pull: Array,
+) -> tuple[int, float, float, float]:
+    """Mean and variance of every f_t given all messages.
+
+    `a`, `P` become the states after the last message. Written: Σ (r² - diag N) over transitions to `score`, twice the
+    slope of log Z in the noise; r and N before the first message to `first` and `information`; to `pull` the slope of
+    log Z in A, its columns `damped`. Returned: where D <= 0 (-1: nowhere), Σ log D, KL from the prior, log Z, nats.
+    """
+    T, n, size, k = len(linear), len(a), len(rows), len(damped)
+    spread = np.empty((T, n))
+    after = np.empty((T if k else 0, k, n + 1))
+    direction, M, g = np.empty(n), np.empty(n), np.empty(n)
+    work = np.empty((size, n + 1))
+    log_det, product = 0.0, 1.0
+    for t in range(T):
+        _direction(X, h, t, direction)
+        s = _spread(P, direction, M)
+        m = 0.0
+        for j in range(n):
+            m += direction[j] * a[j]
+            spread[t, j] = M[j]
+        D = 1.0 + weights[t] * s
+        if not D > 0.0:
+            return t, 0.0, 0.0, 0.0
+        mean[t] = m
+        product *= D
+        if product > TOP or product < BOTTOM:
+            log_det += np.log(product)
+            product = 1.0
+        _met(a, P, M, (linear[t] - weights[t] * m) / D, weights[t] / D, g)
+        for i in range(k):
+            for j in range(n):
+                after[t, i, j] = P[damped[i], j]
+            after[t, i, n] = a[damped[i]]
+        if t < T - 1:
+            _moved(a, P, rows, starts, columns, values, noise, work)
+    log_det += np.log(product)
+    r, N = np.zeros(n), np.zeros((n, n))
+    score[:] = 0.0
+    pull[:, :] = 0.0
+    kl, log_z = 0.5 * log_det, -0.5 * log_det
+    for t in range(T - 1, -1, -1):
+        if t < T - 1:
+            for j in range(n):
+                score[j] += r[j] * r[j] - N[j, j]
+            if k:
+                _pulled(r, N, after[t], rows, starts, columns, values, direction, g, pull)
+            _moved_back(r, N, rows, starts, columns, values, work)
+        _direction(X, h, t, direction)
+        s, m = 0.0, mean[t]
+        for j in range(n):
+            M[j] = spread[t, j]
+            s += direction[j] * M[j]
+        D = 1.0 + weights[t] * s
+        off = linear[t] - weights[t] * m
+        along, twice = _said(r, N, direction, M, g, off / D, weights[t] / D)
+        step = (s * off + along) / D
+        variance[t] = s / D - twice / (D * D)
+        mean[t] = m + step
+        gain = 0.5 * off * off * s / D
+        kl += step * (off - 0.5 * weights[t] * step) - 0.5 * weights[t] * variance[t] - gain
+        log_z += m * (linear[t] - 0.5 * weights[t] * m) + gain
+    first[:] = r
+    information[:, :] = N
+    return -1, log_det, kl, log_z
+
+
+@numba.njit(cache=True, nogil=True)
+def _pulled(
+    r: Array,
+    N: Array,
+    after: Array,
+    rows: Array,
+    starts: Array,
+    columns: Array,
+    values: Array,
+    moved: Array,
+    g: Array,
+    pull: Array,
+) -> None:
+    """pull += (r rᵀ - N) A P + r aᵀ, some columns; `after` (k, n+1): those of P, and a, after the message."""
+    n = len(r)
+    for i in range(len(after)):
+        for j in range(n):
+            moved[j] = after[i, j]
+        for l in range(len(rows)):
+            total = 0.0
+            for k in range(starts[l], starts[l + 1]):
+                total += values[k] * after[i, columns[k]]
+            moved[rows[l]] = total
+        along = after[i, n]
+        for j in range(n):
+            along += r[j] * moved[j]
+        for j in range(n):
+            total = r[j] * along
+            for l in range(n):
+                total -= N[j, l] * moved[l]
+            pull[j, i] += total
+
+
+@entry(
+    "linear (T) f",
+    "weights (T) f",
+    "mean (T) f",
+    "variance (T) f",
+    "out (>=5) f",
+)
+@numba.njit(cache=True, nogil=True)
+def smooth_level(
+    noise: float, a: float, P: float, linear: Array, weights: Array, mean: Array, variance: Array, out: Array
+) -> tuple[int, float, float, float]:
+    """`smooth` of one state that walks at random and is f itself; `out`: last a and P, score, r, N."""
+    T = len(linear)
+    log_det, product = 0.0, 1.0
+    for t in range(T):
+        mean[t], variance[t] = a, P
+        D = 1.0 + weights[t] * P
+        if not D > 0.0:
+            return t, 0.0, 0.0, 0.0
+        product *= D
+        if product > TOP or product < BOTTOM:
+            log_det += np.log(product)
+            product = 1.0
+        P /= D
+        a += P * (linear[t] - weights[t] * a)
+        if t < T - 1:
+            P += noise
+    out[0], out[1] = a, P
+    log_det += np.log(product)
+    r, N, score = 0.0, 0.0, 0.0
+    kl, log_z = 0.5 * log_det, -0.5 * log_det
+    for t in range(T - 1, -1, -1):
+        if t < T - 1:
+            score += r * r - N
+        s, m, w = variance[t], mean[t], weights[t]
+        share = 1.0 / (1.0 + w * s)
+        off = linear[t] - w * m
+        step = s * share * (off + r)
+        mean[t] = m + step
+        v = s * share * (1.0 - s * share * N)
+        variance[t] = v
+        gain = 0.5 * off * off * s * share
+        kl += step * (off - 0.5 * w * step) - 0.5 * w * v - gain
+        log_z += m * (linear[t] - 0.5 * w * m) + gain
+        r = share * (r + off)
+        N = share * (w + share * N)
+    out[2], out[3], out[4] = score, r, N
+    return -1, log_det, kl, log_z
+
+
+@entry("linear (T) f", "weights (T) f", "mean (T) f", "variance (T) f")
+@numba.njit(cache=True, nogil=True)
+def filter_level(noise: float, a: float, P: float, linear: Array, weights: Array, mean: Array, variance: Array) -> int:
+    """Mean and variance of one state that walks at random before each message; where D <= 0, or -1."""
+    for t in range(len(linear)):
+        mean[t], variance[t] = a, P
+        D = 1.0 + weights[t] * P
+        if not D > 0.0:
+            return t
+        P /= D
+        a += P * (linear[t] - weights[t] * a)
+        P += noise
+    return -1
+
+
+@entry(
+    "noise (n) f",
+    "X (T,E) f",
+    "h (S) f",
+    "noise (S+E) f",
+    "rows (R) i < n",
+    "starts (R+1) i cuts e",
+    "columns (e) i < n",
+    "values (e) f",
+    "a (n) f",
+    "P (n,n) f",
+    "linear (T) f",
+    "weights (T) f",
+    "seen (T,E) f",
+    "parts (K,n) f",
+    "by (K) f",
+    "mean (T,K) f",
+    "variance (T,K) f",
+)
+@numba.njit(cache=True, nogil=True)
+def combine(
+    X: Array,
+    h: Array,
+    rows: Array,
+    starts: Array,
+    columns: Array,
+    values: Array,
+    noise: Array,
+    a: Array,
+    P: Array,
+    linear: Array,
+    weights: Array,
+    seen: Array,
+    parts: Array,
+    by: Array,
+    mean: Array,
+    variance: Array,
+    back: bool,
+) -> int:
+    """Mean and variance of linear combinations of the states at every point in time, (T, K).
+
+    Combination k is `parts[k]` and `by[k]` times the row of `seen` on the coefficients. back: given all messages; else
+    given those before t. `a`, `P` become the states after the last message. Returned: where D <= 0, or -1.
+    """
+    T, n, size, K, S = len(linear), len(a), len(rows), len(parts), len(h)
+    spread = np.empty((T if back else 0, n))
+    reach = np.empty((T if back else 0, K, n))
+    level = np.empty(T if back else 0)
+    direction, M, g, part = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    work = np.empty((size, n + 1))
+    for t in range(T):
+        for k in range(K):
+            _part(parts[k], by[k], seen, t, S, part)
+            variance[t, k] = _spread(P, part, g)
+            total = 0.0
+            for j in range(n):
+                total += part[j] * a[j]
+                if back:
+                    reach[t, k, j] = g[j]
+            mean[t, k] = total
+        _direction(X, h, t, direction)
+        s = _spread(P, direction, M)
+        m = 0.0
+        for j in range(n):
+            m += direction[j] * a[j]
+            if back:
+                spread[t, j] = M[j]
+        D = 1.0 + weights[t] * s
+        if not D > 0.0:
+            return t
+        if back:
+            level[t] = m
+        _met(a, P, M, (linear[t] - weights[t] * m) / D, weights[t] / D, g)
+        if t < T - 1:
+            _moved(a, P, rows, starts, columns, values, noise, work)
+    if not back:
+        return -1
+    r, N = np.zeros(n), np.zeros((n, n))
+    for t in range(T - 1, -1, -1):
+        if t < T - 1:
+            _moved_back(r, N, rows, starts, columns, values, work)
+        _direction(X, h, t, direction)
+        s = 0.0
+        for j in range(n):
+            M[j] = spread[t, j]
+            s += direction[j] * M[j]
+        D = 1.0 + weights[t] * s
+        _said(r, N, direction, M, g, (linear[t] - weights[t] * level[t]) / D, weights[t] / D)
+        for k in range(K):
+            along, twice = 0.0, 0.0
+            for i in range(n):
+                along += reach[t, k, i] * r[i]
+                total = 0.0
+                for j in range(n):
+                    total += N[i, j] * reach[t, k, j]
+                twice += reach[t, k, i] * total
+            mean[t, k] += along
+            variance[t, k] -= twice
+    return -1
+
+
+@numba.njit(cache=True, nogil=True)
+def _part(fixed: Array, by: float, seen: Array, t: int, S: int, out: Array) -> None:
+    """A combination of states at t."""
+    for j in range(len(fixed)):
+        out[j] = fixed[j]
+    if by != 0.0:
+        for j in range(seen.shape[1]):
+            out[S + j] += by * seen[t, j]

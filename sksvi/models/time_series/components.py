@@ -1,0 +1,281 @@
+"""What a latent in time is made of: level, slope, seasons, cycle and coefficients as states of one chain.
+
+Each component adds states, their rows of the transition, its share of f_t = h_tᵀx_t and its parameters. A parameter is
+a number on the real line: log of a variance, logit of a damping, log of a period.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sksvi.families.gaussian.chain import Chain, Swept
+
+Array = np.ndarray
+
+#: Prior variance of the first states, in squared units of f.
+WIDE = 100.0
+#: Most states of a season by dummies; a longer one is a sum of so many waves.
+MOST_DUMMIES, WAVES = 30, 6
+#: Where learned variances begin, in squared units of f, and how far from there a search may take their logarithm.
+FIRST = {"level": 0.05, "trend": 1e-4, "seasonal": 1e-3, "cycle": 0.05, "coefficient": 1e-3}
+LEAST, MOST = 1e-12, 1e4
+#: Where learned dampings begin, and the logits between which they lie.
+FIRST_DAMPING, DAMPINGS = 0.9, (-4.0, 9.0)
+#: Shortest learned period of a cycle.
+SHORTEST = 2.5
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A learned number: its name, where it begins on the real line, and between what."""
+
+    name: str
+    start: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A variance: a number, or a parameter's place in the vector."""
+
+    value: float
+    learned: int = -1
+
+    def at(self, theta: Array) -> float:
+        """The variance."""
+        return self.value if self.learned < 0 else float(np.exp(theta[self.learned]))
+
+
+@dataclass(frozen=True)
+class Share:
+    """A damping in (0, 1): a number, or a parameter's place in the vector."""
+
+    value: float
+    learned: int = -1
+
+    def at(self, theta: Array) -> float:
+        """The damping."""
+        return self.value if self.learned < 0 else float(1.0 / (1.0 + np.exp(-theta[self.learned])))
+
+
+@dataclass(frozen=True)
+class Damped:
+    """One state that returns to zero, or two that turn by 2π/period while they do, stationary from the first."""
+
+    states: tuple[int, ...]
+    amount: Amount
+    damping: Share
+    period: float = np.inf
+    learned_period: int = -1
+
+    def angle(self, theta: Array) -> float:
+        """Turn per step."""
+        if len(self.states) == 1:
+            return 0.0
+        return float(2.0 * np.pi / (self.period if self.learned_period < 0 else np.exp(theta[self.learned_period])))
+
+    def block(self, theta: Array) -> Array:
+        """Its part of the transition."""
+        return self.damping.at(theta) * turn(self.angle(theta))[: len(self.states), : len(self.states)]
+
+    def variance(self, theta: Array) -> float:
+        """Of each state, for ever."""
+        return self.amount.at(theta) / (1.0 - self.damping.at(theta) ** 2)
+
+
+def turn(angle: float) -> Array:
+    """A rotation."""
+    c, s = np.cos(angle), np.sin(angle)
+    return np.array([[c, s], [-s, c]])
+
+
+@dataclass
+class Dynamics:
+    """The states of a latent, and how they depend on a vector of parameters.
+
+    names (n,): of states. h (S,): structural states' share in f. amounts (n,): the noise variance of each. first (n,):
+    prior variance of the first states, NaN where a `Damped` says it. groups: name of a component to its states.
+    unit: what f varies by. spreads (E,): prior variance and drift of coefficients are for columns that spread over 1.
+    """
+
+    unit: float = 1.0
+    names: list[str] = field(default_factory=list)
+    h: list[float] = field(default_factory=list)
+    amounts: list[Amount] = field(default_factory=list)
+    first: list[float] = field(default_factory=list)
+    groups: dict[str, list[int]] = field(default_factory=dict)
+    parameters: list[Parameter] = field(default_factory=list)
+    damped: list[Damped] = field(default_factory=list)
+    transition: dict[int, dict[int, float]] = field(default_factory=dict)
+    n_coefficients: int = 0
+
+    # ---- building
+    def learned(self, name: str, start: float, low: float, high: float) -> int:
+        """A new parameter's place."""
+        self.parameters.append(Parameter(name, start, low, high))
+        return len(self.parameters) - 1
+
+    def amount(self, name: str, kind: str, given: Any) -> Amount:
+        """A variance as the user gave it, or a new parameter."""
+        if not isinstance(given, str):
+            return Amount(float(given))
+        log_unit = 2.0 * float(np.log(self.unit))
+        low, high = np.log(LEAST) + log_unit, np.log(MOST) + log_unit
+        return Amount(0.0, self.learned(f"{name}_variance", float(np.log(FIRST[kind])) + log_unit, low, high))
+
+    def share(self, name: str, given: Any) -> Share:
+        """A damping as the user gave it, or a new parameter."""
+        if not isinstance(given, str):
+            return Share(float(given))
+        start = float(np.log(FIRST_DAMPING / (1.0 - FIRST_DAMPING)))
+        return Share(0.0, self.learned(f"{name}_damping", start, *DAMPINGS))
+
+    def state(self, group: str, name: str, h: float, amount: Amount, first: float) -> int:
+        """A new state's place."""
+        place = len(self.names)
+        self.names.append(name)
+        self.h.append(h)
+        self.amounts.append(amount)
+        self.first.append(first)
+        self.groups.setdefault(group, []).append(place)
+        return place
+
+    def add_level(self, given: Any, trend: bool, trend_given: Any, first: float, damping: Any = None) -> None:
+        """A level that walks at random, with `trend` by a slope that does; with a damping it returns to a line."""
+        walks = self.amount("level", "level", given) if damping is None else Amount(0.0)
+        level = self.state("level", "level" if damping is None else "mean", 1.0, walks, first)
+        if trend:
+            slope = self.state("trend", "trend", 0.0, self.amount("trend", "trend", trend_given), first)
+            self.transition[level] = {level: 1.0, slope: 1.0}
+        if damping is not None:
+            self.add_damped("level", "level", given, damping)
+
+    def add_damped(self, group: str, kind: str, given: Any, damping: Any, period: Any = None, most: float = 0) -> None:
+        """A state that returns to zero; with a period (a number, or the start of a learned one) two that turn."""
+        amount, share = self.amount(group, kind, given), self.share(group, damping)
+        turning = period is not None
+        names = [kind, f"{kind}*"][: 1 + turning]
+        states = tuple(self.state(group, name, float(i == 0), amount, np.nan) for i, name in enumerate(names))
+        place = -1
+        if turning and most:
+            place = self.learned(f"{group}_period", float(np.log(period)), float(np.log(SHORTEST)), float(np.log(most)))
+        self.damped.append(Damped(states, amount, share, period if turning else np.inf, place))
+
+    def add_seasonal(self, period: float, kind: str, given: Any, first: float) -> None:
+        """A season of zero mean: dummies, or waves of period, period / 2, ..."""
+        name = f"seasonal_{period:g}"
+        amount = self.amount(name, "seasonal", given)
+        if kind == "dummy" and period <= MOST_DUMMIES + 1 and period == int(period):
+            places = [
+                self.state(name, f"{name}[{j}]", float(j == 0), amount if j == 0 else Amount(0.0), first)
+                for j in range(int(period) - 1)
+            ]
+            self.transition[places[0]] = dict.fromkeys(places, -1.0)
+            for before, place in zip(places, places[1:]):
+                self.transition[place] = {before: 1.0}
+            return
+        waves = int(period // 2)
+        for j in range(1, 1 + (waves if period <= MOST_DUMMIES + 1 else min(waves, WAVES))):
+            a = self.state(name, f"{name}[cos {j}]", 1.0, amount, first)
+            if 2 * j == period:
+                self.transition[a] = {a: -1.0}
+                continue
+            b = self.state(name, f"{name}[sin {j}]", 0.0, amount, first)
+            block = turn(2.0 * np.pi * j / period)
+            self.transition[a], self.transition[b] = ({a: row[0], b: row[1]} for row in block)
+
+    def add_coefficients(self, names: list[str], given: Any, spreads: Array, first: Any) -> None:
+        """Coefficients of columns divided by `spreads`: constant, or walking at random."""
+        shared = self.amount("coefficient", "coefficient", given) if isinstance(given, str) else None
+        for name, spread in zip(names, spreads, strict=True):
+            amount = Amount(float(given) * spread**2) if shared is None else shared
+            self.state("regression", name, 0.0, amount, float(first) * (1.0 if shared_unit(first) else spread**2))
+        del self.h[len(self.names) - len(names) :]
+        self.n_coefficients = len(names)
+
+    # ---- the chain at a vector of parameters
+    @property
+    def start(self) -> Array:
+        """First parameters."""
+        return np.array([parameter.start for parameter in self.parameters])
+
+    @property
+    def box(self) -> list[tuple[float | None, float | None]]:
+        """Between what each parameter lies."""
+        return [(parameter.low, parameter.high) for parameter in self.parameters]
+
+    @property
+    def n_states(self) -> int:
+        """States."""
+        return len(self.names)
+
+    def diffuse(self) -> Array:
+        """Which first states have a wide prior, (n,)."""
+        return np.isfinite(self.first)
+
+    def chain(self, theta: Array, X: Array) -> Chain:
+        """The prior at these parameters of rows X (T, E) of the coefficients' columns."""
+        noise = np.array([amount.at(theta) for amount in self.amounts])
+        first = np.array(self.first)
+        moves = {row: dict(entries) for row, entries in self.transition.items()}
+        for part in self.damped:
+            first[list(part.states)] = part.variance(theta)
+            block = part.block(theta)
+            for i, row in enumerate(part.states):
+                moves[row] = dict(zip(part.states, block[i].tolist(), strict=True))
+        rows = sorted(moves)
+        columns = [column for row in rows for column in moves[row]]
+        values = [value for row in rows for value in moves[row].values()]
+        starts = np.concatenate([[0], np.cumsum([len(moves[row]) for row in rows], dtype=np.int64)])
+        followed = [state for part in self.damped for state in part.states if part.damping.learned >= 0]
+        followed = sorted({*followed, *(s for part in self.damped if part.learned_period >= 0 for s in part.states)})
+        return Chain(
+            X,
+            np.array(self.h),
+            np.array(rows, dtype=np.int64),
+            starts.astype(np.int64),
+            np.array(columns, dtype=np.int64),
+            np.array(values, dtype=float),
+            noise,
+            np.zeros(self.n_states),
+            np.diag(first),
+            np.array(followed, dtype=np.int64),
+        )
+
+    def slope(self, theta: Array, chain: Chain, said: Swept) -> Array:
+        """Slope of the log evidence of the messages in the parameters."""
+        out = np.zeros(len(theta))
+        for state, amount in enumerate(self.amounts):
+            if amount.learned >= 0:
+                out[amount.learned] += 0.5 * chain.noise[state] * said.score[state]
+        in_first = 0.5 * (np.square(said.first) - np.diagonal(said.information))
+        place = {int(state): k for k, state in enumerate(chain.damped)}
+        for part in self.damped:
+            states, share, angle = list(part.states), part.damping.at(theta), part.angle(theta)
+            size = len(states)
+            stationary = part.variance(theta) * float(in_first[states].sum())
+            if part.amount.learned >= 0:
+                out[part.amount.learned] += stationary
+            pull = np.array([[said.pull[i, place[j]] for j in states] for i in states]) if states[0] in place else None
+            if part.damping.learned >= 0:
+                turned = float(np.sum(pull * turn(angle)[:size, :size]))
+                inner = turned + stationary * 2.0 * share / (1.0 - share**2)
+                out[part.damping.learned] += share * (1.0 - share) * inner
+            if part.learned_period >= 0:
+                c, s = np.cos(angle), np.sin(angle)
+                turned = share * float(np.sum(pull * np.array([[-s, c], [-c, -s]])))
+                out[part.learned_period] += -angle * turned
+        return out
+
+
+def shared_unit(first: Any) -> bool:
+    """Whether a prior variance is ours, for columns that spread over 1, and not a number of the user's."""
+    return isinstance(first, Wide)
+
+
+class Wide(float):
+    """A prior variance of first states that is ours."""

@@ -1,0 +1,354 @@
+"""What a fitted series says: smoothed and ahead, of y, of f and of its parts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from sksvi.estimators.checks import check_count, check_seed, interval_table
+from sksvi.estimators.offsets import checked_offset, offset_of
+from sksvi.estimators.validation import validate_data
+from sksvi.families.gaussian.chain import Chain, ChainGaussian
+from sksvi.predictive import Predictive
+from sksvi.predictive.coverage import tail_of
+from sksvi.time_series._index import continued, own_index, positions
+
+Array = np.ndarray
+
+
+class Answers:
+    """Predictions, forecasts and components of a `DynamicGLM`."""
+
+    likelihood_: Any
+    posterior_: Any
+    index_: Any
+    mean_: float
+    n_features_in_: int
+    _centre: Array
+    _scale: Array
+    _series: Any
+    _last: Array
+    _last_cov: Array
+    _dynamics: Any
+    _values: Any
+
+    # ---- the chain
+    @property
+    def _block(self) -> ChainGaussian:
+        block: ChainGaussian = self.posterior_["latents"]
+        return block
+
+    def _share(self) -> Array:
+        """What f takes of the states, but for coefficients, (1, n)."""
+        chain = self._block.chain
+        return np.concatenate([chain.h, np.zeros(chain.X.shape[1])])[None]
+
+    def _after(self, X: Array) -> Chain:
+        """The chain of points after the last one; rows of X in units of their own."""
+        chain = self._block.chain
+        A = chain.transition()
+        cov = A @ self._last_cov @ A.T + np.diag(chain.noise)
+        return replace(chain, X=X, mean=A @ self._last, cov=0.5 * (cov + cov.T))
+
+    def _new_columns(self, X: Any, n: int | None, what: str) -> tuple[Array, Any]:
+        """Columns of new rows in their own units, and the index that they bring."""
+        if X is None:
+            if self.n_features_in_:
+                raise ValueError(
+                    f"{what} needs X, the {self.n_features_in_} columns that {type(self).__name__} was fitted to, for "
+                    "every point."
+                )
+            return np.zeros((0 if n is None else n, 0)), None
+        if not self.n_features_in_:
+            found = getattr(X, "shape", (len(X), 0))
+            if len(found) > 1 and found[1]:
+                raise ValueError(f"X has {found[1]} features, but {type(self).__name__} was fitted without columns.")
+            return np.zeros((found[0], 0)), own_index(X)
+        index = own_index(X)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        return np.ascontiguousarray((np.asarray(X, dtype=float) - self._centre) / self._scale), index
+
+    # ---- latents
+    def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
+        """Mean and variance of f + offset: of fitted points given all data, of later ones ahead."""
+        check_is_fitted(self)
+        block = self._block
+        if X is None and not (offset is not None and np.size(offset) != len(self.index_)):
+            mean, variance = block.mean, block.variance
+            if offset is None:
+                given = self._series.offset
+                return (mean if given is None else mean + given), variance
+            return mean + self.mean_ + offset_of(self, offset, len(mean)), variance
+        columns, index = self._new_columns(X, None if offset is None else np.size(offset), "predict")
+        n = len(columns)
+        offset = checked_offset(self, offset, n)
+        at = positions(self.index_, index, n)
+        mean, variance = np.empty(n), np.empty(n)
+        past = at < len(block.chain)
+        if np.any(past):
+            mean[past], variance[past] = self._of(block, columns[past], at[past], True)
+        if not np.all(past):
+            later = at[~past] - len(block.chain)
+            chain = self._after(np.zeros((int(later.max()) + 1, columns.shape[1])))
+            mean[~past], variance[~past] = self._of(ChainGaussian(chain), columns[~past], later, False)
+        mean += self.mean_
+        return (mean if offset is None else mean + offset), variance
+
+    def _of(self, block: ChainGaussian, columns: Array, at: Array, back: bool) -> tuple[Array, Array]:
+        """Mean and variance of f at some points of a chain with these columns there."""
+        if len(np.unique(at)) < len(at):
+            parts = [self._of(block, columns[i : i + 1], at[i : i + 1], back) for i in range(len(at))]
+            return np.concatenate([m for m, _ in parts]), np.concatenate([v for _, v in parts])
+        seen = np.zeros((len(block.chain), columns.shape[1]))
+        seen[at] = columns
+        mean, variance = block.combined(self._share(), np.ones(1), seen, back)
+        return mean[at, 0], variance[at, 0]
+
+    def _predictive(self, X: Any, offset: Any) -> Predictive:
+        m, v = self._latent(X, offset)
+        dtype = np.dtype(getattr(self, "_dtype", "float64"))
+        return Predictive(self.likelihood_, m.astype(dtype, copy=False), v.astype(dtype, copy=False))
+
+    def predict(self, X: Any = None, return_std: bool = False, offset: Any = None) -> Any:
+        """Predictive mean of y: at fitted points given all data (smoothed), at later ones ahead.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), default=None
+            Rows with an index are those points in time; rows without one begin at the first fitted point. None: all
+            fitted points, with their own columns and offset.
+        return_std : bool, default=False
+            Whether to return the predictive standard deviation of y too, noise included.
+        offset : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        mean : ndarray of shape (n,)
+        std : ndarray of shape (n,)
+            With ``return_std=True``.
+
+        Raises
+        ------
+        ValueError
+            For a time before the first point, or between two.
+        """
+        return super().predict(X, return_std, offset)  # type: ignore[misc]
+
+    def predict_latent(self, X: Any = None, offset: Any = None) -> tuple[Array, Array]:
+        """Mean and variance of f + offset, rows as in `predict`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), default=None
+        offset : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        mean, variance : ndarrays of shape (n,)
+        """
+        return self._latent(X, offset)
+
+    # ---- ahead
+    def _future(self, steps: Any, X: Any, offset: Any, what: str) -> tuple[Chain, Array, Any]:
+        """Chain, offset and index of the points that follow the last one."""
+        check_is_fitted(self)
+        if steps is None and X is not None:
+            steps = len(X)
+        steps = check_count(steps, "steps")
+        columns, given = self._new_columns(X, steps, what)
+        if len(columns) != steps:
+            raise ValueError(f"steps={steps} and X has {len(columns)} rows: {what} needs one for every step.")
+        index = continued(self.index_, steps)
+        if (
+            given is not None
+            and not (positions(self.index_, given, steps) == len(self.index_) + np.arange(steps)).all()
+        ):
+            if not positions(self.index_, given, steps).tolist() == list(range(steps)):
+                raise ValueError(
+                    f"X begins at {given[0]!r}, and {what} at {index[0]!r}: give the rows that follow the fit."
+                )
+        offset = checked_offset(self, offset, steps)
+        offset = np.full(steps, self.mean_) if offset is None else offset + self.mean_
+        return self._after(columns), offset, index
+
+    def forecast_latent(self, steps: Any = 1, X: Any = None, offset: Any = None, coverage: float = 0.9) -> Any:
+        """The latent f of the points that follow the last one.
+
+        Parameters
+        ----------
+        steps : int, default=1
+        X : array-like of shape (steps, D), default=None
+        offset : array-like of shape (steps,), default=None
+        coverage : float, default=0.9
+
+        Returns
+        -------
+        DataFrame
+            Columns mean, std, lower, upper on the continued index.
+        """
+        chain, shift, index = self._future(steps, X, offset, "forecast_latent")
+        prior = ChainGaussian(chain)
+        return interval_table(prior.mean + shift, prior.std, coverage, index)
+
+    def forecast(self, steps: Any = 1, X: Any = None, offset: Any = None, coverage: float = 0.9) -> Any:
+        """The observations that follow the last one.
+
+        Parameters
+        ----------
+        steps : int, default=1
+            How many.
+        X : array-like of shape (steps, D), default=None
+            Their columns.
+        offset : array-like of shape (steps,), default=None
+        coverage : float, default=0.9
+            Of the equal-tailed interval (lower, upper) of each observation.
+
+        Returns
+        -------
+        DataFrame
+            Columns mean, std, median, lower, upper on the continued index.
+
+        Raises
+        ------
+        ValueError
+            Columns that are missing, or as many rows as there are no steps.
+        """
+        chain, shift, index = self._future(steps, X, offset, "forecast")
+        prior = ChainGaussian(chain)
+        return self._table(Predictive(self.likelihood_, prior.mean + shift, prior.variance), coverage, index)
+
+    def _table(self, predictive: Predictive, coverage: float, index: Any) -> Any:
+        """Mean, std, median and interval of observations."""
+        import pandas as pd
+
+        tail = tail_of(coverage)
+        low, median, high = self._values(predictive.quantile(np.array([tail, 0.5, 1.0 - tail]))).T
+        if self.likelihood_.ordered:
+            p, levels = predictive.probabilities(), np.asarray(self.levels_)  # type: ignore[attr-defined]
+            if levels.dtype.kind not in "biuf":
+                return pd.DataFrame({"median": median, "lower": low, "upper": high}, index=index)
+            mean = p @ levels
+            std = np.sqrt(np.maximum(p @ np.square(levels) - mean**2, 0.0))
+        else:
+            mean, std = predictive.mean(), predictive.std()
+        return pd.DataFrame({"mean": mean, "std": std, "median": median, "lower": low, "upper": high}, index=index)
+
+    def simulate(
+        self, steps: Any = 1, n_samples: int = 1, X: Any = None, offset: Any = None, random_state: Any = None
+    ) -> Any:
+        """Draws of the observations that follow the last one, each a path with all that they have in common.
+
+        Parameters
+        ----------
+        steps : int, default=1
+        n_samples : int, default=1
+        X : array-like of shape (steps, D), default=None
+        offset : array-like of shape (steps,), default=None
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        DataFrame of shape (steps, n_samples)
+            On the continued index.
+        """
+        import pandas as pd
+
+        chain, shift, index = self._future(steps, X, offset, "simulate")
+        n_samples = check_count(n_samples, "n_samples", bytes_each=16.0 * len(chain))
+        rng = np.random.default_rng(check_seed(random_state).randint(np.iinfo(np.int32).max))
+        f = ChainGaussian(chain).prior_draws(n_samples, rng) + shift
+        return pd.DataFrame(self._values(self.likelihood_.sample(f, rng)).T, index=index)
+
+    # ---- parts
+    def _parts(self) -> tuple[list[str], Array, Array]:
+        """Names of the parts of f, their combinations of states, and their shares of the columns."""
+        dynamics, n = self._dynamics, self._dynamics.n_states
+        E = dynamics.n_coefficients
+        h = np.concatenate([dynamics.h, np.zeros(E)])
+        shift = np.concatenate([np.zeros(n - E), -self._centre / self._scale])
+        seasons = [group for group in dynamics.groups if group.startswith("seasonal_")]
+        names, parts, by = [], [], []
+        for group, states in dynamics.groups.items():
+            own = np.zeros(n)
+            own[states] = 1.0 if group == "trend" else h[states]
+            if group == "level":
+                own += shift
+            if group == "regression":
+                own = -shift
+            names.append("seasonal" if group in seasons and len(seasons) == 1 else group)
+            parts.append(own)
+            by.append(float(group == "regression"))
+        return names, np.array(parts), np.array(by)
+
+    @property
+    def components_(self) -> Any:
+        """Level, trend (the slope), seasons, cycle and regression at every point, given all data: (name, mean or std).
+
+        Their sum, but for the trend, which moves the level, and the offset, is f.
+        """
+        import pandas as pd
+
+        if not hasattr(self, "posterior_"):
+            raise AttributeError("components_ is there after fit")
+        names, parts, by = self._parts()
+        mean, variance = self._block.combined(parts, by)
+        if "level" in names:
+            mean[:, names.index("level")] += self.mean_
+        table = {}
+        for k, name in enumerate(names):
+            table[name, "mean"], table[name, "std"] = mean[:, k], np.sqrt(variance[:, k])
+        return pd.DataFrame(table, index=self.index_)
+
+    @property
+    def states_(self) -> Any:
+        """Every state at every point, given all data: (name, mean or std); columns of X are centred and scaled."""
+        import pandas as pd
+
+        if not hasattr(self, "posterior_"):
+            raise AttributeError("states_ is there after fit")
+        names = self._dynamics.names
+        mean, variance = self._block.combined(np.eye(len(names)))
+        table = {}
+        for k, name in enumerate(names):
+            table[name, "mean"], table[name, "std"] = mean[:, k], np.sqrt(variance[:, k])
+        return pd.DataFrame(table, index=self.index_)
+
+    def summary(self, coverage: float = 0.9) -> Any:
+        """What was learned, and the parts of f at the last point.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the equal-tailed interval (lower, upper).
+
+        Returns
+        -------
+        DataFrame
+            Columns mean, std, lower, upper. Variances, dampings, periods and scales are point estimates, whose
+            uncertainty is not known: their std, lower and upper are NaN.
+        """
+        import pandas as pd
+
+        check_is_fitted(self)
+        rows: dict[str, tuple[float, float]] = {}
+        for name in ("level_variance", "trend_variance", "seasonal_variance", "cycle_variance"):
+            for k, value in enumerate(np.atleast_1d(getattr(self, f"{name}_", ()))):
+                rows[name if k == 0 else f"{name}[{k}]"] = float(value), np.nan
+        for name in ("damping", "cycle_damping", "cycle_period", "noise"):
+            value = getattr(self, f"{name}_", None)
+            if value is not None:
+                rows[name] = float(value), np.nan
+        names, parts, by = self._parts()
+        for name, part, use in zip(names, parts, by, strict=True):
+            if use:
+                continue
+            centre = self.mean_ if name == "level" else 0.0
+            rows[name] = float(part @ self._last) + centre, float(np.sqrt(max(part @ self._last_cov @ part, 0.0)))
+        columns = [str(name) for name in getattr(self, "feature_names_in_", range(self.n_features_in_))]
+        for name, mean, std in zip(columns, self.coef_, self.coef_std_, strict=True):  # type: ignore[attr-defined]
+            rows[f"coefficient {name}"] = float(mean), float(std)
+        table = np.array(list(rows.values()))
+        return interval_table(table[:, 0], table[:, 1], coverage, pd.Index(list(rows), name="quantity"))

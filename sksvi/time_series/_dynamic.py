@@ -1,0 +1,501 @@
+"""DynamicGLM: a state-space model with any scalar likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from numbers import Integral, Real
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval
+
+from sksvi import _memory, algorithms, expectations, likelihoods
+from sksvi.estimators.base import BaseSVI
+from sksvi.estimators.changes import FREE, LIKELIHOOD, SHARED, Change, auto_or_number, stays
+from sksvi.estimators.checks import check_row_values
+from sksvi.estimators.offsets import offset_of
+from sksvi.estimators.posterior import Posterior
+from sksvi.estimators.regression import RegressionMethods
+from sksvi.estimators.start import Start
+from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
+from sksvi.inference.problem import Problem
+from sksvi.inference.state import State
+from sksvi.likelihoods.weighted import own_unit, weighted_moments
+from sksvi.models.base import Table
+from sksvi.models.time_series.model import DynamicModel
+from sksvi.models.time_series.components import Dynamics
+from sksvi.time_series._answers import Answers
+from sksvi.time_series._diagnostics import Diagnostics
+from sksvi.time_series._dynamics import dynamics_of, periods_of, plain
+from sksvi.time_series._index import index_of, kept, made, regular
+from sksvi.time_series._online import Online
+from sksvi.time_series._rows import check_series, observed, own_units, same_length, series
+
+Array = np.ndarray
+
+#: Arrays of the length of the series that a fit holds beside those of a sweep.
+ARRAYS = 14
+#: Parameters that say which states there are.
+STRUCTURE = (
+    "level", "trend", "seasonal", "seasonal_type", "autoregressive", "cycle", "level_variance", "trend_variance",
+    "seasonal_variance", "coefficient_variance", "damping", "initial_variance",
+)  # fmt: skip
+VARIANCE: list[Any] = [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")]
+#: What the states are: a fit that goes on keeps them.
+STATES = stays("the fit has states for it, or none")
+
+
+@with_own_methods
+class DynamicGLM(Online, Diagnostics, Answers, RegressionMethods, BaseSVI):
+    """Time series of counts, rates, binary, measured or ordered values: a structural model with any likelihood.
+
+    y_t | f_t ~ likelihood with f_t = level_t + seasonal_t + cycle_t + x_tᵀβ_t + offset_t, of which every part is a
+    linear Gaussian process in time. q is the prior times one Gaussian message per point, so that a Kalman filter and
+    smoother fit it in O(T); it maximises the bound -KL(q‖p) + Σ E log p(y_t|f_t) (Khan and Lin 2017, CVI, appendix E).
+    Variances, damping and the likelihood's scales maximise the same bound.
+
+    Parameters
+    ----------
+    likelihood : str or instance, default="poisson"
+        "gaussian", "student-t", "poisson" (exp), "poisson-softplus", "negative-binomial", "binomial" (y of shape
+        (T, 2): successes, failures), "logit", "probit" (y 0 or 1), "ordinal". Scales are learned unless the instance
+        has a number.
+    level : bool, default=True
+        Whether f has a level that walks at random.
+    trend : bool, default=False
+        Whether the level has a slope that walks at random.
+    seasonal : int, float, list of them or None, default=None
+        Periods of seasons, in points in time.
+    seasonal_type : {"dummy", "trigonometric"}, default="dummy"
+        How a season moves: point by point or wave by wave. Seasons longer than 31 points are six waves.
+    autoregressive : bool, default=False
+        Whether the level returns to a constant (with `trend` to a line) in the place of walking: forecasts far ahead
+        then have a bounded spread.
+    cycle : bool or float, default=False
+        Whether f has a damped cycle, of a learned period or of this one.
+    level_variance, trend_variance : "auto" or float, default="auto"
+        Variance of a step of the level and of the slope, in squared units of f; 0: constant; "auto": learned.
+    seasonal_variance : "auto", float or a list with one for each season, default="auto"
+    coefficient_variance : "auto" or float, default=0.0
+        Variance of a step of the coefficients of X. 0: they are constant. A number is for columns as given; "auto"
+        learns one for all, for columns divided by their standard deviation.
+    damping : "auto" or float, default="auto"
+        Share of the distance that is left after a step, in (0, 1), of `autoregressive` and of `cycle`.
+    initial_variance : "auto" or float, default="auto"
+        Prior variance of the first states. "auto": 100 in squared units of f (of a measured y: times its variance; of
+        coefficients: for columns divided by their standard deviation). The bound falls by half of the logarithm of it
+        for every state that it makes wide: ``diffuse_lower_bound_`` does not.
+    algorithm : {"cvi", "mc-ssvi", "fp"} or instance, default="cvi"
+        How q is fitted; see :mod:`sksvi.algorithms`.
+    expectation : {"auto", "quadrature", "gauss-hermite"} or instance, default="auto"
+        How E log p(y|f) is integrated.
+    max_iter : int, default=5000
+        Most sweeps of filter and smoother, those of the search for variances included.
+    tol : float, default=1e-6
+        The fit stops when the relative change of the bound per sweep stays below it.
+    n_jobs : int, default=None
+        Threads; no value changes a bit of the result.
+    warm_start : bool, default=False
+        `fit` goes on from the last variances and, for as many points, from the last messages.
+    keep_interrupted : bool, default=False
+        Whether Ctrl-C lets `fit` end where its sweep ends and keep what it reached, with a warning (a second one ends
+        it at once). False: the estimator stays as it was, and the KeyboardInterrupt says whether there is a checkpoint.
+    random_state : int, RandomState or None, default=None
+        Of draws.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    index_ : pandas Index of length T
+        Points in time: of X or y, else 0, 1, ...
+    components_ : DataFrame
+        Level, trend, seasons, cycle and regression at every point: mean and std given all data.
+    states_ : DataFrame
+        The same of every state.
+    level_variance_, trend_variance_, cycle_variance_ : float
+        Those that the model has.
+    seasonal_variance_ : float or ndarray
+        One for each season.
+    coefficient_variance_ : ndarray of shape (D,)
+        For the columns as given.
+    damping_, cycle_damping_, cycle_period_ : float
+    coef_, coef_std_ : ndarray of shape (D,)
+        Coefficients of X at the last point.
+    noise_ : float
+        Noise variance, dispersion or scale; where the likelihood has one.
+    likelihood_ : Likelihood
+        Its learned scales as numbers.
+    posterior_ : mapping
+        ``posterior_["latents"]``: ``mean``, ``std``, ``sample`` of f without offset.
+    lower_bound_, lower_bounds_ : float, ndarray
+        Bound on the log evidence at `posterior_` and per sweep, nats.
+    diffuse_lower_bound_ : float
+        The bound plus half of the log variances of the wide first states, which has a limit as these grow.
+    history_ : DataFrame
+        One row per sweep.
+    n_iter_, n_steps_, n_samples_seen_, converged_ : int, int, float, bool
+    n_features_in_, feature_names_in_ : int, ndarray
+
+    See Also
+    --------
+    BayesianGLMRegressor : Rows without an order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi import DynamicGLM
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.poisson(np.exp(2 + np.cumsum(0.1 * rng.standard_normal(100))))
+    >>> model = DynamicGLM().fit(None, y)
+    >>> model.forecast(2)[["lower", "upper"]].to_numpy().shape
+    (2, 2)
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **{
+            name: rule
+            for name, rule in BaseSVI._parameter_constraints.items()
+            if name not in ("covariance", "batch_size", "total_samples", "forgetting", "half_life")
+        },
+        "expectation": [StrOptions({"auto", "quadrature", "gauss-hermite"}), expectations.Expectation],
+        "likelihood": [StrOptions(set(likelihoods.NAMES - {"softmax"})), likelihoods.Likelihood],
+        "level": ["boolean"],
+        "trend": ["boolean"],
+        "seasonal": [Interval(Real, 2, None, closed="left"), "array-like", None],
+        "seasonal_type": [StrOptions({"dummy", "trigonometric"})],
+        "autoregressive": ["boolean"],
+        "cycle": ["boolean", Interval(Real, 2, None, closed="neither")],
+        "level_variance": VARIANCE,
+        "trend_variance": VARIANCE,
+        "seasonal_variance": [*VARIANCE, "array-like"],
+        "coefficient_variance": VARIANCE,
+        "damping": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
+        "initial_variance": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "algorithm": [StrOptions({"cvi", "fp", "mc-ssvi"}), algorithms.Algorithm],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+    _changes: dict[str, Change] = {
+        **{name: change for name, change in SHARED.items() if name not in ("batch_size", "total_samples")},
+        "likelihood": LIKELIHOOD,
+        "level": STATES,
+        "trend": STATES,
+        "seasonal": stays("the fit has states for it, or none", lambda estimator, name: repr(estimator.seasonal)),
+        "seasonal_type": STATES,
+        "autoregressive": STATES,
+        "cycle": STATES,
+        "level_variance": stays("a variance has been learned, or not", auto_or_number),
+        "trend_variance": stays("a variance has been learned, or not", auto_or_number),
+        "seasonal_variance": stays(
+            "variances have been learned, or not", lambda estimator, name: repr(estimator.seasonal_variance)
+        ),
+        "coefficient_variance": stays("a variance has been learned, or not", auto_or_number),
+        "damping": stays("it has been learned, or not", auto_or_number),
+        "initial_variance": FREE,
+    }
+
+    def __init__(
+        self,
+        *,
+        likelihood: Any = "poisson",
+        level: bool = True,
+        trend: bool = False,
+        seasonal: Any = None,
+        seasonal_type: str = "dummy",
+        autoregressive: bool = False,
+        cycle: Any = False,
+        level_variance: Any = "auto",
+        trend_variance: Any = "auto",
+        seasonal_variance: Any = "auto",
+        coefficient_variance: Any = 0.0,
+        damping: Any = "auto",
+        initial_variance: Any = "auto",
+        algorithm: Any = "cvi",
+        expectation: Any = "auto",
+        max_iter: int = 5000,
+        tol: float = 1e-6,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        keep_interrupted: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.likelihood = likelihood
+        self.level = level
+        self.trend = trend
+        self.seasonal = seasonal
+        self.seasonal_type = seasonal_type
+        self.autoregressive = autoregressive
+        self.cycle = cycle
+        self.level_variance = level_variance
+        self.trend_variance = trend_variance
+        self.seasonal_variance = seasonal_variance
+        self.coefficient_variance = coefficient_variance
+        self.damping = damping
+        self.initial_variance = initial_variance
+        self.algorithm = algorithm
+        self.expectation = expectation
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.keep_interrupted = keep_interrupted
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> DynamicGLM:
+        """Fit q, and what is to be learned, to a series.
+
+        Parameters
+        ----------
+        X : array-like of shape (T, D), or None
+            Columns whose coefficients are fitted, in the order of time; None: there are none.
+        y : array-like of shape (T,), binomial (T, 2)
+            NaN where nothing was observed. Its pandas index, or that of X, is kept.
+        sample_weight : array-like of shape (T,), default=None
+            A weight of k counts as k observations at that point.
+        offset : array-like of shape (T,), default=None
+            Added to f; the log exposure for "poisson".
+
+        Returns
+        -------
+        DynamicGLM
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            y outside the likelihood's support or without any value, times that are repeated or out of order, numbers
+            that are not finite in X, negative or only zero weights.
+        """
+        return self._fit(X, y, sample_weight, offset)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> DynamicGLM:
+        """Append points that follow the last one, with what has been learned as it is; the first call is a `fit`.
+
+        Messages of earlier points stay as they are until `smooth`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), or None
+        y : array-like of shape (n,), binomial (n, 2)
+            Gaps are rows of NaN. Rows with an index must follow the last point; rows without one do.
+        sample_weight, offset : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        DynamicGLM
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            As `fit`; times that the series has, that lie before its end, or that leave a gap.
+        """
+        return self._partial_fit(X, y, sample_weight, offset)
+
+    # ---- from rows to a model
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+        if not start.fresh:
+            self._check_choices()
+        base = likelihoods.resolve(self.likelihood) if start.fresh else self.likelihood_
+        if base.n_latents > 1:
+            raise ValueError(
+                f"likelihood={self.likelihood!r} has a latent for every class: choose one with one latent."
+            )
+        data, index = self._read(base, X, y, sample_weight, offset, start.fresh)
+        self._hold_times(kept(index))
+        if start.fresh:
+            data = self._fix_units(base, data)
+        self._series = self._working(data)
+        return self._series
+
+    def _hold_times(self, times: dict[str, Any]) -> None:
+        """Keep the points in time; what was found at others is forgotten."""
+        for name in ("index_", "_dynamics", "_one_ahead"):
+            vars(self).pop(name, None)
+        self._times = times
+
+    @cached_property
+    def index_(self) -> Any:
+        """Points in time."""
+        return made(self._times)
+
+    def _read(
+        self, base: Any, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool, least: int = 1
+    ) -> tuple[Table, Any]:
+        """Rows as given, checked, and their index."""
+        values = check_series(self, y, base.paired) if not base.ordered else None
+        columns = self._columns(X, fresh)
+        if values is None:
+            values, there = self._ordered(base, y, fresh)
+        else:
+            there = observed(values)
+        same_length(None if X is None else columns, values)
+        n = len(values)
+        weight = check_row_values(sample_weight, n, "sample_weight", weights=True)
+        index = index_of(X, y, n)
+        there = there if weight is None else there & (weight > 0)
+        if np.sum(there) < least:
+            raise ValueError(f"y has no observed value among {n}: there is nothing to fit.")
+        if not base.ordered:
+            _check_observed(base, values, there)
+        columns = np.zeros((n, 0)) if columns is None else columns
+        return series(columns, values, there, weight, offset_of(self, offset, n)), index
+
+    def _columns(self, X: Any, fresh: bool) -> Array | None:
+        """X as numbers; without columns of its own a fit has none."""
+        if X is None:
+            if not fresh and self.n_features_in_:
+                raise ValueError(
+                    f"X is None, and this {type(self).__name__} was fitted to {self.n_features_in_} columns."
+                )
+            self.n_features_in_, self._dtype = 0, "float64"
+            vars(self).pop("feature_names_in_", None)
+            return None
+        X = validate_data(self, X, reset=fresh, dtype=[np.float64, np.float32])
+        self._dtype = X.dtype.name
+        return np.asarray(X, dtype=float)
+
+    def _ordered(self, base: Any, y: Any, fresh: bool) -> tuple[Array, Array]:
+        """Positions of an ordered target among its levels, and where it has one."""
+        import pandas as pd
+
+        there = ~np.asarray(pd.isna(y))
+        held = y[there] if hasattr(y, "iloc") or isinstance(y, np.ndarray) else [v for v, t in zip(y, there) if t]
+        codes = self._positions(base, held, fresh)
+        if fresh:
+            codes = self._fix_levels(base, codes, held)
+        values = np.zeros(len(there))
+        values[there] = codes
+        return values, there
+
+    def _fix_units(self, base: Any, data: Table) -> Table:
+        """Likelihood, units and centres, from these rows."""
+        seen = slice(None) if data.weight is None else np.flatnonzero(data.weight > 0)
+        y, weight = data.y[seen], None if data.weight is None else data.weight[seen]
+        at = y if data.offset is None or base.discrete else y - data.offset[seen]
+        self.likelihood_ = base.start(at, weight)
+        measured = self.likelihood_.measured
+        self._unit = own_unit(at, weight) if measured else 1.0
+        self.mean_ = weighted_moments(at, weight)[0] if measured and self.level else 0.0
+        self._centre, self._scale = own_units(data.X, self.level)
+        return data
+
+    def _working(self, data: Table) -> Table:
+        """Columns in their own units, and the constant part of f as an offset."""
+        offset = data.offset
+        if self.mean_:
+            offset = np.full(len(data), self.mean_) if offset is None else offset + self.mean_
+        return replace(data, X=np.ascontiguousarray((data.X - self._centre) / self._scale), offset=offset)
+
+    def _check_memory(self, data: Table) -> None:
+        n = sum(2 if period != int(period) else period - 1 for period in periods_of(self)) + data.X.shape[1] + 3
+        what = f"a smoother of {len(data)} points in time and {n:g} states"
+        _memory.need(8.0 * len(data) * (n + ARRAYS), what, "take fewer points, or shorter seasons")
+
+    def _build_model(self, data: Table) -> tuple[DynamicModel, Table]:
+        self._structure = {name: plain(getattr(self, name)) for name in STRUCTURE} | {"length": len(data)}
+        return self._model_of(data), data
+
+    def _model_of(self, data: Table) -> DynamicModel:
+        """The model of a series with the states of the fit."""
+        return DynamicModel(self.likelihood_, self._dynamics, data.X, data.weight, unit=self._unit)
+
+    @cached_property
+    def _dynamics(self) -> Dynamics:
+        """The states, as the parameters of the fit have them."""
+        names = [str(name) for name in getattr(self, "feature_names_in_", range(len(self._scale)))]
+        length = self._structure["length"]
+        return dynamics_of(SimpleNamespace(**self._structure), self._unit, names, self._scale, length)
+
+    def _batch_size(self, n: int, algorithm: Any) -> int | None:
+        return None
+
+    #: What steps are made of, for errors that name it.
+    batch_size = None
+
+    def _continued(self, problem: Problem) -> State:
+        state = super()._continued(problem)
+        block = state.q["latents"]
+        if len(block.chain) == len(problem.data) and np.array_equal(block.chain.X, problem.data.X):
+            return state
+        values = {name: state.q[name].value for name in problem.model.hyper}
+        q = problem.model.begin(problem.data, None)
+        return replace(state, q=problem.model.at(values, q["latents"]), progress=state.progress.emptied())
+
+    def _findings(self, problem: Problem, state: State) -> Iterator[str]:
+        yield from super()._findings(problem, state)
+        if regular(self.index_) is None:
+            yield (
+                "the time index has no single frequency: its rows were taken as equally far apart, and forecasts count "
+                "on from the number of rows. Give gaps as rows of NaN, for example by y.asfreq(...)."
+            )
+
+    # ---- what a fit leaves behind
+    def _finish(self, model: DynamicModel, state: State, weight: float) -> None:
+        vars(self).pop("_one_ahead", None)
+        block = state.q["latents"]
+        if "swept" in vars(block):  # points that were appended are swept alone
+            self._last, self._last_cov = block.swept.last, block.swept.last_cov
+        super()._finish(model, state, weight)
+
+    def _expose(self, model: DynamicModel, state: State) -> None:
+        q = state.q
+        self.likelihood_ = model.current_likelihood(q)
+        self.noise_ = self.likelihood_.noise
+        self.posterior_ = Posterior({"latents": q["latents"]})
+        self._choices = self._fitted_choices()
+        self._expose_parameters(model.dynamics, q["dynamics"].value)
+        wide = model.dynamics.diffuse()
+        self.diffuse_lower_bound_ = self.lower_bound_ + 0.5 * float(np.log(np.array(model.dynamics.first)[wide]).sum())
+        last, cov, E = self._last, self._last_cov, model.dynamics.n_coefficients
+        self.coef_ = (last[len(last) - E :] / self._scale).astype(self._dtype)
+        variance = np.diagonal(cov)[len(last) - E :]
+        self.coef_std_ = (np.sqrt(np.maximum(variance, 0.0)) / self._scale).astype(self._dtype)
+
+    def _expose_parameters(self, dynamics: Any, theta: Array) -> None:
+        """Variances, dampings and periods under the user's names."""
+        for name in ("level_variance_", "trend_variance_", "seasonal_variance_", "coefficient_variance_", "damping_"):
+            vars(self).pop(name, None)
+        for name in ("cycle_variance_", "cycle_damping_", "cycle_period_"):
+            vars(self).pop(name, None)
+        variances = {group: dynamics.amounts[states[0]].at(theta) for group, states in dynamics.groups.items()}
+        if self.level or self.autoregressive:
+            moving = [state for state in dynamics.groups["level"]]
+            self.level_variance_ = dynamics.amounts[moving[-1]].at(theta)
+        if self.trend:
+            self.trend_variance_ = variances["trend"]
+        seasons = [variances[group] for group in dynamics.groups if group.startswith("seasonal_")]
+        if seasons:
+            self.seasonal_variance_ = seasons[0] if len(seasons) == 1 else np.array(seasons)
+        if dynamics.n_coefficients:
+            amounts = [dynamics.amounts[state].at(theta) for state in dynamics.groups["regression"]]
+            self.coefficient_variance_ = np.array(amounts) / np.square(self._scale)
+        for part in dynamics.damped:
+            if len(part.states) == 1:
+                self.damping_ = part.damping.at(theta)
+            else:
+                self.cycle_damping_, self.cycle_variance_ = part.damping.at(theta), part.amount.at(theta)
+                self.cycle_period_ = float(2.0 * np.pi / part.angle(theta))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def _check_observed(likelihood: Any, y: Array, there: Array) -> None:
+    """The likelihood's own check of the values that are there; its error names the row among all."""
+    if np.all(there):
+        likelihood.check_target(y)
+        return
+    # A value of the support stands for what is missing.
+    low = likelihood.support.low
+    likelihood.check_target(np.where(there if y.ndim == 1 else there[:, None], y, low if np.isfinite(low) else 0.0))

@@ -1,0 +1,118 @@
+"""From an estimator's parameters to the states of its latent."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from sksvi.models.time_series.components import SHORTEST, WIDE, Dynamics, Wide
+
+Array = np.ndarray
+
+
+#: Where the search for the period of a cycle begins.
+FIRST_PERIOD = 8.0
+
+
+def plain(value: Any) -> Any:
+    """A parameter as files hold it."""
+    return [plain(part) for part in value] if isinstance(value, list | tuple | np.ndarray) else value
+
+
+def periods_of(estimator: Any) -> list[float]:
+    """The seasons' periods.
+
+    Raises
+    ------
+    ValueError
+        For a period below 2, or one that is given twice.
+    """
+    given = estimator.seasonal
+    if given is None:
+        return []
+    found = [given] if isinstance(given, Real) else list(given)
+    for period in found:
+        if isinstance(period, bool) or not isinstance(period, Real) or not 2 <= period < np.inf:
+            raise ValueError(
+                f"seasonal={given!r}: a period is a number of points in time, 2 or more; found {period!r}."
+            )
+    if len(set(found)) < len(found):
+        raise ValueError(f"seasonal={given!r} has a period twice.")
+    return [float(period) for period in found]
+
+
+def of_each(given: Any, periods: list[float]) -> list[Any]:
+    """`seasonal_variance` of each season.
+
+    Raises
+    ------
+    ValueError
+        Where there are not as many as seasons.
+    """
+    if isinstance(given, str | Real):
+        return [given] * len(periods)
+    found = list(given)
+    good = all(value == "auto" or (isinstance(value, Real) and value >= 0) for value in found)
+    if len(found) != len(periods) or not good:
+        raise ValueError(
+            f"seasonal_variance={given!r}: 'auto' or a number >= 0, for all seasons or one for each of the "
+            f"{len(periods)} of seasonal={periods}."
+        )
+    return found
+
+
+def dynamics_of(estimator: Any, unit: float, names: list[str], spreads: Array, length: int) -> Dynamics:
+    """The states that an estimator's parameters ask for.
+
+    Parameters
+    ----------
+    estimator : DynamicGLM
+    unit : float
+        What f varies by.
+    names, spreads : list of str and ndarray of shape (E,)
+        Columns of the coefficients, and what they were divided by.
+    length : int
+        Points in time: the longest period of a learned cycle.
+
+    Raises
+    ------
+    ValueError
+        Where nothing is asked for, or what is asked for contradicts itself.
+    """
+    periods = periods_of(estimator)
+    wide = estimator.initial_variance
+    first = Wide(WIDE * unit**2) if isinstance(wide, str) else float(wide)
+    dynamics = Dynamics(unit)
+    damping = estimator.damping
+    if estimator.trend and not estimator.level:
+        raise ValueError("trend=True is the slope of a level, and level=False: set level=True.")
+    if estimator.level:
+        estimator_damping = damping if estimator.autoregressive else None
+        dynamics.add_level(
+            estimator.level_variance, estimator.trend, estimator.trend_variance, first, estimator_damping
+        )
+    elif estimator.autoregressive:
+        dynamics.add_damped("level", "level", estimator.level_variance, damping)
+    for period, given in zip(periods, of_each(estimator.seasonal_variance, periods), strict=True):
+        dynamics.add_seasonal(period, estimator.seasonal_type, given, first)
+    cycle = estimator.cycle
+    if cycle is not False and cycle is not None:
+        learned = cycle is True
+        dynamics.add_damped(
+            "cycle",
+            "cycle",
+            "auto",
+            damping,
+            min(FIRST_PERIOD, max(length / 2.0, SHORTEST + 0.5)) if learned else cycle,
+            max(length, 4) if learned else 0,
+        )
+    if names:
+        dynamics.add_coefficients(names, estimator.coefficient_variance, spreads, first)
+    if not dynamics.names:
+        raise ValueError(
+            "there is nothing to fit: level=False, seasonal=None, cycle=False, autoregressive=False and X has no "
+            "column. Set one of them."
+        )
+    return dynamics

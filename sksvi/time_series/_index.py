@@ -1,0 +1,209 @@
+"""Points in time: the index that rows bring, which point each row is, and how an index goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray
+
+
+def index_of(X: Any, y: Any, n: int) -> Any:
+    """The index of n rows: that of X or of y where they have one, which must agree; else 0, 1, ...
+
+    Raises
+    ------
+    ValueError
+        Two that differ; times that are repeated, missing or out of order.
+    """
+    import pandas as pd
+
+    held = [own for own in (own_index(X), own_index(y)) if own is not None]
+    if len(held) == 2 and len(held[0]) == len(held[1]) and not held[0].equals(held[1]):
+        plain = [isinstance(own, pd.RangeIndex) and own.equals(pd.RangeIndex(len(own))) for own in held]
+        if not any(plain):
+            at = int(np.argmax(np.asarray(held[0] != held[1])))
+            raise ValueError(
+                f"X and y have different indices: row {at} is {held[0][at]!r} in X and {held[1][at]!r} in y. Align "
+                "them, for example by X.loc[y.index]."
+            )
+        held = [held[plain.index(False)]]
+    index = held[0] if held else pd.RangeIndex(n)
+    check_order(index)
+    return index
+
+
+def own_index(table: Any) -> Any:
+    """The index of a frame or series, or None."""
+    index = getattr(table, "index", None)
+    return index if hasattr(index, "is_monotonic_increasing") else None
+
+
+def check_order(index: Any) -> None:
+    """An error where times are missing, repeated or out of order."""
+    if index.hasnans:
+        raise ValueError(f"the time index has no time in row {int(np.argmax(index.isna()))}: every row needs its time.")
+    if index.has_duplicates:
+        row = int(np.argmax(index.duplicated()))
+        raise ValueError(
+            f"the time index has {index[row]!r} more than once, again in row {row}: one row per point in time. Sum or "
+            "average the rows of a time, for example by groupby(level=0)."
+        )
+    if not index.is_monotonic_increasing:
+        row = 1 + int(np.argmax(np.asarray(index[1:] < index[:-1])))
+        raise ValueError(
+            f"the time index goes back in row {row}, from {index[row - 1]!r} to {index[row]!r}: sort the rows, for "
+            "example by sort_index()."
+        )
+
+
+def regular(index: Any) -> Any:
+    """The index with its frequency where it is one of dates and has one; None where their steps differ."""
+    import pandas as pd
+
+    if isinstance(index, pd.DatetimeIndex):
+        if index.freq is not None:
+            return index
+        if len(index) < 3:
+            return _of_two(index)
+        even = pd.DatetimeIndex(index, freq="infer")
+        return None if even.freq is None else even
+    if isinstance(index, pd.PeriodIndex):
+        return index if np.all(np.diff(index.asi8) == 1) else None
+    if index.dtype.kind in "iuf":
+        steps = np.diff(np.asarray(index, float))
+        return index if not len(steps) or np.allclose(steps, steps[0], rtol=1e-9, atol=0) else None
+    return index
+
+
+def _of_two(index: Any) -> Any:
+    """An index of two dates, or one, which a step apart are."""
+    import pandas as pd
+
+    return index if len(index) < 2 else pd.DatetimeIndex(index, freq=pd.Timedelta(index[1] - index[0]))
+
+
+def continued(index: Any, steps: int) -> Any:
+    """The index of the next `steps` points; 0, 1, ... from the number of rows on where it does not say."""
+    import pandas as pd
+
+    even = regular(index)
+    if even is not None and len(index):
+        if isinstance(index, pd.PeriodIndex):
+            return pd.period_range(index[-1] + 1, periods=steps, freq=index.freq)
+        if isinstance(even, pd.DatetimeIndex) and even.freq is not None:
+            return pd.date_range(index[-1], periods=steps + 1, freq=even.freq, name=index.name)[1:]
+        if index.dtype.kind in "iuf":
+            step = index[1] - index[0] if len(index) > 1 else 1
+            values = index[-1] + step * np.arange(1, steps + 1)
+            if isinstance(index, pd.RangeIndex):
+                return pd.RangeIndex(int(values[0]), int(values[-1]) + int(step), int(step), name=index.name)
+            return pd.Index(values, name=index.name)
+    return pd.RangeIndex(len(index), len(index) + steps)
+
+
+def kept(index: Any) -> dict[str, Any]:
+    """An index as plain arrays and words, as files hold it."""
+    import pandas as pd
+
+    out: dict[str, Any] = {"name": index.name if isinstance(index.name, str) else None}
+    if isinstance(index, pd.RangeIndex):
+        return out | {"kind": "range", "values": [int(index.start), int(index.stop), int(index.step)]}
+    if isinstance(index, pd.PeriodIndex):
+        return out | {"kind": "period", "values": np.asarray(index.asi8), "freq": index.freqstr}
+    if isinstance(index, pd.DatetimeIndex):
+        plain = index if index.tz is None else index.tz_convert("UTC").tz_localize(None)
+        freq = None if index.freq is None else index.freqstr
+        values = np.asarray(plain.values)
+        return out | {"kind": "date", "values": values, "freq": freq, "tz": None if index.tz is None else str(index.tz)}
+    values = np.asarray(index)
+    return out | {"kind": "plain", "values": values if values.dtype.kind in "biufm" else values.astype(object)}
+
+
+def longer(held: dict[str, Any], n: int) -> dict[str, Any]:
+    """`kept` with n points that follow: found when they are asked for, as steps of a calendar take their time."""
+    return {**held, "more": held.get("more", 0) + n}
+
+
+def made(held: dict[str, Any]) -> Any:
+    """The index that `kept` was told of, with the points that follow."""
+    index, more = _made(held), held.get("more", 0)
+    return appended(index, None, more) if more else index
+
+
+def _made(held: dict[str, Any]) -> Any:
+    import pandas as pd
+
+    kind, values, name = held["kind"], held["values"], held["name"]
+    if kind == "range":
+        return pd.RangeIndex(*values, name=name)
+    if kind == "period":
+        return pd.PeriodIndex.from_ordinals(values, freq=held["freq"], name=name)
+    if kind == "date":
+        index = pd.DatetimeIndex(values, name=name)
+        index = index if held["tz"] is None else index.tz_localize("UTC").tz_convert(held["tz"])
+        return index if held["freq"] is None else pd.DatetimeIndex(index, freq=held["freq"])
+    return pd.Index(values, name=name)
+
+
+def appended(index: Any, more: Any, n: int) -> Any:
+    """The index with n further points; `more`: theirs, or None for those that follow."""
+    import pandas as pd
+
+    even = regular(index)
+    if even is not None and len(index) and not isinstance(index, pd.PeriodIndex):
+        later = continued(index, n)
+        if isinstance(index, pd.RangeIndex) and isinstance(later, pd.RangeIndex):
+            return pd.RangeIndex(index.start, later.stop, index.step, name=index.name)
+        if isinstance(even, pd.DatetimeIndex) and even.freq is not None:
+            return pd.date_range(index[0], periods=len(index) + n, freq=even.freq, name=index.name)
+    later = continued(index, n) if more is None else more
+    return index.append(later) if type(later) is type(index) or more is not None else pd.RangeIndex(len(index) + n)
+
+
+def positions(index: Any, given: Any, n: int) -> Array:
+    """Which point in time, counted from the first fitted one, each of n rows is; rows without an index begin there.
+
+    Raises
+    ------
+    ValueError
+        For a time before the first one, between two, or one that the index cannot be continued to.
+    """
+    import pandas as pd
+
+    plain = isinstance(given, pd.RangeIndex) and given.equals(pd.RangeIndex(n))
+    if given is None or (plain and not isinstance(index, pd.RangeIndex)):
+        return np.arange(n)
+    found = np.asarray(index.get_indexer(given))
+    missing = np.flatnonzero(found < 0)
+    if len(missing):
+        found = found.copy()
+        found[missing] = len(index) + _beyond(index, given, missing)
+    return found
+
+
+def _beyond(index: Any, given: Any, missing: Array) -> Array:
+    """Steps after the last fitted point, less one, of times that are not in the index."""
+    wanted = given[missing]
+    steps = 1
+    try:
+        late = bool(np.all(np.asarray(wanted > index[-1])))
+    except TypeError as error:
+        raise ValueError(
+            f"the rows have times such as {wanted[0]!r}, and those of the fit are such as {index[-1]!r}: give both the "
+            "same kind of index."
+        ) from error
+    while late:
+        steps = 2 * steps + len(wanted)
+        later = continued(index, steps)
+        if not type(later) is type(continued(index, 1)) or later[-1] >= wanted.max() or steps > 10**7:
+            found = np.asarray(later.get_indexer(wanted))
+            if np.all(found >= 0):
+                return found
+            break
+    at = wanted[0] if not late else next(time for time in wanted if later.get_indexer([time])[0] < 0)
+    raise ValueError(
+        f"time {at!r} is neither a fitted point nor one of those that follow {index[-1]!r} in equal steps: predictions "
+        "are for these."
+    )

@@ -1,0 +1,86 @@
+"""Rows in time as a model takes them: missing values, weights, columns in units of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+
+from sksvi.estimators.magnitudes import check_magnitudes
+from sksvi.estimators.validation import check_numeric_target, columns_named
+from sksvi.likelihoods.support import LARGEST_TARGET
+from sksvi.models.base import Table
+
+Array = np.ndarray
+
+
+def check_series(estimator: Any, y: Any, paired: bool) -> Array:
+    """y as numbers, NaN where nothing was observed: (T,), or (T, 2) successes and failures.
+
+    Raises
+    ------
+    ValueError
+        No target, numbers that are infinite, another shape.
+    """
+    if y is None:
+        name = type(estimator).__name__
+        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+    if hasattr(y, "to_numpy"):
+        try:
+            y = y.to_numpy(dtype=float, na_value=np.nan)
+        except (TypeError, ValueError):
+            y = y.to_numpy()
+    check_numeric_target(y)
+    with columns_named(np.zeros((1, 1)), name="y"):
+        found = check_array(
+            y,
+            ensure_2d=False,
+            dtype=np.float64,
+            ensure_all_finite="allow-nan",
+            input_name="y",
+            ensure_min_samples=1,
+            estimator=estimator,
+        )
+    found = found if paired else column_or_1d(found, warn=True)
+    check_magnitudes(found, "y", largest=LARGEST_TARGET)
+    return np.asarray(found)
+
+
+def observed(y: Array) -> Array:
+    """Where y has a value, (T,)."""
+    return ~np.isnan(y) if y.ndim == 1 else ~np.isnan(y).any(axis=1)
+
+
+def same_length(X: Any, y: Array) -> None:
+    """An error where X and y differ in length."""
+    if X is not None:
+        try:
+            check_consistent_length(X, y)
+        except ValueError as error:
+            raise ValueError(f"X and y differ in length. {error}") from error
+
+
+def own_units(X: Array, centred: bool) -> tuple[Array, Array]:
+    """Centre and scale of each column; a constant one has centre 0, and so has every one without a level to hold it."""
+    constant = np.all(X == X[:1], axis=0)
+    centre = X.mean(axis=0) if centred else np.zeros(X.shape[1])
+    centre = np.where(constant, 0.0, centre)
+    scale = np.sqrt(np.mean(np.square(X - centre), axis=0))
+    return centre, np.where(scale > 0, scale, 1.0)
+
+
+def filled(y: Array, there: Array) -> Array:
+    """y with its first value where it is missing: such rows have weight 0, and are never read."""
+    if np.all(there):
+        return y
+    y = y.copy()
+    y[~there] = y[int(np.argmax(there))]
+    return y
+
+
+def series(X: Array, y: Array, there: Array, weight: Array | None, offset: Array | None) -> Table:
+    """The rows, with weight 0 where y is missing."""
+    if weight is not None or not np.all(there):
+        weight = np.where(there, 1.0 if weight is None else weight, 0.0)
+    return Table(X, filled(y, there), weight, offset)

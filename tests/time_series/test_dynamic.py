@@ -1,0 +1,198 @@
+"""DynamicGLM: known answers, points in time, parts and forecasts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sksvi import BayesianGLMRegressor, DynamicGLM
+
+#: Annual flow of the Nile at Aswan, 1871-1970 (Durbin and Koopman 2012, table 2.1: variances 1469.1 and 15,098.5).
+NILE = pd.Series(
+    np.array("""
+    1120 1160 963 1210 1160 1160 813 1230 1370 1140 995 935 1110 994 1020 960 1180 799 958 1140
+    1100 1210 1150 1250 1260 1220 1030 1100 774 840 874 694 940 833 701 916 692 1020 1050 969
+    831 726 456 824 702 1120 1100 832 764 821 768 845 864 862 698 845 744 796 1040 759
+    781 865 845 944 984 897 822 1010 771 676 649 846 812 742 801 1040 860 874 848 890
+    744 749 838 1050 918 986 797 923 975 815 1020 906 901 1170 912 746 919 718 714 740
+    """.split(), float),
+    index=pd.period_range("1871", periods=100, freq="Y"),
+)  # fmt: skip
+
+
+def counts(T=80, seed=0, step=0.15):
+    rng = np.random.default_rng([seed, 51])
+    f = 1.5 + np.cumsum(step * rng.standard_normal(T))
+    return rng.poisson(np.exp(f)).astype(float), f
+
+
+def monthly(y):
+    return pd.Series(y, index=pd.date_range("2001-01", periods=len(y), freq="MS"))
+
+
+# ---- known answers
+def test_the_nile_has_its_published_variances():
+    model = DynamicGLM(likelihood="gaussian").fit(None, NILE)
+    assert model.level_variance_ == pytest.approx(1469.1, rel=1e-3)
+    assert model.noise_ == pytest.approx(15098.5, rel=1e-3)
+    # Durbin and Koopman's diffuse log likelihood.
+    assert model.diffuse_lower_bound_ == pytest.approx(-633.4646, abs=0.01)
+    ahead = model.forecast(30)
+    assert str(ahead.index[0]) == "1971" and len(ahead) == 30
+    np.testing.assert_allclose(ahead["mean"], 798.37, rtol=1e-3)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_the_unit_of_a_measured_series_does_not_matter(scale):
+    plain = DynamicGLM(likelihood="gaussian", trend=True).fit(None, NILE)
+    other = DynamicGLM(likelihood="gaussian", trend=True).fit(None, scale * NILE)
+    assert other.level_variance_ == pytest.approx(scale**2 * plain.level_variance_, rel=1e-3)
+    np.testing.assert_allclose(other.predict(), scale * plain.predict(), rtol=1e-5)
+
+
+def test_a_constant_level_with_columns_is_the_glm():
+    rng = np.random.default_rng(52)
+    X = rng.standard_normal((200, 2)) * [1.0, 50.0] + [3.0, 700.0]
+    y = rng.poisson(np.exp(1.0 + 0.5 * (X[:, 0] - 3.0) - 0.01 * (X[:, 1] - 700.0))).astype(float)
+    model = DynamicGLM(level_variance=0.0).fit(X, y)
+    glm = BayesianGLMRegressor(likelihood="poisson", prior_precision="flat", tol=1e-8).fit(X, y)
+    np.testing.assert_allclose(model.coef_, glm.coef_, rtol=2e-3)
+    np.testing.assert_allclose(model.coef_std_, glm.coef_std_, rtol=1e-2)
+    np.testing.assert_allclose(model.predict(), glm.predict(X), rtol=1e-3)
+
+
+# ---- points in time
+def test_predictions_are_of_the_times_that_rows_have():
+    y, _ = counts()
+    X = pd.DataFrame({"x": np.sin(np.arange(84.0))}, index=pd.date_range("2001-01", periods=84, freq="MS"))
+    model = DynamicGLM().fit(X.iloc[:80], monthly(y))
+    everything = model.predict(X)
+    np.testing.assert_allclose(everything[:80], model.predict(), rtol=1e-10)
+    np.testing.assert_allclose(everything[80:], model.forecast(4, X.iloc[80:])["mean"], rtol=1e-10)
+    np.testing.assert_allclose(model.predict(X.iloc[[81, 5, 5, 40]]), everything[[81, 5, 5, 40]], rtol=1e-10)
+    np.testing.assert_allclose(model.predict(X.iloc[:80].set_axis(range(80))), everything[:80], rtol=1e-10)
+    with pytest.raises(ValueError, match="neither a fitted point"):
+        model.predict(X.iloc[:3].set_axis(pd.date_range("1990-01", periods=3, freq="MS")))
+    with pytest.raises(ValueError, match="needs X"):
+        model.forecast(3)
+
+
+@pytest.mark.parametrize(
+    ("index", "following"),
+    [
+        (pd.date_range("2001-01", periods=30, freq="MS"), pd.Timestamp("2003-07-01")),
+        (pd.DatetimeIndex(pd.date_range("2001-01", periods=30, freq="MS").values), pd.Timestamp("2003-07-01")),
+        (pd.period_range("2001-01", periods=30, freq="M"), pd.Period("2003-07", "M")),
+        (pd.Index(np.arange(1900, 1930)), 1930),
+        (pd.RangeIndex(5, 65, 2), 65),
+        (pd.Index(np.linspace(0, 2.9, 30)), 3.0),
+    ],
+)
+def test_forecasts_go_on_in_the_steps_of_the_index(index, following):
+    y, _ = counts(30)
+    model = DynamicGLM().fit(None, pd.Series(y, index=index))
+    assert model.components_.index.equals(index)
+    first = model.forecast(2).index[0]
+    assert first == (pytest.approx(following) if isinstance(following, float) else following)
+
+
+@pytest.mark.parametrize(
+    ("index", "text"),
+    [
+        (pd.DatetimeIndex(["2001-01-01", "2001-01-02", "2001-01-02", "2001-01-04"]), "more than once, again in row 2"),
+        (pd.DatetimeIndex(["2001-01-01", "2001-01-03", "2001-01-02", "2001-01-04"]), "goes back in row 2"),
+        (pd.DatetimeIndex(["2001-01-01", "2001-01-03", None, "2001-01-04"]), "no time in row 2"),
+    ],
+)
+def test_times_out_of_order_are_an_error_that_names_the_row(index, text):
+    with pytest.raises(ValueError, match=text):
+        DynamicGLM().fit(None, pd.Series([1.0, 2.0, 3.0, 4.0], index=index))
+
+
+def test_an_index_without_a_frequency_is_told():
+    y = pd.Series(counts(10)[0], index=pd.date_range("2001", periods=12, freq="D").delete([3, 7]))
+    with pytest.warns(UserWarning, match="no single frequency"):
+        model = DynamicGLM().fit(None, y)
+    assert model.forecast(1).index[0] == 10
+
+
+def test_columns_and_target_of_different_times_are_an_error():
+    y = monthly(counts(20)[0])
+    with pytest.raises(ValueError, match="different indices: row 0"):
+        DynamicGLM().fit(pd.DataFrame({"a": np.arange(20.0)}, index=y.index.shift(1)), y)
+
+
+# ---- missing values, weights, offsets
+def test_a_gap_is_a_row_of_no_weight_and_widens_what_is_known():
+    y, _ = counts()
+    gap = y.copy()
+    gap[30:40] = np.nan
+    model = DynamicGLM(level_variance=0.02).fit(None, gap)
+    weighted = DynamicGLM(level_variance=0.02).fit(None, y, sample_weight=1.0 * ~np.isnan(gap))
+    np.testing.assert_allclose(model.predict(), weighted.predict(), rtol=1e-12)
+    std = np.sqrt(model.predict_latent()[1])
+    assert std[35] > 1.3 * std[20]
+
+
+def test_a_weight_counts_as_observations_of_one_point():
+    y, _ = counts(40)
+    offset = np.log(np.full(40, 3.0))
+    weighted = DynamicGLM(level_variance=0.02, tol=1e-11).fit(None, y, sample_weight=np.full(40, 3.0))
+    summed = DynamicGLM(level_variance=0.02, tol=1e-11).fit(None, 3.0 * y, offset=offset)
+    np.testing.assert_allclose(weighted.predict_latent()[0], summed.predict_latent()[0] - offset, atol=1e-5)
+
+
+# ---- parts
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"trend": True, "seasonal": 4},
+        {"seasonal": [4, 6.5], "seasonal_type": "trigonometric"},
+        {"autoregressive": True, "cycle": 9.0},
+        {"level": False, "autoregressive": True},
+        {"coefficient_variance": "auto"},
+        {"level": False, "seasonal": 40},
+    ],
+)
+def test_parts_add_up_to_the_latent(options):
+    y, _ = counts()
+    X = pd.DataFrame({"a": 1e3 + np.sin(np.arange(80.0)), "b": np.arange(80.0) > 50.0}, dtype=float)
+    model = DynamicGLM(**options).fit(X, y)
+    parts = model.components_
+    total = parts.xs("mean", axis=1, level=1).drop(columns="trend", errors="ignore").sum(axis=1)
+    np.testing.assert_allclose(total, model.predict_latent()[0], atol=1e-7)
+    assert np.all(parts.xs("std", axis=1, level=1) >= 0)
+    assert model.states_.shape == (80, 2 * len(model._dynamics.names))
+    assert np.all(np.isfinite(model.forecast(5, X.iloc[-5:].set_axis(range(80, 85))).to_numpy()))
+    table = model.summary()
+    assert list(table.columns) == ["mean", "std", "lower", "upper"]
+
+
+def test_a_coefficient_is_in_the_units_of_its_column():
+    y, _ = counts()
+    X = np.column_stack([np.sin(np.arange(80.0))])
+    plain, other = DynamicGLM().fit(X, y), DynamicGLM().fit(1e5 * X + 7e6, y)
+    np.testing.assert_allclose(1e5 * other.coef_, plain.coef_, rtol=1e-5)
+    np.testing.assert_allclose(other.predict(), plain.predict(), rtol=1e-6)
+
+
+# ---- ahead
+def test_paths_ahead_have_the_moments_of_the_forecast(global_random_seed):
+    y, _ = counts()
+    model = DynamicGLM(trend=True, trend_variance=1e-4, seasonal=4).fit(None, y)
+    paths = model.simulate(6, 4000, random_state=global_random_seed)
+    ahead = model.forecast(6)
+    error = ahead["std"] / np.sqrt(4000)
+    assert np.all(np.abs(paths.mean(axis=1) - ahead["mean"]) < 4.5 * error)
+    inside = ((paths.ge(ahead["lower"], axis=0)) & (paths.le(ahead["upper"], axis=0))).mean(axis=1)
+    assert np.all(inside > 0.88)
+
+
+def test_a_damped_level_has_a_bounded_spread_ahead():
+    y, _ = counts(150, step=0.3)
+    walking = DynamicGLM().fit(None, y).forecast_latent(400)["std"]
+    damped = DynamicGLM(autoregressive=True, damping=0.9).fit(None, y).forecast_latent(400)["std"]
+    assert damped.iloc[-1] == pytest.approx(damped.iloc[200], rel=1e-3)
+    assert walking.iloc[-1] > 2 * damped.iloc[-1]
