@@ -20,8 +20,9 @@ def check_family(q: Any, prior: Any = None, *, seed: int = 0) -> None:
 
     Moments are compared with each other and with draws (four standard errors). A divergence is compared with the closed
     form or its own parts, natural and standard gradients with finite differences of a bound that is linear in the
-    moments, gradients from slopes at draws with the derivatives of means and of second moments, a rule of nodes with
-    the moments, its gradients from slopes with those from values; prior times message must be q again; a point's Newton step and memory are compared with the quadratic that they stand for.
+    moments, gradients from slopes at draws with the derivatives of means and of second moments; a rule of nodes with
+    the moments, and its gradients from slopes with those from values. Prior times message must be q again; a point's
+    Newton step and memory are compared with the quadratic that they stand for.
 
     Parameters
     ----------
