@@ -20,8 +20,9 @@ def check_family(q: Any, prior: Any = None, *, seed: int = 0) -> None:
 
     Moments are compared with each other and with draws (four standard errors). A divergence is compared with the closed
     form or its own parts, natural and standard gradients with finite differences of a bound that is linear in the
-    moments, gradients from slopes at draws with the derivatives of means and of second moments; prior times message
-    must be q again; a point's Newton step and memory are compared with the quadratic that they stand for.
+    moments, gradients from slopes at draws with the derivatives of means and of second moments; a rule of nodes with
+    the moments, and its gradients from slopes with those from values. Prior times message must be q again; a point's
+    Newton step and memory are compared with the quadratic that they stand for.
 
     Parameters
     ----------
@@ -43,6 +44,7 @@ def check_family(q: Any, prior: Any = None, *, seed: int = 0) -> None:
     _check_moments(q)
     _check_plates(q, prior, rng)
     _check_drawn(q, rng)
+    _check_nodes(q)
     if q.column == "hyper":
         if q.information is not None:
             _check_point(q, rng)
@@ -123,6 +125,20 @@ def _check_drawn(q: Any, rng: np.random.Generator, n: int = 1000) -> None:
         return
     for what, slope, wanted in _test_functions(q, weights, rng):
         _scalars_close([slope(d) for d in draws], wanted, f"gradient of {what} from slopes", q)
+
+
+def _check_nodes(q: Any) -> None:
+    """A rule of nodes knows means and variances, and its gradients from slopes are those from values."""
+    if type(q).nodes is Family.nodes:
+        return
+    nodes = q.nodes()
+    mean = nodes.average(nodes.value)
+    _assert_close(mean, q.mean, "mean of nodes", q, 1e-7)
+    _assert_close(nodes.average(np.square(nodes.value - mean)), q.variance, "variance of nodes", q, 1e-6)
+    if q.slopes_at_nodes:
+        found, same = q.of_draws(nodes, np.cos), q.of_values(nodes, np.sin(nodes.value))
+        for mine, its in zip(found, same, strict=True):
+            _assert_close(mine, its, "gradient from slopes and from values at nodes", q, 1e-5)
 
 
 def _without_slopes(q: Any) -> bool:

@@ -163,6 +163,8 @@ MISTAKES = {
     "over": lambda right, q, prior: replace(said := right(q, prior), parts=tuple(1.1 * part for part in said.parts)),
     "times": lambda right, prior, said: right(prior, replace(said, parts=tuple(1.1 * part for part in said.parts))),
     "drawn": lambda right, q, rng: replace(draw := right(q, rng), value=1.2 * draw.value),
+    "nodes": lambda right, q: replace(nodes := right(q), value=1.2 * nodes.value),
+    "of_values": lambda right, q, nodes, values: tuple(1.1 * part for part in right(q, nodes, values)),
     "put": lambda right, q, plates, other: right(q, plates + 1, other),
 }
 
@@ -173,6 +175,8 @@ def test_check_family_finds_a_mistake_in_draws_and_messages(name, wrong, monkeyp
     q, prior = OTHERS[name](0)
     owner = type(prior if wrong == "times" else q)
     right = getattr(owner, wrong)
+    if right in (Family.nodes, Family.of_values) or (name, wrong) == ("Dirichlet", "of_values"):
+        return  # a Dirichlet has no rule of nodes
     monkeypatch.setattr(owner, wrong, lambda self, *args: MISTAKES[wrong](right, self, *args))
     if (name, wrong) == ("GaussianPlates", "corrected"):
         check_family(q, prior)  # whose V is 1

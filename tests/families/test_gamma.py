@@ -7,7 +7,7 @@ import pytest
 from scipy.special import digamma, polygamma
 
 from sksvi.algorithms.rules import Natural, Pace
-from sksvi.families import Beta, DiagonalGaussian, Draw, Gamma
+from sksvi.families import Beta, DiagonalGaussian, Draw, Gamma, Gaussian
 from sksvi.families.implicit import gamma_nodes
 
 SHAPES = [1e-3, 0.03, 0.4, 1.0, 1.9, 2.0, 7.0, 300.0, 2e4, 1e7]
@@ -157,21 +157,30 @@ def test_too_few_draws_and_other_shapes_are_refused():
         q.of_draws(Draw(np.ones((6, 2)), np.zeros((6, 2))), np.cos)
 
 
-# ---- other families: the mean of single draws
-@pytest.mark.parametrize("q", [Beta([2.0, 3.0], [1.0, 4.0]), DiagonalGaussian(np.zeros(2), np.ones(2))])
-def test_many_draws_of_other_families_are_averaged(q, global_random_seed):
-    if not hasattr(q, "a"):
-        rng = np.random.default_rng(global_random_seed)
-        draws = Draw(q.sample(5, rng.integers(100)))
-    else:
-        draws = q.draws(5, np.random.default_rng(global_random_seed))
-    found = q.of_draws(draws, np.cos)
-    each = [
-        q.of_slopes(Draw(draws.value[k], None if draws.source is None else draws.source[k]), np.cos(draws.value[k]))
-        for k in range(5)
-    ]
-    for i, part in enumerate(found):
-        np.testing.assert_allclose(part, np.mean([one[i] for one in each], 0), rtol=1e-12)
+# ---- other families
+def test_many_draws_of_other_families_are_averaged(global_random_seed):
+    q, rng = Beta([2.0, 3.0], [1.0, 4.0]), np.random.default_rng(global_random_seed)
+    draws = q.draws(5, rng)
+    each = [q.of_slopes(Draw(draws.value[k], draws.source[k]), np.cos(draws.value[k]))[0] for k in range(5)]
+    np.testing.assert_allclose(q.of_draws(draws, np.cos)[0], np.mean(each, 0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("full", [True, False], ids=["full", "diagonal"])
+def test_quadratics_of_gaussian_draws_are_found_without_noise(full, global_random_seed):
+    """Slopes a - B x are regressed on x: the gradient is a - B m in the mean and -B/2 in the covariance."""
+    rng = np.random.default_rng(global_random_seed)
+    factor = rng.standard_normal((3, 3))
+    B = factor @ factor.T + np.eye(3) if full else np.diag(rng.uniform(0.5, 2.0, 3))
+    P = B + np.eye(3)
+    q = Gaussian(rng.standard_normal(3), P) if full else DiagonalGaussian(rng.standard_normal(3), np.diag(P))
+    a = rng.standard_normal(3)
+    in_mean, in_cov = q.of_draws(q.draws(8, rng), lambda x: a - x @ B)
+    np.testing.assert_allclose(in_mean, a - B @ q.mean, atol=1e-9)
+    np.testing.assert_allclose(in_cov, -0.5 * (B if full else np.diag(B)), atol=1e-9)
+    few = [q.of_draws(q.draws(3, rng), np.cos) for _ in range(2000)]
+    for found, wanted in zip(zip(*few, strict=True), q.of_draws(q.nodes(), np.cos), strict=True):
+        error = np.std(found, 0) / np.sqrt(len(found))
+        assert np.all(np.abs(np.mean(found, 0) - wanted) < 4.5 * error + 1e-9)
 
 
 # ---- steps

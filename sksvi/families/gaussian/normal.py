@@ -20,6 +20,8 @@ Array = np.ndarray
 
 #: Standard deviations that 64 nodes of a rule reach: the mass beyond is 1e-16.
 NODES_REACH = 8.3
+#: Draws per coefficient of a regression of slopes on draws.
+DRAWS_PER_NUMBER = 2
 
 
 class Normal(Family):
@@ -90,11 +92,28 @@ class Normal(Family):
         return Draw(value, np.broadcast_to(z, value.shape), np.broadcast_to(weight / weight.sum(), value.shape))
 
     def of_draws(self, draws: Draw, slope: Any) -> tuple[Array, Array]:
-        """At nodes E f' in the mean and ½ E f' z / sd in the variance of each coordinate; at draws their mean."""
-        if draws.weight is None:
-            return super().of_draws(draws, slope)
+        """At nodes E f' in the mean and ½ E f' z / sd in the variance of each coordinate; at draws f' regressed on x.
+
+        Half of the regression is the gradient in the covariance, so that what is conjugate, a slope linear in x, is
+        found without noise. Fewer draws than `DRAWS_PER_NUMBER` per coefficient are averaged one by one.
+        """
         slope = slope(draws.value) if callable(slope) else slope
-        return draws.average(slope), self._on_diagonal(draws.average(slope * draws.source) / self.std)
+        if draws.weight is not None:
+            return draws.average(slope), self._on_diagonal(draws.average(slope * draws.source) / self.std)
+        least = DRAWS_PER_NUMBER * (1 + (self.mean.shape[-1] if self.full else 1))
+        if not isinstance(self.root, np.ndarray) or len(draws.value) < least:
+            return super().of_draws(draws, slope)
+        away = draws.value.mean(0)
+        x, s = draws.value - away, slope - slope.mean(0)
+        if self.full:
+            square, cross = (np.einsum("n...j,n...k->...jk", x, part) for part in (x, s))
+            bend = np.linalg.solve(square, cross)
+            bend = 0.5 * (bend + np.swapaxes(bend, -1, -2))
+            shift = np.einsum("...jk,...k->...j", bend, away - self.mean)
+        else:
+            bend = np.sum(x * s, 0) / np.sum(x * x, 0)
+            shift = bend * (away - self.mean)
+        return slope.mean(0) - shift, 0.5 * bend
 
     def of_values(self, nodes: Draw, values: Array) -> tuple[Array, Array]:
         """E f z / sd in the mean and ½ E f (z² - 1) / sd² in the variance of each coordinate."""
