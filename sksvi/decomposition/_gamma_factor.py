@@ -250,7 +250,7 @@ class GammaFactorModel(GammaFactorPredictions, BaseSVI):
         if known is None or before is None:
             state = self._new_state(problem)
         else:
-            problem.model.begins(known[0].mean[:, :] / self.scale_, known[1] / self.scale_**2)
+            problem.model.begins(known[0].mean / self.scale_, known[1] / self.scale_**2)
             problem.model.seed = before.seed
             state = counting_on(first_state(problem, before.seed), before, 0.0)
         bounds, history, passes = list(state.bounds), list(state.history), state.passes

@@ -29,6 +29,7 @@ PAGES = [
     "doc/gaussian_processes.md",
     "doc/factorization.md",
     "doc/beta_process.md",
+    "doc/gamma_factors.md",
     "doc/nmf.md",
     "doc/topics.md",
     "doc/algorithms.md",
