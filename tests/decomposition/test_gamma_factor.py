@@ -212,6 +212,7 @@ def test_chunks_say_what_all_rows_say(noise, global_random_seed):
     for part in np.array_split(X, 5):
         stream.partial_fit(part)
     assert stream.n_samples_seen_ == 300 and stream.n_iter_ == len(stream.history_) == 5
+    assert stream.n_steps_ >= 5 and stream.history_["rows"].iloc[-1] == 300
     np.testing.assert_allclose(stream.get_covariance(), whole.get_covariance(), atol=0.03)
     assert stream.lower_bound_ == pytest.approx(whole.lower_bound_, abs=2.0)
 
@@ -248,7 +249,7 @@ def test_a_warm_fit_goes_on():
 
 
 # ---- the paper's own iterations
-def test_the_papers_iterations_can_be_said(global_random_seed):
+def test_the_papers_iterations_can_be_said(global_random_seed, tmp_path):
     X, _ = rows(global_random_seed, 500)
     options = {"fit_mean": False, "init": "random", "expectation": MonteCarlo(10), "tol": 0.0, "max_iter": 60}
     ours = GammaFactorModel(2, fit_mean=False, random_state=0).fit(X).lower_bound_
@@ -257,6 +258,11 @@ def test_the_papers_iterations_can_be_said(global_random_seed):
             model = GammaFactorModel(2, algorithm=steps, random_state=0, **options).fit(X)
         assert np.isfinite(model.lower_bound_) and model.lower_bound_ < ours + 5.0
         assert model.history_["bound"].iloc[-1] > model.history_["bound"].iloc[0]
+        model.save(tmp_path / "fit.sksvi")
+        again = sksvi.load(tmp_path / "fit.sksvi").set_params(warm_start=True, max_iter=5)
+        model.set_params(warm_start=True, max_iter=5)
+        with pytest.warns(UserWarning, match="did not converge"):
+            np.testing.assert_array_equal(again.fit(X).components_, model.fit(X).components_)
 
 
 def test_adadelta_is_refused_where_a_block_is_gaussian():
