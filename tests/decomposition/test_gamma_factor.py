@@ -101,7 +101,7 @@ def test_factors_are_those_of_factor_analysis_at_the_same_loadings(global_random
 def test_per_feature_noise_knows_no_unit(global_random_seed):
     X, _ = rows(global_random_seed)
     unit = np.array([1e4, 1.0, 1e-4, 3.0, 100.0, 0.5])
-    options = {"n_components": 2, "noise_variance": "per-feature", "random_state": 0}
+    options = {"n_components": 2, "noise_variance": "per-feature", "tol": 1e-8, "max_iter": 1000, "random_state": 0}
     plain, scaled = GammaFactorModel(**options).fit(X), GammaFactorModel(**options).fit(X * unit + 7.0 * unit)
     np.testing.assert_allclose(scaled.components_ / unit, plain.components_, atol=5e-3)
     np.testing.assert_allclose(scaled.noise_variance_, plain.noise_variance_ * unit**2, rtol=5e-3)
@@ -115,7 +115,7 @@ def test_per_feature_noise_knows_no_unit(global_random_seed):
 
 def test_common_noise_knows_no_common_unit(global_random_seed):
     X, _ = rows(global_random_seed)
-    options = {"n_components": 2, "noise_variance": "auto", "random_state": 0}
+    options = {"n_components": 2, "noise_variance": "auto", "tol": 1e-8, "max_iter": 1000, "random_state": 0}
     plain, scaled = GammaFactorModel(**options).fit(X), GammaFactorModel(**options).fit(1e4 * X)
     np.testing.assert_allclose(scaled.components_ / 1e4, plain.components_, atol=5e-3)
 
