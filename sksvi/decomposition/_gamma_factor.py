@@ -250,7 +250,7 @@ class GammaFactorModel(GammaFactorPredictions, BaseSVI):
         if known is None or before is None:
             state = self._new_state(problem)
         else:
-            problem.model.begins(known[0].mean[:, :] / self.scale_, known[1] / self.scale_**2)
+            problem.model.begins(known[0].mean / self.scale_, known[1] / self.scale_**2)
             problem.model.seed = before.seed
             state = counting_on(first_state(problem, before.seed), before, 0.0)
         bounds, history, passes = list(state.bounds), list(state.history), state.passes
@@ -258,7 +258,9 @@ class GammaFactorModel(GammaFactorPredictions, BaseSVI):
         state = plan.run(problem, inner, int(self.max_iter), self.tol)
         rows = (0.0 if before is None else before.rows) + came
         info = StepInfo(state.bound, problem.deterministic, 1.0, state.repairs)
-        state = replace(state, bounds=bounds, history=history, passes=passes + 1, rows=rows, counted=problem.data.n)
+        steps = state.steps + (0 if before is None else before.steps)
+        state = replace(state, bounds=bounds, history=history, passes=passes + 1, steps=steps)
+        state = replace(state, rows=rows, counted=problem.data.n)
         return thinned(recorded(state, info, perf_counter() - started))
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Scatter:

@@ -30,6 +30,7 @@ PAGES = [
     "doc/factorization.md",
     "doc/beta_process.md",
     "doc/networks.md",
+    "doc/gamma_factors.md",
     "doc/nmf.md",
     "doc/gamma_poisson.md",
     "doc/topics.md",

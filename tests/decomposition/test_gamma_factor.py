@@ -101,7 +101,7 @@ def test_factors_are_those_of_factor_analysis_at_the_same_loadings(global_random
 def test_per_feature_noise_knows_no_unit(global_random_seed):
     X, _ = rows(global_random_seed)
     unit = np.array([1e4, 1.0, 1e-4, 3.0, 100.0, 0.5])
-    options = {"n_components": 2, "noise_variance": "per-feature", "random_state": 0}
+    options = {"n_components": 2, "noise_variance": "per-feature", "tol": 1e-8, "max_iter": 1000, "random_state": 0}
     plain, scaled = GammaFactorModel(**options).fit(X), GammaFactorModel(**options).fit(X * unit + 7.0 * unit)
     np.testing.assert_allclose(scaled.components_ / unit, plain.components_, atol=5e-3)
     np.testing.assert_allclose(scaled.noise_variance_, plain.noise_variance_ * unit**2, rtol=5e-3)
@@ -115,7 +115,7 @@ def test_per_feature_noise_knows_no_unit(global_random_seed):
 
 def test_common_noise_knows_no_common_unit(global_random_seed):
     X, _ = rows(global_random_seed)
-    options = {"n_components": 2, "noise_variance": "auto", "random_state": 0}
+    options = {"n_components": 2, "noise_variance": "auto", "tol": 1e-8, "max_iter": 1000, "random_state": 0}
     plain, scaled = GammaFactorModel(**options).fit(X), GammaFactorModel(**options).fit(1e4 * X)
     np.testing.assert_allclose(scaled.components_ / 1e4, plain.components_, atol=5e-3)
 
@@ -212,6 +212,7 @@ def test_chunks_say_what_all_rows_say(noise, global_random_seed):
     for part in np.array_split(X, 5):
         stream.partial_fit(part)
     assert stream.n_samples_seen_ == 300 and stream.n_iter_ == len(stream.history_) == 5
+    assert stream.n_steps_ >= 5 and stream.history_["rows"].iloc[-1] == 300
     np.testing.assert_allclose(stream.get_covariance(), whole.get_covariance(), atol=0.03)
     assert stream.lower_bound_ == pytest.approx(whole.lower_bound_, abs=2.0)
 
@@ -248,7 +249,7 @@ def test_a_warm_fit_goes_on():
 
 
 # ---- the paper's own iterations
-def test_the_papers_iterations_can_be_said(global_random_seed):
+def test_the_papers_iterations_can_be_said(global_random_seed, tmp_path):
     X, _ = rows(global_random_seed, 500)
     options = {"fit_mean": False, "init": "random", "expectation": MonteCarlo(10), "tol": 0.0, "max_iter": 60}
     ours = GammaFactorModel(2, fit_mean=False, random_state=0).fit(X).lower_bound_
@@ -257,6 +258,11 @@ def test_the_papers_iterations_can_be_said(global_random_seed):
             model = GammaFactorModel(2, algorithm=steps, random_state=0, **options).fit(X)
         assert np.isfinite(model.lower_bound_) and model.lower_bound_ < ours + 5.0
         assert model.history_["bound"].iloc[-1] > model.history_["bound"].iloc[0]
+        model.save(tmp_path / "fit.sksvi")
+        again = sksvi.load(tmp_path / "fit.sksvi").set_params(warm_start=True, max_iter=5)
+        model.set_params(warm_start=True, max_iter=5)
+        with pytest.warns(UserWarning, match="did not converge"):
+            np.testing.assert_array_equal(again.fit(X).components_, model.fit(X).components_)
 
 
 def test_adadelta_is_refused_where_a_block_is_gaussian():

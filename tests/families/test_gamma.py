@@ -195,3 +195,10 @@ def test_steps_that_leave_the_domain_stay_just_inside():
     assert min(moved.shape[0] / 4.0, moved.rate[0] / 2.0) == pytest.approx(0.1)
     half = Natural().step("x", {"x": q}, prior, gradient, None, Pace(0.5, 1.0, 1.0)).block
     np.testing.assert_allclose([half.shape[0], half.rate[0]], [1.0, 1.0])  # which lies inside as it is
+
+
+def test_derivatives_in_shape_and_rate_make_the_gradient_in_the_moments():
+    """Of n E log x - r E x, n (ψ(a) - log b) - r a / b, it is (n, -r)."""
+    a, b, n, r = np.array([0.05, 3.0, 2e4]), np.array([1.0, 0.5, 7.0]), 3.0, 2.0
+    (found,) = Gamma(a, b).of_parameters(n * polygamma(1, a) - r / b, -n / b + r * a / b**2)
+    np.testing.assert_allclose(found, np.tile([n, -r], (3, 1)), rtol=1e-6)

@@ -21,9 +21,9 @@ Array = np.ndarray
 #: Random starts, and most looks of each in log Λ and in Λ, after which the best goes on.
 STARTS, FIRST_LOG_LOOKS, FIRST_LOOKS = 4, 100, 150
 #: Most looks of L-BFGS in Λ and then in log Λ.
-LOOKS, LOG_LOOKS = 1000, 500
+LOOKS, LOG_LOOKS = 600, 300
 #: What a few iterations have to gain to go on: nats per number of the data, and in all.
-GAIN, LEAST_GAIN = 2e-8, 0.01
+GAIN, LEAST_GAIN = 2e-8, 1e-3
 #: Loadings that begin the search in log Λ, in units of their columns, at least.
 LEAST = 1e-4
 #: Shape of a random start.

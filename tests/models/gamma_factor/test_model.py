@@ -51,7 +51,7 @@ def test_nothing_is_left_to_gain_at_the_mode(noise, global_random_seed):
     here = np.concatenate([np.log(L).ravel(), [] if log_noise is None else log_noise])
     value, _ = search.climbed(here, True)
     best = minimize(lambda at: [-part for part in search.climbed(at, True)], here, jac=True, method="BFGS")
-    assert -best.fun * search.unit < value * search.unit + 0.1
+    assert -best.fun * search.unit < value * search.unit + 0.5
 
 
 def test_laplace_is_the_curvature_of_a_gamma_density_in_the_logarithm():
