@@ -3,8 +3,8 @@
 E log p(y | W, H) is taken as it is: what is linear in W and H is exact, E y log Σ_k W_fk H_nk and its natural gradients
 are averages over draws of both, by `Gamma.of_draws`. At one q the bound is no smaller than that with auxiliary counts
 (Jensen). A row is left as (n1, c): what its counts said to E log H, and to E H as a share of the rest of its rate,
-q(H) = Gamma(b + n1, (r + Σ_f E W_fk)(1 - c)), so that it follows a change of the components' scale. Auxiliary counts are
-n1 = N, c = 0, and a row of which nothing is known begins there.
+q(H) = Gamma(b + n1, (r + Σ_f E W_fk)(1 - c)), so that it follows a change of the components' scale. Auxiliary counts
+are n1 = N, c = 0, and a row of which nothing is known begins there.
 """
 
 from __future__ import annotations
