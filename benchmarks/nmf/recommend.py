@@ -18,8 +18,8 @@ from benchmarks.nmf.poisson import of_peer
 K, TOP, LIKED = 20, 20, 4
 TITLE = "Films recommended from clicks"
 NOTES = [
-    "MovieLens 1M: a rating of 4 or 5 counts as one click, all else as none; a fifth of the clicks, at random, is to be "
-    "found. Mean over users of the share of them among 20 recommended films (recall), and of their discounted gain. "
+    "MovieLens 1M: a rating of 4 or 5 counts as one click, all else as none; a fifth of the clicks, at random, is to "
+    "be found. Mean over users of the share of them among 20 recommended films (recall), and of their discounted gain. "
     "popularity: clicks of each film. NMF: scikit-learn's, Kullback-Leibler, 200 iterations. hpfrec, poismf: where "
     "installed. CPU seconds of one thread, of the fit."
 ]
