@@ -17,7 +17,7 @@ from benchmarks._lib.tables import arguments, progress, report
 from benchmarks.nmf.poisson import counts
 from sksvi.algorithms.rows import CVI
 from sksvi.algorithms.steps import natural_step
-from sksvi.families import Gamma
+from sksvi.families import Gamma, NotPositiveDefinite
 from sksvi.inference import plan
 from sksvi.inference.start import first_state
 from sksvi.models.nmf.cells import cells, table
@@ -33,8 +33,8 @@ NOTES = [
     "Bound, nats, at iterations of all 1,437 digits with 20 components and 16 draws; priors Gamma(0.3, learned by "
     "auxiliary counts). Every run starts where auxiliary counts are after one pass from k-means. Seconds: CPU, of all "
     "iterations so far, measuring left out. auxiliary: the conjugate updates, whose bound is below the other at the "
-    "same q; tight there: the bound without auxiliary counts at the same iterate. Natural steps that would leave the "
-    "domain are shortened number by number."
+    "same q; tight there: the bound without auxiliary counts at the same iterate. Steps of components that would leave "
+    "the domain are shortened number by number."
 ]
 
 
@@ -119,7 +119,10 @@ def followed(run: Run, method: str, step: Any, checked: tuple[int, ...]) -> list
     at, rows = Where(dict(run.start.q), run.start.local.copy()), []
     for t in range(max(checked)):
         start = time.process_time()
-        step(at, t)
+        try:
+            step(at, t)
+        except NotPositiveDefinite:
+            return [*rows, {"method": f"{method}: left the domain", "iteration": t + 1, "CPU seconds": at.seconds}]
         at.seconds += time.process_time() - start
         if t + 1 in checked:
             rows.append({"method": method, "iteration": t + 1, "CPU seconds": at.seconds, "bound": run.bound(at)})
