@@ -160,7 +160,7 @@ def arguments_of(name: str, options: int, model: Any, method: str) -> dict[str, 
     factors = ("BetaProcessFA", "GammaFactorModel", "GammaPoissonFactorization", "GammaProcessNMF")
     if name in factors and method == "inverse_transform":
         return {"X": np.ones((3, len(model.components_)))}
-    if method == "recommend":
+    if method == "recommend" and name == "GeneralizedPMF":
         return {"users": [1, 2]}
     wanted = parameters_of(getattr(type(model), method))
     given = {"X": X, "y": y, "held_out": X, "q": [0.1, 0.9], "classes": [0, 1]}

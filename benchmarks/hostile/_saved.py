@@ -133,6 +133,10 @@ def _fits() -> dict[str, tuple[str, Callable[[dict[str, Any]], Any]]]:
         "lda": ("words", lambda d: StructuredLDA(doc_topic_prior="auto", **factors).fit(d["words"])),
         "lda-stream": ("words", lambda d: stream(StructuredLDA(algorithm="ssvi", **factors), d["words"])),
         "poisson-components": ("words", lambda d: GammaPoissonFactorization(**factors).fit(d["words"])),
+        "poisson-components-tight": (
+            "words",
+            lambda d: GammaPoissonFactorization(bound="tight", **factors).fit(d["words"]),
+        ),
         "poisson-components-stream": ("words", lambda d: stream(GammaPoissonFactorization(**factors), d["words"])),
         "components": ("words", lambda d: GammaProcessNMF(search_passes=2, **factors).fit(d["words"])),
         "components-stream": ("words", lambda d: stream(GammaProcessNMF(**factors), d["words"])),
@@ -166,7 +170,9 @@ def said(name: str, model: Any) -> list[Array]:
     for method in ASKED:
         if not hasattr(model, method):
             continue
-        arguments = {"recommend": lambda: (model.users_[:2],), "summary": tuple, "top_words": tuple}
+        arguments: dict[str, Any] = {"summary": tuple, "top_words": tuple}
+        if hasattr(model, "users_"):
+            arguments["recommend"] = lambda: (model.users_[:2],)
         found = getattr(model, method)(*arguments.get(method, lambda: (X,))())
         out.append(np.asarray(found[0] if isinstance(found, tuple) else found))
     return out

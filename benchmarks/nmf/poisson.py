@@ -33,8 +33,8 @@ NOTES = [
     "mnist: 60,000 images of 784 pixels to fit, 500 to score, in batches of 200. Log probability of the columns that "
     "were not seen, nats per cell (ap: per word). plug-in: Poisson at the posterior mean; averaged: integrated over q "
     "(a negative binomial of its first two moments). NMF: scikit-learn's, Kullback-Leibler, 200 iterations. CPU "
-    "seconds of one thread, of the fit; a fit in batches ends with a look at all rows. hpfrec, poismf: where installed, with "
-    "their own defaults and 100 iterations (hpfrec)."
+    "seconds of one thread, of the fit; a fit in batches ends with a look at all rows. hpfrec, poismf: where "
+    "installed, with their own defaults and 100 iterations (hpfrec)."
 ]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sksvi.decomposition._gamma_base import GammaFactors
+from sksvi.decomposition._gamma_recommend import ColumnRecommendations
 from sksvi.estimators.changes import anew
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
@@ -27,7 +28,7 @@ MODELS = {"auxiliary": GammaPoisson, "tight": TightGammaPoisson}
 
 
 @with_own_methods
-class GammaPoissonFactorization(GammaFactors):
+class GammaPoissonFactorization(ColumnRecommendations, GammaFactors):
     """Non-negative matrix factorization of counts under Gamma priors.
 
     Counts are Poisson with mean HW: ``components_`` W, and how active each is in each row H. Both have Gamma priors

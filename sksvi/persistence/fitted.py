@@ -548,7 +548,9 @@ def check_gamma_poisson(look: Look) -> None:
     look.at("component_shares_").array((k,), least=0.0)
     _shown(look, "components", (k, f))
     local = look.at("state_").at("locals")
-    if isinstance(local.value, Locals):
+    if isinstance(local.value, Locals) and local.value.rule == "slopes of rows":  # of the bound without counts
+        local.at("values").array((None, 2 * k))
+    elif isinstance(local.value, Locals):
         local.at("values").array((None, k), least=0.0)
 
 

@@ -10,7 +10,9 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sksvi
+from benchmarks.hostile._fits import Stopped
 from sksvi import GammaPoissonFactorization
+from sksvi.callbacks import Checkpoint
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -186,6 +188,27 @@ def test_saved_and_gone_on(tmp_path):
     np.testing.assert_array_equal(again.components_, model.partial_fit(X[100:]).components_)
     more = GammaPoissonFactorization(3, max_iter=5, warm_start=True, random_state=0).fit(X)
     assert more.fit(X).lower_bound_ > more.lower_bounds_[3] and more.n_iter_ == 10
+
+
+def test_the_tight_bound_begins_with_auxiliary_counts(tmp_path):
+    """And a fit that is cut off in either part goes on to the same bits."""
+    X = parts(n=60)[0]
+    first = GammaPoissonFactorization(3, max_iter=30, tol=1e-3, random_state=0).fit(X)
+    tight = clone(first).set_params(bound="tight")
+    whole = clone(tight).fit(X)
+    exact = whole.history_["exact"].to_numpy()
+    assert exact[: first.n_iter_].all() and not exact[first.n_iter_ :].any() and whole.n_iter_ > first.n_iter_
+    assert whole.lower_bound_ > first.lower_bound_
+    assert whole.transform(X).shape == (60, 3) and np.isfinite(whole.score(X))
+    for after in (2, first.n_iter_, first.n_iter_ + 3):
+        path = tmp_path / f"{after}.sksvi"
+        with pytest.raises(InterruptedError):
+            clone(tight).set_callbacks(Checkpoint(path), Stopped(after)).fit(X)
+        again = sksvi.load(path).set_params(warm_start=True).fit(X)
+        np.testing.assert_array_equal(again.components_, whole.components_)
+        assert again.n_iter_ == whole.n_iter_ and again.lower_bound_ == whole.lower_bound_
+    stream = clone(tight).partial_fit(X[:30]).partial_fit(X[30:])
+    assert stream.n_samples_seen_ == 60 and np.isfinite(stream.lower_bound_)
 
 
 def test_as_good_as_nmf_where_half_is_hidden():

@@ -164,8 +164,6 @@ def with_best_mean(problem: Problem, state: State) -> Blocks:
 def judged(problem: Problem, state: State) -> State:
     """Evaluate the state's q; while the bound fell, go back and take half the step."""
     longest = problem.model.over_relaxation if problem.algorithm.row.natural else 1.0
-    # A look moves local variables: after a step that was too long they would be judged where that had led them.
-    at_start = state.locals.copy() if longest > 1.0 else None
     for halvings in range(MAX_HALVINGS):
         progress = judging(state)
         before = progress.here
@@ -192,7 +190,6 @@ def judged(problem: Problem, state: State) -> State:
             state,
             q=before.q,
             memory=before.memory,
-            locals=state.locals if at_start is None else at_start.copy(),
             repairs=state.repairs + 1,
             progress=replace(progress, damping=progress.damping / 2),
         )

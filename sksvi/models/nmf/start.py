@@ -12,8 +12,8 @@ Array = np.ndarray
 #: Most rows that first components are chosen among, and what every cell has beside the row's own, whose mean is 1
 #: (text, digits and spectra: 0.1 to 10 tried).
 CHOSEN_AMONG, FLOOR = 5000, 3.0
-#: Rounds of k-means, and what every cell has beside its group's mean.
-GROUPINGS, GROUP_FLOOR = 10, 0.3
+#: Most rows that are grouped, rounds of k-means, and what every cell has beside its group's mean.
+GROUPED, GROUPINGS, GROUP_FLOOR = 2000, 10, 0.3
 
 
 def from_rows(found: Cells, n_components: int, seed: int) -> Array:
@@ -29,11 +29,11 @@ def from_rows(found: Cells, n_components: int, seed: int) -> Array:
     return start
 
 
-def _chosen(found: Cells, seed: int) -> Array:
+def _chosen(found: Cells, seed: int, most: int = CHOSEN_AMONG) -> Array:
     """Rows with counts, not too many."""
     rng = np.random.default_rng([seed, 0, 4])
     some = np.flatnonzero(np.diff(found.counts.indptr))
-    return some if len(some) <= CHOSEN_AMONG else np.sort(rng.choice(some, CHOSEN_AMONG, replace=False))
+    return some if len(some) <= most else np.sort(rng.choice(some, most, replace=False))
 
 
 def _differing(found: Cells, some: Array, n_components: int, seed: int) -> Array:
@@ -55,7 +55,7 @@ def from_groups(found: Cells, n_components: int, seed: int) -> Array:
     k-means on square roots of shares, from `from_rows`'s choice of rows. A group that empties keeps its
     row.
     """
-    some = _chosen(found, seed)
+    some = _chosen(found, seed, GROUPED)
     start, first = at_random(n_components, found.shape[1], seed), _differing(found, some, n_components, seed)
     K = len(first)
     if not K:

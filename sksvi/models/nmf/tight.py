@@ -2,8 +2,9 @@
 
 E log p(y | W, H) is taken as it is: what is linear in W and H is exact, E y log Σ_k W_fk H_nk and its natural gradients
 are averages over draws of both, by `Gamma.of_draws`. At one q the bound is no smaller than that with auxiliary counts
-(Jensen). A row is left as (n1, n2): what its counts said to E log H and E H, q(H) = Gamma(b + n1, r + Σ_f E W_fk - n2);
-auxiliary counts are n1 = N, n2 = 0, and a row of which nothing is known begins there.
+(Jensen). A row is left as (n1, c): what its counts said to E log H, and to E H as a share of the rest of its rate,
+q(H) = Gamma(b + n1, (r + Σ_f E W_fk)(1 - c)), so that it follows a change of the components' scale. Auxiliary counts
+are n1 = N, c = 0, and a row of which nothing is known begins there.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import numpy as np
 
 from sksvi.families import Gamma
 from sksvi.families.base import Draw
-from sksvi.families.dirichlet import LEAST_SHARE
 from sksvi.models.base import Blocks, Gradient, Table
 from sksvi.models.nmf.poisson import GammaPoisson, RatedView
 from sksvi.models.nmf.rows import SETTLE, Rows
@@ -24,8 +24,8 @@ from sksvi.schedules import RobbinsMonro
 
 Array = np.ndarray
 
-#: Draws of a step, and the rate of a row's own.
-DRAWS, ROW_RATE = 16, 0.5
+#: Draws of a step, and the rate of a row's own: all numbers step at once, and at 0.5 they overshoot (digits).
+DRAWS, ROW_RATE = 16, 0.2
 
 
 @dataclass
@@ -51,7 +51,7 @@ class NamedRows(Rows):
 
 @dataclass
 class DrawnTerms:
-    """Per row its term of the bound at the draws, and (n1, n2); E H, its sum by cell; slopes (S, F, K) in W."""
+    """Per row its term of the bound at the draws, and (n1, c); E H, its sum by cell; slopes (S, F, K) in W."""
 
     value: Array
     local: Array
@@ -89,12 +89,12 @@ class TightGammaPoisson(GammaPoisson):
         )
 
     def batch(self, data: Table, rows: Array, start: Array | None = None) -> NamedRows:
-        """The rows, and where (n1, n2) start."""
+        """The rows, and where (n1, c) start."""
         start = np.zeros((len(rows), 2 * self.shape[0])) if start is None else start
         return NamedRows(data.X[rows], data.y[rows], start, np.asarray(rows))
 
     def started(self, view: RatedView, batch: Rows) -> Array:
-        """(n1, n2) of every row: where it was, or at its auxiliary counts."""
+        """(n1, c) of every row: where it was, or at its auxiliary counts."""
         new = ~batch.start.any(1)
         if not new.any():
             return np.array(batch.start)
@@ -118,10 +118,8 @@ class TightGammaPoisson(GammaPoisson):
 
         K, b, local = self.shape[0], self.activation_shape, self.started(view, batch)
         own = self._rates(view, batch.cells)
-        # Components have moved since a row was seen: what it said of its rate must leave a rate.
-        local[:, K:] = np.minimum(local[:, K:], (1.0 - LEAST_SHARE) * own)
         prior = Gamma(np.full(own.shape, b), np.full(own.shape, view.rate))
-        q = Gamma(b + local[:, :K], own - local[:, K:])
+        q = Gamma(b + local[:, :K], own * (1.0 - local[:, K:]))
         draws = self._drawn_activations(q, batch.names, rng)
         W = np.ascontiguousarray(np.swapaxes(view.several.value, 1, 2))
         c, logs = batch.cells.counts, np.empty(len(own))
@@ -131,7 +129,7 @@ class TightGammaPoisson(GammaPoisson):
         value = logs - (q.mean * (own - view.rate)).sum(1) - q.divergence(prior).sum(1) - batch.constant
         # The rate's exact part is in the prior of the step: what remains is what counts say.
         (gradient,) = q.in_domain(Gamma(prior.shape, own), (gradient,), ROW_RATE)
-        said = np.concatenate([gradient[..., 0], gradient[..., 1]], 1)
+        said = np.concatenate([gradient[..., 0], gradient[..., 1] / own], 1)
         seen = batch.cells.seen
         exposure = q.mean.sum(0) if seen is None else seen.T.astype(float) @ q.mean
         moved = (1.0 - ROW_RATE) * local + ROW_RATE * said

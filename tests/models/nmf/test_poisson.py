@@ -100,8 +100,8 @@ def test_steps_beyond_pay(global_random_seed):
     assert reached[1] > reached[0]
 
 
-def test_what_is_taken_back_is_taken_back_whole():
-    """A step that lowers the bound leaves rows as they were before it was tried."""
+def test_steps_too_far_beyond_are_taken_back():
+    """Rows have moved with what was tried, and the bound rises all the same."""
     rng = np.random.default_rng(0)
     X = counts(rng, n=30)
     model = GammaPoisson(4, 8, mean=0.3, start=rng.gamma(0.5, 2.0, (4, 8)))

@@ -12,7 +12,7 @@ from sksvi.inference import plan
 from sksvi.inference.start import first_state
 from sksvi.models.nmf.cells import cells, table
 from sksvi.models.nmf.poisson import GammaPoisson
-from sksvi.models.nmf.tight import TightGammaPoisson
+from sksvi.models.nmf.tight import ROW_RATE, TightGammaPoisson
 
 #: Nodes in log t of an integral over t > 0.
 LOG_T = np.linspace(-40.0, 12.0, 1500)
@@ -36,7 +36,7 @@ def blocks(rng, K, F):
 
 
 def at(model, q, X, local, seed=0):
-    """Terms of rows at given (n1, n2)."""
+    """Terms of rows at given (n1, c)."""
     data = table(cells(X))
     view = model.view(q, np.random.default_rng([seed, 1]))
     batch = model.batch(data, np.arange(len(X)), local)
@@ -54,9 +54,9 @@ def test_one_cell_has_the_bound_of_its_definition(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     q, y, b = blocks(rng, 2, 1), 4.0, 0.7
     model = TightGammaPoisson(2, 1, activation_shape=b)
-    local = np.array([[1.5, 2.1, -0.4, 0.2]])
+    local = np.array([[1.5, 2.1, -0.2, 0.1]])
     W, r = q["components"], 0.8
-    H = Gamma(b + local[0, :2], r + W.mean[:, 0] - local[0, 2:])
+    H = Gamma(b + local[0, :2], (r + W.mean[:, 0]) * (1.0 - local[0, 2:]))
     rest = -float(H.mean @ W.mean[:, 0]) - H.kl(Gamma([b, b], [r, r])) - np.log(24.0)
     exact = y * expected_log(H.shape, H.rate, W.shape[:, 0], W.rate[:, 0]) + rest
     auxiliary = y * np.log(np.exp(H.mean_log + W.mean_log[:, 0]).sum()) + rest
@@ -94,7 +94,8 @@ def test_gradients_are_those_of_the_bound(global_random_seed):
     rows, components = [], []
     for seed in range(60):
         terms, batch = at(model, q, np.array([[y]]), local, seed)
-        rows.append(2.0 * (terms.local - 0.5 * local)[0].reshape(2, 2).T)  # a step of rate 1/2 from `local`
+        said = ((terms.local - (1.0 - ROW_RATE) * local) / ROW_RATE)[0].reshape(2, 2).T
+        rows.append(said * np.stack([np.ones(2), H.rate], -1))
         gradient = model.pull_back(terms, batch)["components"][0][:, 0]
         components.append(gradient + np.stack([np.zeros(2), H.mean], -1))  # less what is linear
     for found, exact in ((rows, natural(0)), (components, natural(2))):

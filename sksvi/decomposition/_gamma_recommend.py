@@ -1,0 +1,62 @@
+"""Columns recommended to rows: items to users, from factors of counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from sksvi import _parallel
+from sksvi.decomposition._gamma_predictions import CELLS, GammaPredictions
+from sksvi.estimators.checks import check_count, check_flag
+from sksvi.models.nmf import density
+from sksvi.models.nmf.cells import cells
+
+
+class ColumnRecommendations(GammaPredictions):
+    """Rows of counts are users, columns items; what is absent is 0."""
+
+    def recommend(self, X: Any, n: int = 10, exclude_seen: bool = True) -> Any:
+        """The columns with the largest expected counts for some rows: items for users.
+
+        A row need not be one of the fit: its posterior is found from its own counts.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_rows, F)
+            Counts of every column, 0 where there was none; NaN in a dense one where a cell is missing.
+        n : int, default=10
+            Columns per row, fewer where fewer are left.
+        exclude_seen : bool, default=True
+            Whether to leave out the columns that a row has counts of.
+
+        Returns
+        -------
+        DataFrame
+            row (its index in a DataFrame, else its number), column (its name, else its number), rank, and mean and std
+            of its count, Poisson noise included.
+        """
+        import pandas as pd
+
+        check_is_fitted(self)
+        n, exclude_seen = check_count(n, "n"), check_flag(exclude_seen, "exclude_seen")
+        index = getattr(X, "index", None)
+        index = None if callable(index) else index  # a list has a method of that name
+        X = self._rows(X)
+        names = getattr(self, "feature_names_in_", np.arange(X.shape[1]))
+        found, labels = cells(X), np.arange(X.shape[0]) if index is None else np.asarray(index)
+        shape, rate = self._activations(found)
+        tables = []
+        for rows in _parallel.slices(found.shape[0], max(1, CELLS // found.shape[1])):
+            mean, variance = density.moments_of(shape[rows], rate[rows], *self.posterior_.values())
+            score = np.where(found.counts[rows].toarray() > 0, -np.inf, mean) if exclude_seen else mean
+            top = np.argsort(-score, axis=1, kind="stable")[:, :n]  # ties go to the column that comes first
+            row = np.arange(len(top))[:, None]
+            keep = np.isfinite(score[row, top])
+            of, column = np.nonzero(keep)[0], top[keep]
+            rank = np.broadcast_to(np.arange(1, top.shape[1] + 1), top.shape)[keep]
+            own, std = mean[of, column], np.sqrt(mean[of, column] + variance[of, column])
+            parts = {"row": labels[rows][of], "column": names[column], "rank": rank, "mean": own, "std": std}
+            tables.append(pd.DataFrame(parts))
+        return pd.concat(tables, ignore_index=True)
