@@ -20,6 +20,11 @@ from sksvi.families.gaussian.structures import DENSE, Structure
 Array = np.ndarray
 
 
+def writeable(array: Array) -> Array:
+    """The array, or a copy of one that is read-only (mapped from a file), for which loops would be compiled anew."""
+    return array if array.flags.writeable else array.copy()
+
+
 @dataclass(frozen=True)
 class Chain:
     """A Gaussian state-space prior of f_t.
@@ -51,7 +56,8 @@ class Chain:
     @property
     def moves(self) -> tuple[Array, ...]:
         """What the loops take of it before the first states."""
-        return self.X, self.h, self.rows, self.starts, self.columns, self.values, self.noise
+        parts = self.X, self.h, self.rows, self.starts, self.columns, self.values, self.noise
+        return tuple(map(writeable, parts))
 
     def transition(self) -> Array:
         """A, (n, n)."""
@@ -106,6 +112,7 @@ def swept(chain: Chain, linear: Array, weights: Array) -> Swept:
         Where the joint precision of the states is not.
     """
     n, mean, variance = len(chain.noise), np.empty(len(linear)), np.empty(len(linear))
+    linear, weights = writeable(linear), writeable(weights)
     if chain.is_level:
         out = np.empty(5)
         start = float(chain.noise[0]), float(chain.mean[0]), float(chain.cov[0, 0])
@@ -116,7 +123,7 @@ def swept(chain: Chain, linear: Array, weights: Array) -> Swept:
         last, last_cov = chain.mean.copy(), chain.cov.copy()
         score, first, information = np.empty(n), np.empty(n), np.empty((n, n))
         pull = np.empty((n, len(chain.damped)))
-        before, after = (linear, weights, chain.damped), (mean, variance, score, first, information, pull)
+        before, after = (linear, weights, writeable(chain.damped)), (mean, variance, score, first, information, pull)
         failed, log_det, kl, log_z = loops.smooth(*chain.moves, last, last_cov, *before, *after)
     if failed >= 0:
         raise NotPositiveDefinite(f"the messages leave no positive precision at point {failed} in time", failed)
@@ -163,6 +170,11 @@ class ChainGaussian(Family):
     def swept(self) -> Swept:
         """All that one sweep says."""
         return swept(self.chain, self.linear, self.weights)
+
+    @property
+    def _messages(self) -> tuple[Array, Array]:
+        """λ and W as loops take them."""
+        return writeable(self.linear), writeable(self.weights)
 
     def prepare(self) -> None:
         """Sweep now."""
@@ -216,7 +228,7 @@ class ChainGaussian(Family):
         """KL(q ‖ prior), nats, for blocks of one chain: the prior itself or another step of the same fit."""
         if prior.bare_prior:
             return self.swept.kl
-        mine, its = ((q.linear, q.weights, q.mean) for q in (self, prior))
+        mine, its = ((*q._messages, q.mean) for q in (self, prior))
         distance = loops.distance(*mine, self.variance, *its)
         return 0.5 * (distance + self.swept.log_det - prior.swept.log_det)
 
@@ -251,7 +263,7 @@ class ChainGaussian(Family):
         seen = chain.X if seen is None else seen
         mean, variance = np.empty((len(chain), len(parts))), np.empty((len(chain), len(parts)))
         a, P = chain.mean.copy(), chain.cov.copy()
-        failed = loops.combine(*chain.moves, a, P, self.linear, self.weights, seen, parts, by, mean, variance, back)
+        failed = loops.combine(*chain.moves, a, P, *self._messages, writeable(seen), parts, by, mean, variance, back)
         self._possible(failed)
         return mean, np.maximum(variance, 0.0)
 
@@ -264,7 +276,7 @@ class ChainGaussian(Family):
             return mean[:, 0], variance[:, 0]
         mean, variance = np.empty(len(chain)), np.empty(len(chain))
         start = float(chain.noise[0]), float(chain.mean[0]), float(chain.cov[0, 0])
-        failed = loops.filter_level(*start, self.linear, self.weights, mean, variance)
+        failed = loops.filter_level(*start, *self._messages, mean, variance)
         self._possible(failed)
         return mean, variance
 
