@@ -31,9 +31,9 @@ from sksvi.models.time_series.model import DynamicModel, first_messages
 from sksvi.time_series._answers import Answers
 from sksvi.time_series._diagnostics import Diagnostics
 from sksvi.time_series._dynamics import dynamics_of, periods_of, plain
-from sksvi.time_series._index import index_of, kept, made, regular
+from sksvi.time_series._index import index_of, kept, made, untold
 from sksvi.time_series._online import Online
-from sksvi.time_series._rows import check_series, observed, own_units, same_length, series
+from sksvi.time_series._rows import check_series, observed, own_units, same_length, series, unseen
 
 Array = np.ndarray
 
@@ -451,11 +451,9 @@ class DynamicGLM(Online, Diagnostics, Answers, RegressionMethods, BaseSVI):
 
     def _findings(self, problem: Problem, state: State) -> Iterator[str]:
         yield from super()._findings(problem, state)
-        if regular(self.index_) is None:
-            yield (
-                "the time index has no single frequency: its rows were taken as equally far apart, and forecasts count "
-                "on from the number of rows. Give gaps as rows of NaN, for example by y.asfreq(...)."
-            )
+        if told := untold(self.index_):
+            yield told
+        yield from unseen(periods_of(self), problem.data)
 
     # ---- what a fit leaves behind
     def _finish(self, model: DynamicModel, state: State, weight: float) -> None:

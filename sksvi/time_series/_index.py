@@ -80,7 +80,7 @@ def regular(index: Any) -> Any:
     if index.dtype.kind in "iuf":
         steps = np.diff(np.asarray(index, float))
         return index if not len(steps) or np.allclose(steps, steps[0], rtol=1e-9, atol=0) else None
-    return index
+    return None
 
 
 def _of_two(index: Any) -> Any:
@@ -107,6 +107,23 @@ def continued(index: Any, steps: int) -> Any:
                 return pd.RangeIndex(int(values[0]), int(values[-1]) + int(step), int(step), name=index.name)
             return pd.Index(values, name=index.name)
     return pd.RangeIndex(len(index), len(index) + steps)
+
+
+def untold(index: Any) -> str:
+    """What a user should know of an index that does not say how far apart its points are; empty where it does."""
+    if regular(index) is not None:
+        return ""
+    told = "Give gaps as rows of NaN, for example by y.asfreq(...)."
+    what = "has no single frequency"
+    if index.dtype.kind not in "iufMm" and not hasattr(index, "freq"):
+        what, told = (
+            f"holds {index[0]!r} and the like, which are no times",
+            "Convert it, for example by pd.to_datetime.",
+        )
+    return (
+        f"the time index {what}: its rows were taken as equally far apart, and forecasts count on from the number of "
+        f"rows. {told}"
+    )
 
 
 def kept(index: Any) -> dict[str, Any]:
@@ -168,19 +185,24 @@ def appended(index: Any, more: Any, n: int) -> Any:
     return index.append(later) if type(later) is type(index) or more is not None else pd.RangeIndex(len(index) + n)
 
 
-def positions(index: Any, given: Any, n: int) -> Array:
-    """Which point in time, counted from the first fitted one, each of n rows is; rows without an index begin there.
+def without_times(index: Any, given: Any) -> bool:
+    """Whether rows say nothing of their times: no index, or 0, 1, ... where the fit's is another kind."""
+    import pandas as pd
+
+    if given is None:
+        return True
+    plain = isinstance(given, pd.RangeIndex) and given.equals(pd.RangeIndex(len(given)))
+    return plain and not isinstance(index, pd.RangeIndex)
+
+
+def positions(index: Any, given: Any) -> Array:
+    """Which point in time, counted from the first fitted one, each row is.
 
     Raises
     ------
     ValueError
         For a time before the first one, between two, or one that the index cannot be continued to.
     """
-    import pandas as pd
-
-    plain = isinstance(given, pd.RangeIndex) and given.equals(pd.RangeIndex(n))
-    if given is None or (plain and not isinstance(index, pd.RangeIndex)):
-        return np.arange(n)
     found = np.asarray(index.get_indexer(given))
     missing = np.flatnonzero(found < 0)
     if len(missing):

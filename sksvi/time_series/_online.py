@@ -17,7 +17,7 @@ from sksvi.inference.start import continued, first_state
 from sksvi.inference.state import State, StepInfo, recorded, thinned, with_own_lists
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
-from sksvi.time_series._index import appended, kept, longer, own_index, positions, regular
+from sksvi.time_series._index import appended, kept, longer, own_index, positions, regular, without_times
 
 Array = np.ndarray
 
@@ -62,7 +62,7 @@ class Online:
         """
         import pandas as pd
 
-        if not own or (isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index)))):
+        if not own or without_times(pd.Index([]), index):
             return longer(self._times, len(index))
         before = self.index_
         if regular(before) is None:
@@ -72,7 +72,7 @@ class Online:
         late = np.asarray(index > before[-1])
         if not np.all(late):
             raise ValueError(_out_of_order(index[int(np.argmin(late))], before[-1]))
-        at = positions(before, index, len(index)) - len(before)
+        at = positions(before, index) - len(before)
         if not np.array_equal(at, np.arange(len(at))):
             gap = int(np.argmax(at != np.arange(len(at))))
             raise ValueError(

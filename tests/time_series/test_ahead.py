@@ -165,6 +165,7 @@ def test_later_points_must_follow():
     ],
     ids=lambda index: f"{type(index).__name__}-{index.dtype}",
 )
+@pytest.mark.filterwarnings("ignore:the time index holds 'a'")
 def test_a_saved_series_keeps_its_times_and_goes_on(index, tmp_path):
     y, _ = counts(30)
     model = DynamicGLM(seasonal=[4, 6.5]).fit(pd.DataFrame({"a": np.cos(np.arange(30.0))}, index=index), y)
