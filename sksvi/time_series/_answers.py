@@ -64,7 +64,12 @@ class Answers:
             return np.zeros((0 if n is None else n, 0)), None
         if not self.n_features_in_:
             found = np.shape(X)
-            if len(found) > 1 and found[1]:
+            if len(found) != 2:
+                raise ValueError(
+                    f"X must be a table with an index of times, or an array of shape (n, 0): {type(self).__name__} was "
+                    f"fitted without columns, and points are all that X can say. Found {type(X).__name__}."
+                )
+            if found[1]:
                 raise ValueError(f"X has {found[1]} features, but {type(self).__name__} was fitted without columns.")
             return np.zeros((found[0], 0)), own_index(X)
         index = own_index(X)
@@ -72,7 +77,7 @@ class Answers:
         return np.ascontiguousarray((np.asarray(X, dtype=float) - self._centre) / self._scale), index
 
     def _places(self, index: Any, columns: Array, y: Array | None = None) -> Array:
-        """Which point in time each row is; those that do not say are the first fitted ones if equal, else they follow."""
+        """Which point in time each row is; those that do not say are the first fitted ones where equal, else follow."""
         if not without_times(self.index_, index):
             return positions(self.index_, index)
         n, T = len(columns), len(self._series)

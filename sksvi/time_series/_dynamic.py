@@ -38,7 +38,7 @@ from sksvi.time_series._rows import check_series, observed, own_units, same_leng
 Array = np.ndarray
 
 #: Arrays of the length of the series that a fit holds beside those of a sweep.
-ARRAYS = 14
+ARRAYS = 17
 #: Parameters that say which states there are.
 STRUCTURE = (
     "level", "trend", "seasonal", "seasonal_type", "autoregressive", "cycle", "level_variance", "trend_variance",
@@ -403,8 +403,9 @@ class DynamicGLM(Online, Diagnostics, Answers, RegressionMethods, BaseSVI):
         return replace(data, X=np.ascontiguousarray((data.X - self._centre) / self._scale), offset=offset)
 
     def _check_memory(self, data: Table) -> None:
-        n = sum(2 if period != int(period) else period - 1 for period in periods_of(self)) + data.X.shape[1] + 3
-        what = f"a smoother of {len(data)} points in time and {n:g} states"
+        E = data.X.shape[1]
+        n = dynamics_of(self, 1.0, [""] * E, np.ones(E), len(data), 3.0).n_states
+        what = f"a smoother of {len(data)} points in time and {n} states"
         _memory.need(8.0 * len(data) * (n + ARRAYS), what, "take fewer points, or shorter seasons")
 
     def _build_model(self, data: Table) -> tuple[DynamicModel, Table]:

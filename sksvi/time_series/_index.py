@@ -44,6 +44,11 @@ def check_order(index: Any) -> None:
     """An error where times are missing, repeated or out of order."""
     import pandas as pd
 
+    if index.nlevels > 1:
+        raise ValueError(
+            f"the index has {index.nlevels} levels, {list(index.names)}: keep the one of the times, for example by "
+            "droplevel or reset_index."
+        )
     if isinstance(index, pd.RangeIndex) and index.step > 0:  # without making numbers of it
         return
     if index.hasnans:
@@ -176,13 +181,14 @@ def appended(index: Any, more: Any, n: int) -> Any:
 
     even = regular(index)
     if even is not None and len(index) and not isinstance(index, pd.PeriodIndex):
-        later = continued(index, n)
-        if isinstance(index, pd.RangeIndex) and isinstance(later, pd.RangeIndex):
-            return pd.RangeIndex(index.start, later.stop, index.step, name=index.name)
+        following = continued(index, n)
+        if isinstance(index, pd.RangeIndex) and isinstance(following, pd.RangeIndex):
+            return pd.RangeIndex(index.start, following.stop, index.step, name=index.name)
         if isinstance(even, pd.DatetimeIndex) and even.freq is not None:
             return pd.date_range(index[0], periods=len(index) + n, freq=even.freq, name=index.name)
-    later = continued(index, n) if more is None else more
-    return index.append(later) if type(later) is type(index) or more is not None else pd.RangeIndex(len(index) + n)
+    following = continued(index, n) if more is None else more
+    same = type(following) is type(index) or more is not None
+    return index.append(following) if same else pd.RangeIndex(len(index) + n)
 
 
 def without_times(index: Any, given: Any) -> bool:
@@ -211,23 +217,34 @@ def positions(index: Any, given: Any) -> Array:
     return found
 
 
+def later(times: Any, index: Any) -> Array:
+    """Which times come after the last one of an index.
+
+    Raises
+    ------
+    ValueError
+        Times that cannot be compared.
+    """
+    try:
+        return np.asarray(times > index[-1])
+    except TypeError as error:
+        raise ValueError(
+            f"the rows have times such as {times[0]!r}, and those of the fit are such as {index[-1]!r}: give both the "
+            "same kind of index."
+        ) from error
+
+
 def _beyond(index: Any, given: Any, missing: Array) -> Array:
     """Steps after the last fitted point, less one, of times that are not in the index."""
     wanted = given[missing]
-    try:
-        late = np.asarray(wanted > index[-1])
-    except TypeError as error:
-        raise ValueError(
-            f"the rows have times such as {wanted[0]!r}, and those of the fit are such as {index[-1]!r}: give both the "
-            "same kind of index."
-        ) from error
+    late = later(wanted, index)
     steps, found = len(wanted), np.where(late, 0, -1)
     while np.all(late) and regular(index) is not None:
-        later = continued(index, steps)
-        found = np.asarray(later.get_indexer(wanted))
+        following = continued(index, steps)
+        found = np.asarray(following.get_indexer(wanted))
         if np.all(found >= 0):
             return found
-        if later[-1] >= wanted.max():
+        if following[-1] >= wanted.max():
             break
         steps *= 2
     at = wanted[int(np.argmin(found))]
