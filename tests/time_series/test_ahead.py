@@ -115,6 +115,17 @@ def test_the_bound_is_a_little_below_the_evidence():
     assert -4 * found.std_error < found.value - model.lower_bound_ < 0.5
 
 
+def test_outliers_leave_draws_and_the_evidence(global_random_seed):
+    rng = np.random.default_rng([global_random_seed, 62])
+    y = np.cumsum(0.1 * rng.standard_normal(60)) + 0.2 * rng.standard_t(2.0, 60)
+    y[30] += 8.0
+    model = DynamicGLM(likelihood="student-t").fit(None, y)
+    assert model.posterior_["latents"].weights.min() < 0
+    found = model.log_evidence(2000, random_state=0)
+    assert -4 * found.std_error < found.value - model.lower_bound_ < 1.0
+    assert found.effective_sample_size > 100
+
+
 # ---- points that come later
 def test_points_that_are_appended_end_where_a_fit_of_all_does():
     y, _ = counts(120)
