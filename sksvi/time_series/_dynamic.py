@@ -23,22 +23,23 @@ from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.inference.problem import Problem
+from sksvi.inference.progress import START
 from sksvi.inference.state import State
 from sksvi.likelihoods.weighted import own_unit, weighted_moments
 from sksvi.models.base import Table
-from sksvi.models.time_series.model import DynamicModel
-from sksvi.models.time_series.components import Dynamics
+from sksvi.models.time_series.components import WIDE, Dynamics, dominant_period
+from sksvi.models.time_series.model import DynamicModel, first_messages
 from sksvi.time_series._answers import Answers
 from sksvi.time_series._diagnostics import Diagnostics
 from sksvi.time_series._dynamics import dynamics_of, periods_of, plain
-from sksvi.time_series._index import index_of, kept, made, regular
+from sksvi.time_series._index import index_of, kept, made, untold
 from sksvi.time_series._online import Online
-from sksvi.time_series._rows import check_series, observed, own_units, same_length, series
+from sksvi.time_series._rows import check_series, observed, own_units, same_length, series, unseen
 
 Array = np.ndarray
 
 #: Arrays of the length of the series that a fit holds beside those of a sweep.
-ARRAYS = 14
+ARRAYS = 17
 #: Parameters that say which states there are.
 STRUCTURE = (
     "level", "trend", "seasonal", "seasonal_type", "autoregressive", "cycle", "level_variance", "trend_variance",
@@ -383,10 +384,17 @@ class DynamicGLM(Online, Diagnostics, Answers, RegressionMethods, BaseSVI):
         at = y if data.offset is None or base.discrete else y - data.offset[seen]
         self.likelihood_ = base.start(at, weight)
         measured = self.likelihood_.measured
-        self._unit = own_unit(at, weight) if measured else 1.0
+        self._unit = own_unit(at, weight) if measured else self._latent_unit(data)
         self.mean_ = weighted_moments(at, weight)[0] if measured and self.level else 0.0
         self._centre, self._scale = own_units(data.X, self.level)
         return data
+
+    def _latent_unit(self, data: Table) -> float:
+        """1 behind a link, and more where what single points say of f lies beyond the wide prior of that unit."""
+        linear, weights = first_messages(self.likelihood_, data)
+        said = weights > 0
+        size = float(np.sqrt(np.mean(np.square(linear[said] / weights[said])))) if np.any(said) else 0.0
+        return max(1.0, size / np.sqrt(WIDE))
 
     def _working(self, data: Table) -> Table:
         """Columns in their own units, and the constant part of f as an offset."""
@@ -396,13 +404,26 @@ class DynamicGLM(Online, Diagnostics, Answers, RegressionMethods, BaseSVI):
         return replace(data, X=np.ascontiguousarray((data.X - self._centre) / self._scale), offset=offset)
 
     def _check_memory(self, data: Table) -> None:
-        n = sum(2 if period != int(period) else period - 1 for period in periods_of(self)) + data.X.shape[1] + 3
-        what = f"a smoother of {len(data)} points in time and {n:g} states"
+        E = data.X.shape[1]
+        n = dynamics_of(self, 1.0, [""] * E, np.ones(E), len(data), 3.0).n_states
+        what = f"a smoother of {len(data)} points in time and {n} states"
         _memory.need(8.0 * len(data) * (n + ARRAYS), what, "take fewer points, or shorter seasons")
 
     def _build_model(self, data: Table) -> tuple[DynamicModel, Table]:
-        self._structure = {name: plain(getattr(self, name)) for name in STRUCTURE} | {"length": len(data)}
+        told = {"length": len(data), "turn": self._first_period(data)}
+        self._structure = {name: plain(getattr(self, name)) for name in STRUCTURE} | told
         return self._model_of(data), data
+
+    def _first_period(self, data: Table) -> float:
+        """Where the search for the period of a cycle begins: what each point alone says of f has most of it."""
+        if self.cycle is not True:
+            return 0.0
+        linear, weights = first_messages(self.likelihood_, data)
+        said = weights > 0
+        if not np.any(said):
+            return dominant_period(np.zeros(0))
+        at = np.arange(len(data))
+        return dominant_period(np.interp(at, at[said], linear[said] / weights[said]))
 
     def _model_of(self, data: Table) -> DynamicModel:
         """The model of a series with the states of the fit."""
@@ -412,8 +433,8 @@ class DynamicGLM(Online, Diagnostics, Answers, RegressionMethods, BaseSVI):
     def _dynamics(self) -> Dynamics:
         """The states, as the parameters of the fit have them."""
         names = [str(name) for name in getattr(self, "feature_names_in_", range(len(self._scale)))]
-        length = self._structure["length"]
-        return dynamics_of(SimpleNamespace(**self._structure), self._unit, names, self._scale, length)
+        length, turn = self._structure["length"], self._structure["turn"]
+        return dynamics_of(SimpleNamespace(**self._structure), self._unit, names, self._scale, length, turn)
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
         return None
@@ -423,20 +444,18 @@ class DynamicGLM(Online, Diagnostics, Answers, RegressionMethods, BaseSVI):
 
     def _continued(self, problem: Problem) -> State:
         state = super()._continued(problem)
-        block = state.q["latents"]
-        if len(block.chain) == len(problem.data) and np.array_equal(block.chain.X, problem.data.X):
-            return state
-        values = {name: state.q[name].value for name in problem.model.hyper}
-        q = problem.model.begin(problem.data, None)
-        return replace(state, q=problem.model.at(values, q["latents"]), progress=state.progress.emptied())
+        block, values = state.q["latents"], {name: state.q[name].value for name in problem.model.hyper}
+        if len(block.chain) != len(problem.data):  # messages are of other points
+            block = problem.model.begin(problem.data, None)["latents"]
+        q = problem.model.at(values, block)
+        same = block is state.q["latents"] and q["latents"].chain.equals(block.chain)
+        return state if same else replace(state, q=q, progress=START)
 
     def _findings(self, problem: Problem, state: State) -> Iterator[str]:
         yield from super()._findings(problem, state)
-        if regular(self.index_) is None:
-            yield (
-                "the time index has no single frequency: its rows were taken as equally far apart, and forecasts count "
-                "on from the number of rows. Give gaps as rows of NaN, for example by y.asfreq(...)."
-            )
+        if told := untold(self.index_):
+            yield told
+        yield from unseen(periods_of(self), problem.data)
 
     # ---- what a fit leaves behind
     def _finish(self, model: DynamicModel, state: State, weight: float) -> None:
@@ -467,10 +486,9 @@ class DynamicGLM(Online, Diagnostics, Answers, RegressionMethods, BaseSVI):
         for name in ("cycle_variance_", "cycle_damping_", "cycle_period_"):
             vars(self).pop(name, None)
         variances = {group: dynamics.amounts[states[0]].at(theta) for group, states in dynamics.groups.items()}
-        if self.level or self.autoregressive:
-            moving = [state for state in dynamics.groups["level"]]
-            self.level_variance_ = dynamics.amounts[moving[-1]].at(theta)
-        if self.trend:
+        if "level" in dynamics.groups:  # of a damped one the mean comes first, which does not move
+            self.level_variance_ = dynamics.amounts[dynamics.groups["level"][-1]].at(theta)
+        if "trend" in dynamics.groups:
             self.trend_variance_ = variances["trend"]
         seasons = [variances[group] for group in dynamics.groups if group.startswith("seasonal_")]
         if seasons:

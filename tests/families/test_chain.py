@@ -127,11 +127,14 @@ def test_messages_that_leave_no_precision_are_an_error_that_a_step_is_halved_for
         ChainGaussian(chain, np.zeros(25), np.where(np.arange(25) < 24, 1.0, -9.0)).prepare()
 
 
-def test_draws_have_the_moments_of_the_block():
+@pytest.mark.parametrize("negative", [False, True])
+def test_draws_have_the_moments_of_the_block(negative, global_random_seed):
     _, _, chain = chain_of("coefficients", T=8)
     linear, weights = messages(8, negative=False)
+    if negative:
+        weights[[1, 4]] = -0.1, -0.15
     q = ChainGaussian(chain, linear, weights)
-    draws = q.sample(4000, 0)
+    draws = q.sample(4000, global_random_seed)
     _, S, *_ = dense(chain, linear, weights)
     error = np.sqrt(np.diag(S) / 4000)
     assert np.all(np.abs(draws.mean(0) - q.mean) < 5 * error)
@@ -152,3 +155,30 @@ def test_the_level_alone_is_the_general_loop():
 
 def vars_of(q):
     return [np.ravel(part) for part in q.swept]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_messages_of_negative_precision_are_refused_exactly_where_the_joint_one_is_not_positive(kind):
+    """Later messages may make up for earlier ones, of which the forward recursion alone would despair."""
+    refused = rescued = 0
+    for seed in range(40):
+        rng = np.random.default_rng([seed, 34])
+        _, _, chain = chain_of(kind, T=12, seed=seed)
+        linear, weights = rng.standard_normal(12), rng.uniform(0.0, 1.0, 12) * rng.choice([0.1, 1.0, 10.0])
+        weights[rng.integers(0, 12, 3)] = -rng.uniform(0.0, 1.0, 3) * rng.choice([0.05, 0.3, 1.0])
+        _, K = chain.dense()
+        values, vectors = np.linalg.eigh(K)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        least = np.linalg.eigvalsh(np.eye(12) + root.T @ (weights[:, None] * root)).min()
+        leading = [np.linalg.det(np.eye(t) + weights[:t, None] * K[:t, :t]) for t in range(1, 13)]
+        q = ChainGaussian(chain, linear, weights)
+        if least < 0:
+            refused += 1
+            with pytest.raises(NotPositiveDefinite):
+                q.prepare()
+            continue
+        rescued += min(leading) < 0
+        m, S, *_ = dense(chain, linear, weights)
+        np.testing.assert_allclose(q.variance, np.diag(S), rtol=1e-6 / min(least, 1.0))
+        np.testing.assert_allclose(q.mean, m, atol=1e-6 / min(least, 1.0) * np.abs(m).max())
+    assert kind not in ("level", "trend", "dummies") or (refused and rescued)

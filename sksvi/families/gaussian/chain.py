@@ -7,17 +7,23 @@ have negative precisions (Student-t) as long as the states' joint precision stay
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from sksvi import _memory
 from sksvi.families.base import Draw, Family, Message, NotPositiveDefinite
 from sksvi.families.gaussian import chain_loops as loops
 from sksvi.families.gaussian.structures import DENSE, Structure
 
 Array = np.ndarray
+
+
+def writeable(array: Array) -> Array:
+    """The array, or a copy of one that is read-only (mapped from a file), for which loops would be compiled anew."""
+    return array if array.flags.writeable else array.copy()
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,11 @@ class Chain:
     def __len__(self) -> int:
         return len(self.X)
 
+    def equals(self, other: Chain) -> bool:
+        """Whether all of it is the same."""
+        pairs = ((getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
+        return all(np.array_equal(a, b) for a, b in pairs)
+
     @property
     def is_level(self) -> bool:
         """Whether f is the only state and walks at random."""
@@ -51,7 +62,8 @@ class Chain:
     @property
     def moves(self) -> tuple[Array, ...]:
         """What the loops take of it before the first states."""
-        return self.X, self.h, self.rows, self.starts, self.columns, self.values, self.noise
+        parts = self.X, self.h, self.rows, self.starts, self.columns, self.values, self.noise
+        return tuple(map(writeable, parts))
 
     def transition(self) -> Array:
         """A, (n, n)."""
@@ -106,22 +118,22 @@ def swept(chain: Chain, linear: Array, weights: Array) -> Swept:
         Where the joint precision of the states is not.
     """
     n, mean, variance = len(chain.noise), np.empty(len(linear)), np.empty(len(linear))
+    linear, weights = writeable(linear), writeable(weights)
     if chain.is_level:
         out = np.empty(5)
         start = float(chain.noise[0]), float(chain.mean[0]), float(chain.cov[0, 0])
-        failed, *values = loops.smooth_level(*start, linear, weights, mean, variance, out)
-        rest = out[:1], out[1:2, None], out[2:3], out[3:4], out[4:5, None], np.zeros((1, 0))
+        failed, log_det, kl, log_z = loops.smooth_level(*start, linear, weights, mean, variance, out)
+        last, last_cov, score, first, information = out[:1], out[1:2, None], out[2:3], out[3:4], out[4:5, None]
+        pull = np.zeros((1, 0))
     else:
         last, last_cov = chain.mean.copy(), chain.cov.copy()
         score, first, information = np.empty(n), np.empty(n), np.empty((n, n))
         pull = np.empty((n, len(chain.damped)))
-        rest = last, last_cov, score, first, information, pull
-        failed, *values = loops.smooth(
-            *chain.moves, last, last_cov, linear, weights, chain.damped, mean, variance, *rest[2:]
-        )
+        before, after = (linear, weights, writeable(chain.damped)), (mean, variance, score, first, information, pull)
+        failed, log_det, kl, log_z = loops.smooth(*chain.moves, last, last_cov, *before, *after)
     if failed >= 0:
         raise NotPositiveDefinite(f"the messages leave no positive precision at point {failed} in time", failed)
-    return Swept(mean, variance, *values, *rest)
+    return Swept(mean, variance, log_det, kl, log_z, last, last_cov, score, first, information, pull)
 
 
 class ChainGaussian(Family):
@@ -155,6 +167,8 @@ class ChainGaussian(Family):
 
     def __init__(self, chain: Chain, linear: Array | None = None, weights: Array | None = None) -> None:
         self.chain = chain
+        #: Whether this is known to be the prior.
+        self.bare_prior = linear is None and weights is None
         self.linear = np.zeros(len(chain)) if linear is None else linear
         self.weights = np.zeros(len(chain)) if weights is None else weights
 
@@ -162,6 +176,11 @@ class ChainGaussian(Family):
     def swept(self) -> Swept:
         """All that one sweep says."""
         return swept(self.chain, self.linear, self.weights)
+
+    @property
+    def _messages(self) -> tuple[Array, Array]:
+        """λ and W as loops take them."""
+        return writeable(self.linear), writeable(self.weights)
 
     def prepare(self) -> None:
         """Sweep now."""
@@ -189,9 +208,9 @@ class ChainGaussian(Family):
         return self.linear - self.weights * self.mean
 
     # ---- algebra of a step
-    def natural(self, about: Any = None) -> tuple[Array, Array]:
-        """Natural parameters of the messages in coordinates centred at the mean of `about`."""
-        return self.linear - self.weights * about.mean, self.weights
+    def natural(self, about: Any = None) -> tuple[Any, Any]:
+        """Natural parameters of the messages in coordinates centred at the mean of `about`; numbers where all are 0."""
+        return (0.0, 0.0) if self.bare_prior else (self.linear - self.weights * about.mean, self.weights)
 
     def replace(self, natural: Any) -> ChainGaussian:
         """The block with these messages, centred at this one's mean."""
@@ -215,15 +234,9 @@ class ChainGaussian(Family):
         """KL(q ‖ prior), nats, for blocks of one chain: the prior itself or another step of the same fit."""
         if prior.bare_prior:
             return self.swept.kl
-        delta = self.mean - prior.mean
-        spread = (prior.weights - self.weights) @ self.variance
-        distance = (self.dual - prior.dual + prior.weights * delta) @ delta
-        return 0.5 * float(spread + distance + self.swept.log_det - prior.swept.log_det)
-
-    @property
-    def bare_prior(self) -> bool:
-        """Whether there are no messages."""
-        return not self.weights.any() and not self.linear.any()
+        mine, its = ((*q._messages, q.mean) for q in (self, prior))
+        distance = loops.distance(*mine, self.variance, *its)
+        return 0.5 * (distance + self.swept.log_det - prior.swept.log_det)
 
     # ---- messages
     def over(self, prior: ChainGaussian) -> Message:
@@ -252,11 +265,14 @@ class ChainGaussian(Family):
         back: given all messages; else given those before each point.
         """
         chain = self.chain
+        K, n = parts.shape
+        what = f"the moments of {K} combinations of {n} states at {len(chain)} points in time"
+        _memory.need(8.0 * len(chain) * (K * (n * back + 2) + n), what, "take fewer points, or shorter seasons")
         by = np.zeros(len(parts)) if by is None else by
         seen = chain.X if seen is None else seen
         mean, variance = np.empty((len(chain), len(parts))), np.empty((len(chain), len(parts)))
         a, P = chain.mean.copy(), chain.cov.copy()
-        failed = loops.combine(*chain.moves, a, P, self.linear, self.weights, seen, parts, by, mean, variance, back)
+        failed = loops.combine(*chain.moves, a, P, *self._messages, writeable(seen), parts, by, mean, variance, back)
         self._possible(failed)
         return mean, np.maximum(variance, 0.0)
 
@@ -269,7 +285,7 @@ class ChainGaussian(Family):
             return mean[:, 0], variance[:, 0]
         mean, variance = np.empty(len(chain)), np.empty(len(chain))
         start = float(chain.noise[0]), float(chain.mean[0]), float(chain.cov[0, 0])
-        failed = loops.filter_level(*start, self.linear, self.weights, mean, variance)
+        failed = loops.filter_level(*start, *self._messages, mean, variance)
         self._possible(failed)
         return mean, variance
 
@@ -305,14 +321,30 @@ class ChainGaussian(Family):
         return Draw(self._draws(1, rng)[0])
 
     def _draws(self, n: int, rng: Any) -> Array:
-        if np.any(self.weights < 0):
-            row = int(np.argmin(self.weights))
-            raise NotPositiveDefinite(f"no draws where a message has a negative precision, as at point {row}", row)
-        prior = self.prior_draws(n, rng)
-        noise = np.sqrt(self.weights) * rng.standard_normal(prior.shape)
-        told = (self.linear - self.weights * f - e for f, e in zip(prior, noise, strict=True))
-        centred = replace(self.chain, mean=np.zeros_like(self.chain.mean))
-        return np.array([f + ChainGaussian(centred, linear, self.weights).mean for f, linear in zip(prior, told)])
+        centred, weights = replace(self.chain, mean=np.zeros_like(self.chain.mean)), np.maximum(self.weights, 0.0)
+        prior = ChainGaussian(centred).prior_draws(n, rng)
+        noise = np.sqrt(weights) * rng.standard_normal(prior.shape)
+        told = (-weights * f - e for f, e in zip(prior, noise, strict=True))
+        draws = self.mean + np.array(
+            [f + ChainGaussian(centred, linear, weights).mean for f, linear in zip(prior, told, strict=True)]
+        )
+        spread = self._spread(centred, weights)
+        return draws if spread is None else draws + rng.standard_normal((n, spread.shape[1])) @ spread.T
+
+    def _spread(self, centred: Chain, weights: Array) -> Array | None:
+        """V (T, k) with V Vᵀ what the k messages of negative precision add to the covariance that the others leave.
+
+        Woodbury: (S⁻¹ - U|W|Uᵀ)⁻¹ = S + S U (|W|⁻¹ - UᵀSU)⁻¹ UᵀS, U their columns of the identity.
+        """
+        negative = np.flatnonzero(self.weights < 0)
+        if not len(negative):
+            return None
+        others = np.array([ChainGaussian(centred, unit, weights).mean for unit in np.eye(len(weights))[negative]]).T
+        inner = np.diag(-1.0 / self.weights[negative]) - others[negative]
+        values, vectors = np.linalg.eigh(0.5 * (inner + inner.T))
+        if not values[0] > 0:
+            raise NotPositiveDefinite("the messages leave no positive precision")
+        return others @ (vectors / np.sqrt(values))
 
 
 def _root(cov: Array) -> Array:
