@@ -48,7 +48,7 @@ class GammaPoissonFactorization(ColumnRecommendations, GammaFactors):
         Shape of the Gamma prior of activations: the smaller, the fewer components are active in a row.
     bound : {"auxiliary", "tight"}, default="auxiliary"
         "auxiliary": each count is split among components, and every update is conjugate. "tight": without that, by
-        draws of both factors; the bound is larger, a pass some ten times as long, and held-out scores are hardly
+        draws of both factors; the bound is larger, a pass some twenty times as long, and held-out scores are hardly
         better. A fit begins with auxiliary counts and goes on from where they settled; `lower_bound_` has the noise of
         the draws.
     init : {"groups", "rows", "random"} or array-like of shape (n_components, F), default="groups"
