@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from sksvi import _memory
 from sksvi.decomposition._gamma_base import GammaFactors
 from sksvi.decomposition._gamma_recommend import ColumnRecommendations
 from sksvi.estimators.changes import anew
@@ -18,8 +19,9 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.models.base import Table
 from sksvi.models.nmf.cells import table
-from sksvi.models.nmf.poisson import GammaPoisson
-from sksvi.models.nmf.tight import TightGammaPoisson
+from sksvi.models.nmf.poisson import LEAST_ROWS, GammaPoisson
+from sksvi.models.nmf.rows import CHUNKS
+from sksvi.models.nmf.tight import DRAWS, TightGammaPoisson
 
 Array = np.ndarray
 
@@ -46,8 +48,8 @@ class GammaPoissonFactorization(ColumnRecommendations, GammaFactors):
         Shape of the Gamma prior of activations: the smaller, the fewer components are active in a row.
     bound : {"auxiliary", "tight"}, default="auxiliary"
         "auxiliary": each count is split among components, and every update is conjugate. "tight": without that, by
-        draws of both factors; the bound is larger, a pass some ten times as long, and held-out scores are the same or
-        worse. A fit begins with auxiliary counts and goes on from where they settled; `lower_bound_` has the noise of
+        draws of both factors; the bound is larger, a pass some twenty times as long, and held-out scores are hardly
+        better. A fit begins with auxiliary counts and goes on from where they settled; `lower_bound_` has the noise of
         the draws.
     init : {"groups", "rows", "random"} or array-like of shape (n_components, F), default="groups"
         First components: means of groups of rows alike (k-means), rows that differ, noise, or given ones.
@@ -181,6 +183,13 @@ class GammaPoissonFactorization(ColumnRecommendations, GammaFactors):
             activation_shape=float(self.activation_shape),
             mean=self._first_mean,
         )
+
+    def _check_memory(self, data: Table) -> None:
+        super()._check_memory(data)
+        if self.bound == "tight":
+            K, (n, F) = float(self.n_components), data.X.shape
+            numbers = 6 * DRAWS * K * (F + max(LEAST_ROWS, n / CHUNKS))
+            _memory.need(8.0 * numbers, f"bound='tight' with n_components={self.n_components}", "take 'auxiliary'")
 
     def _run(self, problem: Problem, state: State, passes: int, monitor: Any, tol: float | None = None) -> State:
         """Where draws are taken, they begin where auxiliary counts have settled."""

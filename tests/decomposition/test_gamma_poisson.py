@@ -211,8 +211,8 @@ def test_the_tight_bound_begins_with_auxiliary_counts(tmp_path):
     assert stream.n_samples_seen_ == 60 and np.isfinite(stream.lower_bound_)
 
 
-def test_as_good_as_nmf_where_half_is_hidden():
-    """Digits, half of the pixels from the other half: above scikit-learn's NMF folded in by its own rule."""
+def test_half_of_an_image_says_much_of_the_other():
+    """Digits: scikit-learn's NMF is at -2.17 or below in the same split (benchmarks/nmf/poisson.py)."""
     from sklearn.datasets import load_digits
 
     X = load_digits().data
