@@ -52,17 +52,23 @@ def table(name: str) -> Any:
     return pd.read_csv(data_folder() / "series" / f"{name}.csv")
 
 
+#: A season of twelve that does not move, as ours and statsmodels take it.
+MONTHS: dict[str, Any] = {
+    "lag": 12,
+    "dynamic": {"seasonal": 12, "seasonal_variance": 0.0},
+    "structural": {"seasonal": 12, "stochastic_seasonal": False},
+}
+
+
 def vans() -> Series:
-    """Van drivers killed per month in Great Britain 1969-1984, and the law of February 1983 that made them wear belts."""
+    """Van drivers killed per month in Great Britain 1969-1984."""
+    return Series(table("seatbelts")["VanKilled"].to_numpy(float), **MONTHS)
+
+
+def belted() -> Series:
+    """The same with the law of February 1983 that made them wear belts."""
     frame = table("seatbelts")
-    season = {"seasonal": 12, "seasonal_variance": 0.0}
-    return Series(
-        frame["VanKilled"].to_numpy(float),
-        frame[["law"]].to_numpy(float),
-        lag=12,
-        dynamic=season,
-        structural={"seasonal": 12, "stochastic_seasonal": False},
-    )
+    return Series(frame["VanKilled"].to_numpy(float), frame[["law"]].to_numpy(float), **MONTHS)
 
 
 def asthma() -> Series:
@@ -86,17 +92,12 @@ def coal() -> Series:
 def drivers() -> Series:
     """Drivers who died at night per month in Utah 1980-1986, by population."""
     frame = table("driverdeaths")
-    return Series(
-        frame["Deaths"].to_numpy(float),
-        offset=np.log(frame["Population"].to_numpy(float)),
-        lag=12,
-        dynamic={"seasonal": 12, "seasonal_variance": 0.0},
-        structural={"seasonal": 12, "stochastic_seasonal": False},
-    )
+    return Series(frame["Deaths"].to_numpy(float), offset=np.log(frame["Population"].to_numpy(float)), **MONTHS)
 
 
 COUNTS = {
     "VanKilled": vans,
+    "VanKilled, law": belted,
     "asthma": asthma,
     "discoveries": discoveries,
     "coal": coal,

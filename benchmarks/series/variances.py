@@ -55,7 +55,7 @@ def vans() -> tuple[Callable[[], Any], None]:
     """A level that walks at random, a season that does not, and the law, under a Poisson likelihood."""
     from sksvi import DynamicGLM
 
-    series = _data.vans()
+    series = _data.belted()
     return lambda: DynamicGLM(**series.dynamic).fit(series.X, series.y), None
 
 
