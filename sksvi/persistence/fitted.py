@@ -24,7 +24,7 @@ Array = np.ndarray
 def check_fit(look: Look) -> None:
     """State, counters and history; `look` is at the estimator."""
     state = look.at("state_").a(State)
-    features = look.at("n_features_in_").count(1)
+    features = look.at("n_features_in_").count()
     look.unless_none("feature_names_in_", lambda names: _labels(names, features))
     if look.has("likelihood_"):
         _targets(look)
@@ -337,6 +337,41 @@ def _kernel(look: Look, d: int) -> None:
         raise look.fail(f"is no kernel of {d} features: {error}") from error
 
 
+# ---- time series
+def check_dynamic(look: Look) -> None:
+    """Points in time, the states of the fit, and the messages over them."""
+    d = look.at("n_features_in_").count()
+    for name in ("_centre", "_scale"):
+        look.at(name).array((d,), above=0.0 if name == "_scale" else None)
+    look.at("_unit").number(above=0.0)
+    look.at("mean_").number()
+    series = look.at("_series")
+    T, width = series.at("X").array((None, d)).shape
+    structure = look.at("_structure").a(dict)
+    structure.require("length" in structure.value, "has no length")
+    structure.item("length").count(1)
+    try:
+        dynamics = look.value._dynamics
+    except (AttributeError, TypeError, ValueError) as error:
+        raise structure.fail(f"describes no states: {error}") from error
+    n, chain = dynamics.n_states, _block(look, "latents").at("chain")
+    right = len(chain.value.noise) == n and chain.value.X.shape == (T, width)
+    chain.require(right, f"has {len(chain.value.noise)} states and rows {chain.value.X.shape}, not {n} and {(T, width)}")
+    _block(look, "dynamics").at("value").array((len(dynamics.parameters),))
+    look.at("_last").array((n,))
+    look.at("_last_cov").array((n, n))
+    look.at("coef_").array((d,), "x")
+    look.at("coef_std_").array((d,), "x", least=0.0)
+    _shown(look, "latents", (T,))
+    times = look.at("_times").a(dict)
+    times.require({"kind", "values", "name"} <= times.value.keys(), "is no index")
+    try:
+        found = len(look.value.index_)
+    except (KeyError, TypeError, ValueError) as error:
+        raise times.fail(f"is no index: {error}") from error
+    times.require(found == T, f"has {found} times for {T} points")
+
+
 # ---- factorization
 def check_factorization(look: Look) -> None:
     """Ids, blocks of both sides, and what has been rated."""
@@ -510,6 +545,7 @@ ESTIMATORS: dict[str, Callable[[Look], None]] = {
     "SparseGPClassifier": check_sparse_gp,
     "SparseGPRegressor": check_sparse_gp,
     "GPClassifier": check_full_gp,
+    "DynamicGLM": check_dynamic,
     "GeneralizedPMF": check_factorization,
     "CorrelatedTopicModel": check_topics,
     "StructuredLDA": check_lda,

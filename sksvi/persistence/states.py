@@ -107,6 +107,32 @@ def _sites_gaussian(look: Look) -> None:
     look.at("weights").array((n,), least=0.0)
 
 
+def _chain(look: Look) -> None:
+    n = len(look.at("noise").array((None,), least=0.0))
+    T, E = look.at("X").array((None, None)).shape
+    S = len(look.at("h").array((None,)))
+    look.require(n == S + E and T >= 1, f"has {n} states for {S} shares and {E} columns of {T} points")
+    rows, starts = look.at("rows"), look.at("starts")
+    m = len(rows.array((None,), "i", least=0, below=n))
+    rows.require(len(set(rows.value.tolist())) == m, "names a state twice")
+    cuts = starts.array((m + 1,), "i", least=0)
+    entries = len(look.at("values").array((None,)))
+    look.at("columns").array((entries,), "i", least=0, below=n)
+    starts.require(cuts[0] == 0 and cuts[-1] == entries and np.all(np.diff(cuts) >= 0), "does not divide the values")
+    look.at("mean").array((n,))
+    cov = look.at("cov")
+    cov.require(np.all(np.diagonal(cov.array((n, n))) >= 0), "has a variance below 0")
+    look.at("damped").array((None,), "i", least=0, below=n)
+
+
+def _chain_gaussian(look: Look) -> None:
+    from sksvi.families.gaussian.chain import Chain
+
+    T = len(look.at("chain").a(Chain).value)
+    look.at("linear").array((T,))
+    look.at("weights").array((T,))
+
+
 def _plates(look: Look) -> None:
     n, size = look.at("mean").array((None, None)).shape
     full = look.at("full").flag()
@@ -342,6 +368,8 @@ PARTS: dict[str, Callable[[Look], None]] = {
     "ProjectedGaussian": _projected,
     "ChosenRows": _chosen_rows,
     "SiteGaussian": _sites_gaussian,
+    "Chain": _chain,
+    "ChainGaussian": _chain_gaussian,
     "GaussianPlates": _plates,
     "Point": _point,
     "Free": _point,

@@ -30,6 +30,8 @@ class Answers:
     _centre: Array
     _scale: Array
     _series: Any
+    _last: Array
+    _last_cov: Array
     _dynamics: Any
     _values: Any
 
@@ -44,12 +46,12 @@ class Answers:
         chain = self._block.chain
         return np.concatenate([chain.h, np.zeros(chain.X.shape[1])])[None]
 
-    def _ahead(self, X: Array) -> Chain:
+    def _after(self, X: Array) -> Chain:
         """The chain of points after the last one; rows of X in units of their own."""
-        chain, said = self._block.chain, self._block.swept
+        chain = self._block.chain
         A = chain.transition()
-        cov = A @ said.last_cov @ A.T + np.diag(chain.noise)
-        return replace(chain, X=X, mean=A @ said.last, cov=0.5 * (cov + cov.T))
+        cov = A @ self._last_cov @ A.T + np.diag(chain.noise)
+        return replace(chain, X=X, mean=A @ self._last, cov=0.5 * (cov + cov.T))
 
     def _new_columns(self, X: Any, n: int | None, what: str) -> tuple[Array, Any]:
         """Columns of new rows in their own units, and the index that they bring."""
@@ -90,7 +92,7 @@ class Answers:
             mean[past], variance[past] = self._of(block, columns[past], at[past], True)
         if not np.all(past):
             later = at[~past] - len(block.chain)
-            chain = self._ahead(np.zeros((int(later.max()) + 1, columns.shape[1])))
+            chain = self._after(np.zeros((int(later.max()) + 1, columns.shape[1])))
             mean[~past], variance[~past] = self._of(ChainGaussian(chain), columns[~past], later, False)
         mean += self.mean_
         return (mean if offset is None else mean + offset), variance
@@ -165,7 +167,7 @@ class Answers:
                 raise ValueError(f"X begins at {given[0]!r}, and {what} at {index[0]!r}: give the rows that follow the fit.")
         offset = checked_offset(self, offset, steps)
         offset = np.full(steps, self.mean_) if offset is None else offset + self.mean_
-        return self._ahead(columns), offset, index
+        return self._after(columns), offset, index
 
     def forecast_latent(self, steps: Any = 1, X: Any = None, offset: Any = None, coverage: float = 0.9) -> Any:
         """The latent f of the points that follow the last one.
@@ -335,12 +337,11 @@ class Answers:
             if value is not None:
                 rows[name] = float(value), np.nan
         names, parts, by = self._parts()
-        said = self._block.swept
         for name, part, use in zip(names, parts, by, strict=True):
             if use:
                 continue
             centre = self.mean_ if name == "level" else 0.0
-            rows[name] = float(part @ said.last) + centre, float(np.sqrt(max(part @ said.last_cov @ part, 0.0)))
+            rows[name] = float(part @ self._last) + centre, float(np.sqrt(max(part @ self._last_cov @ part, 0.0)))
         columns = [str(name) for name in getattr(self, "feature_names_in_", range(self.n_features_in_))]
         for name, mean, std in zip(columns, self.coef_, self.coef_std_, strict=True):  # type: ignore[attr-defined]
             rows[f"coefficient {name}"] = float(mean), float(std)

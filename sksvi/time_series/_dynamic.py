@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cached_property
 from numbers import Integral, Real
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,22 +27,30 @@ from sksvi.inference.state import State
 from sksvi.likelihoods.weighted import own_unit, weighted_moments
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
+from sksvi.models.time_series.components import Dynamics
 from sksvi.time_series._answers import Answers
-from sksvi.time_series._dynamics import dynamics_of, periods_of
-from sksvi.time_series._index import index_of, regular
+from sksvi.time_series._diagnostics import Diagnostics
+from sksvi.time_series._dynamics import dynamics_of, periods_of, plain
+from sksvi.time_series._index import index_of, kept, made, regular
+from sksvi.time_series._online import Online
 from sksvi.time_series._rows import check_series, observed, own_units, same_length, series
 
 Array = np.ndarray
 
 #: Arrays of the length of the series that a fit holds beside those of a sweep.
 ARRAYS = 14
+#: Parameters that say which states there are.
+STRUCTURE = (
+    "level", "trend", "seasonal", "seasonal_type", "autoregressive", "cycle", "level_variance", "trend_variance",
+    "seasonal_variance", "coefficient_variance", "damping", "initial_variance",
+)  # fmt: skip
 VARIANCE: list[Any] = [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")]
 #: What the states are: a fit that goes on keeps them.
 STATES = stays("the fit has states for it, or none")
 
 
 @with_own_methods
-class DynamicGLM(Answers, RegressionMethods, BaseSVI):
+class DynamicGLM(Online, Diagnostics, Answers, RegressionMethods, BaseSVI):
     """Time series of counts, rates, binary, measured or ordered values: a structural model with any likelihood.
 
     y_t | f_t ~ likelihood with f_t = level_t + seasonal_t + cycle_t + x_tᵀβ_t + offset_t, of which every part is a
@@ -264,6 +274,31 @@ class DynamicGLM(Answers, RegressionMethods, BaseSVI):
         """
         return self._fit(X, y, sample_weight, offset)
 
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> DynamicGLM:
+        """Append points that follow the last one, with what has been learned as it is; the first call is a `fit`.
+
+        Messages of earlier points stay as they are until `smooth`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), or None
+        y : array-like of shape (n,), binomial (n, 2)
+            Gaps are rows of NaN. Rows with an index must follow the last point; rows without one do.
+        sample_weight, offset : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        DynamicGLM
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            As `fit`; times that the series has, that lie before its end, or that leave a gap.
+        """
+        return self._partial_fit(X, y, sample_weight, offset)
+
     # ---- from rows to a model
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
         if not start.fresh:
@@ -272,15 +307,25 @@ class DynamicGLM(Answers, RegressionMethods, BaseSVI):
         if base.n_latents > 1:
             raise ValueError(f"likelihood={self.likelihood!r} has a latent for every class: choose one with one latent.")
         data, index = self._read(base, X, y, sample_weight, offset, start.fresh)
+        self._hold_times(kept(index))
         if start.fresh:
-            self.index_, data = index, self._fix_units(base, data)
-        else:
-            self.index_ = index
+            data = self._fix_units(base, data)
         self._series = self._working(data)
         return self._series
 
+    def _hold_times(self, times: dict[str, Any]) -> None:
+        """Keep the points in time; what was found at others is forgotten."""
+        for name in ("index_", "_dynamics", "_one_ahead"):
+            vars(self).pop(name, None)
+        self._times = times
+
+    @cached_property
+    def index_(self) -> Any:
+        """Points in time."""
+        return made(self._times)
+
     def _read(
-        self, base: Any, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool
+        self, base: Any, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool, least: int = 1
     ) -> tuple[Table, Any]:
         """Rows as given, checked, and their index."""
         values = check_series(self, y, base.paired) if not base.ordered else None
@@ -294,7 +339,7 @@ class DynamicGLM(Answers, RegressionMethods, BaseSVI):
         weight = check_row_values(sample_weight, n, "sample_weight", weights=True)
         index = index_of(X, y, n)
         there = there if weight is None else there & (weight > 0)
-        if not np.any(there):
+        if np.sum(there) < least:
             raise ValueError(f"y has no observed value among {n}: there is nothing to fit.")
         if not base.ordered:
             _check_observed(base, values, there)
@@ -351,10 +396,19 @@ class DynamicGLM(Answers, RegressionMethods, BaseSVI):
         _memory.need(8.0 * len(data) * (n + ARRAYS), what, "take fewer points, or shorter seasons")
 
     def _build_model(self, data: Table) -> tuple[DynamicModel, Table]:
-        names = [str(name) for name in getattr(self, "feature_names_in_", range(data.X.shape[1]))]
-        turn = min(max(8.0, 3.0), max(len(data) / 3.0, 3.0))
-        dynamics = dynamics_of(self, self._unit, names, self._scale, len(data), turn)
-        return DynamicModel(self.likelihood_, dynamics, data.X, data.weight, unit=self._unit), data
+        self._structure = {name: plain(getattr(self, name)) for name in STRUCTURE} | {"length": len(data)}
+        return self._model_of(data), data
+
+    def _model_of(self, data: Table) -> DynamicModel:
+        """The model of a series with the states of the fit."""
+        return DynamicModel(self.likelihood_, self._dynamics, data.X, data.weight, unit=self._unit)
+
+    @cached_property
+    def _dynamics(self) -> Dynamics:
+        """The states, as the parameters of the fit have them."""
+        names = [str(name) for name in getattr(self, "feature_names_in_", range(len(self._scale)))]
+        length = self._structure["length"]
+        return dynamics_of(SimpleNamespace(**self._structure), self._unit, names, self._scale, length)
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
         return None
@@ -380,18 +434,26 @@ class DynamicGLM(Answers, RegressionMethods, BaseSVI):
             )
 
     # ---- what a fit leaves behind
+    def _finish(self, model: DynamicModel, state: State, weight: float) -> None:
+        vars(self).pop("_one_ahead", None)
+        super()._finish(model, state, weight)
+
+    def _run(self, *args: Any, **options: Any) -> State:
+        state = super()._run(*args, **options)
+        said = state.q["latents"].swept
+        self._last, self._last_cov = said.last, said.last_cov
+        return state
+
     def _expose(self, model: DynamicModel, state: State) -> None:
         q = state.q
         self.likelihood_ = model.current_likelihood(q)
         self.noise_ = self.likelihood_.noise
         self.posterior_ = Posterior({"latents": q["latents"]})
-        self._dynamics, self._theta = model.dynamics, q["dynamics"].value
         self._choices = self._fitted_choices()
-        self._expose_parameters(model.dynamics, self._theta)
+        self._expose_parameters(model.dynamics, q["dynamics"].value)
         wide = model.dynamics.diffuse()
         self.diffuse_lower_bound_ = self.lower_bound_ + 0.5 * float(np.log(np.array(model.dynamics.first)[wide]).sum())
-        block, E = q["latents"], model.dynamics.n_coefficients
-        last, cov = block.swept.last, block.swept.last_cov
+        last, cov, E = self._last, self._last_cov, model.dynamics.n_coefficients
         self.coef_ = (last[len(last) - E :] / self._scale).astype(self._dtype)
         variance = np.diagonal(cov)[len(last) - E :]
         self.coef_std_ = (np.sqrt(np.maximum(variance, 0.0)) / self._scale).astype(self._dtype)

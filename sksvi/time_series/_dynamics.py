@@ -7,9 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.models.time_series.components import WIDE, Dynamics, Wide
+from sksvi.models.time_series.components import SHORTEST, WIDE, Dynamics, Wide
 
 Array = np.ndarray
+
+
+#: Where the search for the period of a cycle begins.
+FIRST_PERIOD = 8.0
+
+
+def plain(value: Any) -> Any:
+    """A parameter as files hold it."""
+    return [plain(part) for part in value] if isinstance(value, list | tuple | np.ndarray) else value
 
 
 def periods_of(estimator: Any) -> list[float]:
@@ -52,7 +61,7 @@ def of_each(given: Any, periods: list[float]) -> list[Any]:
     return found
 
 
-def dynamics_of(estimator: Any, unit: float, names: list[str], spreads: Array, length: int, turn: float) -> Dynamics:
+def dynamics_of(estimator: Any, unit: float, names: list[str], spreads: Array, length: int) -> Dynamics:
     """The states that an estimator's parameters ask for.
 
     Parameters
@@ -64,8 +73,6 @@ def dynamics_of(estimator: Any, unit: float, names: list[str], spreads: Array, l
         Columns of the coefficients, and what they were divided by.
     length : int
         Points in time: the longest period of a learned cycle.
-    turn : float
-        Where the search for the period of a cycle begins.
 
     Raises
     ------
@@ -89,7 +96,7 @@ def dynamics_of(estimator: Any, unit: float, names: list[str], spreads: Array, l
     cycle = estimator.cycle
     if cycle is not False and cycle is not None:
         learned = cycle is True
-        dynamics.add_damped("cycle", "cycle", "auto", damping, turn if learned else cycle, length if learned else 0)
+        dynamics.add_damped("cycle", "cycle", "auto", damping, min(FIRST_PERIOD, max(length / 2.0, SHORTEST + 0.5)) if learned else cycle, max(length, 4) if learned else 0)
     if names:
         dynamics.add_coefficients(names, estimator.coefficient_variance, spreads, first)
     if not dynamics.names:

@@ -103,6 +103,65 @@ def continued(index: Any, steps: int) -> Any:
     return pd.RangeIndex(len(index), len(index) + steps)
 
 
+def kept(index: Any) -> dict[str, Any]:
+    """An index as plain arrays and words, as files hold it."""
+    import pandas as pd
+
+    out: dict[str, Any] = {"name": index.name if isinstance(index.name, str) else None}
+    if isinstance(index, pd.RangeIndex):
+        return out | {"kind": "range", "values": [int(index.start), int(index.stop), int(index.step)]}
+    if isinstance(index, pd.PeriodIndex):
+        return out | {"kind": "period", "values": np.asarray(index.asi8), "freq": index.freqstr}
+    if isinstance(index, pd.DatetimeIndex):
+        plain = index if index.tz is None else index.tz_convert("UTC").tz_localize(None)
+        freq = None if index.freq is None else index.freqstr
+        values = np.asarray(plain.values)
+        return out | {"kind": "date", "values": values, "freq": freq, "tz": None if index.tz is None else str(index.tz)}
+    values = np.asarray(index)
+    return out | {"kind": "plain", "values": values if values.dtype.kind in "biufm" else values.astype(object)}
+
+
+def longer(held: dict[str, Any], n: int) -> dict[str, Any]:
+    """`kept` with n points that follow: found when they are asked for, as steps of a calendar take their time."""
+    return {**held, "more": held.get("more", 0) + n}
+
+
+def made(held: dict[str, Any]) -> Any:
+    """The index that `kept` was told of, with the points that follow."""
+    index, more = _made(held), held.get("more", 0)
+    return appended(index, None, more) if more else index
+
+
+def _made(held: dict[str, Any]) -> Any:
+    import pandas as pd
+
+    kind, values, name = held["kind"], held["values"], held["name"]
+    if kind == "range":
+        return pd.RangeIndex(*values, name=name)
+    if kind == "period":
+        return pd.PeriodIndex.from_ordinals(values, freq=held["freq"], name=name)
+    if kind == "date":
+        index = pd.DatetimeIndex(values, name=name)
+        index = index if held["tz"] is None else index.tz_localize("UTC").tz_convert(held["tz"])
+        return index if held["freq"] is None else pd.DatetimeIndex(index, freq=held["freq"])
+    return pd.Index(values, name=name)
+
+
+def appended(index: Any, more: Any, n: int) -> Any:
+    """The index with n further points; `more`: theirs, or None for those that follow."""
+    import pandas as pd
+
+    even = regular(index)
+    if even is not None and len(index) and not isinstance(index, pd.PeriodIndex):
+        later = continued(index, n)
+        if isinstance(index, pd.RangeIndex) and isinstance(later, pd.RangeIndex):
+            return pd.RangeIndex(index.start, later.stop, index.step, name=index.name)
+        if isinstance(even, pd.DatetimeIndex) and even.freq is not None:
+            return pd.date_range(index[0], periods=len(index) + n, freq=even.freq, name=index.name)
+    later = continued(index, n) if more is None else more
+    return index.append(later) if type(later) is type(index) or more is not None else pd.RangeIndex(len(index) + n)
+
+
 def positions(index: Any, given: Any, n: int) -> Array:
     """Which point in time, counted from the first fitted one, each of n rows is; rows without an index begin there.
 

@@ -259,9 +259,26 @@ class ChainGaussian(Family):
         failed = loops.combine(
             *chain.moves, a, P, self.linear, self.weights, seen, parts, by, mean, variance, back
         )
+        self._possible(failed)
+        return mean, np.maximum(variance, 0.0)
+
+    def ahead(self) -> tuple[Array, Array]:
+        """Mean and variance of each f given the messages before it, (T,)."""
+        chain = self.chain
+        if not chain.is_level:
+            share = np.concatenate([chain.h, np.zeros(chain.X.shape[1])])[None]
+            mean, variance = self.combined(share, np.ones(1), back=False)
+            return mean[:, 0], variance[:, 0]
+        mean, variance = np.empty(len(chain)), np.empty(len(chain))
+        start = float(chain.noise[0]), float(chain.mean[0]), float(chain.cov[0, 0])
+        failed = loops.filter_level(*start, self.linear, self.weights, mean, variance)
+        self._possible(failed)
+        return mean, variance
+
+    @staticmethod
+    def _possible(failed: int) -> None:
         if failed >= 0:
             raise NotPositiveDefinite(f"the messages leave no positive precision at point {failed} in time", failed)
-        return mean, np.maximum(variance, 0.0)
 
     # ---- draws
     def prior_draws(self, n: int, rng: Any) -> Array:

@@ -336,6 +336,23 @@ def smooth_level(
     return -1, log_det, kl, log_z
 
 
+@entry("linear (T) f", "weights (T) f", "mean (T) f", "variance (T) f")
+@numba.njit(cache=True, nogil=True)
+def filter_level(
+    noise: float, a: float, P: float, linear: Array, weights: Array, mean: Array, variance: Array
+) -> int:
+    """Mean and variance of one state that walks at random before each message; where D <= 0, or -1."""
+    for t in range(len(linear)):
+        mean[t], variance[t] = a, P
+        D = 1.0 + weights[t] * P
+        if not D > 0.0:
+            return t
+        P /= D
+        a += P * (linear[t] - weights[t] * a)
+        P += noise
+    return -1
+
+
 @entry(
     "noise (n) f",
     "X (T,E) f",

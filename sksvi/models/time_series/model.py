@@ -47,6 +47,8 @@ class DynamicModel(Linear):
         First parameters; None: the dynamics' own.
     unit : float, default=1.0
         Of a measured target.
+    chain : Chain, optional
+        Of points that follow others; None: the dynamics' own. With it no parameter is there to move.
     """
 
     main = "latents"
@@ -64,12 +66,14 @@ class DynamicModel(Linear):
         learned: bool = True,
         theta: Array | None = None,
         unit: float = 1.0,
+        chain: Any = None,
     ) -> None:
         self.likelihood = likelihood
         self.dynamics = dynamics
         self.X = X
         self.seen = None if weight is None or np.all(weight > 0) else np.flatnonzero(weight > 0)
-        self.learned = learned
+        self.learned = learned and chain is None
+        self.chain = chain
         self.theta = dynamics.start if theta is None else theta
         self.log_unit = float(np.log(unit))
 
@@ -90,20 +94,20 @@ class DynamicModel(Linear):
     @property
     def hyper(self) -> dict[str, Rule]:
         """Parameters of the states and of the likelihood: `search` finds them."""
+        if self.chain is not None:
+            return {}
         return {"dynamics": SEARCHED} | ({"likelihood": SEARCHED} if self.likelihood.learned else {})
 
     def at(self, values: dict[str, Array], block: ChainGaussian | None = None) -> dict[str, Any]:
         """q under these parameters: the prior, or the messages of `block`."""
-        chain = self.dynamics.chain(values["dynamics"], self.X)
+        chain = self.dynamics.chain(values["dynamics"], self.X) if self.chain is None else self.chain
         q = {"latents": ChainGaussian(chain) if block is None else block.under(chain)}
         return q | {name: Free(value) for name, value in values.items()}
 
     def begin(self, data: Table, rng: Any) -> dict[str, Any]:
         """Messages as each point alone would have them: from none, under a wide prior, no first step succeeds."""
-        first = {"dynamics": self.theta}
-        if self.likelihood.learned:
-            first["likelihood"] = self.likelihood.unconstrained
-        q = self.at(first)
+        values = {"dynamics": self.theta, "likelihood": self.likelihood.unconstrained}
+        q = self.at({name: values[name] for name in self.hyper})
         q["latents"] = ChainGaussian(q["latents"].chain, *first_messages(self.likelihood, data))
         return q
 

@@ -1,0 +1,266 @@
+"""How well a fitted series predicts itself: one step ahead, residuals, the exact evidence."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import bdtr, ndtri
+from sklearn.utils.validation import check_is_fitted
+
+from sksvi import _parallel, expectations
+from sksvi.estimators.checks import check_count, check_row_values, check_seed
+from sksvi.families.gaussian.chain import ChainGaussian
+from sksvi.integrals import quadrature
+from sksvi.models.base import Table
+from sksvi.models.time_series.ahead import Ahead, one_step_ahead
+from sksvi.predictive import Predictive
+from sksvi.time_series._index import own_index, positions
+from sksvi.time_series._rows import check_series, observed, series
+
+Array = np.ndarray
+
+#: Numbers of draws that are held at a time.
+HELD = 2**22
+
+
+class LogEvidence(NamedTuple):
+    """An estimate of the log evidence, nats, its standard error, and how many independent draws it is worth."""
+
+    value: float
+    std_error: float
+    effective_sample_size: float
+
+
+class Diagnostics:
+    """One-step-ahead predictions, residuals and the evidence of a `DynamicGLM`."""
+
+    likelihood_: Any
+    index_: Any
+    mean_: float
+    lower_bound_: float
+    _series: Any
+    _block: Any
+    _values: Any
+    _table: Any
+    _new_columns: Any
+    _after: Any
+    _share: Any
+
+    def _rule(self) -> Any:
+        """The rule of expectations, without noise."""
+        rule = expectations.resolve(self.expectation)  # type: ignore[attr-defined]
+        return rule if rule.exact else expectations.resolve("auto")
+
+    @cached_property
+    def _one_ahead(self) -> Ahead:
+        """Predictions of each fitted point from those before it."""
+        with _parallel.single_threaded_blas():
+            return one_step_ahead(self.likelihood_, self._block, self._series, self._rule())
+
+    def _predicted(self) -> Predictive:
+        """Distribution of each fitted observation given those before it."""
+        check_is_fitted(self)
+        ahead, offset = self._one_ahead, self._series.offset
+        return Predictive(self.likelihood_, ahead.mean if offset is None else ahead.mean + offset, ahead.variance)
+
+    def _seen(self) -> Array:
+        """Where there was an observation, (T,)."""
+        weight = self._series.weight
+        return np.ones(len(self._series), bool) if weight is None else weight > 0
+
+    def filter(self, coverage: float = 0.9) -> Any:
+        """Each fitted observation predicted from those before it, with the parameters as they were learned from all.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the equal-tailed interval (lower, upper).
+
+        Returns
+        -------
+        DataFrame
+            Columns mean, std, median, lower, upper on ``index_``.
+        """
+        return self._table(self._predicted(), coverage, self.index_)
+
+    def log_predictive_density(self, X: Any = None, y: Any = None, offset: Any = None) -> Array:
+        """Log density of each observation, one step ahead: given those before it (prequential).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), default=None
+        y : array-like of shape (n,), binomial (n, 2), default=None
+            None: the fitted series. Rows with an index are those points in time; rows without one begin at the first
+            fitted point. A fitted point is predicted from the fitted ones before it; a later one from all fitted ones
+            and from the rows of `y` between.
+        offset : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Nats; NaN where y is missing.
+        """
+        check_is_fitted(self)
+        if y is None:
+            seen = self._seen()
+            return np.where(seen, self._predicted().log_prob(self._series.y), np.nan)
+        values = self._target(y)
+        there = observed(values)
+        columns, index = self._new_columns(X, len(values), "log_predictive_density")
+        if len(columns) != len(values):
+            raise ValueError(f"X and y differ in length: {len(columns)} and {len(values)} rows.")
+        given = index if index is not None else own_index(y)
+        at, T = positions(self.index_, given, len(values)), len(self.index_)
+        shift = check_row_values(offset, len(values), "offset")
+        shift = self.mean_ + (0.0 if shift is None else shift) + np.zeros(len(values))
+        mean, variance = np.empty(len(values)), np.empty(len(values))
+        past = at < T
+        if np.any(past):
+            seen = np.zeros((T, columns.shape[1]))
+            seen[at[past]] = columns[past]
+            m, v = self._one_ahead.block.combined(self._share(), np.ones(1), seen, back=False)
+            mean[past], variance[past] = m[at[past], 0], v[at[past], 0]
+        if not np.all(past):
+            later = ~past
+            mean[later], variance[later] = self._later(
+                columns[later], values[later], there[later], shift[later], at[later] - T
+            )
+        filled = series(columns, values, there, None, None).y if np.any(there) else np.zeros_like(values)
+        found = Predictive(self.likelihood_, mean + shift, variance).log_prob(filled)
+        return np.where(there, found, np.nan)
+
+    def _later(self, X: Array, y: Array, there: Array, shift: Array, at: Array) -> tuple[Array, Array]:
+        """Predictions of points `at` steps after the first that follows the fit, from it and from those between."""
+        n = int(at.max()) + 1
+        columns, offset, weight = np.zeros((n, X.shape[1])), np.zeros(n), np.zeros(n)
+        values = np.zeros((n, *y.shape[1:])) + (y[there][0] if np.any(there) else 0.0)
+        columns[at], offset[at], weight[at] = X, shift, there
+        values[at[there]] = y[there]
+        data = Table(columns, values, weight, offset)
+        chain = self._after(columns)
+        if not np.any(there):
+            m, v = ChainGaussian(chain).ahead()
+            return m[at], v[at]
+        from sksvi.models.time_series.model import first_messages
+
+        first = ChainGaussian(chain, *first_messages(self.likelihood_, data))
+        found = one_step_ahead(self.likelihood_, first, data, self._rule())
+        return found.mean[at], found.variance[at]
+
+    def _target(self, y: Any) -> Array:
+        """y of rows to be scored, NaN where it is missing; an ordered one as positions in ``levels_``."""
+        if self.likelihood_.ordered:
+            return np.asarray(self._check_y(y, y), float)  # type: ignore[attr-defined]
+        values = check_series(self, y, self.likelihood_.paired)
+        if np.any(observed(values)):
+            self.likelihood_.check_target(series(np.zeros((len(values), 0)), values, observed(values), None, None).y)
+        return values
+
+    def residuals(self, kind: str = "quantile", random_state: Any = None) -> Any:
+        """Residuals of the one-step-ahead predictions.
+
+        Parameters
+        ----------
+        kind : {"quantile", "pearson", "response"}, default="quantile"
+            "quantile": what a standard normal variable is at the probability of the observation, which of a count is
+            drawn between P(Y < y) and P(Y <= y) (Dunn and Smyth 1996); standard normal and independent where the model
+            holds. "pearson": divided by the predictive standard deviation. "response": y less its mean.
+        random_state : int, RandomState or None, default=None
+            Of the draws between the probabilities of counts.
+
+        Returns
+        -------
+        Series
+            On ``index_``; NaN where nothing was observed.
+        """
+        import pandas as pd
+
+        if kind not in ("quantile", "pearson", "response"):
+            raise ValueError(f"kind={kind!r} is unknown: choose 'quantile', 'pearson' or 'response'.")
+        predicted, seen = self._predicted(), self._seen()
+        y = self._series.y
+        if kind == "quantile":
+            seed = check_seed(random_state).randint(np.iinfo(np.int32).max)
+            low, high = _probabilities(predicted, y)
+            u = low + np.random.default_rng(seed).random(len(low)) * (high - low)
+            tiny = np.finfo(float).eps
+            found = ndtri(np.clip(u, tiny, 1.0 - tiny))
+        else:
+            response = (y[:, 0] / np.maximum(y.sum(axis=1), 1.0) if y.ndim > 1 else y) - predicted.mean()
+            spread = predicted.std()
+            if y.ndim > 1:
+                spread = spread / np.sqrt(np.maximum(y.sum(axis=1), 1.0))
+            found = response / spread if kind == "pearson" else response
+        return pd.Series(np.where(seen, found, np.nan), index=self.index_, name=f"{kind} residual")
+
+    def log_evidence(self, n_samples: int = 1000, random_state: Any = None) -> LogEvidence:
+        """Log evidence of the data at the learned parameters by importance sampling: the bound is below it.
+
+        Paths of f are drawn from q, in pairs about its mean.
+
+        Parameters
+        ----------
+        n_samples : int, default=1000
+            Paths, rounded up to an even number.
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        LogEvidence
+            value and std_error in nats, effective_sample_size of at most n_samples; where that is small, neither of the
+            others is to be trusted.
+        """
+        check_is_fitted(self)
+        pairs = (check_count(n_samples, "n_samples", 2) + 1) // 2
+        rng = np.random.default_rng(check_seed(random_state).randint(np.iinfo(np.int32).max))
+        block, data = self._block, self._series
+        weights = np.maximum(block.weights, 0.0)
+        q = ChainGaussian(block.chain, block.linear + (weights - block.weights) * block.mean, weights)
+        log_z, seen, parts = q.swept.log_z, self._seen(), []
+        for begin in range(0, pairs, max(1, HELD // len(data))):
+            draws = q.sample(min(pairs - begin, max(1, HELD // len(data))), np.random.RandomState(rng.integers(2**31)))
+            parts += [
+                [_log_weight(self.likelihood_, data, seen, q, f) for f in (draw, 2.0 * q.mean - draw)] for draw in draws
+            ]
+        weights = np.array(parts) + log_z
+        top = weights.max()
+        ratio = np.exp(weights - top)
+        each = ratio.mean(axis=1)
+        mean = float(each.mean())
+        error = float(each.std(ddof=1) / np.sqrt(pairs) / mean) if pairs > 1 else np.inf
+        return LogEvidence(float(top) + float(np.log(mean)), error, float(ratio.sum() ** 2 / np.square(ratio).sum()))
+
+
+def _log_weight(likelihood: Any, data: Table, seen: Array, q: ChainGaussian, f: Array) -> float:
+    """Log density of the data given a path of f, less that of the messages."""
+    at = f if data.offset is None else f + data.offset
+    value = likelihood.log_prob(data.y[seen], at[seen])
+    value = value if data.weight is None else value * data.weight[seen]
+    return float(value.sum() - (q.linear - 0.5 * q.weights * f) @ f)
+
+
+def _probabilities(predicted: Predictive, y: Array) -> tuple[Array, Array]:
+    """P(Y < y) and P(Y <= y)."""
+    likelihood = predicted.likelihood
+    if likelihood.paired:
+        n = y.sum(axis=1)
+        low, high = (_successes(predicted, y[:, 0] - less, n) for less in (1.0, 0.0))
+        return low, high
+    high = predicted.cdf(y)
+    if not (likelihood.discrete or likelihood.ordered):
+        return high, high
+    return np.where(y > 0, predicted.cdf(y - 1.0), 0.0), high
+
+
+def _successes(predicted: Predictive, k: Array, n: Array) -> Array:
+    """P(at most k successes in n trials)."""
+    likelihood = predicted.likelihood
+
+    def at(f: Array, rows: Any) -> tuple[Array]:
+        kept = np.broadcast_to(np.maximum(k[rows], 0.0), f.shape)
+        return (bdtr(kept, np.broadcast_to(n[rows], f.shape).astype(int), likelihood.mean(f)),)
+
+    found = quadrature.expect(at, predicted.latent_mean, predicted.latent_variance, likelihood.width)[0]
+    return np.where(k < 0, 0.0, np.where(k >= n, 1.0, found))

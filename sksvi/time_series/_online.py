@@ -1,0 +1,125 @@
+"""Points that come later: appended to a fitted series, variances still, and swept again when asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from sksvi import _parallel, algorithms
+from sksvi.estimators.offsets import remember_offset
+from sksvi.families.gaussian.chain import ChainGaussian
+from sksvi.inference import hyper, plan
+from sksvi.inference.start import continued, first_state
+from sksvi.inference.state import State, StepInfo, recorded, thinned, with_own_lists
+from sksvi.models.base import Table
+from sksvi.models.time_series.model import DynamicModel
+from sksvi.time_series._index import appended, kept, longer, own_index, positions, regular
+
+Array = np.ndarray
+
+
+class Online:
+    """`partial_fit` and `smooth` of a `DynamicGLM`."""
+
+    def _partial_fit(self: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
+        if not hasattr(self, "state_"):
+            return self.fit(X, y, sample_weight, offset)
+        started = perf_counter()
+        with self._all_or_nothing(), _parallel.single_threaded_blas():
+            self._validate_params()
+            self._check_finished()
+            self._check_choices()
+            data, index = self._read(self.likelihood_, X, y, sample_weight, offset, False, least=0)
+            times = self._following(index, own_index(X) is not None or own_index(y) is not None)
+            remember_offset(self, offset, before=self._had_offset)
+            data = self._working(data)
+            block, bound, state = self._absorbed(data)
+            q = {**self.state_.q, "latents": block}
+            was = with_own_lists(self.state_)
+            total = was.bound + bound
+            state = replace(
+                was, q=q, bound=total, passes=was.passes + state.passes, steps=was.steps + state.steps,
+                rows=was.rows + data.total_weight, converged=state.converged,
+            )  # fmt: skip
+            seconds = (was.history[-1]["seconds"] if was.history else 0.0) + perf_counter() - started
+            state = thinned(recorded(state, StepInfo(total, True, 1.0, 0), seconds))
+            self._hold_times(times)
+            self._series = joined(self._series, data)
+            self._finish(self._model_of(self._series), state, self.n_samples_seen_ + data.total_weight)
+        return self
+
+    def _following(self: Any, index: Any, own: bool) -> dict[str, Any]:
+        """The times of the series with these points, which must follow its last one.
+
+        Raises
+        ------
+        ValueError
+            Points that the series has, that lie before its end, or that leave a gap.
+        """
+        import pandas as pd
+
+        if not own or (isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index)))):
+            return longer(self._times, len(index))
+        before = self.index_
+        if regular(before) is None:
+            if not index[0] > before[-1]:
+                raise ValueError(_out_of_order(index[0], before[-1]))
+            return kept(appended(before, index, len(index)))
+        late = np.asarray(index > before[-1])
+        if not np.all(late):
+            raise ValueError(_out_of_order(index[int(np.argmin(late))], before[-1]))
+        at = positions(before, index, len(index)) - len(before)
+        if not np.array_equal(at, np.arange(len(at))):
+            gap = int(np.argmax(at != np.arange(len(at))))
+            raise ValueError(
+                f"the time {index[gap]!r} leaves a gap after {(before[-1] if gap == 0 else index[gap - 1])!r}: give "
+                "every point between a row, with y=NaN, for example by y.asfreq(...)."
+            )
+        return kept(appended(before, index, len(index)))
+
+    def _absorbed(self: Any, data: Table) -> tuple[ChainGaussian, float, State]:
+        """The series' messages with those of the points that follow, their bound, and the state of their fit."""
+        chain, before = self._after(data.X), self._block
+        model = DynamicModel(self.likelihood_, self._dynamics, data.X, data.weight, unit=self._unit, chain=chain)
+        problem = plan.problem(model, data, algorithms.resolve(self.algorithm), self._rule(), threads=1)
+        state = plan.run(problem, first_state(problem, self.state_.seed), self._most_passes(), self.tol)
+        own = state.q["latents"]
+        self._last, self._last_cov = own.swept.last, own.swept.last_cov
+        whole = replace(before.chain, X=np.concatenate([before.chain.X, data.X]))
+        linear, weights = (np.concatenate(pair) for pair in ((before.linear, own.linear), (before.weights, own.weights)))
+        return ChainGaussian(whole, linear, weights), state.bound, state
+
+    def smooth(self: Any) -> Any:
+        """Sweep over the whole series again: messages of earlier points learn what later ones said; variances stay.
+
+        Returns
+        -------
+        DynamicGLM
+            Itself.
+        """
+        check_is_fitted(self)
+        with self._all_or_nothing(), _parallel.single_threaded_blas():
+            problem = self._problem(self._model_of(self._series), self._series)
+            problem = hyper.still(problem)
+            state = continued(problem, with_own_lists(self.state_))
+            state = plan.run(problem, state, state.passes + self._most_passes(), self.tol)
+            self._last, self._last_cov = state.q["latents"].swept.last, state.q["latents"].swept.last_cov
+            self._finish(problem.model, state, self.n_samples_seen_)
+        return self
+
+
+def _out_of_order(first: Any, last: Any) -> str:
+    """What is said of points that do not follow."""
+    return (
+        f"the time {first!r} does not follow {last!r}, the last point of the series: partial_fit appends in time. Leave "
+        "out rows that it has, or fit anew."
+    )
+
+
+def joined(before: Table, data: Table) -> Table:
+    """The rows of a series, then others."""
+    return before.joined(data)
