@@ -20,9 +20,7 @@ METHODS: dict[str, Callable[[], Method]] = {
     "DynamicGLM": Dynamic,
     "DynamicGLM, negative binomial": lambda: Dynamic(likelihood="negative-binomial"),
     "DynamicGLM, damped level": lambda: Dynamic(autoregressive=True),
-    "DynamicGLM, damped level, negative binomial": lambda: Dynamic(
-        autoregressive=True, likelihood="negative-binomial"
-    ),
+    "DynamicGLM, damped level, negative binomial": lambda: Dynamic(autoregressive=True, likelihood="negative-binomial"),
     "UnobservedComponents of log(1 + y)": Structural,
     "UnobservedComponents of log(1 + y), damped": lambda: Structural("fixed intercept", autoregressive=1),
     "static GLM, Poisson": lambda: Static("poisson"),

@@ -70,6 +70,17 @@ class Diagnostics:
         weight = self._series.weight
         return np.ones(len(self._series), bool) if weight is None else weight > 0
 
+    def _observed(self) -> Any:
+        """Observations on ``index_``, NaN where there is none; of a binomial the shares of successes."""
+        import pandas as pd
+
+        y = self._series.y
+        if y.ndim > 1:
+            y = y[:, 0] / np.maximum(y.sum(axis=1), 1.0)
+        elif self.likelihood_.ordered:
+            y = np.asarray(self.levels_)[y.astype(int)]  # type: ignore[attr-defined]
+        return pd.Series(np.where(self._seen(), y, np.nan), index=self.index_, name="y")
+
     def filter(self, coverage: float = 0.9) -> Any:
         """Each fitted observation predicted from those before it, with the parameters as they were learned from all.
 

@@ -26,8 +26,8 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.likelihoods.weighted import own_unit, weighted_moments
 from sksvi.models.base import Table
-from sksvi.models.time_series.model import DynamicModel
 from sksvi.models.time_series.components import Dynamics
+from sksvi.models.time_series.model import DynamicModel
 from sksvi.time_series._answers import Answers
 from sksvi.time_series._diagnostics import Diagnostics
 from sksvi.time_series._dynamics import dynamics_of, periods_of, plain

@@ -197,7 +197,7 @@ def _beyond(index: Any, given: Any, missing: Array) -> Array:
     while late:
         steps = 2 * steps + len(wanted)
         later = continued(index, steps)
-        if not type(later) is type(continued(index, 1)) or later[-1] >= wanted.max() or steps > 10**7:
+        if type(later) is not type(continued(index, 1)) or later[-1] >= wanted.max() or steps > 10**7:
             found = np.asarray(later.get_indexer(wanted))
             if np.all(found >= 0):
                 return found
