@@ -47,19 +47,20 @@ def _spread(P: Array, h: Array, M: Array) -> float:
 
 
 @numba.njit(cache=True, nogil=True)
-def _met(a: Array, P: Array, M: Array, e: float, f: float) -> None:
-    """a += M e, P -= f M Mᵀ, symmetric to the last bit."""
+def _met(a: Array, P: Array, M: Array, e: float, f: float, scaled: Array) -> None:
+    """a += M e, P -= f M Mᵀ, symmetric to the last bit; `scaled` (n,) is written."""
     n = len(a)
-    sign = 1.0 if f >= 0.0 else -1.0
-    root = np.sqrt(abs(f))
     for i in range(n):
         a[i] += M[i] * e
     if f == 0.0:
         return
+    root = np.sqrt(abs(f))
     for i in range(n):
-        left = sign * (root * M[i])
+        scaled[i] = root * M[i]
+    for i in range(n):
+        left = scaled[i] if f > 0.0 else -scaled[i]
         for j in range(n):
-            P[i, j] -= left * (root * M[j])
+            P[i, j] -= left * scaled[j]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -98,37 +99,40 @@ def _moved(
 def _moved_back(r: Array, N: Array, rows: Array, starts: Array, columns: Array, values: Array, work: Array) -> None:
     """r = Aᵀr, N = AᵀN A."""
     n, size = len(r), len(rows)
+    if not size:
+        return
     for i in range(size):
         work[i, n] = r[rows[i]]
         r[rows[i]] = 0.0
-        for j in range(n):
-            work[i, j] = N[rows[i], j]
-            N[rows[i], j] = 0.0
     for i in range(size):
         for k in range(starts[i], starts[i + 1]):
-            c, v = columns[k], values[k]
-            r[c] += v * work[i, n]
-            for j in range(n):
-                N[c, j] += v * work[i, j]
-    for j in range(n):
+            r[columns[k]] += values[k] * work[i, n]
+    for _ in range(2):  # rows, then those of the transpose
         for i in range(size):
-            work[i, n] = N[j, rows[i]]
-            N[j, rows[i]] = 0.0
+            for j in range(n):
+                work[i, j] = N[rows[i], j]
+                N[rows[i], j] = 0.0
         for i in range(size):
             for k in range(starts[i], starts[i + 1]):
-                N[j, columns[k]] += values[k] * work[i, n]
+                c, v = columns[k], values[k]
+                for j in range(n):
+                    N[c, j] += v * work[i, j]
+        for i in range(n):
+            for j in range(i):
+                N[i, j], N[j, i] = N[j, i], N[i, j]
 
 
 @numba.njit(cache=True, nogil=True)
-def _said(r: Array, N: Array, h: Array, M: Array, g: Array, s: float, e: float, f: float) -> tuple[float, float]:
+def _said(r: Array, N: Array, h: Array, M: Array, g: Array, e: float, f: float) -> tuple[float, float]:
     """r and N before the message, from those after it; Mᵀr and MᵀN M after it."""
     n = len(r)
     along, twice = 0.0, 0.0
     for i in range(n):
-        total = 0.0
-        for j in range(n):
-            total += N[i, j] * M[j]
-        g[i] = total
+        g[i] = 0.0
+    for j in range(n):
+        m = M[j]
+        for i in range(n):
+            g[i] += N[j, i] * m
     for i in range(n):
         along += M[i] * r[i]
         twice += M[i] * g[i]
@@ -137,12 +141,12 @@ def _said(r: Array, N: Array, h: Array, M: Array, g: Array, s: float, e: float, 
     c1, c2 = e - f * along, f + f * f * twice
     for i in range(n):
         if h[i] != 0.0:
-            r[i] += h[i] * c1
+            share = h[i]
+            r[i] += share * c1
             for j in range(n):
-                N[i, j] -= f * h[i] * g[j]
-                N[j, i] -= f * h[i] * g[j]
+                N[i, j] += share * (0.5 * c2 * h[j] - f * g[j])
             for j in range(n):
-                N[i, j] += c2 * h[i] * h[j]
+                N[j, i] += share * (0.5 * c2 * h[j] - f * g[j])
     return along, twice
 
 
@@ -215,7 +219,7 @@ def smooth(
         if product > TOP or product < BOTTOM:
             log_det += np.log(product)
             product = 1.0
-        _met(a, P, M, (linear[t] - weights[t] * m) / D, weights[t] / D)
+        _met(a, P, M, (linear[t] - weights[t] * m) / D, weights[t] / D, g)
         for i in range(k):
             for j in range(n):
                 after[t, i, j] = P[damped[i], j]
@@ -241,7 +245,7 @@ def smooth(
             s += direction[j] * M[j]
         D = 1.0 + weights[t] * s
         off = linear[t] - weights[t] * m
-        along, twice = _said(r, N, direction, M, g, s, off / D, weights[t] / D)
+        along, twice = _said(r, N, direction, M, g, off / D, weights[t] / D)
         step = (s * off + along) / D
         variance[t] = s / D - twice / (D * D)
         mean[t] = m + step
@@ -425,7 +429,7 @@ def combine(
             return t
         if back:
             level[t] = m
-        _met(a, P, M, (linear[t] - weights[t] * m) / D, weights[t] / D)
+        _met(a, P, M, (linear[t] - weights[t] * m) / D, weights[t] / D, g)
         if t < T - 1:
             _moved(a, P, rows, starts, columns, values, noise, work)
     if not back:
@@ -440,7 +444,7 @@ def combine(
             M[j] = spread[t, j]
             s += direction[j] * M[j]
         D = 1.0 + weights[t] * s
-        _said(r, N, direction, M, g, s, (linear[t] - weights[t] * level[t]) / D, weights[t] / D)
+        _said(r, N, direction, M, g, (linear[t] - weights[t] * level[t]) / D, weights[t] / D)
         for k in range(K):
             along, twice = 0.0, 0.0
             for i in range(n):

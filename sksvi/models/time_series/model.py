@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -72,6 +72,7 @@ class DynamicModel(Linear):
         self.dynamics = dynamics
         self.X = X
         self.seen = None if weight is None or np.all(weight > 0) else np.flatnonzero(weight > 0)
+        self._last: Any = None  # a point of the search and the likelihood there, asked for several times
         self.learned = learned and chain is None
         self.chain = chain
         self.theta = dynamics.start if theta is None else theta
@@ -80,7 +81,12 @@ class DynamicModel(Linear):
     # ---- blocks
     def current_likelihood(self, q: dict[str, Any]) -> Any:
         """The likelihood with its learned parameters as q has them."""
-        return self.likelihood.replace(q["likelihood"].value) if "likelihood" in q else self.likelihood
+        if "likelihood" not in q:
+            return self.likelihood
+        value = q["likelihood"].value
+        if self._last is None or not np.array_equal(self._last[0], value):
+            self._last = value, self.likelihood.replace(value)
+        return self._last[1]
 
     def prior(self, q: dict[str, Any]) -> dict[str, Any]:
         """The chain without messages."""
@@ -236,6 +242,13 @@ def first_messages(likelihood: Any, data: Table) -> tuple[Array, Array]:
     return np.where(data.weight > 0, linear, 0.0) * data.weight, np.where(data.weight > 0, weights, 0.0) * data.weight
 
 
+class Reached(NamedTuple):
+    """Blocks, and the bound there."""
+
+    q: dict[str, Any]
+    bound: float
+
+
 class _Search:
     """The bound with q settled, as a function of the parameters; keeps the best q."""
 
@@ -258,6 +271,21 @@ class _Search:
         """After every evaluation; True: the fit must stop, or no parameter's next e-fold promises `tol`."""
         return self.look(self.best.bound) or self.flat
 
+    def settled(self, q: dict[str, Any]) -> Any:
+        """Evaluation where steps from q end."""
+        try:
+            return self.fit.settle(q, MOST_EVALUATIONS, SETTLED_SHARE * self.tol, self.look)
+        except ValueError as error:  # no step is possible from here: a point to step back from
+            raise NotPositiveDefinite(str(error)) from error
+
+    def closed(self, q: dict[str, Any]) -> Reached:
+        """The best q, whose messages are known, and its bound."""
+        model, data = self.model, self.fit.data
+        chain = q["latents"].chain
+        q["latents"] = ChainGaussian(chain, *first_messages(model.current_likelihood(q), data))
+        value = float(model.terms(q, data, self.fit.expect, None).value.sum())
+        return Reached(q, self.fit.scale * value - self.fit.divergence(q))
+
     def __call__(self, x: Array) -> tuple[float, Array]:
         """Bound and its slope; q starts from the messages of the best parameters so far."""
         values = {name: self.fit.q[name].value for name in self.model.hyper}
@@ -266,10 +294,7 @@ class _Search:
             size = values[name].size
             values[name], begin = x[begin : begin + size], begin + size
         q = self.model.at(values, self.best.q["latents"])
-        try:
-            here = self.fit.settle(q, MOST_EVALUATIONS, SETTLED_SHARE * self.tol, self.look)
-        except ValueError as error:  # no step is possible from here: a point to step back from
-            raise NotPositiveDefinite(str(error)) from error
+        here = self.closed(q) if self.model.likelihood.closed_posterior else self.settled(q)
         slopes = self.model.slopes(here.q, self.fit.data, self.fit.expect)
         slope = np.concatenate([slopes[name] for name in self.names])
         low, high = np.array(self.box, dtype=float).T
