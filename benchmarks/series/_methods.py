@@ -39,8 +39,8 @@ class Dynamic:
         from sksvi.predictive import Predictive
 
         series = self.series
-        for self.at in range(self.at, t):
-            row = slice(self.at, self.at + 1)
+        for at in range(self.at, t):
+            row = slice(at, at + 1)
             self.model.partial_fit(series.columns(row), series.y[row], offset=series.shift(row))
         self.at, rows = t, slice(t, t + steps)
         latent = self.model.forecast_latent(steps, series.columns(rows), series.shift(rows))

@@ -114,7 +114,7 @@ class TimeSeriesDisplay:
         label = f"smoothed mean, {100 * self.coverage:g} %"
         self.bands_.append(ax.fill_between(now, band["lower"], band["upper"], color=mean, alpha=0.2, linewidth=0))
         self.lines_ += ax.plot(now, band["mean"], color=mean, linewidth=1.2, label=label)
-        for k, (coverage, table) in enumerate(self.forecasts.items()):
+        for k, table in enumerate(self.forecasts.values()):
             later, shade = at[n:], 0.2 + 0.25 * k / max(1, len(self.forecasts) - 1)
             ends = table["lower"], table["upper"]
             if len(table) > 1:
@@ -220,6 +220,8 @@ class TimeSeriesDisplay:
         import pandas as pd
 
         model = unwrapped(estimator)[0]
+        if getattr(model, "groups", None) is not None:
+            raise ValueError("this is a fit to several series: draw one of its series_, by name.")
         components = fitted(model, "components_")
         if steps and (isinstance(steps, bool) or int(steps) < 0):
             raise ValueError(f"steps must be a whole number, 0 or more; found {steps!r}.")

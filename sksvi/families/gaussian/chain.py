@@ -53,6 +53,10 @@ class Chain:
         """What the loops take of it before the first states."""
         return self.X, self.h, self.rows, self.starts, self.columns, self.values, self.noise
 
+    def sweep(self, linear: Array, weights: Array) -> Swept:
+        """Filter and smoother under these messages."""
+        return swept(self, linear, weights)
+
     def transition(self) -> Array:
         """A, (n, n)."""
         A = np.eye(len(self.noise))
@@ -161,7 +165,7 @@ class ChainGaussian(Family):
     @cached_property
     def swept(self) -> Swept:
         """All that one sweep says."""
-        return swept(self.chain, self.linear, self.weights)
+        return self.chain.sweep(self.linear, self.weights)
 
     def prepare(self) -> None:
         """Sweep now."""
