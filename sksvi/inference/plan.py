@@ -131,7 +131,9 @@ def check(ready: Problem, estimator: str, given: dict[str, Any]) -> None:
     """Raise ValueError for parts that cannot serve each other; `given` has the user's words for them."""
     for refuses, text in REFUSALS:
         if refuses(ready):
-            raise ValueError(text.format(estimator=estimator, steps=", ".join(map(repr, steps(ready))), **given))
+            searched, still = ready.model.searched
+            said = {"estimator": estimator, "steps": ", ".join(map(repr, steps(ready))), "searched": searched}
+            raise ValueError(text.format(still=still, **said, **given))
 
 
 def steps(ready: Problem) -> list[str]:
@@ -181,8 +183,8 @@ REFUSALS = (
     ),
     (
         lambda p: p.model.exact_only and not p.expect.exact,
-        "expectation={expectation!r} makes the bound noisy, and the kernel's parameters are found by line searches on "
-        "it: choose 'auto' or 'quadrature', or optimize_hyperparameters=False.",
+        "expectation={expectation!r} makes the bound noisy, and {searched} are found by line searches on it: choose "
+        "'auto' or 'quadrature', or {still}.",
     ),
     (
         lambda p: isinstance(p.model, Sided) and p.algorithm.row.messages and not p.full_batch,

@@ -273,6 +273,7 @@ class Model(ABC):
     ``batchable`` : the bound is a sum over data (False: mini-batches are refused).
     ``natural_only`` : blocks have no Cholesky factor to step on. ``exact_only`` : hyperparameters are found by line
     searches on the bound, which noise would mislead.
+    ``searched`` : what these are, and how a user holds them, in words.
     ``slack`` : relative fall of the bound that the deterministic rule's own error explains.
     ``draws`` : terms are random although no expectation is, because local variables are drawn.
     ``globals`` : how local steps see the global blocks: "expected" or "corrected"; None: as the algorithm says, one of
@@ -292,6 +293,7 @@ class Model(ABC):
     batchable: bool = True
     natural_only: bool = False
     exact_only: bool = False
+    searched: tuple[str, str] = "the kernel's parameters", "optimize_hyperparameters=False"
     slack: float = 0.0
     draws: bool = False
     globals: str | None = "expected"

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
-from sksvi import _memory, algorithms, likelihoods
+from sksvi import _memory, algorithms, expectations, likelihoods
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import FREE, LIKELIHOOD, SHARED, Change, auto_or_number, stays
 from sksvi.estimators.checks import check_row_values
@@ -175,6 +175,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
             for name, rule in BaseSVI._parameter_constraints.items()
             if name not in ("covariance", "batch_size", "total_samples", "forgetting", "half_life")
         },
+        "expectation": [StrOptions({"auto", "quadrature", "gauss-hermite"}), expectations.Expectation],
         "likelihood": [StrOptions(set(likelihoods.NAMES - {"softmax"})), likelihoods.Likelihood],
         "level": ["boolean"],
         "trend": ["boolean"],
@@ -462,13 +463,10 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     # ---- what a fit leaves behind
     def _finish(self, model: DynamicModel, state: State, weight: float) -> None:
         vars(self).pop("_one_ahead", None)
+        block = state.q["latents"]
+        if "swept" in vars(block):  # points that were appended are swept alone
+            self._last, self._last_cov = block.swept.last, block.swept.last_cov
         super()._finish(model, state, weight)
-
-    def _run(self, *args: Any, **options: Any) -> State:
-        state = super()._run(*args, **options)
-        said = state.q["latents"].swept
-        self._last, self._last_cov = said.last, said.last_cov
-        return state
 
     def _expose(self, model: DynamicModel, state: State) -> None:
         q = state.q

@@ -107,7 +107,6 @@ class Online:
             problem = hyper.still(problem)
             state = continued(problem, with_own_lists(self.state_))
             state = plan.run(problem, state, state.passes + self._most_passes(), self.tol)
-            self._last, self._last_cov = state.q["latents"].swept.last, state.q["latents"].swept.last_cov
             self._finish(problem.model, state, self.n_samples_seen_)
         return self
 

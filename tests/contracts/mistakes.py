@@ -30,6 +30,7 @@ def having(parameter: str) -> list[str]:
 
 # ---- who: estimators by what they take
 PMF, BPFA, NMF = ["GeneralizedPMF"], ["BetaProcessFA"], ["GammaProcessNMF"]
+SERIES = ["DynamicGLM"]
 CTM, MIXTURES = ["CorrelatedTopicModel", "StructuredLDA"], ["BernoulliMixture", "CategoricalMixture"]
 CLASSIFIERS = [name for name in NAMES if name.endswith("Classifier")]
 REGRESSORS = [name for name in NAMES if name.endswith("Regressor")]
@@ -54,6 +55,8 @@ def data(name: str) -> tuple[Any, Any]:
     if name in MIXTURES:
         return (X > 0).astype(float), None
     y = X["age"].to_numpy() + 0.5 * rng.standard_normal(N)
+    if name in SERIES:
+        return X, rng.poisson(np.exp(y)).astype(float)
     return X, None if name in BPFA else (y > 0).astype(int) if name in CLASSIFIERS else y
 
 
@@ -163,13 +166,13 @@ HALF = np.array(["low", "high"] * (N // 2))
 ONES = np.ones(N)
 
 PARAMETERS = [
-    *bad("algorithm", "adam", "'mc-ssvi'.*'s-dsvi'", [n for n in NAMES if n not in ("GPClassifier", *MIXTURES, *NMF)]),
+    *bad("algorithm", "adam", "'mc-ssvi'.*'s-dsvi'", [n for n in NAMES if n not in ("GPClassifier", *MIXTURES, *NMF, *SERIES)]),
     *bad("algorithm", "adam", "{{'cvi', 'mc-ssvi', 'ssvi-a', 'svi'}}", NMF),
     *bad("algorithm", "adam", "{{'cvi', 'gibbs', 'map', 'mc-ssvi', 'ssvi', 'ssvi-a', 'svi'}}", MIXTURES),
     *bad("moves", "merging", "{{'all', 'merge', 'none'}}"),
     *bad("concentration", 0.0, "float"),
     *bad("probability_prior", -1.0, "float"),
-    *bad("algorithm", "adam", "{{'cvi', 'fp', 'mc-ssvi'}}", ["GPClassifier"]),
+    *bad("algorithm", "adam", "{{'cvi', 'fp', 'mc-ssvi'}}", ["GPClassifier", *SERIES]),
     *bad("expectation", "laplace", "'auto'.*'quadrature'"),
     *bad("covariance", "low-rank", "{{'diag', 'full'}}"),
     *bad("batch_size", 0, "'auto'"),

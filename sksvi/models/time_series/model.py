@@ -55,6 +55,7 @@ class DynamicModel(Linear):
     batchable = False
     averages = False
     natural_only = True
+    searched = "variances and scales", "give each of them a number"
     remedy = "Fix a variance that the data cannot tell (level_variance and the like), or lower initial_variance."
 
     def __init__(
@@ -95,7 +96,7 @@ class DynamicModel(Linear):
     @property
     def exact_only(self) -> bool:  # type: ignore[override]
         """Where parameters are learned."""
-        return self.learned
+        return self.learned and bool(self.theta.size or self.likelihood.learned)
 
     @property
     def hyper(self) -> dict[str, Rule]:
