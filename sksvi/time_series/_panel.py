@@ -34,6 +34,7 @@ ROWS = ("X", "y", "sample_weight", "offset")
 ALIGNED = ("predict", "predict_latent", "predict_quantiles", "predict_interval", "sample_y", "log_predictive_density")
 TABLES = ("forecast", "forecast_latent", "simulate", "filter", "residuals", "summary")
 PROPERTIES = ("components_", "states_")
+FITS = ("fit", "partial_fit")
 #: What has a meaning for one series alone.
 SINGLE = ("_latent", "log_evidence")
 
@@ -125,10 +126,14 @@ class Panel:
     # ---- fitting
     def _fit_panel(self: Any, arguments: dict[str, Any]) -> Any:
         self._validate_params()
+        if self.warm_start and hasattr(self, "state_"):
+            self._check_choices()
         if getattr(self, "_skl_callbacks", None):
             raise ValueError("callbacks are told of one series: fit the series one by one, or without callbacks.")
         with self._all_or_nothing(), _parallel.single_threaded_blas():
-            before = self.series_ if self.warm_start and "_members" in vars(self) else {}
+            # Shared variances are found anew; a warm start would begin at the last ones.
+            again = self.warm_start and not self.share_variances and "_members" in vars(self)
+            before = self.series_ if again else {}
             for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
                 del vars(self)[name]
             parts = self._of_each(arguments, False, True)
@@ -148,6 +153,8 @@ class Panel:
         return self
 
     def _partial_fit_panel(self: Any, arguments: dict[str, Any]) -> Any:
+        if hasattr(self, "state_"):
+            self._check_choices()
         if "_members" not in vars(self):
             return self._fit_panel(arguments)
         with self._all_or_nothing(), _parallel.single_threaded_blas():
@@ -162,6 +169,17 @@ class Panel:
             self._members, self._rows = members, rows
             self._counted(None)
         return self
+
+    def _leave_series(self: Any, name: str) -> None:
+        """Forget a fit to several series where one series is fitted; an error where that one would go on from it."""
+        if "_members" not in vars(self):
+            return
+        if name == "partial_fit" or self.warm_start:
+            raise ValueError(
+                "groups=None, and this is a fit to several series: set groups as it was, or go on with one of series_."
+            )
+        for held in ("_members", "_labels", "_rows", "groups_"):
+            del vars(self)[held]
 
     def _smooth_panel(self: Any) -> Any:
         check_is_fitted(self)
@@ -336,12 +354,14 @@ def _dispatched(method: Any, name: str) -> Any:
     @functools.wraps(method)
     def called(self: Any, *args: Any, **kwargs: Any) -> Any:
         if self.groups is None:
+            if name in FITS:
+                self._leave_series(name)
             return method(self, *args, **kwargs)
         if name in SINGLE:
             raise ValueError(f"{name.strip('_')} is of one series, and this fit has groups: ask one of series_.")
         given = signature.bind(self, *args, **kwargs).arguments
         given.pop("self")
-        if name in ("fit", "partial_fit"):
+        if name in FITS:
             return getattr(self, f"_{name}_panel")(given)
         return self._smooth_panel() if name == "smooth" else _answered(self, name, given)
 

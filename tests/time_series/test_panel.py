@@ -184,3 +184,22 @@ def test_a_binomial_and_exposures(shops):
     assert_allclose(counts.series_["east"].predict(), single.predict())
     with pytest.raises(ValueError, match="offset has an entry per row"):
         counts.forecast(2, offset=[0.0, 1.0])
+
+
+def test_between_one_series_and_several(shops):
+    X, y = shops[["shop", "price"]], shops["y"]
+    model = DynamicGLM(groups="shop", level_variance=0.01).fit(X, y)
+    one = (X["shop"] == "east").to_numpy()
+    model.set_params(groups=None)
+    for call in (model.partial_fit, model.set_params(warm_start=True).fit):
+        with pytest.raises(ValueError, match="groups=None, and this is a fit to several series"):
+            call(X[one][["price"]], y[one])
+    model.set_params(warm_start=False).fit(X[one][["price"]], y[one])
+    assert not hasattr(model, "series_") and not hasattr(model, "groups_") and model.n_features_in_ == 1
+    assert_array_equal(model.predict(), alone(shops, "east", level_variance=0.01).predict())
+    for call in (model.partial_fit, model.set_params(warm_start=True).fit):
+        with pytest.raises(ValueError, match="groups"):
+            model.set_params(groups="shop")
+            call(X, y)
+    model.set_params(warm_start=False).fit(X, y)
+    assert model.n_features_in_ == 2 and sorted(model.series_) == sorted(NAMES)
