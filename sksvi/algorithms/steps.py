@@ -90,6 +90,8 @@ def by_plate(rate: Any, part: Array) -> Any:
 def natural_step(q: Any, prior: Any, gradient: Any, rate: Any) -> Any:
     """theta <- (1 - rate) theta + rate (theta_prior + gradient): equations.md 1, every natural block of the library."""
     target = [p + g for p, g in zip(prior.natural(q), q.natural_gradient(gradient), strict=True)]
+    if np.ndim(rate) == 0 and rate == 1.0:  # nothing is left of what was
+        return q.replace(target)
     pairs = zip(q.natural(q), target, strict=True)
     return q.replace([(1 - by_plate(rate, s)) * t + by_plate(rate, s) * s for t, s in pairs])
 

@@ -356,7 +356,9 @@ def check_dynamic(look: Look) -> None:
         raise structure.fail(f"describes no states: {error}") from error
     n, chain = dynamics.n_states, _block(look, "latents").at("chain")
     right = len(chain.value.noise) == n and chain.value.X.shape == (T, width)
-    chain.require(right, f"has {len(chain.value.noise)} states and rows {chain.value.X.shape}, not {n} and {(T, width)}")
+    chain.require(
+        right, f"has {len(chain.value.noise)} states and rows {chain.value.X.shape}, not {n} and {(T, width)}"
+    )
     _block(look, "dynamics").at("value").array((len(dynamics.parameters),))
     look.at("_last").array((n,))
     look.at("_last_cov").array((n, n))

@@ -63,7 +63,7 @@ class Answers:
                 )
             return np.zeros((0 if n is None else n, 0)), None
         if not self.n_features_in_:
-            found = getattr(X, "shape", (len(X), 0))
+            found = np.shape(X)
             if len(found) > 1 and found[1]:
                 raise ValueError(f"X has {found[1]} features, but {type(self).__name__} was fitted without columns.")
             return np.zeros((found[0], 0)), own_index(X)
@@ -162,9 +162,14 @@ class Answers:
         if len(columns) != steps:
             raise ValueError(f"steps={steps} and X has {len(columns)} rows: {what} needs one for every step.")
         index = continued(self.index_, steps)
-        if given is not None and not (positions(self.index_, given, steps) == len(self.index_) + np.arange(steps)).all():
+        if (
+            given is not None
+            and not (positions(self.index_, given, steps) == len(self.index_) + np.arange(steps)).all()
+        ):
             if not positions(self.index_, given, steps).tolist() == list(range(steps)):
-                raise ValueError(f"X begins at {given[0]!r}, and {what} at {index[0]!r}: give the rows that follow the fit.")
+                raise ValueError(
+                    f"X begins at {given[0]!r}, and {what} at {index[0]!r}: give the rows that follow the fit."
+                )
         offset = checked_offset(self, offset, steps)
         offset = np.full(steps, self.mean_) if offset is None else offset + self.mean_
         return self._after(columns), offset, index
@@ -347,4 +352,3 @@ class Answers:
             rows[f"coefficient {name}"] = float(mean), float(std)
         table = np.array(list(rows.values()))
         return interval_table(table[:, 0], table[:, 1], coverage, pd.Index(list(rows), name="quantity"))
-

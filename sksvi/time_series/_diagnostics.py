@@ -15,6 +15,7 @@ from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.integrals import quadrature
 from sksvi.models.base import Table
 from sksvi.models.time_series.ahead import Ahead, one_step_ahead
+from sksvi.models.time_series.model import first_messages
 from sksvi.predictive import Predictive
 from sksvi.time_series._index import own_index, positions
 from sksvi.time_series._rows import check_series, observed, series
@@ -154,8 +155,6 @@ class Diagnostics:
         if not np.any(there):
             m, v = ChainGaussian(chain).ahead()
             return m[at], v[at]
-        from sksvi.models.time_series.model import first_messages
-
         first = ChainGaussian(chain, *first_messages(self.likelihood_, data))
         found = one_step_ahead(self.likelihood_, first, data, self._rule())
         return found.mean[at], found.variance[at]

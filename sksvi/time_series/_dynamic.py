@@ -26,8 +26,8 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.likelihoods.weighted import own_unit, weighted_moments
 from sksvi.models.base import Table
-from sksvi.models.time_series.components import Dynamics
-from sksvi.models.time_series.model import DynamicModel
+from sksvi.models.time_series.components import WIDE, Dynamics, dominant_period
+from sksvi.models.time_series.model import DynamicModel, first_messages
 from sksvi.time_series._answers import Answers
 from sksvi.time_series._diagnostics import Diagnostics
 from sksvi.time_series._dynamics import dynamics_of, periods_of, plain
@@ -327,7 +327,9 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
             self._check_choices()
         base = likelihoods.resolve(self.likelihood) if start.fresh else self.likelihood_
         if base.n_latents > 1:
-            raise ValueError(f"likelihood={self.likelihood!r} has a latent for every class: choose one with one latent.")
+            raise ValueError(
+                f"likelihood={self.likelihood!r} has a latent for every class: choose one with one latent."
+            )
         data, index = self._read(base, X, y, sample_weight, offset, start.fresh)
         self._hold_times(kept(index))
         if start.fresh:
@@ -372,7 +374,9 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         """X as numbers; without columns of its own a fit has none."""
         if X is None:
             if not fresh and self.n_features_in_:
-                raise ValueError(f"X is None, and this {type(self).__name__} was fitted to {self.n_features_in_} columns.")
+                raise ValueError(
+                    f"X is None, and this {type(self).__name__} was fitted to {self.n_features_in_} columns."
+                )
             self.n_features_in_, self._dtype = 0, "float64"
             vars(self).pop("feature_names_in_", None)
             return None
@@ -401,10 +405,17 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         shared = self._shared
         self.likelihood_ = shared["likelihood"] if shared else base.start(at, weight)
         measured = self.likelihood_.measured
-        self._unit = own_unit(at, weight) if measured else 1.0
+        self._unit = own_unit(at, weight) if measured else self._latent_unit(data)
         self.mean_ = weighted_moments(at, weight)[0] if measured and self.level else 0.0
         self._centre, self._scale = own_units(data.X, self.level)
         return data
+
+    def _latent_unit(self, data: Table) -> float:
+        """1 behind a link, and more where what single points say of f lies beyond the wide prior of that unit."""
+        linear, weights = first_messages(self.likelihood_, data)
+        said = weights > 0
+        size = float(np.sqrt(np.mean(np.square(linear[said] / weights[said])))) if np.any(said) else 0.0
+        return max(1.0, size / np.sqrt(WIDE))
 
     def _working(self, data: Table) -> Table:
         """Columns in their own units, and the constant part of f as an offset."""
@@ -419,8 +430,20 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         _memory.need(8.0 * len(data) * (n + ARRAYS), what, "take fewer points, or shorter seasons")
 
     def _build_model(self, data: Table) -> tuple[DynamicModel, Table]:
-        self._structure = {name: plain(getattr(self, name)) for name in STRUCTURE} | {"length": len(data)}
+        told = {"length": len(data), "turn": self._first_period(data)}
+        self._structure = {name: plain(getattr(self, name)) for name in STRUCTURE} | told
         return self._model_of(data), data
+
+    def _first_period(self, data: Table) -> float:
+        """Where the search for the period of a cycle begins: what each point alone says of f has most of it."""
+        if self.cycle is not True:
+            return 0.0
+        linear, weights = first_messages(self.likelihood_, data)
+        said = weights > 0
+        if not np.any(said):
+            return dominant_period(np.zeros(0))
+        at = np.arange(len(data))
+        return dominant_period(np.interp(at, at[said], linear[said] / weights[said]))
 
     def _model_of(self, data: Table) -> DynamicModel:
         """The model of a series with the states of the fit."""
@@ -431,8 +454,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     def _dynamics(self) -> Dynamics:
         """The states, as the parameters of the fit have them."""
         names = [str(name) for name in getattr(self, "feature_names_in_", range(len(self._scale)))]
-        length = self._structure["length"]
-        return dynamics_of(SimpleNamespace(**self._structure), self._unit, names, self._scale, length)
+        length, turn = self._structure["length"], self._structure["turn"]
+        return dynamics_of(SimpleNamespace(**self._structure), self._unit, names, self._scale, length, turn)
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
         return None

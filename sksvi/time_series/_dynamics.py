@@ -7,13 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.models.time_series.components import SHORTEST, WIDE, Dynamics, Wide
+from sksvi.models.time_series.components import WIDE, Dynamics, Wide
 
 Array = np.ndarray
-
-
-#: Where the search for the period of a cycle begins.
-FIRST_PERIOD = 8.0
 
 
 def plain(value: Any) -> Any:
@@ -35,7 +31,9 @@ def periods_of(estimator: Any) -> list[float]:
     found = [given] if isinstance(given, Real) else list(given)
     for period in found:
         if isinstance(period, bool) or not isinstance(period, Real) or not 2 <= period < np.inf:
-            raise ValueError(f"seasonal={given!r}: a period is a number of points in time, 2 or more; found {period!r}.")
+            raise ValueError(
+                f"seasonal={given!r}: a period is a number of points in time, 2 or more; found {period!r}."
+            )
     if len(set(found)) < len(found):
         raise ValueError(f"seasonal={given!r} has a period twice.")
     return [float(period) for period in found]
@@ -61,7 +59,7 @@ def of_each(given: Any, periods: list[float]) -> list[Any]:
     return found
 
 
-def dynamics_of(estimator: Any, unit: float, names: list[str], spreads: Array, length: int) -> Dynamics:
+def dynamics_of(estimator: Any, unit: float, names: list[str], spreads: Array, length: int, turn: float) -> Dynamics:
     """The states that an estimator's parameters ask for.
 
     Parameters
@@ -73,6 +71,8 @@ def dynamics_of(estimator: Any, unit: float, names: list[str], spreads: Array, l
         Columns of the coefficients, and what they were divided by.
     length : int
         Points in time: the longest period of a learned cycle.
+    turn : float
+        Where the search for that period begins.
 
     Raises
     ------
@@ -88,7 +88,9 @@ def dynamics_of(estimator: Any, unit: float, names: list[str], spreads: Array, l
         raise ValueError("trend=True is the slope of a level, and level=False: set level=True.")
     if estimator.level:
         estimator_damping = damping if estimator.autoregressive else None
-        dynamics.add_level(estimator.level_variance, estimator.trend, estimator.trend_variance, first, estimator_damping)
+        dynamics.add_level(
+            estimator.level_variance, estimator.trend, estimator.trend_variance, first, estimator_damping
+        )
     elif estimator.autoregressive:
         dynamics.add_damped("level", "level", estimator.level_variance, damping)
     for period, given in zip(periods, of_each(estimator.seasonal_variance, periods), strict=True):
@@ -96,7 +98,8 @@ def dynamics_of(estimator: Any, unit: float, names: list[str], spreads: Array, l
     cycle = estimator.cycle
     if cycle is not False and cycle is not None:
         learned = cycle is True
-        dynamics.add_damped("cycle", "cycle", "auto", damping, min(FIRST_PERIOD, max(length / 2.0, SHORTEST + 0.5)) if learned else cycle, max(length, 4) if learned else 0)
+        period, most = (turn, max(length, 4)) if learned else (cycle, 0)
+        dynamics.add_damped("cycle", "cycle", "auto", damping, period, most)
     if names:
         dynamics.add_coefficients(names, estimator.coefficient_variance, spreads, first)
     if not dynamics.names:

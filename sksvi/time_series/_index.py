@@ -42,6 +42,10 @@ def own_index(table: Any) -> Any:
 
 def check_order(index: Any) -> None:
     """An error where times are missing, repeated or out of order."""
+    import pandas as pd
+
+    if isinstance(index, pd.RangeIndex) and index.step > 0:  # without making numbers of it
+        return
     if index.hasnans:
         raise ValueError(f"the time index has no time in row {int(np.argmax(index.isna()))}: every row needs its time.")
     if index.has_duplicates:
@@ -71,6 +75,8 @@ def regular(index: Any) -> Any:
         return None if even.freq is None else even
     if isinstance(index, pd.PeriodIndex):
         return index if np.all(np.diff(index.asi8) == 1) else None
+    if isinstance(index, pd.RangeIndex):
+        return index
     if index.dtype.kind in "iuf":
         steps = np.diff(np.asarray(index, float))
         return index if not len(steps) or np.allclose(steps, steps[0], rtol=1e-9, atol=0) else None
@@ -186,23 +192,23 @@ def positions(index: Any, given: Any, n: int) -> Array:
 def _beyond(index: Any, given: Any, missing: Array) -> Array:
     """Steps after the last fitted point, less one, of times that are not in the index."""
     wanted = given[missing]
-    steps = 1
     try:
-        late = bool(np.all(np.asarray(wanted > index[-1])))
+        late = np.asarray(wanted > index[-1])
     except TypeError as error:
         raise ValueError(
             f"the rows have times such as {wanted[0]!r}, and those of the fit are such as {index[-1]!r}: give both the "
             "same kind of index."
         ) from error
-    while late:
-        steps = 2 * steps + len(wanted)
+    steps, found = len(wanted), np.where(late, 0, -1)
+    while np.all(late) and regular(index) is not None:
         later = continued(index, steps)
-        if type(later) is not type(continued(index, 1)) or later[-1] >= wanted.max() or steps > 10**7:
-            found = np.asarray(later.get_indexer(wanted))
-            if np.all(found >= 0):
-                return found
+        found = np.asarray(later.get_indexer(wanted))
+        if np.all(found >= 0):
+            return found
+        if later[-1] >= wanted.max():
             break
-    at = wanted[0] if not late else next(time for time in wanted if later.get_indexer([time])[0] < 0)
+        steps *= 2
+    at = wanted[int(np.argmin(found))]
     raise ValueError(
         f"time {at!r} is neither a fitted point nor one of those that follow {index[-1]!r} in equal steps: predictions "
         "are for these."

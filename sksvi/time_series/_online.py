@@ -90,7 +90,9 @@ class Online:
         own = state.q["latents"]
         self._last, self._last_cov = own.swept.last, own.swept.last_cov
         whole = replace(before.chain, X=np.concatenate([before.chain.X, data.X]))
-        linear, weights = (np.concatenate(pair) for pair in ((before.linear, own.linear), (before.weights, own.weights)))
+        linear, weights = (
+            np.concatenate(pair) for pair in ((before.linear, own.linear), (before.weights, own.weights))
+        )
         return ChainGaussian(whole, linear, weights), state.bound, state
 
     def smooth(self: Any) -> Any:
@@ -114,8 +116,8 @@ class Online:
 def _out_of_order(first: Any, last: Any) -> str:
     """What is said of points that do not follow."""
     return (
-        f"the time {first!r} does not follow {last!r}, the last point of the series: partial_fit appends in time. Leave "
-        "out rows that it has, or fit anew."
+        f"the time {first!r} does not follow {last!r}, the last point of the series: partial_fit appends in time. "
+        "Leave out rows that it has, or fit anew."
     )
 
 

@@ -166,7 +166,12 @@ HALF = np.array(["low", "high"] * (N // 2))
 ONES = np.ones(N)
 
 PARAMETERS = [
-    *bad("algorithm", "adam", "'mc-ssvi'.*'s-dsvi'", [n for n in NAMES if n not in ("GPClassifier", *MIXTURES, *NMF, *SERIES)]),
+    *bad(
+        "algorithm",
+        "adam",
+        "'mc-ssvi'.*'s-dsvi'",
+        [n for n in NAMES if n not in ("GPClassifier", *MIXTURES, *NMF, *SERIES)],
+    ),
     *bad("algorithm", "adam", "{{'cvi', 'mc-ssvi', 'ssvi-a', 'svi'}}", NMF),
     *bad("algorithm", "adam", "{{'cvi', 'gibbs', 'map', 'mc-ssvi', 'ssvi', 'ssvi-a', 'svi'}}", MIXTURES),
     *bad("moves", "merging", "{{'all', 'merge', 'none'}}"),

@@ -152,3 +152,30 @@ def test_the_level_alone_is_the_general_loop():
 
 def vars_of(q):
     return [np.ravel(part) for part in q.swept]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_messages_of_negative_precision_are_refused_exactly_where_the_joint_one_is_not_positive(kind):
+    """Later messages may make up for earlier ones, of which the forward recursion alone would despair."""
+    refused = rescued = 0
+    for seed in range(40):
+        rng = np.random.default_rng([seed, 34])
+        _, _, chain = chain_of(kind, T=12, seed=seed)
+        linear, weights = rng.standard_normal(12), rng.uniform(0.0, 1.0, 12) * rng.choice([0.1, 1.0, 10.0])
+        weights[rng.integers(0, 12, 3)] = -rng.uniform(0.0, 1.0, 3) * rng.choice([0.05, 0.3, 1.0])
+        _, K = chain.dense()
+        values, vectors = np.linalg.eigh(K)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        least = np.linalg.eigvalsh(np.eye(12) + root.T @ (weights[:, None] * root)).min()
+        leading = [np.linalg.det(np.eye(t) + weights[:t, None] * K[:t, :t]) for t in range(1, 13)]
+        q = ChainGaussian(chain, linear, weights)
+        if least < 0:
+            refused += 1
+            with pytest.raises(NotPositiveDefinite):
+                q.prepare()
+            continue
+        rescued += min(leading) < 0
+        m, S, *_ = dense(chain, linear, weights)
+        np.testing.assert_allclose(q.variance, np.diag(S), rtol=1e-6 / min(least, 1.0))
+        np.testing.assert_allclose(q.mean, m, atol=1e-6 / min(least, 1.0) * np.abs(m).max())
+    assert kind not in ("level", "trend", "dummies") or (refused and rescued)

@@ -20,6 +20,11 @@ from sksvi.families.gaussian.structures import DENSE, Structure
 Array = np.ndarray
 
 
+def writeable(array: Array) -> Array:
+    """The array, or a copy of one that is read-only (mapped from a file), for which loops would be compiled anew."""
+    return array if array.flags.writeable else array.copy()
+
+
 @dataclass(frozen=True)
 class Chain:
     """A Gaussian state-space prior of f_t.
@@ -51,7 +56,8 @@ class Chain:
     @property
     def moves(self) -> tuple[Array, ...]:
         """What the loops take of it before the first states."""
-        return self.X, self.h, self.rows, self.starts, self.columns, self.values, self.noise
+        parts = self.X, self.h, self.rows, self.starts, self.columns, self.values, self.noise
+        return tuple(map(writeable, parts))
 
     def sweep(self, linear: Array, weights: Array) -> Swept:
         """Filter and smoother under these messages."""
@@ -110,22 +116,22 @@ def swept(chain: Chain, linear: Array, weights: Array) -> Swept:
         Where the joint precision of the states is not.
     """
     n, mean, variance = len(chain.noise), np.empty(len(linear)), np.empty(len(linear))
+    linear, weights = writeable(linear), writeable(weights)
     if chain.is_level:
         out = np.empty(5)
         start = float(chain.noise[0]), float(chain.mean[0]), float(chain.cov[0, 0])
-        failed, *values = loops.smooth_level(*start, linear, weights, mean, variance, out)
-        rest = out[:1], out[1:2, None], out[2:3], out[3:4], out[4:5, None], np.zeros((1, 0))
+        failed, log_det, kl, log_z = loops.smooth_level(*start, linear, weights, mean, variance, out)
+        last, last_cov, score, first, information = out[:1], out[1:2, None], out[2:3], out[3:4], out[4:5, None]
+        pull = np.zeros((1, 0))
     else:
         last, last_cov = chain.mean.copy(), chain.cov.copy()
         score, first, information = np.empty(n), np.empty(n), np.empty((n, n))
         pull = np.empty((n, len(chain.damped)))
-        rest = last, last_cov, score, first, information, pull
-        failed, *values = loops.smooth(
-            *chain.moves, last, last_cov, linear, weights, chain.damped, mean, variance, *rest[2:]
-        )
+        before, after = (linear, weights, writeable(chain.damped)), (mean, variance, score, first, information, pull)
+        failed, log_det, kl, log_z = loops.smooth(*chain.moves, last, last_cov, *before, *after)
     if failed >= 0:
         raise NotPositiveDefinite(f"the messages leave no positive precision at point {failed} in time", failed)
-    return Swept(mean, variance, *values, *rest)
+    return Swept(mean, variance, log_det, kl, log_z, last, last_cov, score, first, information, pull)
 
 
 class ChainGaussian(Family):
@@ -159,6 +165,8 @@ class ChainGaussian(Family):
 
     def __init__(self, chain: Chain, linear: Array | None = None, weights: Array | None = None) -> None:
         self.chain = chain
+        #: Whether this is known to be the prior.
+        self.bare_prior = linear is None and weights is None
         self.linear = np.zeros(len(chain)) if linear is None else linear
         self.weights = np.zeros(len(chain)) if weights is None else weights
 
@@ -166,6 +174,11 @@ class ChainGaussian(Family):
     def swept(self) -> Swept:
         """All that one sweep says."""
         return self.chain.sweep(self.linear, self.weights)
+
+    @property
+    def _messages(self) -> tuple[Array, Array]:
+        """λ and W as loops take them."""
+        return writeable(self.linear), writeable(self.weights)
 
     def prepare(self) -> None:
         """Sweep now."""
@@ -193,9 +206,9 @@ class ChainGaussian(Family):
         return self.linear - self.weights * self.mean
 
     # ---- algebra of a step
-    def natural(self, about: Any = None) -> tuple[Array, Array]:
-        """Natural parameters of the messages in coordinates centred at the mean of `about`."""
-        return self.linear - self.weights * about.mean, self.weights
+    def natural(self, about: Any = None) -> tuple[Any, Any]:
+        """Natural parameters of the messages in coordinates centred at the mean of `about`; numbers where all are 0."""
+        return (0.0, 0.0) if self.bare_prior else (self.linear - self.weights * about.mean, self.weights)
 
     def replace(self, natural: Any) -> ChainGaussian:
         """The block with these messages, centred at this one's mean."""
@@ -219,15 +232,9 @@ class ChainGaussian(Family):
         """KL(q ‖ prior), nats, for blocks of one chain: the prior itself or another step of the same fit."""
         if prior.bare_prior:
             return self.swept.kl
-        delta = self.mean - prior.mean
-        spread = (prior.weights - self.weights) @ self.variance
-        distance = (self.dual - prior.dual + prior.weights * delta) @ delta
-        return 0.5 * float(spread + distance + self.swept.log_det - prior.swept.log_det)
-
-    @property
-    def bare_prior(self) -> bool:
-        """Whether there are no messages."""
-        return not self.weights.any() and not self.linear.any()
+        mine, its = ((*q._messages, q.mean) for q in (self, prior))
+        distance = loops.distance(*mine, self.variance, *its)
+        return 0.5 * (distance + self.swept.log_det - prior.swept.log_det)
 
     # ---- messages
     def over(self, prior: ChainGaussian) -> Message:
@@ -260,9 +267,7 @@ class ChainGaussian(Family):
         seen = chain.X if seen is None else seen
         mean, variance = np.empty((len(chain), len(parts))), np.empty((len(chain), len(parts)))
         a, P = chain.mean.copy(), chain.cov.copy()
-        failed = loops.combine(
-            *chain.moves, a, P, self.linear, self.weights, seen, parts, by, mean, variance, back
-        )
+        failed = loops.combine(*chain.moves, a, P, *self._messages, writeable(seen), parts, by, mean, variance, back)
         self._possible(failed)
         return mean, np.maximum(variance, 0.0)
 
@@ -275,7 +280,7 @@ class ChainGaussian(Family):
             return mean[:, 0], variance[:, 0]
         mean, variance = np.empty(len(chain)), np.empty(len(chain))
         start = float(chain.noise[0]), float(chain.mean[0]), float(chain.cov[0, 0])
-        failed = loops.filter_level(*start, self.linear, self.weights, mean, variance)
+        failed = loops.filter_level(*start, *self._messages, mean, variance)
         self._possible(failed)
         return mean, variance
 

@@ -2,7 +2,9 @@
 
 x_1 ~ N(a, P), x_{t+1} = A x_t + noise, f_t = h_tᵀx_t, message exp(λ f - ½ W f²). With m, s the mean and variance of f_t
 before its message, M = P h and D = 1 + W s, everything follows without 1/W: W may be zero (nothing observed) or
-negative, as long as D > 0, which fails exactly where the precision of all states is not positive definite.
+negative. Messages of negative precision may leave less than nothing known until later ones make up for it: then D < 0,
+and P has a negative eigenvalue, which all formulas bear. The joint precision of all states is positive definite exactly
+if no move of the states changes how many eigenvalues are negative, and none is at the end (inertia of its pivots).
 
 Of A only rows that are no identity are given; of h its fixed part and, for states that are coefficients, a row of X.
 """
@@ -123,6 +125,43 @@ def _moved_back(r: Array, N: Array, rows: Array, starts: Array, columns: Array, 
 
 
 @numba.njit(cache=True, nogil=True)
+def _lost(W: float, D: float, negative: int) -> int:
+    """How many eigenvalues of P are negative after a message, or -1 where D is 0."""
+    if D > 0.0:
+        return negative
+    if D == 0.0 or not np.isfinite(D):
+        return -1
+    return negative + 1 if W < 0.0 else negative - 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _sign(P: Array, work: Array) -> float:
+    """Sign of the determinant of P, by elimination; `work` (n, n) is written."""
+    n, sign = len(P), 1.0
+    for i in range(n):
+        for j in range(n):
+            work[i, j] = P[i, j]
+    for k in range(n):
+        best = k
+        for i in range(k + 1, n):
+            if abs(work[i, k]) > abs(work[best, k]):
+                best = i
+        if work[best, k] == 0.0:
+            return 0.0
+        if best != k:
+            sign = -sign
+            for j in range(n):
+                work[k, j], work[best, j] = work[best, j], work[k, j]
+        if work[k, k] < 0.0:
+            sign = -sign
+        for i in range(k + 1, n):
+            share = work[i, k] / work[k, k]
+            for j in range(k, n):
+                work[i, j] -= share * work[k, j]
+    return sign
+
+
+@numba.njit(cache=True, nogil=True)
 def _said(r: Array, N: Array, h: Array, M: Array, g: Array, e: float, f: float) -> tuple[float, float]:
     """r and N before the message, from those after it; Mᵀr and MᵀN M after it."""
     n = len(r)
@@ -196,14 +235,15 @@ def smooth(
 
     `a`, `P` become the states after the last message. Written: Σ (r² - diag N) over transitions to `score`, twice the
     slope of log Z in the noise; r and N before the first message to `first` and `information`; to `pull` the slope of
-    log Z in A, its columns `damped`. Returned: where D <= 0 (-1: nowhere), Σ log D, KL from the prior, log Z, nats.
+    log Z in A, its columns `damped`. Returned: where it fails (-1: nowhere), Σ log D, KL from the prior, log Z, nats.
     """
     T, n, size, k = len(linear), len(a), len(rows), len(damped)
     spread = np.empty((T, n))
     after = np.empty((T if k else 0, k, n + 1))
     direction, M, g = np.empty(n), np.empty(n), np.empty(n)
     work = np.empty((size, n + 1))
-    log_det, product = 0.0, 1.0
+    log_det, product, negative = 0.0, 1.0, 0
+    pivots = np.empty((n, n))
     for t in range(T):
         _direction(X, h, t, direction)
         s = _spread(P, direction, M)
@@ -212,10 +252,11 @@ def smooth(
             m += direction[j] * a[j]
             spread[t, j] = M[j]
         D = 1.0 + weights[t] * s
-        if not D > 0.0:
+        negative = _lost(weights[t], D, negative)
+        if negative < 0:
             return t, 0.0, 0.0, 0.0
         mean[t] = m
-        product *= D
+        product *= abs(D)
         if product > TOP or product < BOTTOM:
             log_det += np.log(product)
             product = 1.0
@@ -226,6 +267,10 @@ def smooth(
             after[t, i, n] = a[damped[i]]
         if t < T - 1:
             _moved(a, P, rows, starts, columns, values, noise, work)
+            if negative and _sign(P, pivots) * (1.0 - 2.0 * (negative % 2)) < 0.0:
+                return t, 0.0, 0.0, 0.0
+    if negative:
+        return T - 1, 0.0, 0.0, 0.0
     log_det += np.log(product)
     r, N = np.zeros(n), np.zeros((n, n))
     score[:] = 0.0
@@ -307,16 +352,20 @@ def smooth_level(
     for t in range(T):
         mean[t], variance[t] = a, P
         D = 1.0 + weights[t] * P
-        if not D > 0.0:
+        if D == 0.0 or not np.isfinite(D):
             return t, 0.0, 0.0, 0.0
-        product *= D
+        product *= abs(D)
         if product > TOP or product < BOTTOM:
             log_det += np.log(product)
             product = 1.0
         P /= D
         a += P * (linear[t] - weights[t] * a)
         if t < T - 1:
+            if P < 0.0 and P + noise >= 0.0:
+                return t, 0.0, 0.0, 0.0
             P += noise
+    if not P >= 0.0:
+        return T - 1, 0.0, 0.0, 0.0
     out[0], out[1] = a, P
     log_det += np.log(product)
     r, N, score = 0.0, 0.0, 0.0
@@ -340,12 +389,38 @@ def smooth_level(
     return -1, log_det, kl, log_z
 
 
+@entry(
+    "linear (T) f",
+    "weights (T) f",
+    "mean (T) f",
+    "variance (T) f",
+    "other_linear (T) f",
+    "other_weights (T) f",
+    "other_mean (T) f",
+)
+@numba.njit(cache=True, nogil=True)
+def distance(
+    linear: Array,
+    weights: Array,
+    mean: Array,
+    variance: Array,
+    other_linear: Array,
+    other_weights: Array,
+    other_mean: Array,
+) -> float:
+    """Twice the divergence between two sets of messages about one chain, but for their determinants."""
+    total = 0.0
+    for t in range(len(linear)):
+        delta, w = mean[t] - other_mean[t], other_weights[t]
+        dual, other = linear[t] - weights[t] * mean[t], other_linear[t] - w * other_mean[t]
+        total += (w - weights[t]) * variance[t] + delta * (dual - other + w * delta)
+    return total
+
+
 @entry("linear (T) f", "weights (T) f", "mean (T) f", "variance (T) f")
 @numba.njit(cache=True, nogil=True)
-def filter_level(
-    noise: float, a: float, P: float, linear: Array, weights: Array, mean: Array, variance: Array
-) -> int:
-    """Mean and variance of one state that walks at random before each message; where D <= 0, or -1."""
+def filter_level(noise: float, a: float, P: float, linear: Array, weights: Array, mean: Array, variance: Array) -> int:
+    """Mean and variance of one state that walks at random before each message; where that is none, or -1."""
     for t in range(len(linear)):
         mean[t], variance[t] = a, P
         D = 1.0 + weights[t] * P
@@ -399,7 +474,7 @@ def combine(
     """Mean and variance of linear combinations of the states at every point in time, (T, K).
 
     Combination k is `parts[k]` and `by[k]` times the row of `seen` on the coefficients. back: given all messages; else
-    given those before t. `a`, `P` become the states after the last message. Returned: where D <= 0, or -1.
+    given those before t. `a`, `P` become the states after the last message. Returned: where that fails, or -1.
     """
     T, n, size, K, S = len(linear), len(a), len(rows), len(parts), len(h)
     spread = np.empty((T if back else 0, n))
@@ -425,7 +500,7 @@ def combine(
             if back:
                 spread[t, j] = M[j]
         D = 1.0 + weights[t] * s
-        if not D > 0.0:
+        if D == 0.0 or (D < 0.0 and not back):
             return t
         if back:
             level[t] = m

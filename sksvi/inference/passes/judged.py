@@ -278,7 +278,10 @@ def proposed(problem: Problem, state: State) -> tuple[State, tuple[Blocks, dict[
 def narrows(problem: Problem, state: State) -> bool:
     """Whether the main block is a Gaussian in coordinates that can be narrowed."""
     model = problem.model
-    return isinstance(model, Linear) and state.q[model.main].natural_coordinates
+    if not isinstance(model, Linear):
+        return False
+    block = state.q[model.main]
+    return block.natural_coordinates and hasattr(block, "precision")  # not held as messages
 
 
 def narrowed(problem: Problem, state: State) -> State:

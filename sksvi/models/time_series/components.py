@@ -7,6 +7,7 @@ a number on the real line: log of a variance, logit of a damping, log of a perio
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,19 @@ class Damped:
     def variance(self, theta: Array) -> float:
         """Of each state, for ever."""
         return self.amount.at(theta) / (1.0 - self.damping.at(theta) ** 2)
+
+
+def dominant_period(values: Array) -> float:
+    """The period, of 3 to half of the points, that explains most of a series about its line."""
+    n = len(values)
+    if n < 8 or not np.ptp(values) > 0:
+        return 3.0
+    t = np.linspace(-1.0, 1.0, n)
+    slope, level = np.polyfit(t, values, 1)
+    power = np.square(np.abs(np.fft.rfft(values - level - slope * t)))
+    periods = n / np.maximum(np.arange(len(power)), 0.5)
+    power[(periods < 3.0) | (periods > n / 2.0)] = 0.0
+    return float(periods[int(np.argmax(power))])
 
 
 def turn(angle: float) -> Array:
@@ -175,7 +189,7 @@ class Dynamics:
                 for j in range(int(period) - 1)
             ]
             self.transition[places[0]] = dict.fromkeys(places, -1.0)
-            for before, place in zip(places, places[1:]):
+            for before, place in pairwise(places):
                 self.transition[place] = {before: 1.0}
             return
         waves = int(period // 2)

@@ -63,9 +63,7 @@ def dense_bound(model, data, q):
     kl = 0.5 * (log_det - W @ np.diag(S) + (block.linear - W * m) @ (m - u))
     weight = np.ones(T) if data.weight is None else data.weight
     seen = weight > 0
-    value = expected_log_prob(
-        model.current_likelihood(q), data.y[seen], (m + data.offset)[seen], np.diag(S)[seen]
-    )
+    value = expected_log_prob(model.current_likelihood(q), data.y[seen], (m + data.offset)[seen], np.diag(S)[seen])
     return weight[seen] @ value - kl, m, np.diag(S)
 
 
@@ -106,7 +104,7 @@ def test_a_message_may_say_that_the_latent_is_less_sure():
     model = DynamicModel(StudentT(scale=0.1, df=2.0), dynamics, data.X, learned=False)
     state = fitted(problem_for(model, data, "cvi"), tol=1e-10)
     block = state.q["latents"]
-    bound, m, v = dense_bound(model, data, state.q)
+    bound, _, v = dense_bound(model, data, state.q)
     assert block.weights.min() < 0
     assert state.bound == pytest.approx(bound, rel=1e-6)
     np.testing.assert_allclose(block.variance, v, rtol=1e-6)
