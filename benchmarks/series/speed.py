@@ -85,6 +85,23 @@ def online(repeats: int, likelihood: str, chunk: int) -> float:
     return median(found)
 
 
+def many(repeats: int, n_series: int, share: bool) -> float:
+    """Median of the CPU seconds of a fit to so many series of 120 points."""
+    import pandas as pd
+
+    from sksvi import DynamicGLM
+
+    days = pd.date_range("2024-01-01", periods=120, freq="D")
+    index = pd.MultiIndex.from_product([range(n_series), days], names=["series", "day"])
+    y = pd.Series(drawn("poisson", 120 * n_series), index)
+    seconds = []
+    for _ in range(repeats):
+        with Clock() as clock:
+            DynamicGLM(groups="series", share_variances=share, n_jobs=1).fit(None, y)
+        seconds.append(clock.cpu)
+    return median(seconds)
+
+
 def main(quick: bool = False) -> None:
     from sksvi.likelihoods import Gaussian, NegativeBinomial
 
@@ -117,6 +134,10 @@ def main(quick: bool = False) -> None:
     for likelihood in ("poisson", "negative-binomial", "logit"):
         for chunk in (1, 100, 10_000):
             note(f"online: {likelihood}, chunks of {chunk:,}", 1e6 * online(repeats, likelihood, chunk), "µs per point")
+    n_series = 30 if quick else 300
+    for share in (False, True):
+        what = "shared variances" if share else "variances of their own"
+        note(f"{n_series} series of 120 points, {what}", many(max(1, repeats - 2), n_series, share), "s")
     report("series/speed", TITLE, rows, NOTES, quick)
 
 
