@@ -51,17 +51,19 @@ class Dynamic:
 class Static:
     """`BayesianGLMRegressor` without a memory but its coefficients, fitted anew to the first t points.
 
-    Columns: those of the series, and where it has a season one per phase.
+    Columns: those of the series, and where it has a season one per phase; `line`: time itself too.
     """
 
-    def __init__(self, likelihood: str) -> None:
-        self.likelihood = likelihood
+    def __init__(self, likelihood: str, line: bool = False) -> None:
+        self.likelihood, self.line = likelihood, line
 
     def fit(self, series: Series) -> None:
         """The columns."""
         parts = [np.zeros((len(series), 1)) if series.X is None else series.X]
         if series.dynamic.get("seasonal"):
             parts.append((np.arange(len(series))[:, None] % series.lag == np.arange(1, series.lag)).astype(float))
+        if self.line:
+            parts.append(np.arange(len(series))[:, None] / series.first)
         self.series, self.X = series, np.hstack(parts)
 
     def ahead(self, t: int, steps: int) -> Array:

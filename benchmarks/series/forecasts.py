@@ -25,6 +25,7 @@ METHODS: dict[str, Callable[[], Method]] = {
     "UnobservedComponents of log(1 + y), damped": lambda: Structural("fixed intercept", autoregressive=1),
     "static GLM, Poisson": lambda: Static("poisson"),
     "static GLM, negative binomial": lambda: Static("negative-binomial"),
+    "static GLM, negative binomial, line in time": lambda: Static("negative-binomial", line=True),
     "naive negative binomial": Naive,
 }
 TITLE = "Log scores of counts ahead"
@@ -33,10 +34,10 @@ NOTES = [
     "to learn variances, dispersions and dampings from, which then stay; the rest one after the other (`partial_fit`; "
     "static GLMs are fitted anew to all before). At h steps ahead: the mean over all points that have so many before "
     f"them after the first 70 %, where they are {FEWEST} or more.",
-    "VanKilled: season of 12 that does not move, the law as column (it comes in the last fifth: in the first 70 % the "
-    "column is 0). asthma: Sunday, Monday and a yearly wave. coal: disasters per calendar year. driver deaths: log "
-    "population as offset, season of 12. Naive: a multiple of the count a season ago (VanKilled, driver deaths 12, "
-    "asthma 7, else 1).",
+    "VanKilled: season of 12 that does not move; law: with the law as column, which comes in the last fifth (in the "
+    "first 70 % the column is 0). asthma: Sunday, Monday and a yearly wave. coal: disasters per calendar year. driver "
+    "deaths: log population as offset, season of 12. Naive: a multiple of the count a season ago (VanKilled, driver "
+    "deaths 12, asthma 7, else 1).",
     "CPU seconds: of the first fit, and of all updates and forecasts of one row.",
 ]
 

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from functools import lru_cache
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
 from sksvi.likelihoods.links import Array, as_float, log_normal_variance, safe_exp
 from sksvi.likelihoods.mixtures import ScaleMixture
 from sksvi.likelihoods.support import LARGEST_COUNT, LARGEST_TARGET, SMALLEST_COUNT, Support
+
+
+@lru_cache(maxsize=64)
+def _names(cls: type[Likelihood]) -> tuple[str, ...]:
+    """Names of a likelihood's parameters."""
+    return tuple(cls._get_param_names())
 
 
 class Likelihood(BaseEstimator):
@@ -305,7 +312,9 @@ class Likelihood(BaseEstimator):
         return tuple(name for name in names if isinstance(values[name], str) and values[name] == "auto")
 
     def _replaced(self, values: dict[str, Any], learned: tuple[str, ...]) -> Likelihood:
-        fitted = copy.copy(clone(self))
+        fitted = object.__new__(type(self))  # scikit-learn's clone, whose look at signatures takes its time
+        for name in _names(type(self)):
+            setattr(fitted, name, copy.deepcopy(getattr(self, name)))
         for name, value in values.items():
             setattr(fitted, name, value)
         fitted.learned = tuple(learned)

@@ -14,7 +14,7 @@ from sksvi.estimators.validation import validate_data
 from sksvi.families.gaussian.chain import Chain, ChainGaussian
 from sksvi.predictive import Predictive
 from sksvi.predictive.coverage import tail_of
-from sksvi.time_series._index import continued, own_index, positions
+from sksvi.time_series._index import continued, own_index, positions, without_times
 
 Array = np.ndarray
 
@@ -64,12 +64,34 @@ class Answers:
             return np.zeros((0 if n is None else n, 0)), None
         if not self.n_features_in_:
             found = np.shape(X)
-            if len(found) > 1 and found[1]:
+            if len(found) != 2:
+                raise ValueError(
+                    f"X must be a table with an index of times, or an array of shape (n, 0): {type(self).__name__} was "
+                    f"fitted without columns, and points are all that X can say. Found {type(X).__name__}."
+                )
+            if found[1]:
                 raise ValueError(f"X has {found[1]} features, but {type(self).__name__} was fitted without columns.")
             return np.zeros((found[0], 0)), own_index(X)
         index = own_index(X)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return np.ascontiguousarray((np.asarray(X, dtype=float) - self._centre) / self._scale), index
+
+    def _places(self, index: Any, columns: Array, y: Array | None = None) -> Array:
+        """Which point in time each row is; those that do not say are the first fitted ones where equal, else follow."""
+        if not without_times(self.index_, index):
+            return positions(self.index_, index)
+        n, T = len(columns), len(self._series)
+        same = n <= T and np.array_equal(columns, self._series.X[:n])
+        if same and not columns.shape[1]:
+            same = y is not None and np.array_equal(y, self._observations()[:n], equal_nan=True)
+        return np.arange(n) + (0 if same else T)
+
+    def _observations(self) -> Array:
+        """y of the fit, NaN where it is missing."""
+        y, weight = self._series.y, self._series.weight
+        if weight is None:
+            return y
+        return np.where((weight > 0).reshape(-1, *[1] * (y.ndim - 1)), y, np.nan)
 
     # ---- latents
     def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
@@ -85,7 +107,7 @@ class Answers:
         columns, index = self._new_columns(X, None if offset is None else np.size(offset), "predict")
         n = len(columns)
         offset = checked_offset(self, offset, n)
-        at = positions(self.index_, index, n)
+        at = self._places(index, columns)
         mean, variance = np.empty(n), np.empty(n)
         past = at < len(block.chain)
         if np.any(past):
@@ -118,8 +140,9 @@ class Answers:
         Parameters
         ----------
         X : array-like of shape (n, D), default=None
-            Rows with an index are those points in time; rows without one begin at the first fitted point. None: all
-            fitted points, with their own columns and offset.
+            Rows with an index are those points in time. Rows without one are the fitted points where they are equal to
+            their rows, from the first on; else they follow the last one. None: all fitted points, with their own
+            columns and offset.
         return_std : bool, default=False
             Whether to return the predictive standard deviation of y too, noise included.
         offset : array-like of shape (n,), default=None
@@ -154,6 +177,8 @@ class Answers:
     # ---- ahead
     def _future(self, steps: Any, X: Any, offset: Any, what: str) -> tuple[Chain, Array, Any]:
         """Chain, offset and index of the points that follow the last one."""
+        import pandas as pd
+
         check_is_fitted(self)
         if steps is None and X is not None:
             steps = len(X)
@@ -162,11 +187,9 @@ class Answers:
         if len(columns) != steps:
             raise ValueError(f"steps={steps} and X has {len(columns)} rows: {what} needs one for every step.")
         index = continued(self.index_, steps)
-        if (
-            given is not None
-            and not (positions(self.index_, given, steps) == len(self.index_) + np.arange(steps)).all()
-        ):
-            if not positions(self.index_, given, steps).tolist() == list(range(steps)):
+        if given is not None and not given.equals(pd.RangeIndex(steps)):
+            at = positions(self.index_, given) - len(self.index_)
+            if not np.array_equal(at, np.arange(steps)):
                 raise ValueError(
                     f"X begins at {given[0]!r}, and {what} at {index[0]!r}: give the rows that follow the fit."
                 )
@@ -204,7 +227,8 @@ class Answers:
             Their columns.
         offset : array-like of shape (steps,), default=None
         coverage : float, default=0.9
-            Of the equal-tailed interval (lower, upper) of each observation.
+            Of the equal-tailed interval (lower, upper) of each observation; binomial: of one further trial, whose mean
+            is the proportion.
 
         Returns
         -------

@@ -17,7 +17,7 @@ from sksvi.models.base import Table
 from sksvi.models.time_series.ahead import Ahead, one_step_ahead
 from sksvi.models.time_series.model import first_messages
 from sksvi.predictive import Predictive
-from sksvi.time_series._index import own_index, positions
+from sksvi.time_series._index import own_index
 from sksvi.time_series._rows import check_series, observed, series
 
 Array = np.ndarray
@@ -48,6 +48,7 @@ class Diagnostics:
     _new_columns: Any
     _after: Any
     _share: Any
+    _places: Any
 
     def _rule(self) -> Any:
         """The rule of expectations, without noise."""
@@ -104,9 +105,9 @@ class Diagnostics:
         ----------
         X : array-like of shape (n, D), default=None
         y : array-like of shape (n,), binomial (n, 2), default=None
-            None: the fitted series. Rows with an index are those points in time; rows without one begin at the first
-            fitted point. A fitted point is predicted from the fitted ones before it; a later one from all fitted ones
-            and from the rows of `y` between.
+            None: the fitted series. Rows with an index are those points in time; rows without one are the first fitted
+            ones if equal to them, else they follow the last one. A fitted point is predicted from the fitted ones
+            before it; a later one from all fitted ones and from the rows of `y` between.
         offset : array-like of shape (n,), default=None
 
         Returns
@@ -124,7 +125,7 @@ class Diagnostics:
         if len(columns) != len(values):
             raise ValueError(f"X and y differ in length: {len(columns)} and {len(values)} rows.")
         given = index if index is not None else own_index(y)
-        at, T = positions(self.index_, given, len(values)), len(self.index_)
+        at, T = self._places(given, columns, values), len(self._series)
         shift = check_row_values(offset, len(values), "offset")
         shift = self.mean_ + (0.0 if shift is None else shift) + np.zeros(len(values))
         mean, variance = np.empty(len(values)), np.empty(len(values))

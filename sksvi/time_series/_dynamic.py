@@ -31,15 +31,15 @@ from sksvi.models.time_series.model import DynamicModel, first_messages
 from sksvi.time_series._answers import Answers
 from sksvi.time_series._diagnostics import Diagnostics
 from sksvi.time_series._dynamics import dynamics_of, periods_of, plain
-from sksvi.time_series._index import index_of, kept, made, regular
+from sksvi.time_series._index import index_of, kept, made, untold
 from sksvi.time_series._online import Online
 from sksvi.time_series._panel import Panel, by_series
-from sksvi.time_series._rows import check_series, observed, own_units, same_length, series
+from sksvi.time_series._rows import check_series, observed, own_units, same_length, series, unseen
 
 Array = np.ndarray
 
 #: Arrays of the length of the series that a fit holds beside those of a sweep.
-ARRAYS = 14
+ARRAYS = 17
 #: Parameters that say which states there are.
 STRUCTURE = (
     "level", "trend", "seasonal", "seasonal_type", "autoregressive", "cycle", "level_variance", "trend_variance",
@@ -425,8 +425,9 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         return replace(data, X=np.ascontiguousarray((data.X - self._centre) / self._scale), offset=offset)
 
     def _check_memory(self, data: Table) -> None:
-        n = sum(2 if period != int(period) else period - 1 for period in periods_of(self)) + data.X.shape[1] + 3
-        what = f"a smoother of {len(data)} points in time and {n:g} states"
+        E = data.X.shape[1]
+        n = dynamics_of(self, 1.0, [""] * E, np.ones(E), len(data), 3.0).n_states
+        what = f"a smoother of {len(data)} points in time and {n} states"
         _memory.need(8.0 * len(data) * (n + ARRAYS), what, "take fewer points, or shorter seasons")
 
     def _build_model(self, data: Table) -> tuple[DynamicModel, Table]:
@@ -477,11 +478,9 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
 
     def _findings(self, problem: Problem, state: State) -> Iterator[str]:
         yield from super()._findings(problem, state)
-        if regular(self.index_) is None:
-            yield (
-                "the time index has no single frequency: its rows were taken as equally far apart, and forecasts count "
-                "on from the number of rows. Give gaps as rows of NaN, for example by y.asfreq(...)."
-            )
+        if told := untold(self.index_):
+            yield told
+        yield from unseen(periods_of(self), problem.data)
 
     # ---- what a fit leaves behind
     def _finish(self, model: DynamicModel, state: State, weight: float) -> None:

@@ -44,6 +44,11 @@ def check_order(index: Any) -> None:
     """An error where times are missing, repeated or out of order."""
     import pandas as pd
 
+    if index.nlevels > 1:
+        raise ValueError(
+            f"the index has {index.nlevels} levels, {list(index.names)}: keep the one of the times, for example by "
+            "droplevel or reset_index."
+        )
     if isinstance(index, pd.RangeIndex) and index.step > 0:  # without making numbers of it
         return
     if index.hasnans:
@@ -80,7 +85,7 @@ def regular(index: Any) -> Any:
     if index.dtype.kind in "iuf":
         steps = np.diff(np.asarray(index, float))
         return index if not len(steps) or np.allclose(steps, steps[0], rtol=1e-9, atol=0) else None
-    return index
+    return None
 
 
 def _of_two(index: Any) -> Any:
@@ -107,6 +112,23 @@ def continued(index: Any, steps: int) -> Any:
                 return pd.RangeIndex(int(values[0]), int(values[-1]) + int(step), int(step), name=index.name)
             return pd.Index(values, name=index.name)
     return pd.RangeIndex(len(index), len(index) + steps)
+
+
+def untold(index: Any) -> str:
+    """What a user should know of an index that does not say how far apart its points are; empty where it does."""
+    if regular(index) is not None:
+        return ""
+    told = "Give gaps as rows of NaN, for example by y.asfreq(...)."
+    what = "has no single frequency"
+    if index.dtype.kind not in "iufMm" and not hasattr(index, "freq"):
+        what, told = (
+            f"holds {index[0]!r} and the like, which are no times",
+            "Convert it, for example by pd.to_datetime.",
+        )
+    return (
+        f"the time index {what}: its rows were taken as equally far apart, and forecasts count on from the number of "
+        f"rows. {told}"
+    )
 
 
 def kept(index: Any) -> dict[str, Any]:
@@ -159,28 +181,34 @@ def appended(index: Any, more: Any, n: int) -> Any:
 
     even = regular(index)
     if even is not None and len(index) and not isinstance(index, pd.PeriodIndex):
-        later = continued(index, n)
-        if isinstance(index, pd.RangeIndex) and isinstance(later, pd.RangeIndex):
-            return pd.RangeIndex(index.start, later.stop, index.step, name=index.name)
+        following = continued(index, n)
+        if isinstance(index, pd.RangeIndex) and isinstance(following, pd.RangeIndex):
+            return pd.RangeIndex(index.start, following.stop, index.step, name=index.name)
         if isinstance(even, pd.DatetimeIndex) and even.freq is not None:
             return pd.date_range(index[0], periods=len(index) + n, freq=even.freq, name=index.name)
-    later = continued(index, n) if more is None else more
-    return index.append(later) if type(later) is type(index) or more is not None else pd.RangeIndex(len(index) + n)
+    following = continued(index, n) if more is None else more
+    same = type(following) is type(index) or more is not None
+    return index.append(following) if same else pd.RangeIndex(len(index) + n)
 
 
-def positions(index: Any, given: Any, n: int) -> Array:
-    """Which point in time, counted from the first fitted one, each of n rows is; rows without an index begin there.
+def without_times(index: Any, given: Any) -> bool:
+    """Whether rows say nothing of their times: no index, or 0, 1, ... where the fit's is another kind."""
+    import pandas as pd
+
+    if given is None:
+        return True
+    plain = isinstance(given, pd.RangeIndex) and given.equals(pd.RangeIndex(len(given)))
+    return plain and not isinstance(index, pd.RangeIndex)
+
+
+def positions(index: Any, given: Any) -> Array:
+    """Which point in time, counted from the first fitted one, each row is.
 
     Raises
     ------
     ValueError
         For a time before the first one, between two, or one that the index cannot be continued to.
     """
-    import pandas as pd
-
-    plain = isinstance(given, pd.RangeIndex) and given.equals(pd.RangeIndex(n))
-    if given is None or (plain and not isinstance(index, pd.RangeIndex)):
-        return np.arange(n)
     found = np.asarray(index.get_indexer(given))
     missing = np.flatnonzero(found < 0)
     if len(missing):
@@ -189,23 +217,34 @@ def positions(index: Any, given: Any, n: int) -> Array:
     return found
 
 
+def later(times: Any, index: Any) -> Array:
+    """Which times come after the last one of an index.
+
+    Raises
+    ------
+    ValueError
+        Times that cannot be compared.
+    """
+    try:
+        return np.asarray(times > index[-1])
+    except TypeError as error:
+        raise ValueError(
+            f"the rows have times such as {times[0]!r}, and those of the fit are such as {index[-1]!r}: give both the "
+            "same kind of index."
+        ) from error
+
+
 def _beyond(index: Any, given: Any, missing: Array) -> Array:
     """Steps after the last fitted point, less one, of times that are not in the index."""
     wanted = given[missing]
-    try:
-        late = np.asarray(wanted > index[-1])
-    except TypeError as error:
-        raise ValueError(
-            f"the rows have times such as {wanted[0]!r}, and those of the fit are such as {index[-1]!r}: give both the "
-            "same kind of index."
-        ) from error
+    late = later(wanted, index)
     steps, found = len(wanted), np.where(late, 0, -1)
     while np.all(late) and regular(index) is not None:
-        later = continued(index, steps)
-        found = np.asarray(later.get_indexer(wanted))
+        following = continued(index, steps)
+        found = np.asarray(following.get_indexer(wanted))
         if np.all(found >= 0):
             return found
-        if later[-1] >= wanted.max():
+        if following[-1] >= wanted.max():
             break
         steps *= 2
     at = wanted[int(np.argmin(found))]

@@ -17,7 +17,7 @@ from sksvi.inference.start import continued, first_state
 from sksvi.inference.state import State, StepInfo, recorded, thinned, with_own_lists
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
-from sksvi.time_series._index import appended, kept, longer, own_index, positions, regular
+from sksvi.time_series._index import appended, kept, later, longer, own_index, positions, regular, without_times
 
 Array = np.ndarray
 
@@ -62,17 +62,15 @@ class Online:
         """
         import pandas as pd
 
-        if not own or (isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index)))):
+        if not own or without_times(pd.Index([]), index):
             return longer(self._times, len(index))
         before = self.index_
-        if regular(before) is None:
-            if not index[0] > before[-1]:
-                raise ValueError(_out_of_order(index[0], before[-1]))
-            return kept(appended(before, index, len(index)))
-        late = np.asarray(index > before[-1])
+        late = later(index, before)
         if not np.all(late):
             raise ValueError(_out_of_order(index[int(np.argmin(late))], before[-1]))
-        at = positions(before, index, len(index)) - len(before)
+        if regular(before) is None:
+            return kept(appended(before, index, len(index)))
+        at = positions(before, index) - len(before)
         if not np.array_equal(at, np.arange(len(at))):
             gap = int(np.argmax(at != np.arange(len(at))))
             raise ValueError(

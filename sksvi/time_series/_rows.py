@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,19 @@ def own_units(X: Array, centred: bool) -> tuple[Array, Array]:
     centre = np.where(constant, 0.0, centre)
     scale = np.sqrt(np.mean(np.square(X - centre), axis=0))
     return centre, np.where(scale > 0, scale, 1.0)
+
+
+def unseen(periods: list[float], data: Table) -> Iterator[str]:
+    """Seasons of which some points were never observed: what is said of them is the wide prior's."""
+    at = np.arange(len(data)) if data.weight is None else np.flatnonzero(data.weight > 0)
+    for period in periods:
+        phases = len(np.unique(at % period)) if period == int(period) else len(at)
+        if phases < period:
+            yield (
+                f"only {phases} of the {period:g} points of a season were ever observed: forecasts of the others have "
+                "nothing but a wide prior, and absurd means behind a link. Give at least one whole season, or set "
+                "initial_variance to what you know."
+            )
 
 
 def filled(y: Array, there: Array) -> Array:

@@ -165,6 +165,7 @@ def test_later_points_must_follow():
     ],
     ids=lambda index: f"{type(index).__name__}-{index.dtype}",
 )
+@pytest.mark.filterwarnings("ignore:the time index holds 'a'")
 def test_a_saved_series_keeps_its_times_and_goes_on(index, tmp_path):
     y, _ = counts(30)
     model = DynamicGLM(seasonal=[4, 6.5]).fit(pd.DataFrame({"a": np.cos(np.arange(30.0))}, index=index), y)
@@ -259,3 +260,16 @@ def test_a_mistake_ahead_is_named():
             model.forecast(steps, X)
     with pytest.raises(ValueError, match="fitted without columns"):
         DynamicGLM().fit(None, y).forecast(1, [[1.0]])
+
+
+def test_times_of_another_kind_are_named():
+    y = monthly(counts(30)[0])
+    model = DynamicGLM(**FIXED).fit(None, y[:20])
+    for index in (y.index[20:].tz_localize("UTC"), y.index[20:].to_period("M"), pd.Index(list("abcdefghij"))):
+        with pytest.raises(ValueError, match="give both the same kind of index"):
+            model.partial_fit(None, pd.Series(y[20:].to_numpy(), index=index))
+    with pytest.raises(ValueError, match="the index has 2 levels"):
+        DynamicGLM().fit(None, pd.concat({"a": y[:10], "b": y[:10]}))
+    for X in (3, ["2024-02-18"]):
+        with pytest.raises(ValueError, match="a table with an index of times"):
+            model.predict(X)

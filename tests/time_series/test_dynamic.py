@@ -117,6 +117,31 @@ def test_an_index_without_a_frequency_is_told():
     assert model.forecast(1).index[0] == 10
 
 
+def test_text_is_told_to_be_no_time():
+    y = pd.Series(counts(10)[0], index=[f"2015-01-{day:02d}" for day in range(1, 11)])
+    with pytest.warns(UserWarning, match="holds '2015-01-01' and the like.*to_datetime"):
+        DynamicGLM().fit(None, y)
+
+
+def test_a_season_that_was_never_seen_is_told():
+    with pytest.warns(UserWarning, match="only 10 of the 12 points of a season"):
+        DynamicGLM(seasonal=12, seasonal_variance=0.0).fit(None, counts(10)[0])
+
+
+def test_rows_without_an_index_are_the_fitted_ones_or_follow_them():
+    y, _ = counts()
+    X = np.sin(np.arange(84.0))[:, None]
+    model = DynamicGLM().fit(X[:80], y)
+    np.testing.assert_allclose(model.predict(X[:80]), model.predict(), rtol=1e-10)
+    np.testing.assert_allclose(model.predict(X[:30]), model.predict()[:30], rtol=1e-10)
+    np.testing.assert_allclose(model.predict(X[80:]), model.forecast(4, X[80:])["mean"], rtol=1e-10)
+    plain = DynamicGLM().fit(None, y)
+    np.testing.assert_allclose(plain.log_predictive_density(None, y[:9]), plain.log_predictive_density()[:9])
+    ahead = plain.log_predictive_density(None, y[:9] + 1.0)
+    later = pd.Series(y[:9] + 1.0, index=pd.RangeIndex(80, 89))
+    np.testing.assert_allclose(ahead, plain.log_predictive_density(None, later))
+
+
 def test_columns_and_target_of_different_times_are_an_error():
     y = monthly(counts(20)[0])
     with pytest.raises(ValueError, match="different indices: row 0"):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sksvi import _memory
 from sksvi.families.base import Draw, Family, Message, NotPositiveDefinite
 from sksvi.families.gaussian import chain_loops as loops
 from sksvi.families.gaussian.structures import DENSE, Structure
@@ -263,6 +264,9 @@ class ChainGaussian(Family):
         back: given all messages; else given those before each point.
         """
         chain = self.chain
+        K, n = parts.shape
+        what = f"the moments of {K} combinations of {n} states at {len(chain)} points in time"
+        _memory.need(8.0 * len(chain) * (K * (n * back + 2) + n), what, "take fewer points, or shorter seasons")
         by = np.zeros(len(parts)) if by is None else by
         seen = chain.X if seen is None else seen
         mean, variance = np.empty((len(chain), len(parts))), np.empty((len(chain), len(parts)))
