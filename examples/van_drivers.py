@@ -1,9 +1,9 @@
 """Van drivers killed per month, the seat-belt law, and a fan of forecasts. `python -m examples.van_drivers`.
 
-Great Britain 1969-1984 (Harvey and Durbin 1986); drivers and front passengers had to wear belts from February 1983. A
-level that walks at random, a season of twelve months and the law under a Poisson likelihood: by how much the law lowered
-the number, and with what interval. Then the same model knows the first years alone and says what the next three will
-bring. Draws the series with its parts, and the fan of forecasts with what came, into `demo-output/`.
+Great Britain 1969-1984 (Harvey and Durbin 1986); drivers and front passengers had to wear belts from February 1983.
+A level that walks at random, a season of twelve months and the law under a Poisson likelihood: by how much the law
+lowered the number, and with what interval. Then the same model knows the first years alone and says what the next three
+will bring. Draws the series with its parts, and the fan of forecasts with what came, into `demo-output/`.
 """
 
 from __future__ import annotations

@@ -88,8 +88,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     damping : "auto" or float, default="auto"
         Share of the distance that is left after a step, in (0, 1), of `autoregressive` and of `cycle`.
     groups : str or int, default=None
-        Column of X, or level of its index or of that of y, that says which of several series a row is of; each is fitted
-        by itself, in threads. None: there is one.
+        Column of X, or level of its index or of that of y, that says which of several series a row is of; each is
+        fitted by itself, in threads. None: there is one.
     share_variances : bool, default=False
         With `groups`: whether the variances, dampings, periods and the likelihood's scales are the same for all series,
         which learn them together. False: each learns its own.
@@ -139,8 +139,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     likelihood_ : Likelihood
         Its learned scales as numbers.
     series_ : dict
-        With `groups`: a fitted DynamicGLM for each series; tables (`forecast`, `components_`, `summary`) have the series
-        first in their index, and what else is said of one series, as ``level_variance_``, is theirs.
+        With `groups`: a fitted DynamicGLM for each series; tables (`forecast`, `components_`, `summary`) have the
+        series first in their index, and what else is said of one series, as ``level_variance_``, is theirs.
     groups_ : ndarray
         With `groups`: their names.
     posterior_ : mapping
@@ -462,7 +462,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         return None
 
     #: What a series learned together with others: parameters of its states, and the likelihood.
-    _shared: dict[str, Any] = {}  # noqa: RUF012 — never written to
+    _shared: dict[str, Any] = {}
 
     #: What steps are made of, for errors that name it.
     batch_size = None
