@@ -95,7 +95,7 @@ def test_the_series_may_be_a_level_of_the_index_or_a_column_by_number(shops):
         assert forecast.index.get_level_values(1).tolist() == [50, 51] * 3
 
 
-def test_shared_variances_maximise_the_sum_of_the_bounds(shops):
+def test_shared_variances_maximise_the_sum_of_the_bounds(shops, tmp_path):
     X, y = shops[["shop", "price"]], shops["y"]
     own = {"likelihood": "gaussian", "autoregressive": True, "damping": 0.9, "tol": 1e-8}
     model = DynamicGLM(groups="shop", share_variances=True, **own).fit(X, y)
@@ -113,6 +113,12 @@ def test_shared_variances_maximise_the_sum_of_the_bounds(shops):
     assert model.lower_bound_ == pytest.approx(best, abs=1e-4)
     for factor in (0.8, 1.25):
         assert total(at[0] * factor, at[1]) < best and total(at[0], at[1] * factor) < best
+    model.save(tmp_path / "shared.sksvi")
+    loaded = sksvi.load(tmp_path / "shared.sksvi")
+    for one in (model, loaded):
+        one.partial_fit(pd.DataFrame({"shop": ["east"], "price": [0.5]}), [2.0]).smooth()
+    pd.testing.assert_frame_equal(loaded.summary(), model.summary())
+    assert loaded.series_["east"].noise_ == first.noise_
     separate = DynamicGLM(groups="shop", **own).fit(X, y)
     assert separate.lower_bound_ > model.lower_bound_
     with pytest.raises(ValueError, match="ordinal"):
