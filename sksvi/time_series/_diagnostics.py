@@ -226,9 +226,7 @@ class Diagnostics:
         check_is_fitted(self)
         pairs = (check_count(n_samples, "n_samples", 2) + 1) // 2
         rng = np.random.default_rng(check_seed(random_state).randint(np.iinfo(np.int32).max))
-        block, data = self._block, self._series
-        weights = np.maximum(block.weights, 0.0)
-        q = ChainGaussian(block.chain, block.linear + (weights - block.weights) * block.mean, weights)
+        q, data = self._block, self._series
         log_z, seen, parts = q.swept.log_z, self._seen(), []
         for begin in range(0, pairs, max(1, HELD // len(data))):
             draws = q.sample(min(pairs - begin, max(1, HELD // len(data))), np.random.RandomState(rng.integers(2**31)))

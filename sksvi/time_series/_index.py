@@ -79,7 +79,7 @@ def regular(index: Any) -> Any:
         even = pd.DatetimeIndex(index, freq="infer")
         return None if even.freq is None else even
     if isinstance(index, pd.PeriodIndex):
-        return index if np.all(np.diff(index.asi8) == 1) else None
+        return index if np.all(np.diff(index.asi8) == index.freq.n) else None
     if isinstance(index, pd.RangeIndex):
         return index
     if index.dtype.kind in "iuf":

@@ -127,11 +127,14 @@ def test_messages_that_leave_no_precision_are_an_error_that_a_step_is_halved_for
         ChainGaussian(chain, np.zeros(25), np.where(np.arange(25) < 24, 1.0, -9.0)).prepare()
 
 
-def test_draws_have_the_moments_of_the_block():
+@pytest.mark.parametrize("negative", [False, True])
+def test_draws_have_the_moments_of_the_block(negative, global_random_seed):
     _, _, chain = chain_of("coefficients", T=8)
     linear, weights = messages(8, negative=False)
+    if negative:
+        weights[[1, 4]] = -0.1, -0.15
     q = ChainGaussian(chain, linear, weights)
-    draws = q.sample(4000, 0)
+    draws = q.sample(4000, global_random_seed)
     _, S, *_ = dense(chain, linear, weights)
     error = np.sqrt(np.diag(S) / 4000)
     assert np.all(np.abs(draws.mean(0) - q.mean) < 5 * error)

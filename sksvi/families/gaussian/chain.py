@@ -320,14 +320,30 @@ class ChainGaussian(Family):
         return Draw(self._draws(1, rng)[0])
 
     def _draws(self, n: int, rng: Any) -> Array:
-        if np.any(self.weights < 0):
-            row = int(np.argmin(self.weights))
-            raise NotPositiveDefinite(f"no draws where a message has a negative precision, as at point {row}", row)
-        prior = self.prior_draws(n, rng)
-        noise = np.sqrt(self.weights) * rng.standard_normal(prior.shape)
-        told = (self.linear - self.weights * f - e for f, e in zip(prior, noise, strict=True))
-        centred = replace(self.chain, mean=np.zeros_like(self.chain.mean))
-        return np.array([f + ChainGaussian(centred, linear, self.weights).mean for f, linear in zip(prior, told)])
+        centred, weights = replace(self.chain, mean=np.zeros_like(self.chain.mean)), np.maximum(self.weights, 0.0)
+        prior = ChainGaussian(centred).prior_draws(n, rng)
+        noise = np.sqrt(weights) * rng.standard_normal(prior.shape)
+        told = (-weights * f - e for f, e in zip(prior, noise, strict=True))
+        draws = self.mean + np.array(
+            [f + ChainGaussian(centred, linear, weights).mean for f, linear in zip(prior, told, strict=True)]
+        )
+        spread = self._spread(centred, weights)
+        return draws if spread is None else draws + rng.standard_normal((n, spread.shape[1])) @ spread.T
+
+    def _spread(self, centred: Chain, weights: Array) -> Array | None:
+        """V (T, k) with V Vᵀ what the k messages of negative precision add to the covariance that the others leave.
+
+        Woodbury: (S⁻¹ - U|W|Uᵀ)⁻¹ = S + S U (|W|⁻¹ - UᵀSU)⁻¹ UᵀS, U their columns of the identity.
+        """
+        negative = np.flatnonzero(self.weights < 0)
+        if not len(negative):
+            return None
+        others = np.array([ChainGaussian(centred, unit, weights).mean for unit in np.eye(len(weights))[negative]]).T
+        inner = np.diag(-1.0 / self.weights[negative]) - others[negative]
+        values, vectors = np.linalg.eigh(0.5 * (inner + inner.T))
+        if not values[0] > 0:
+            raise NotPositiveDefinite("the messages leave no positive precision")
+        return others @ (vectors / np.sqrt(values))
 
 
 def _root(cov: Array) -> Array:
