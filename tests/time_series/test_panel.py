@@ -84,6 +84,16 @@ def test_the_series_may_be_a_level_of_the_index_or_a_column_by_number(shops):
     model = DynamicGLM(groups="shop").fit(None, y)
     column = DynamicGLM(groups="shop").fit(shops[["shop"]], shops["y"])
     pd.testing.assert_frame_equal(model.forecast(2), column.forecast(2))
+    both = shops.set_index("shop", append=True)
+    levels = DynamicGLM(groups="shop").fit(both[["price"]], both["y"])
+    columns = DynamicGLM(groups="shop").fit(shops[["shop", "price"]], shops["y"])
+    pd.testing.assert_frame_equal(levels.components_, columns.components_)
+    days = pd.date_range("2024-02-20", periods=2)
+    later = pd.MultiIndex.from_product([days, ["east", "north"]], names=["date", "shop"])
+    X = pd.DataFrame({"price": [0.1, 0.2, 0.3, 0.4]}, later)
+    found = columns.forecast(2, X.reset_index("shop"))
+    pd.testing.assert_frame_equal(levels.forecast(2, X), found)
+    assert found.index[0] == ("east", pd.Timestamp("2024-02-20"))
     codes = shops["shop"].map({"east": 7.0, "north": 8.0, "south": 9.0})
     array = DynamicGLM(groups=0).fit(codes.to_numpy()[:, None], shops["y"].to_numpy())
     assert array.groups_.tolist() == [7.0, 8.0, 9.0]
@@ -144,6 +154,13 @@ def test_series_go_on(shops, tmp_path):
     pd.testing.assert_frame_equal(loaded.components_, model.components_)
     warm = clone(model).set_params(warm_start=True).fit(X, y)
     assert warm.fit(X, y).n_iter_ >= warm.series_["east"].n_iter_
+    # An error in one series leaves all as they were.
+    model = DynamicGLM(groups="shop", level_variance=0.01).fit(X[~late], y[~late])
+    told = model.summary()
+    with pytest.raises(ValueError, match="series 'south' of 'shop': Poisson needs y >= 0"):
+        model.partial_fit(X[late], y[late].where(X[late]["shop"] != "south", -1.0))
+    assert [len(member.index_) for member in model.series_.values()] == [40, 40, 40]
+    pd.testing.assert_frame_equal(model.summary(), told)
     # Two series of which one has no later rows.
     one = X[late]["shop"] == "east"
     model = DynamicGLM(groups="shop", level_variance=0.01).fit(X[~late], y[~late])
