@@ -23,6 +23,7 @@ from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.inference.problem import Problem
+from sksvi.inference.progress import START
 from sksvi.inference.state import State
 from sksvi.likelihoods.weighted import own_unit, weighted_moments
 from sksvi.models.base import Table
@@ -469,12 +470,12 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
 
     def _continued(self, problem: Problem) -> State:
         state = super()._continued(problem)
-        block = state.q["latents"]
-        if len(block.chain) == len(problem.data) and np.array_equal(block.chain.X, problem.data.X):
-            return state
-        values = {name: state.q[name].value for name in problem.model.hyper}
-        q = problem.model.begin(problem.data, None)
-        return replace(state, q=problem.model.at(values, q["latents"]), progress=state.progress.emptied())
+        block, values = state.q["latents"], {name: state.q[name].value for name in problem.model.hyper}
+        if len(block.chain) != len(problem.data):  # messages are of other points
+            block = problem.model.begin(problem.data, None)["latents"]
+        q = problem.model.at(values, block)
+        same = block is state.q["latents"] and q["latents"].chain.equals(block.chain)
+        return state if same else replace(state, q=q, progress=START)
 
     def _findings(self, problem: Problem, state: State) -> Iterator[str]:
         yield from super()._findings(problem, state)
@@ -511,10 +512,9 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         for name in ("cycle_variance_", "cycle_damping_", "cycle_period_"):
             vars(self).pop(name, None)
         variances = {group: dynamics.amounts[states[0]].at(theta) for group, states in dynamics.groups.items()}
-        if self.level or self.autoregressive:
-            moving = [state for state in dynamics.groups["level"]]
-            self.level_variance_ = dynamics.amounts[moving[-1]].at(theta)
-        if self.trend:
+        if "level" in dynamics.groups:  # of a damped one the mean comes first, which does not move
+            self.level_variance_ = dynamics.amounts[dynamics.groups["level"][-1]].at(theta)
+        if "trend" in dynamics.groups:
             self.trend_variance_ = variances["trend"]
         seasons = [variances[group] for group in dynamics.groups if group.startswith("seasonal_")]
         if seasons:

@@ -206,6 +206,15 @@ def test_a_fit_goes_on_from_the_last_one():
         model.set_params(seasonal=4).fit(None, y)
 
 
+@pytest.mark.parametrize("change", [{"level_variance": 0.2}, {"initial_variance": 1.0}])
+def test_a_fit_that_goes_on_takes_other_numbers(change):
+    y, _ = counts()
+    model = DynamicGLM(warm_start=True, **FIXED).fit(None, y).set_params(**change).fit(None, y)
+    anew = DynamicGLM(**(FIXED | change)).fit(None, y)
+    assert model.lower_bound_ == pytest.approx(anew.lower_bound_, abs=1e-4)
+    assert model.level_variance_ == anew.level_variance_
+
+
 # ---- hostile series
 SHIFT = np.concatenate([np.tile([0.0, 1.0, 2.0], 10), np.tile([990.0, 1000.0, 1020.0], 10)])
 HOSTILE = {

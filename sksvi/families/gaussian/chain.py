@@ -7,7 +7,7 @@ have negative precisions (Student-t) as long as the states' joint precision stay
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -48,6 +48,11 @@ class Chain:
 
     def __len__(self) -> int:
         return len(self.X)
+
+    def equals(self, other: Chain) -> bool:
+        """Whether all of it is the same."""
+        pairs = ((getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
+        return all(np.array_equal(a, b) for a, b in pairs)
 
     @property
     def is_level(self) -> bool:
