@@ -57,6 +57,14 @@ class Panel:
             raise AttributeError("series_ is there after a fit with groups")
         return dict(zip(self._labels, self._members, strict=True))
 
+    def __getattr__(self, name: str) -> Any:
+        """What an estimator has not: of a fit to several series, because each of them has its own."""
+        if "_members" in vars(self) and (name == "_times" or (name.endswith("_") and not name.startswith("_"))):
+            raise AttributeError(
+                f"{name.strip('_')!r} is each series' own, and this fit has groups: ask one of series_."
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     # ---- rows of a long table
     def _divided(self: Any, X: Any, y: Any, fits: bool) -> tuple[Array, _Rows, _Rows]:
         """Label of each row, X without it, and y; of a fit X is None where it has no other column."""
@@ -74,10 +82,10 @@ class Panel:
                 raise ValueError(f"groups={name!r} is no column of X of shape {whole.shape}.")
             labels, X = whole[:, name], np.delete(whole, name, axis=1)
         else:
-            has = "None" if table is None else f"{list(found)}" if found is not None else "without names"
+            has = "X is None" if X is None else f"X has {'no names' if found is None else list(found)}"
             raise ValueError(
-                f"groups={name!r} is neither a column of X nor a level of its index: the columns are {has}. Name the "
-                "column, or the level of the index, that says which series a row is of."
+                f"groups={name!r} is neither a column of X nor a level of an index: {has}. Name the column, or the "
+                "level of the index, that says which series a row is of."
             )
         labels = _plain_labels(labels, name)
         if y is not None and len(y) != len(labels):

@@ -172,7 +172,10 @@ def test_what_is_refused_names_the_series(shops):
     X, y = shops[["shop", "price"]], shops["y"]
     with pytest.raises(NotFittedError):
         DynamicGLM(groups="shop").forecast(2)
-    with pytest.raises(ValueError, match="groups='store' is neither a column of X nor a level"):
+    with pytest.raises(
+        ValueError,
+        match=r"groups='store' is neither a column of X nor a level of an index: X has \['shop', 'price'\]",
+    ):
         DynamicGLM(groups="store").fit(X, y)
     with pytest.raises(ValueError, match="groups='shop' is missing in row 3"):
         DynamicGLM(groups="shop").fit(X.assign(shop=X["shop"].where(np.arange(len(X)) != 3)), y)
@@ -189,6 +192,11 @@ def test_what_is_refused_names_the_series(shops):
         DynamicGLM(groups="shop", level_variance=0.01).fit(X[X["shop"] == "north"], y[X["shop"] == "north"]).forecast(2)
     with pytest.raises(ValueError, match="log_evidence is of one series"):
         model.log_evidence()
+    for name in ("level_variance_", "history_", "posterior_", "index_"):
+        with pytest.raises(AttributeError, match=r"each series' own.*series_"):
+            getattr(model, name)
+    with pytest.raises(AttributeError, match="no attribute 'levle_variance'"):
+        _ = model.levle_variance
     assert all(model.series_[name] is state[name] for name in NAMES)
     with pytest.warns(UserWarning, match=r"2 series of 'shop' \('east', 'south'\): y is 0 in all"):
         DynamicGLM(groups="shop", level_variance=0.01).fit(X, y.where(X["shop"] == "north", 0.0))
@@ -226,3 +234,18 @@ def test_between_one_series_and_several(shops):
             call(X, y)
     model.set_params(warm_start=False).fit(X, y)
     assert model.n_features_in_ == 2 and sorted(model.series_) == sorted(NAMES)
+
+
+def test_a_score_leaves_out_what_is_missing(shops):
+    X, y = shops[["shop", "price"]], shops["y"]
+    model = alone(shops, "east", level_variance=0.01)
+    east = (X["shop"] == "east").to_numpy()
+    part, target = X[east][["price"]], y[east]
+    kept = target.notna()
+    assert target.isna().any()
+    assert model.score(part, target) == pytest.approx(model.score(part[kept], target[kept]), rel=1e-12)
+    weight = np.arange(1.0, 51.0)
+    weighted = model.score(part[kept], target[kept], weight[kept])
+    assert model.score(part, target, weight) == pytest.approx(weighted, rel=1e-12)
+    with pytest.raises(ValueError, match="no observed value among 50"):
+        model.score(part, target * np.nan)
