@@ -34,6 +34,7 @@ _ATTRIBUTES = {
     "BeforeAfterDisplay": "sksvi.displays",
     "GroupEffectsDisplay": "sksvi.displays",
     "LowerBoundDisplay": "sksvi.displays",
+    "TimeSeriesDisplay": "sksvi.displays",
     "TopicGraphDisplay": "sksvi.displays",
     "TopicWordsDisplay": "sksvi.displays",
     "load": "sksvi.persistence",

@@ -137,3 +137,15 @@ def test_latent_classes(tmp_path, monkeypatch, capsys):
     printed = run(latent_classes, tmp_path, monkeypatch, capsys)
     assert re.search(r"^[4-6] classes", printed, re.MULTILINE)
     assert [path.name for path in (tmp_path / "figures").iterdir()] == ["latent_classes.png"]
+
+
+def test_van_drivers(tmp_path, monkeypatch, capsys):
+    from examples import van_drivers
+
+    pytest.importorskip("matplotlib")
+    van_drivers.main(["--output", str(tmp_path / "figures")])
+    printed = capsys.readouterr().out
+    step, law = (float(re.search(pattern, printed)[1]) for pattern in (r"deviation of ([\d.]+)", r"law: (-[\d.]+)"))
+    assert abs(step - 0.0244) < 3e-4 and abs(law + 0.279) < 3e-3  # as published
+    assert "24 % fewer" in printed and "90 % intervals held 94 % of the 36 months" in printed
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["forecast_fan.png", "van_drivers.png"]

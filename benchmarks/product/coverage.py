@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks._lib import Array
 from benchmarks._lib.measures import fitted, inside, predicted
 from benchmarks._lib.tables import arguments, progress, report
-from benchmarks.product import _factors
+from benchmarks.product import _factors, _series
 
 #: Levels and rows of each, in the fit; one more row of each level and as many of new levels are for prediction.
 N_LEVELS, N_EACH, N_FEATURES, N_NEW = 30, 6, 2, 30
@@ -166,6 +166,7 @@ STUDIES: dict[str, Callable[[np.random.Generator], dict[str, float]]] = {
     "GPClassifier: logit, kernel known": lambda rng: labels(rng, sparse=False),
     "SparseGPClassifier: logit, kernel known": lambda rng: labels(rng, sparse=True),
     **_factors.STUDIES,
+    **_series.STUDIES,
 }
 
 

@@ -18,7 +18,7 @@ from sksvi.models.time_series.ahead import Ahead, one_step_ahead
 from sksvi.models.time_series.model import first_messages
 from sksvi.predictive import Predictive
 from sksvi.time_series._index import own_index
-from sksvi.time_series._rows import check_series, observed, series
+from sksvi.time_series._rows import check_series, filled, observed, series
 
 Array = np.ndarray
 
@@ -71,6 +71,17 @@ class Diagnostics:
         """Where there was an observation, (T,)."""
         weight = self._series.weight
         return np.ones(len(self._series), bool) if weight is None else weight > 0
+
+    def _observed(self) -> Any:
+        """Observations on ``index_``, NaN where there is none; of a binomial the shares of successes."""
+        import pandas as pd
+
+        y = self._series.y
+        if y.ndim > 1:
+            y = y[:, 0] / np.maximum(y.sum(axis=1), 1.0)
+        elif self.likelihood_.ordered:
+            y = np.asarray(self.levels_)[y.astype(int)]  # type: ignore[attr-defined]
+        return pd.Series(np.where(self._seen(), y, np.nan), index=self.index_, name="y")
 
     def filter(self, coverage: float = 0.9) -> Any:
         """Each fitted observation predicted from those before it, with the parameters as they were learned from all.
@@ -157,6 +168,33 @@ class Diagnostics:
         if np.any(observed(values)):
             self.likelihood_.check_target(series(np.zeros((len(values), 0)), values, observed(values), None, None).y)
         return values
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
+        """R², or the share of deviance explained (D²) for counts, rates and binary y, of what was observed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            Rows as in `predict`.
+        y : array-like of shape (n,), binomial (n, 2)
+            NaN where nothing was observed.
+        sample_weight, offset : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        if not self.likelihood_.ordered:
+            y = check_series(self, y, self.likelihood_.paired)
+            there = observed(y)
+            if not np.any(there):
+                raise ValueError(f"y has no observed value among {len(y)}: there is nothing to compare with.")
+            if not np.all(there):  # rows without weight may hold any value
+                weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
+                sample_weight = np.where(there, 1.0 if weight is None else weight, 0.0)
+                y = filled(y, there)
+        return super().score(X, y, sample_weight, offset)  # type: ignore[misc]
 
     def residuals(self, kind: str = "quantile", random_state: Any = None) -> Any:
         """Residuals of the one-step-ahead predictions.

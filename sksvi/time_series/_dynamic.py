@@ -34,6 +34,7 @@ from sksvi.time_series._diagnostics import Diagnostics
 from sksvi.time_series._dynamics import dynamics_of, periods_of, plain
 from sksvi.time_series._index import index_of, kept, made, untold
 from sksvi.time_series._online import Online
+from sksvi.time_series._panel import Panel, by_series
 from sksvi.time_series._rows import check_series, observed, own_units, same_length, series, unseen
 
 Array = np.ndarray
@@ -50,8 +51,9 @@ VARIANCE: list[Any] = [StrOptions({"auto"}), Interval(Real, 0, None, closed="lef
 STATES = stays("the fit has states for it, or none")
 
 
+@by_series
 @with_own_methods
-class DynamicGLM(Online, Diagnostics, Answers, RegressionMethods, BaseSVI):
+class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI):
     """Time series of counts, rates, binary, measured or ordered values: a structural model with any likelihood.
 
     y_t | f_t ~ likelihood with f_t = level_t + seasonal_t + cycle_t + x_tᵀβ_t + offset_t, of which every part is a
@@ -86,6 +88,12 @@ class DynamicGLM(Online, Diagnostics, Answers, RegressionMethods, BaseSVI):
         learns one for all, for columns divided by their standard deviation.
     damping : "auto" or float, default="auto"
         Share of the distance that is left after a step, in (0, 1), of `autoregressive` and of `cycle`.
+    groups : str or int, default=None
+        Column of X, or level of its index or of that of y, that says which of several series a row is of; each is
+        fitted by itself, in threads. None: there is one.
+    share_variances : bool, default=False
+        With `groups`: whether the variances, dampings, periods and the likelihood's scales are the same for all series,
+        which learn them together. False: each learns its own.
     initial_variance : "auto" or float, default="auto"
         Prior variance of the first states. "auto": 100 in squared units of f (of a measured y: times its variance; of
         coefficients: for columns divided by their standard deviation). The bound falls by half of the logarithm of it
@@ -131,6 +139,11 @@ class DynamicGLM(Online, Diagnostics, Answers, RegressionMethods, BaseSVI):
         Noise variance, dispersion or scale; where the likelihood has one.
     likelihood_ : Likelihood
         Its learned scales as numbers.
+    series_ : dict
+        With `groups`: a fitted DynamicGLM for each series; tables (`forecast`, `components_`, `summary`) have the
+        series first in their index, and what else is said of one series, as ``level_variance_``, is theirs.
+    groups_ : ndarray
+        With `groups`: their names.
     posterior_ : mapping
         ``posterior_["latents"]``: ``mean``, ``std``, ``sample`` of f without offset.
     lower_bound_, lower_bounds_ : float, ndarray
@@ -175,6 +188,8 @@ class DynamicGLM(Online, Diagnostics, Answers, RegressionMethods, BaseSVI):
         "trend_variance": VARIANCE,
         "seasonal_variance": [*VARIANCE, "array-like"],
         "coefficient_variance": VARIANCE,
+        "groups": [str, Integral, None],
+        "share_variances": ["boolean"],
         "damping": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
         "initial_variance": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "algorithm": [StrOptions({"cvi", "fp", "mc-ssvi"}), algorithms.Algorithm],
@@ -197,6 +212,8 @@ class DynamicGLM(Online, Diagnostics, Answers, RegressionMethods, BaseSVI):
         "coefficient_variance": stays("a variance has been learned, or not", auto_or_number),
         "damping": stays("it has been learned, or not", auto_or_number),
         "initial_variance": FREE,
+        "groups": stays("the fit is to these series"),
+        "share_variances": stays("the series have learned their variances together, or not"),
     }
 
     def __init__(
@@ -215,6 +232,8 @@ class DynamicGLM(Online, Diagnostics, Answers, RegressionMethods, BaseSVI):
         coefficient_variance: Any = 0.0,
         damping: Any = "auto",
         initial_variance: Any = "auto",
+        groups: Any = None,
+        share_variances: bool = False,
         algorithm: Any = "cvi",
         expectation: Any = "auto",
         max_iter: int = 5000,
@@ -238,6 +257,8 @@ class DynamicGLM(Online, Diagnostics, Answers, RegressionMethods, BaseSVI):
         self.coefficient_variance = coefficient_variance
         self.damping = damping
         self.initial_variance = initial_variance
+        self.groups = groups
+        self.share_variances = share_variances
         self.algorithm = algorithm
         self.expectation = expectation
         self.max_iter = max_iter
@@ -382,7 +403,8 @@ class DynamicGLM(Online, Diagnostics, Answers, RegressionMethods, BaseSVI):
         seen = slice(None) if data.weight is None else np.flatnonzero(data.weight > 0)
         y, weight = data.y[seen], None if data.weight is None else data.weight[seen]
         at = y if data.offset is None or base.discrete else y - data.offset[seen]
-        self.likelihood_ = base.start(at, weight)
+        shared = self._shared
+        self.likelihood_ = shared["likelihood"] if shared else base.start(at, weight)
         measured = self.likelihood_.measured
         self._unit = own_unit(at, weight) if measured else self._latent_unit(data)
         self.mean_ = weighted_moments(at, weight)[0] if measured and self.level else 0.0
@@ -427,7 +449,8 @@ class DynamicGLM(Online, Diagnostics, Answers, RegressionMethods, BaseSVI):
 
     def _model_of(self, data: Table) -> DynamicModel:
         """The model of a series with the states of the fit."""
-        return DynamicModel(self.likelihood_, self._dynamics, data.X, data.weight, unit=self._unit)
+        own = {"learned": False, "theta": self._shared["theta"]} if self._shared else {}
+        return DynamicModel(self.likelihood_, self._dynamics, data.X, data.weight, unit=self._unit, **own)
 
     @cached_property
     def _dynamics(self) -> Dynamics:
@@ -438,6 +461,9 @@ class DynamicGLM(Online, Diagnostics, Answers, RegressionMethods, BaseSVI):
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
         return None
+
+    #: What a series learned together with others: parameters of its states, and the likelihood.
+    _shared: dict[str, Any] = {}
 
     #: What steps are made of, for errors that name it.
     batch_size = None

@@ -41,7 +41,7 @@ WITH_Y, TABLES, DENSE = (
     SUPERVISED + BPFA + CTM + NMF + GFM + MIXTURES[:1],
     having("kernel") + BPFA + GFM,
 )
-LINEAR, MIXED, GP = having("prior_precision"), having("groups"), having("kernel")
+LINEAR, MIXED, GP = having("prior_precision"), having("random_slopes"), having("kernel")
 STREAMS = [name for name in NAMES if hasattr(getattr(sksvi, name), "partial_fit")]
 STREAMED_LABELS = [name for name in CLASSIFIERS if name in STREAMS]
 FIXED_COLUMNS = SUPERVISED + BPFA + GFM + NMF + MIXTURES  # words may be new

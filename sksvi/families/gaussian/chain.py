@@ -65,6 +65,10 @@ class Chain:
         parts = self.X, self.h, self.rows, self.starts, self.columns, self.values, self.noise
         return tuple(map(writeable, parts))
 
+    def sweep(self, linear: Array, weights: Array) -> Swept:
+        """Filter and smoother under these messages."""
+        return swept(self, linear, weights)
+
     def transition(self) -> Array:
         """A, (n, n)."""
         A = np.eye(len(self.noise))
@@ -175,7 +179,7 @@ class ChainGaussian(Family):
     @cached_property
     def swept(self) -> Swept:
         """All that one sweep says."""
-        return swept(self.chain, self.linear, self.weights)
+        return self.chain.sweep(self.linear, self.weights)
 
     @property
     def _messages(self) -> tuple[Array, Array]:

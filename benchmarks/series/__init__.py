@@ -1,0 +1,1 @@
+"""Time series: learned variances, forecasts of real series, calibration of simulated ones, seconds."""

@@ -1,0 +1,268 @@
+"""A time series with its fitted band and a forecast fan, or the parts of its latent with theirs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from sksvi.displays._common import fitted, pyplot, unwrapped
+from sksvi.predictive.coverage import tail_of
+
+Array = np.ndarray
+
+
+class TimeSeriesDisplay:
+    """A fitted time series: observations, their smoothed band, a fan of forecasts; or the parts of the latent.
+
+    Bands are equal-tailed intervals: of the observations (noise included) for the series and its forecasts, but of the
+    probability where an observation is 0 or 1, or a number of successes, whose share is drawn; of the parts themselves
+    for the components.
+
+    Parameters
+    ----------
+    observed : Series
+        Observations, NaN where there is none, on their index.
+
+    smoothed : DataFrame
+        Columns mean, lower, upper on the same index, given all data.
+
+    forecasts : dict of float to DataFrame, default=None
+        By coverage: columns mean (or median), lower, upper on the index that follows.
+
+    components : DataFrame, default=None
+        Columns (name, mean) and (name, std).
+
+    coverage : float, default=0.9
+        Of the bands of `smoothed` and of the components, in (0, 1).
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes or ndarray of them
+        The axes: of components one for each.
+
+    figure_ : matplotlib Figure
+        The figure.
+
+    points_ : matplotlib Line2D
+        The observations.
+
+    lines_ : list of matplotlib Line2D
+        Means: of the smoothed series and of the forecasts, or of the components.
+
+    bands_ : list of matplotlib collections
+        Intervals, in the order of `lines_`; of forecasts from the widest to the narrowest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi import DynamicGLM
+    >>> from sksvi.displays import TimeSeriesDisplay
+    >>> model = DynamicGLM().fit(None, np.random.default_rng(0).poisson(5, 40))
+    >>> display = TimeSeriesDisplay.from_estimator(model, steps=6)
+    >>> len(display.bands_)  # smoothed, and the forecasts' 90 % and 50 %
+    3
+    """
+
+    def __init__(
+        self, observed: Any, smoothed: Any, forecasts: Any = None, components: Any = None, *, coverage: float = 0.9
+    ) -> None:
+        tail_of(coverage)
+        for each in forecasts or {}:
+            tail_of(each)
+        if len(observed) != len(smoothed):
+            raise ValueError(f"observed has {len(observed)} points and smoothed {len(smoothed)}: give both for all.")
+        self.observed, self.smoothed, self.coverage = observed, smoothed, coverage
+        self.forecasts = dict(sorted((forecasts or {}).items(), reverse=True))
+        self.components = components
+
+    def plot(self, ax: Any = None, *, kind: str = "series", last: int | None = None) -> TimeSeriesDisplay:
+        """Draw the series, or its components.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, or for components a sequence of them, default=None
+            None makes a new figure.
+
+        kind : {"series", "components"}, default="series"
+            What to draw.
+
+        last : int, default=None
+            So many of the last observed points; None: all.
+
+        Returns
+        -------
+        display : TimeSeriesDisplay
+            The display itself.
+        """
+        if kind not in ("series", "components"):
+            raise ValueError(f"kind={kind!r} is unknown: choose 'series' or 'components'.")
+        if last is not None and (isinstance(last, bool) or int(last) < 1):
+            raise ValueError(f"last must be at least 1, or None; found {last!r}.")
+        start = 0 if last is None else max(0, len(self.observed) - int(last))
+        return self._plot_series(ax, start) if kind == "series" else self._plot_components(ax, start)
+
+    def _plot_series(self, ax: Any, start: int) -> TimeSeriesDisplay:
+        if ax is None:
+            _, ax = pyplot().subplots(figsize=(8.0, 4.0), layout="constrained")
+        n, after = len(self.observed), next(iter(self.forecasts.values()), None)
+        at = _axis(self.observed.index, None if after is None else after.index)
+        now = at[start:n]
+        band, mean = self.smoothed.iloc[start:], "C0"
+        self.lines_, self.bands_ = [], []
+        label = f"smoothed mean, {100 * self.coverage:g} %"
+        self.bands_.append(ax.fill_between(now, band["lower"], band["upper"], color=mean, alpha=0.2, linewidth=0))
+        self.lines_ += ax.plot(now, band["mean"], color=mean, linewidth=1.2, label=label)
+        for k, table in enumerate(self.forecasts.values()):
+            later, shade = at[n:], 0.2 + 0.25 * k / max(1, len(self.forecasts) - 1)
+            ends = table["lower"], table["upper"]
+            if len(table) > 1:
+                fan = ax.fill_between(later, *ends, color="C1", alpha=shade, linewidth=0)
+            else:  # a band of one point has no width
+                fan = ax.vlines(later, *ends, color="C1", alpha=shade, linewidth=6)
+            self.bands_.append(fan)
+            if k == len(self.forecasts) - 1:
+                shares = " and ".join(f"{100 * each:g} %" for each in sorted(self.forecasts))
+                centre = table["mean" if "mean" in table else "median"]
+                mark = {"marker": "o", "markersize": 3} if len(table) == 1 else {}
+                self.lines_ += ax.plot(
+                    later, centre, color="C1", linewidth=1.5, label=f"forecast {centre.name}, {shares}", **mark
+                )
+        size = 3.0 if n - start <= 300 else 1.5
+        (self.points_,) = ax.plot(
+            now, self.observed.iloc[start:], "k.", markersize=size, label="observed", linestyle="none"
+        )
+        ax.margins(x=0.01)
+        ax.set_ylabel(str(self.observed.name or "y"))
+        ax.legend(framealpha=0.8, edgecolor="none", loc="best", fontsize="small")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _plot_components(self, ax: Any, start: int) -> TimeSeriesDisplay:
+        if self.components is None:
+            raise ValueError("there are no components to draw: give components, or use from_estimator.")
+        names = list(dict.fromkeys(self.components.columns.get_level_values(0)))
+        if ax is None:
+            size = (8.0, 0.8 + 1.6 * len(names))
+            _, ax = pyplot().subplots(len(names), 1, sharex=True, squeeze=False, figsize=size, layout="constrained")
+        axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+        if len(axes) != len(names):
+            raise ValueError(f"ax has {len(axes)} axes for the {len(names)} components {names}.")
+        at, z = _axis(self.components.index, None)[start:], -ndtri(tail_of(self.coverage))
+        self.lines_, self.bands_ = [], []
+        for own, name in zip(axes, names, strict=True):
+            part = self.components[name].iloc[start:]
+            low, high = part["mean"] - z * part["std"], part["mean"] + z * part["std"]
+            self.bands_.append(own.fill_between(at, low, high, color="C0", alpha=0.2, linewidth=0))
+            self.lines_ += own.plot(at, part["mean"], color="C0", linewidth=1.2)
+            if name != "level":
+                own.axhline(0.0, color="0.6", linewidth=0.8, zorder=0)
+            own.set_ylabel(name)
+            own.margins(x=0.01)
+        axes[0].set_title(f"Parts of the latent, {100 * self.coverage:g} % intervals", fontsize="medium")
+        self.ax_, self.figure_ = axes, axes[0].figure
+        return self
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        kind: str = "series",
+        steps: int = 0,
+        X: Any = None,
+        offset: Any = None,
+        coverage: float = 0.9,
+        fan: Any = (0.5, 0.9),
+        last: int | None = None,
+        ax: Any = None,
+    ) -> TimeSeriesDisplay:
+        """Draw a fitted `DynamicGLM`.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            Has ``forecast`` and ``components_``; a Pipeline or search stands for the estimator inside, whose columns
+            `X` are.
+
+        kind : {"series", "components"}, default="series"
+            The series with its forecasts, or the parts of its latent.
+
+        steps : int, default=0
+            Points ahead.
+
+        X, offset : array-like, default=None
+            Of the points ahead, as ``forecast`` takes them.
+
+        coverage : float, default=0.9
+            Of the band around the observed points, and of the components, in (0, 1).
+
+        fan : sequence of float, default=(0.5, 0.9)
+            Coverages of the intervals of forecasts.
+
+        last : int, default=None
+            So many of the last observed points; None: all.
+
+        ax : matplotlib Axes, or for components a sequence of them, default=None
+            None makes a new figure.
+
+        Returns
+        -------
+        display : TimeSeriesDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        """
+        import pandas as pd
+
+        model = unwrapped(estimator)[0]
+        if getattr(model, "groups", None) is not None:
+            raise ValueError("this is a fit to several series: draw one of its series_, by name.")
+        components = fitted(model, "components_")
+        if steps and (isinstance(steps, bool) or int(steps) < 0):
+            raise ValueError(f"steps must be a whole number, 0 or more; found {steps!r}.")
+        observed = model._observed()
+        ahead = model.forecast
+        if model.likelihood_.paired or model.likelihood_.classifies:
+            mean, variance = model.predict_latent()
+            z = -ndtri(tail_of(coverage))
+            low, high = (model.likelihood_.mean(mean + side * np.sqrt(variance)) for side in (-z, z))
+
+            def ahead(*asked: Any) -> Any:
+                return _probabilities(model, model.forecast_latent(*asked))
+
+        else:
+            low, high = model.predict_interval(None, coverage).T
+        smoothed = pd.DataFrame({"mean": model.predict(), "lower": low, "upper": high}, index=observed.index)
+        forecasts = {float(each): ahead(steps, X, offset, each) for each in fan} if steps else None
+        return cls(observed, smoothed, forecasts, components, coverage=coverage).plot(ax, kind=kind, last=last)
+
+
+def _probabilities(model: Any, latent: Any) -> Any:
+    """Median and interval of the probability of success, in the place of the latent's."""
+    import pandas as pd
+
+    columns = {"median": latent["mean"], "lower": latent["lower"], "upper": latent["upper"]}
+    found = {name: model.likelihood_.mean(column.to_numpy()) for name, column in columns.items()}
+    return pd.DataFrame(found, index=latent.index)
+
+
+def _axis(index: Any, later: Any) -> Array:
+    """Places of points on the axis of time: dates or numbers where the index has them, else their count."""
+    import pandas as pd
+
+    whole = index if later is None else index.append(later) if type(index) is type(later) else None
+    n = len(index) + (0 if later is None else len(later))
+    if isinstance(index, pd.RangeIndex) and isinstance(later, pd.RangeIndex):
+        whole = pd.Index(np.concatenate([np.asarray(index), np.asarray(later)]))
+    if isinstance(whole, pd.PeriodIndex):
+        return np.asarray(whole.to_timestamp())
+    if isinstance(whole, pd.DatetimeIndex):
+        return np.asarray(whole.tz_localize(None) if whole.tz is not None else whole)
+    if whole is not None and whole.dtype.kind in "iuf":
+        return np.asarray(whole)
+    return np.arange(n)
