@@ -9,6 +9,7 @@ import pytest
 
 from sksvi.families import Gaussian
 from sksvi.families.gaussian.arrow_matrix import ArrowMatrix
+from sksvi.families.gaussian.chain import Chain
 from sksvi.persistence.look import Look, Malformed
 from sksvi.persistence.states import PARTS, check_parts
 from sksvi.persistence.upgrade import _progress
@@ -28,6 +29,12 @@ def of(**parts):
     return SimpleNamespace(**parts)
 
 
+def chain():
+    """Level and slope of two points, and one column."""
+    parts = np.zeros((2, 1)), np.array([1.0, 0.0]), np.zeros(1, int), np.array([0, 2]), ROWS, TWO
+    return Chain(*parts, np.ones(3), np.zeros(3), np.eye(3), np.zeros(0, int))
+
+
 #: Part -> what it holds when it is right; then (name, value): right, too, and wrong.
 RIGHT = {
     "Gaussian": {"mean": TWO, "precision": EYE, "_root": EYE},
@@ -41,6 +48,9 @@ RIGHT = {
     "ProjectedGaussian": {"scale": np.ones(5), "basis": np.ones((5, 2)), "inner": BLOCK, "off_std": 1.0},
     "ChosenRows": {"rows": ROWS, "block": BLOCK},
     "SiteGaussian": {"prior_cov": EYE, "dual": TWO, "weights": TWO},
+    "Chain": vars(chain()),
+    "ChainGaussian": {"chain": chain(), "linear": TWO, "weights": -TWO},
+    "Scatter": {"mean": TWO, "products": EYE, "n": 2.0, "centred": True},
     "GaussianPlates": {"mean": TABLE, "full": True, "values": np.ones((2, 3)), "_log_det": TWO},
     "Point": {"value": TWO, "centre": TWO, "information": EYE},
     "Gamma": {"shape": TWO, "rate": TWO},
@@ -222,6 +232,22 @@ WRONG = [
     ("Locals", "values", NUMBER),
     ("Locals", "repairs", -1),
     ("Table", "X", TWO),
+    ("Chain", "noise", np.array([1.0, 1.0, -1e-9])),
+    ("Chain", "noise", TWO),
+    ("Chain", "rows", np.zeros(2, int)),
+    ("Chain", "rows", np.array([3])),
+    ("Chain", "starts", np.array([0, 1])),
+    ("Chain", "columns", np.array([0, 3])),
+    ("Chain", "cov", -np.eye(3)),
+    ("Chain", "mean", TWO),
+    ("Chain", "damped", np.array([3])),
+    ("ChainGaussian", "chain", of(X=TABLE)),
+    ("ChainGaussian", "linear", THREE),
+    ("ChainGaussian", "weights", THREE),
+    ("Scatter", "products", -EYE),
+    ("Scatter", "products", np.eye(3)),
+    ("Scatter", "n", 0.0),
+    ("Scatter", "centred", 1),
     ("Table", "y", THREE),
     ("Table", "weight", NEGATIVE),
     ("Table", "weight", THREE),
