@@ -21,8 +21,11 @@ METHODS: dict[str, Callable[[], Method]] = {
     "DynamicGLM, negative binomial": lambda: Dynamic(likelihood="negative-binomial"),
     "DynamicGLM, damped level": lambda: Dynamic(autoregressive=True),
     "DynamicGLM, damped level, negative binomial": lambda: Dynamic(autoregressive=True, likelihood="negative-binomial"),
+    "DynamicGLM, line": lambda: Dynamic(trend=True, trend_variance=0.0),
+    "DynamicGLM, damped level around a line": lambda: Dynamic(autoregressive=True, trend=True, trend_variance=0.0),
     "UnobservedComponents of log(1 + y)": Structural,
     "UnobservedComponents of log(1 + y), damped": lambda: Structural("fixed intercept", autoregressive=1),
+    "UnobservedComponents of log(1 + y), line": lambda: Structural("lldtrend"),
     "static GLM, Poisson": lambda: Static("poisson"),
     "static GLM, negative binomial": lambda: Static("negative-binomial"),
     "static GLM, negative binomial, line in time": lambda: Static("negative-binomial", line=True),
@@ -38,6 +41,7 @@ NOTES = [
     "first 70 % the column is 0). asthma: Sunday, Monday and a yearly wave. coal: disasters per calendar year. driver "
     "deaths: log population as offset, season of 12. Naive: a multiple of the count a season ago (VanKilled, driver "
     "deaths 12, asthma 7, else 1).",
+    "line: a slope that does not move beside the level that does.",
     "CPU seconds: of the first fit, and of all updates and forecasts of one row.",
 ]
 

@@ -303,23 +303,11 @@ def _read(file: BinaryIO) -> tuple[Any, str]:
     return estimator, version
 
 
-def _are_of(members: Any, cls: type) -> bool:
-    """Whether these are fits of a class, none of them to several series."""
-    right = isinstance(members, list) and members and all(type(member) is cls for member in members)
-    return bool(right) and not any("_members" in vars(member) for member in members)
-
-
 def _check_state(estimator: Any) -> None:
     """Refuse a fit whose arrays do not fit each other; parameters are the user's own, checked where they are used."""
-    from sksvi.persistence.fitted import ESTIMATORS, check_fit
+    from sksvi.persistence.fitted import ESTIMATORS, check_fit, check_panel
     from sksvi.persistence.states import check_parts
 
-    members = vars(estimator).get("_members")
-    if members is not None:  # a fit to several series is a fit of each
-        Look(estimator).at("_members").require(_are_of(members, type(estimator)), "is no list of its own fits")
-        for member in members:
-            _check_state(member)
-        return
     look, parameters = Look(estimator), estimator.get_params(deep=False)
     key_of = functools.cache(functools.partial(class_key, REGISTRY))
     for name in vars(estimator):
@@ -328,5 +316,9 @@ def _check_state(estimator: Any) -> None:
     key = key_of(type(estimator))
     fitted = any(name.endswith("_") and name not in parameters for name in vars(estimator))
     if key in ESTIMATORS and fitted:
+        if "series_" in dir(type(estimator)) and "_members" in vars(estimator):  # a fit to several is a fit of each
+            for member in check_panel(look):
+                _check_state(member)
+            return
         check_fit(look)
         ESTIMATORS[key](look)

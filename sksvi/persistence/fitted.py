@@ -375,6 +375,29 @@ def check_dynamic(look: Look) -> None:
     times.require(found == T, f"has {found} times for {T} points")
 
 
+def check_panel(look: Look) -> list[Any]:
+    """Fits to several series, of this class and each to one; their names, and the rows that were theirs."""
+    look.require("state_" not in vars(look.value), "is a fit to one series and to several")
+    members = look.at("_members").a(list)
+    cls = type(look.value)
+    alone = all(type(member) is cls and "_members" not in vars(member) for member in members.value)
+    members.require(members.value and alone, "are no fits to one series each")
+    members.require(all("state_" in vars(member) for member in members.value), "are not all fitted")
+    names, rows = look.at("_labels").a(list), look.at("_rows").a(list)
+    n = len(members.value)
+    names.require(len(names.value) == n and len(set(map(repr, names.value))) == n, f"are no {n} names")
+    rows.require(len(rows.value) == n, f"has {len(rows.value)} parts for {n} series")
+    for part, member in zip(rows.sequence(), members.value, strict=True):
+        part.array((len(member.posterior_["latents"].mean),), "i", least=0)
+    whole = np.concatenate(rows.value)
+    rows.require(np.array_equal(np.sort(whole), np.arange(len(whole))), "are not each row once")
+    for name in ("n_iter_", "n_steps_", "n_features_in_"):
+        look.at(name).count()
+    look.at("converged_").flag()
+    look.at("lower_bound_").number()
+    return list(members.value)
+
+
 # ---- factorization
 def check_factorization(look: Look) -> None:
     """Ids, blocks of both sides, and what has been rated."""

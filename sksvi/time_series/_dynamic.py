@@ -390,6 +390,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         import pandas as pd
 
         there = ~np.asarray(pd.isna(y))
+        if not fresh and not np.any(there):
+            return np.zeros(len(there)), there
         held = y[there] if hasattr(y, "iloc") or isinstance(y, np.ndarray) else [v for v, t in zip(y, there) if t]
         codes = self._positions(base, held, fresh)
         if fresh:

@@ -249,3 +249,28 @@ def test_a_score_leaves_out_what_is_missing(shops):
     assert model.score(part, target, weight) == pytest.approx(weighted, rel=1e-12)
     with pytest.raises(ValueError, match="no observed value among 50"):
         model.score(part, target * np.nan)
+
+
+def test_a_file_that_does_not_fit_is_refused(shops, tmp_path):
+    model = DynamicGLM(groups="shop", level_variance=0.01).fit(shops[["shop"]], shops["y"])
+    single = model.series_["east"]
+    other = DynamicGLM(level_variance=0.01).fit(None, shops["y"].to_numpy()[:7])
+
+    def broken(**attributes):
+        wrong = clone(model)
+        vars(wrong).update(vars(model) | attributes)
+        wrong.save(tmp_path / "wrong.sksvi")
+        return tmp_path / "wrong.sksvi"
+
+    assert sksvi.load(broken()).groups_.tolist() == sorted(NAMES)
+    for attributes, said in (
+        ({"_members": [single, single]}, "are no 2 names"),
+        ({"_members": []}, "are no fits to one series each"),
+        ({"_members": [single, single, model]}, "are no fits to one series each"),
+        ({"_members": [single, single, DynamicGLM()]}, "are not all fitted"),
+        ({"_members": [single, single, other]}, "_rows"),
+        ({"_rows": [np.arange(50)] * 3}, "are not each row once"),
+        ({"state_": single.state_}, "to one series and to several"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            sksvi.load(broken(**attributes))

@@ -22,7 +22,7 @@ WIDE = 100.0
 MOST_DUMMIES, WAVES = 30, 6
 #: Where learned variances begin, in squared units of f, and how far from there a search may take their logarithm.
 FIRST = {"level": 0.05, "trend": 1e-4, "seasonal": 1e-3, "cycle": 0.05, "coefficient": 1e-3}
-LEAST, MOST = 1e-12, 1e4
+LEAST, MOST = 1e-12, 1e2
 #: Where learned dampings begin, and the logits between which they lie.
 FIRST_DAMPING, DAMPINGS = 0.9, (-4.0, 9.0)
 #: Shortest learned period of a cycle.
