@@ -27,7 +27,10 @@ def check_series(estimator: Any, y: Any, paired: bool) -> Array:
     if y is None:
         name = type(estimator).__name__
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
-    if hasattr(y, "to_numpy"):
+    if hasattr(y, "to_numpy") and getattr(getattr(y, "dtype", None), "kind", "") not in (
+        "m",
+        "M",
+    ):  # dates are no numbers
         try:
             y = y.to_numpy(dtype=float, na_value=np.nan)
         except (TypeError, ValueError):

@@ -271,6 +271,16 @@ X_FORMS = [
         },
     ),
     *by(
+        SERIES,
+        {
+            "X is a file name": (lambda at: at.fit("data.csv"), "X is 'data.csv'"),
+            "X is infinite": (lambda at: at.fit(third(at.X, np.inf)), "column 0 of X, row 3: .*X contains inf"),
+            "X has text": (lambda at: at.fit(text(at)), "column 'colour' of X has 'red' in row 0.*OneHotEncoder"),
+            "X has dates": (lambda at: at.fit(at.X.assign(when=dates())), "column 'when' of X has the date 2020-01-01"),
+            "X is shorter than y": (lambda at: at.fit(at.X.iloc[:-1]), "23.*24|24.*23"),
+        },
+    ),
+    *by(
         FIXED_COLUMNS,
         {
             "other columns": (lambda at: at.ask(at.X.rename(columns={"age": "years"})), "(?s)years.*age"),
@@ -295,6 +305,17 @@ X_FORMS = [
 
 TARGETS = [
     *by(
+        MEASURED,
+        {
+            "a row without a level": (
+                lambda at: at.fit_as(
+                    "ordinal", pd.Categorical.from_codes([0, -1] * (N // 2), ["low", "top"], ordered=True)
+                ),
+                "y contains NaN: row 1",
+            ),
+        },
+    ),
+    *by(
         WITH_Y,
         {
             "y is None": (lambda at: at.model.fit(at.X, None), "y is None"),
@@ -304,7 +325,7 @@ TARGETS = [
         },
     ),
     *by(
-        MEASURED,
+        MEASURED + SERIES,
         {
             "y is infinite": (lambda at: at.fit(y=third(at.y, np.inf)), "y contains inf"),
             "y is text": (lambda at: at.fit(y=HALF), "y has 'low' in row 0"),
@@ -321,12 +342,6 @@ TARGETS = [
             "cut points for other levels": (
                 lambda at: at.fit_as(Ordinal(cut_points=[0.0, 1.0]), np.arange(N) % 2),
                 "cut_points.* has 3 levels; y has 2",
-            ),
-            "a row without a level": (
-                lambda at: at.fit_as(
-                    "ordinal", pd.Categorical.from_codes([0, -1] * (N // 2), ["low", "top"], ordered=True)
-                ),
-                "y contains NaN: row 1",
             ),
         },
     ),
