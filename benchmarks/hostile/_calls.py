@@ -35,6 +35,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     + [{"groups": ["site"], "random_slopes": ["dose"], "noise": True, "likelihood": "poisson"}, {"noise": True}],
     "GMEClassifier": [{"groups": ["site"]}, {"groups": ["site"], "noise": True, "bound": "simple"}],
     "SparseGPRegressor": [{}, {"likelihood": "poisson"}],
+    "DynamicGLM": [{"likelihood": name} for name in ("poisson", "gaussian", "logit")] + [{"groups": "site"}],
     "GeneralizedPMF": [{"likelihood": name} for name in ("gaussian", "poisson", "ordinal")],
     "CorrelatedTopicModel": [{}, {"topics": "point"}],
     "StructuredLDA": [{}, {"local_step": "gibbs", "algorithm": "ssvi"}, {"doc_topic_prior": "auto"}],
@@ -119,7 +120,9 @@ def fresh(name: str, options: int) -> Any:
 
 
 def right(name: str, options: int) -> tuple[Any, Any]:
-    return data(name, VARIANTS.get(name, [{}])[options].get("likelihood", ""))
+    own = VARIANTS.get(name, [{}])[options]
+    X, y = data(name, own.get("likelihood", "poisson" if name == "DynamicGLM" else ""))
+    return (pd.DataFrame({"dose": X[:, 0], "site": np.arange(N) % 2}) if own.get("groups") == "site" else X), y
 
 
 @lru_cache
