@@ -9,6 +9,7 @@ import pytest
 
 from sksvi.families import Gaussian
 from sksvi.families.gaussian.arrow_matrix import ArrowMatrix
+from sksvi.families.gaussian.chain import Chain
 from sksvi.persistence.look import Look, Malformed
 from sksvi.persistence.states import PARTS, check_parts
 from sksvi.persistence.upgrade import _progress
@@ -18,6 +19,8 @@ NEGATIVE, ZERO, POSITIVE = np.array([1.0, -1e-9]), np.array([1.0, 0.0]), np.arra
 HOLLOW, THREE, NUMBER = np.diag([1.0, 0.0]), np.ones(3), np.array(1.0)
 BLOCK, ROWS, TABLE = Gaussian(np.zeros(3), np.eye(3)), np.arange(2), np.ones((2, 2))
 TRUTH = np.array([True, False])
+INTS = np.zeros(0, np.int64)
+CHAIN = Chain(np.ones((3, 0)), ONE, INTS, np.zeros(1, np.int64), INTS, np.ones(0), ONE, ONE, np.eye(1), INTS)
 
 
 def arrow(diagonal=1.0):
@@ -41,6 +44,19 @@ RIGHT = {
     "ProjectedGaussian": {"scale": np.ones(5), "basis": np.ones((5, 2)), "inner": BLOCK, "off_std": 1.0},
     "ChosenRows": {"rows": ROWS, "block": BLOCK},
     "SiteGaussian": {"prior_cov": EYE, "dual": TWO, "weights": TWO},
+    "Chain": {
+        "X": np.ones((3, 1)),
+        "h": ONE,
+        "rows": np.array([0]),
+        "starts": np.array([0, 2]),
+        "columns": np.array([0, 1]),
+        "values": TWO,
+        "noise": TWO,
+        "mean": TWO,
+        "cov": EYE,
+        "damped": np.array([0]),
+    },
+    "ChainGaussian": {"chain": CHAIN, "linear": THREE, "weights": THREE},
     "GaussianPlates": {"mean": TABLE, "full": True, "values": np.ones((2, 3)), "_log_det": TWO},
     "Point": {"value": TWO, "centre": TWO, "information": EYE},
     "Gamma": {"shape": TWO, "rate": TWO},
@@ -112,6 +128,9 @@ ALSO_RIGHT = [
     ("ChosenRows", "rows", np.array([2])),
     ("SiteGaussian", "prior_cov", HOLLOW),
     ("SiteGaussian", "weights", ZERO),
+    ("Chain", "noise", ZERO),
+    ("Chain", "cov", HOLLOW),
+    ("ChainGaussian", "weights", np.array([1.0, -1.0, 0.0])),
     ("Gamma", "rate", POSITIVE),
     ("Rayleigh", "scale", 1e-300),
     ("Simplex", "counts", ZERO),
@@ -177,6 +196,24 @@ WRONG = [
     ("SiteGaussian", "prior_cov", np.diag(NEGATIVE)),
     ("SiteGaussian", "dual", THREE),
     ("SiteGaussian", "weights", NEGATIVE),
+    ("Chain", "X", np.ones((3, 2))),
+    ("Chain", "X", np.ones((0, 1))),
+    ("Chain", "h", TWO),
+    ("Chain", "rows", np.array([2])),
+    ("Chain", "rows", np.array([-1])),
+    ("Chain", "rows", np.array([0, 0])),
+    ("Chain", "starts", np.array([0, 3])),
+    ("Chain", "starts", np.array([1, 2])),
+    ("Chain", "columns", np.array([0, 2])),
+    ("Chain", "values", THREE),
+    ("Chain", "noise", NEGATIVE),
+    ("Chain", "mean", THREE),
+    ("Chain", "cov", np.diag(NEGATIVE)),
+    ("Chain", "cov", np.ones((2, 3))),
+    ("Chain", "damped", np.array([2])),
+    ("ChainGaussian", "chain", BLOCK),
+    ("ChainGaussian", "linear", TWO),
+    ("ChainGaussian", "weights", TWO),
     ("GaussianPlates", "full", False),
     ("GaussianPlates", "values", np.ones((2, 4))),
     ("GaussianPlates", "values", np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 1.0]])),
