@@ -88,16 +88,16 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         learns one for all, for columns divided by their standard deviation.
     damping : "auto" or float, default="auto"
         Share of the distance that is left after a step, in (0, 1), of `autoregressive` and of `cycle`.
+    initial_variance : "auto" or float, default="auto"
+        Prior variance of the first states. "auto": 100 in squared units of f (of a measured y: times its variance; of
+        coefficients: for columns divided by their standard deviation). The bound falls by half of the logarithm of it
+        for every state that it makes wide: ``diffuse_lower_bound_`` does not.
     groups : str or int, default=None
         Column of X, or level of its index or of that of y, that says which of several series a row is of; each is
         fitted by itself, in threads. None: there is one.
     share_variances : bool, default=False
         With `groups`: whether the variances, dampings, periods and the likelihood's scales are the same for all series,
         which learn them together. False: each learns its own.
-    initial_variance : "auto" or float, default="auto"
-        Prior variance of the first states. "auto": 100 in squared units of f (of a measured y: times its variance; of
-        coefficients: for columns divided by their standard deviation). The bound falls by half of the logarithm of it
-        for every state that it makes wide: ``diffuse_lower_bound_`` does not.
     algorithm : {"cvi", "mc-ssvi", "fp"} or instance, default="cvi"
         How q is fitted; see :mod:`sksvi.algorithms`.
     expectation : {"auto", "quadrature", "gauss-hermite"} or instance, default="auto"
