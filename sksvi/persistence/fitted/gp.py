@@ -1,0 +1,54 @@
+"""Fitted Gaussian processes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sksvi.families.base import Family
+from sksvi.persistence.fitted.shared import block_of, latents_of, of_size, sampled, shown
+from sksvi.persistence.look import Look
+
+
+def check_sparse_gp(look: Look) -> None:
+    """Kernel, inducing points and whitened block."""
+    d, classes = look.at("n_features_in_").count(1), latents_of(look)
+    _kernel(look.at("kernel_"), d)
+    m = len(look.at("inducing_points_").array((None, d)))
+    of_size(block_of(look, "inducing"), m * classes)
+    white = look.at("_white").a(Family)
+    white.require(np.size(white.value.mean) == m * classes, f"has {np.size(white.value.mean)} coordinates")
+    shape = (m,) if classes == 1 else (classes, m)
+    white.require(np.shape(white.value.mean) == shape, f"has shape {np.shape(white.value.mean)}, not {shape}")
+    shown(look, "inducing", shape)
+    q = look.at("state_").at("q")
+    if "inputs" in q.value:
+        q.item("inputs").at("value").array((m, d))
+    if "kernel" in q.value:
+        q.item("kernel").at("value").array((len(look.at("kernel_").value.theta),))
+    look.unless_none("_unit", lambda unit: unit.array((d,), above=0.0))
+    look.unless_none("_learned_rows", lambda rows: rows.count(1))
+    look.at("mean_").number()
+    sampled(look, d)
+
+
+def check_full_gp(look: Look) -> None:
+    """Kernel, training rows, and the block over them."""
+    d = look.at("n_features_in_").count(1)
+    _kernel(look.at("kernel_"), d)
+    n = len(look.at("X_train_").array((None, d), "x"))
+    q = look.at("state_").at("q")
+    if "kernel" in q.value:
+        q.item("kernel").at("value").array((len(look.at("kernel_").value.theta),))
+    of_size(block_of(look, "latents"), n)
+    rows = look.at("_rows").array((None,), "i", least=0, below=n)
+    look.at("_counted").array((len(rows),), "i", least=0)
+    shown(look, "latents", (len(rows),))
+
+
+def _kernel(look: Look, d: int) -> None:
+    from sksvi.models.gp import kernels
+
+    try:
+        kernels.checked(look.value, d)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise look.fail(f"is no kernel of {d} features: {error}") from error

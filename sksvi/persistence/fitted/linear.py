@@ -1,0 +1,81 @@
+"""Fitted linear and mixed models."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sksvi.persistence.fitted.shared import block_of, labels_of, latents_of, of_size, sampled, shown
+from sksvi.persistence.look import Look
+
+
+def check_linear(look: Look) -> None:
+    """Coefficients of a GLM."""
+    _coefficients(look, look.at("n_features_in_").count(1), 0, True)
+
+
+def check_mixed(look: Look) -> None:
+    """Coefficients, levels and effects of a mixed model."""
+    features = look.at("n_features_in_").count(1)
+    if not look.has("_factors"):
+        _coefficients(look, features, 0, True)
+        return
+    factors = [factor.count() for factor in look.at("_factors").sequence()]
+    right = len(set(factors)) == len(factors) >= 1 and max(factors) < features
+    look.at("_factors").require(right, "names no columns of X")
+    fixed, n = features - len(factors), len(factors)
+    sizes, effects = [], []
+    for levels, size, slopes, scales in zip(
+        look.at("_levels").sequence(n),
+        look.at("_sizes").sequence(n),
+        look.at("_slopes").sequence(n),
+        look.at("_slope_scales").sequence(n),
+        strict=True,
+    ):
+        size.require(size.count() >= labels_of(levels), f"is {size.value}, fewer than the levels that have names")
+        names, columns = slopes.sequence(2)
+        for column in columns.sequence(len(names.value)):
+            column.require(column.count() < fixed, "is no column")
+        scales.array((1 + len(names.value),), above=0.0)
+        sizes.append(size.value)
+        effects.append(1 + len(names.value))
+    total = int(np.dot(sizes, effects))
+    _coefficients(look, fixed, total, False)
+    shown(look, "groups", (total,))
+    look.at("_log_scales").at("nodes").array((None, sum(effects)))
+    of_size(block_of(look, "group_std"), sum(effects))
+
+
+def _coefficients(look: Look, d: int, more: int, plain: bool) -> None:
+    """Of d columns, and `more` effects in the same block; several classes only where it is `plain`."""
+    extra = int(bool(look.at("_choices").a(dict).value.get("fit_intercept", True)))
+    classes = latents_of(look) if plain else 1
+    per_class = (d,) if classes == 1 else (classes, d)
+    inner = d
+    if look.has("_subspace"):
+        scale, basis = look.at("_subspace").sequence(2)
+        scale.array((d,), above=0.0)
+        inner = basis.array((d, None)).shape[1]
+    of_size(block_of(look, "weights"), classes * (inner + more + extra))
+    shown(look, "weights", (*per_class[:-1], d + extra))
+    look.at("_columns").at("scale").array((d,))
+    for name in ("coef_", "coef_std_"):
+        value = look.at(name).array(kind="x", least=0.0 if name == "coef_std_" else None)
+        right = value.shape in (per_class, (1, d) if classes == 1 else per_class)
+        look.at(name).require(right, f"has shape {value.shape}, not {per_class}")
+    intercept = look.at("intercept_")
+    if isinstance(intercept.value, np.ndarray):
+        intercept.array((classes,), "x")
+    else:
+        intercept.require(classes == 1, "is one number for several classes").number()
+    sampled(look, d)
+    precision = look.at("prior_precision_")
+    if isinstance(precision.value, np.ndarray):
+        precision.array((d,), least=0.0)
+    else:
+        precision.number(least=0.0)
+    look.unless_none("_spreads", lambda spreads: spreads.array((d,), least=0.0))
+    look.unless_none("_switched_off", lambda off: off.at("which").array((classes, d + extra), "b"))
+    mean, width_of = look.at("_intercept_prior").sequence(2)
+    mean.number()
+    width_of.number(least=0.0)
+    look.at("_unit").number(above=0.0)

@@ -1,0 +1,69 @@
+"""Fitted time series, one and several."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sksvi.persistence.fitted.shared import block_of, shown
+from sksvi.persistence.look import Look
+
+
+def check_dynamic(look: Look) -> None:
+    """Points in time, the states of the fit, and the messages over them."""
+    d = look.at("n_features_in_").count()
+    for name in ("_centre", "_scale"):
+        look.at(name).array((d,), above=0.0 if name == "_scale" else None)
+    look.at("_unit").number(above=0.0)
+    look.at("mean_").number()
+    series = look.at("_series")
+    T, width = series.at("X").array((None, d)).shape
+    structure = look.at("_structure").a(dict)
+    structure.require("length" in structure.value, "has no length")
+    structure.item("length").count(1)
+    try:
+        dynamics = look.value._dynamics
+    except (AttributeError, TypeError, ValueError) as error:
+        raise structure.fail(f"describes no states: {error}") from error
+    n, chain = dynamics.n_states, block_of(look, "latents").at("chain")
+    right = len(chain.value.noise) == n and chain.value.X.shape == (T, width)
+    chain.require(
+        right, f"has {len(chain.value.noise)} states and rows {chain.value.X.shape}, not {n} and {(T, width)}"
+    )
+    block_of(look, "dynamics").at("value").array((len(dynamics.parameters),))
+    look.at("_last").array((n,))
+    look.at("_last_cov").array((n, n))
+    look.at("coef_").array((d,), "x")
+    look.at("coef_std_").array((d,), "x", least=0.0)
+    shown(look, "latents", (T,))
+    times = look.at("_times").a(dict)
+    times.require({"kind", "values", "name"} <= times.value.keys(), "is no index")
+    try:
+        found = len(look.value.index_)
+    except (KeyError, TypeError, ValueError) as error:
+        raise times.fail(f"is no index: {error}") from error
+    times.require(found == T, f"has {found} times for {T} points")
+
+
+def check_panel(look: Look) -> list[Any]:
+    """Fits to several series, of this class and each to one; their names, and the rows that were theirs."""
+    look.require("state_" not in vars(look.value), "is a fit to one series and to several")
+    members = look.at("_members").a(list)
+    cls = type(look.value)
+    alone = all(type(member) is cls and "_members" not in vars(member) for member in members.value)
+    members.require(members.value and alone, "are no fits to one series each")
+    members.require(all("state_" in vars(member) for member in members.value), "are not all fitted")
+    names, rows = look.at("_labels").a(list), look.at("_rows").a(list)
+    n = len(members.value)
+    names.require(len(names.value) == n and len(set(map(repr, names.value))) == n, f"are no {n} names")
+    rows.require(len(rows.value) == n, f"has {len(rows.value)} parts for {n} series")
+    for part, member in zip(rows.sequence(), members.value, strict=True):
+        part.array((len(member.posterior_["latents"].mean),), "i", least=0)
+    whole = np.concatenate(rows.value)
+    rows.require(np.array_equal(np.sort(whole), np.arange(len(whole))), "are not each row once")
+    for name in ("n_iter_", "n_steps_", "n_features_in_"):
+        look.at(name).count()
+    look.at("converged_").flag()
+    look.at("lower_bound_").number()
+    return list(members.value)

@@ -1,0 +1,215 @@
+"""What every fit leaves behind: state, counters, history, targets; and what is asked of one block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sksvi.families.base import Family, Message
+from sksvi.inference.memory.of_plates import PlateMemory
+from sksvi.inference.memory.of_rows import Sites
+from sksvi.inference.past import Past
+from sksvi.inference.state import State
+from sksvi.persistence.look import Look
+from sksvi.persistence.states import arrays_of
+
+Array = np.ndarray
+
+
+# ---- what every fit leaves behind
+def check_fit(look: Look) -> None:
+    """State, counters and history; `look` is at the estimator."""
+    state = look.at("state_").a(State)
+    features = look.at("n_features_in_").count()
+    look.unless_none("feature_names_in_", lambda names: labels_of(names, features))
+    if look.has("likelihood_"):
+        _targets(look)
+    for name in ("n_iter_", "n_steps_"):
+        look.at(name).count()
+    look.at("n_samples_seen_").number(least=0.0)
+    look.at("converged_").flag()
+    look.at("lower_bound_").number()
+    look.at("lower_bounds_").array((len(state.at("bounds").a(list).value),))
+    check_state(state)
+
+
+def labels_of(look: Look, length: int | None = None) -> int:
+    """Distinct names, of columns, classes, levels or ids; how many."""
+    import pandas as pd
+
+    n = np.shape(look.a(np.ndarray).value)
+    look.require(len(n) == 1 and length in (None, n[0]), f"has shape {n}, not ({'any' if length is None else length},)")
+    try:
+        distinct = pd.Index(look.value).is_unique
+    except TypeError as error:
+        raise look.fail("has values that are no labels") from error
+    look.require(distinct, "has a label twice")
+    return int(n[0])
+
+
+def _targets(look: Look) -> None:
+    """As many classes or levels as the likelihood has."""
+    cuts = getattr(look.at("likelihood_").value, "cut_points", None)
+    if look.has("levels_"):
+        n = labels_of(look.at("levels_"))
+        right = n >= 2 and (cuts is None or np.size(cuts) == n - 1)
+        look.at("levels_").require(right, f"has {n} levels for a likelihood of {np.size(cuts) + 1}")
+    if look.has("classes_"):
+        n, latents = labels_of(look.at("classes_")), latents_of(look)
+        right = n == (2 if latents == 1 else latents)
+        look.at("classes_").require(right, f"has {n} classes for a likelihood of {latents} latents")
+
+
+def check_state(look: Look) -> None:
+    q = {block.where: block.a(Family) for block in look.at("q").mapping()}
+    look.at("q").require(q, "is empty")
+    for name in ("passes", "steps", "repairs", "seed"):
+        look.at(name).count()
+    for name in ("rows", "counted"):
+        look.at(name).number(least=0.0)
+    for name in ("converged", "finished"):
+        look.at(name).flag()
+    for bound in look.at("bounds").sequence():
+        bound.number()
+    for row in look.at("history").sequence():
+        row.require(isinstance(row.value, dict) and "seconds" in row.value, "is no row of a history")
+    _memory(look)
+    _messages(look)
+    _progress(look)
+
+
+def _memory(look: Look) -> None:
+    blocks = look.at("q").value
+    for name, memory in zip(look.at("memory").a(dict).value, look.at("memory").mapping(), strict=True):
+        memory.require(name in blocks, "is of a block that is not there")
+        block = blocks[name]
+        if isinstance(memory.value, PlateMemory):
+            n = block.n_plates
+            memory.require(len(memory.value.clock) == n, f"has {len(memory.value.clock)} plates, the block {n}")
+            memory = memory.at("rule")
+        # Adam's memory ends with the number of its steps, a secant's is of arrays alone.
+        parts = memory.items() if isinstance(memory.value, tuple) else arrays_of(memory)
+        for sums in parts:
+            if isinstance(sums.value, int):
+                sums.count()
+                continue
+            size = np.size(_coordinates(block))
+            # AdaDelta has two numbers per coordinate.
+            own = np.size(sums.array()) in (size, 2 * size, size * np.shape(_coordinates(block))[-1])
+            sums.require(own, f"has shape {sums.value.shape}, for a block of {size} coordinates")
+
+
+def _coordinates(block: Family) -> Array:
+    """The array whose shape a gradient of the block has first."""
+    if hasattr(block, "standard_values"):
+        return np.asarray(block.standard_values)
+    return np.asarray(block.mean)
+
+
+def _messages(look: Look) -> None:
+    blocks, messages = look.at("q").value, look.at("messages")
+    if isinstance(messages.value, Sites):
+        sums = (*messages.at("total").sequence(), *messages.at("first").sequence())
+        gaussian = [block for block in blocks.values() if block.column == "gaussian"]
+        for part in sums:
+            part.require(any(_gaussian_part(part.value, block) for block in gaussian), "is of no block's shape")
+    elif hasattr(messages.value, "by_block"):
+        for name, said in zip(messages.value.by_block, messages.at("by_block").mapping(), strict=True):
+            said.require(name in blocks, "is of a block that is not there")
+            _said(said.a(Message), blocks[name])
+    if isinstance(messages.value, Past):
+        messages.unless_none("sample", lambda sample: sample.at("data"))
+
+
+def _said(look: Look, block: Family) -> None:
+    """A message's parts are as the block's natural parameters."""
+    for number, part in enumerate(look.at("parts").items()):
+        first = np.shape(part.value) in (np.shape(block.mean), np.shape(_coordinates(block)), _natural(block))
+        second = number == 1 and _gaussian_part(part.value, block)
+        packed = number == 1 and hasattr(block, "values") and np.shape(part.value) == np.shape(block.values)
+        part.require(first or second or packed, f"is not of the shape of its block, {np.shape(block.mean)}")
+
+
+def _natural(block: Family) -> tuple[int, ...]:
+    return np.shape(block.theta) if hasattr(block, "theta") else np.shape(block.mean)
+
+
+def _gaussian_part(part: Any, block: Family) -> bool:
+    """Whether this may be what is added to P m, or to P."""
+    shape = np.shape(block.mean)
+    if not isinstance(part, np.ndarray):
+        own = getattr(block, "precision", None)
+        return type(part) is type(own) and part.diag.shape == own.diag.shape and part.start == own.start
+    return part.shape in (shape, (*shape, *shape[-1:]))
+
+
+def _progress(look: Look) -> None:
+    blocks, progress = look.at("q").value, look.at("progress")
+    own = vars(progress.value)
+    for name in ("damping", "small_changes", "since"):
+        if name in own:
+            progress.at(name).number(least=0.0)
+    for check in progress.at("checks").sequence() if "checks" in own else ():
+        check.number()
+    here = progress.at("here") if own.get("here") is not None else None
+    others = [here.at("q")] if here is not None else []
+    gradients = [here.at("gradient")] if here is not None else []
+    others += [progress.at("average")] if own.get("average") else []
+    gradients += [progress.at("gradient")] if own.get("gradient") else []
+    for other in others:
+        other.require(other.a(dict).value.keys() == blocks.keys(), "has other blocks than the fit")
+        for name, block in zip(other.value, other.mapping(), strict=True):
+            block.a(Family)
+            right = np.shape(block.value.mean) == np.shape(blocks[name].mean)
+            block.require(right, f"has shape {np.shape(block.value.mean)}, the fit's {np.shape(blocks[name].mean)}")
+    for gradient in gradients:
+        for name, parts in zip(gradient.a(dict).value, gradient.mapping(), strict=True):
+            parts.require(name in blocks, "is of a block that is not there")
+            sizes = {
+                np.size(blocks[name].mean),
+                int(np.prod(_natural(blocks[name]))),
+                np.size(_coordinates(blocks[name])),
+            }
+            first, *_ = parts.sequence()
+            for part in parts.items():
+                if isinstance(part.value, np.ndarray):
+                    part.require(
+                        part.array().size in {first.value.size, first.value.size**2}, "has numbers of another block"
+                    )
+            first.require(np.size(first.value) in sizes, f"has {np.size(first.value)} numbers, its block {sizes}")
+
+
+def latents_of(look: Look) -> int:
+    """Latents of a row."""
+    from sksvi.likelihoods import Likelihood
+
+    return int(look.at("likelihood_").a(Likelihood).value.n_latents)
+
+
+def block_of(look: Look, name: str) -> Look:
+    """A block of q."""
+    q = look.at("state_").at("q")
+    q.require(name in q.value, f"has no block {name!r}")
+    return q.item(name)
+
+
+def of_size(look: Look, size: int) -> None:
+    look.require(np.size(look.value.mean) == size, f"has {np.size(look.value.mean)} coordinates, not {size}")
+
+
+def shown(look: Look, name: str, shape: tuple[int, ...]) -> None:
+    """A block as users see it."""
+    blocks = look.at("posterior_").at("_blocks")
+    blocks.require(name in blocks.a(dict).value, f"has no block {name!r}")
+    block = blocks.item(name).a(Family)
+    block.require(np.shape(block.value.mean) == shape, f"has shape {np.shape(block.value.mean)}, not {shape}")
+
+
+def sampled(look: Look, d: int) -> None:
+    """Past rows of a stream have the columns of the fit."""
+    sample = getattr(look.at("state_").at("messages").value, "sample", None)
+    if sample is not None:
+        X = sample.data.X
+        found = X.X.shape[1] if hasattr(X, "codes") else X.shape[1]
+        look.at("state_").at("messages").require(found == d, f"has sampled rows of {found} columns, not {d}")
