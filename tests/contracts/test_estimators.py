@@ -57,7 +57,6 @@ LIKELIHOODS = [
 MIXED = [
     GMEClassifier(),
     GMEClassifier(noise=True, max_iter=3),
-    GMEClassifier(noise=True, bound="simple", likelihood="probit", covariance="diag", max_iter=4),
     GMERegressor(likelihood=Gaussian(variance=0.5), noise=True),
     GMERegressor(likelihood="poisson", bound="simple"),
     GMERegressor(noise=True, algorithm="cvi", max_iter=5),

@@ -31,6 +31,7 @@ from sksvi.families import (
 )
 from sksvi.families.base import Family
 from sksvi.families.gaussian.arrow import ArrowGaussian, ArrowMatrix
+from sksvi.families.gaussian.chain import Chain, ChainGaussian
 from sksvi.families.gaussian.dense import gaussian
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.families.gaussian.views import ChosenRows
@@ -110,6 +111,14 @@ def sites(seed):
     return SiteGaussian(kernel(seed), np.random.default_rng(seed).standard_normal(5), uniform(5, seed + 1))
 
 
+def states(seed):
+    """A level and the coefficient of a column, over five points in time."""
+    none, X = np.zeros(0, int), np.random.default_rng(seed).standard_normal((5, 1))
+    return Chain(
+        X, np.ones(1), none, np.zeros(1, int), none, np.zeros(0), np.array([0.3, 0.0]), np.zeros(2), np.eye(2), none
+    )
+
+
 #: Every other family with a prior for it.
 OTHERS = {
     "Beta": lambda seed: (Beta(uniform(4, seed), uniform(4, seed + 1)), Beta(np.ones(4), uniform(4, seed + 2))),
@@ -128,6 +137,10 @@ OTHERS = {
     "GaussianPlates, diagonal": lambda seed: (packed(seed, False), diagonal((4, 3), seed + 1)),
     "ArrowGaussian": lambda seed: (ArrowGaussian(uniform(12, seed), arrow_matrix(seed)), diagonal((12,), seed + 1)),
     "SiteGaussian": lambda seed: (sites(seed), SiteGaussian(kernel(seed))),
+    "ChainGaussian": lambda seed: (
+        ChainGaussian(states(seed), np.random.default_rng(seed).standard_normal(5), uniform(5, seed + 1)),
+        ChainGaussian(states(seed)),
+    ),
     "ChosenRows": lambda seed: (ChosenRows(sites(seed), np.array([3, 0, 3])), None),
 }
 

@@ -35,6 +35,7 @@ OPTIONS = {
     "BetaProcessFA": {"n_components": 4, "random_state": 0},
     "CategoricalMixture": {"n_components": 4, "random_state": 0},
     "CorrelatedTopicModel": {"n_components": 3, "random_state": 0},
+    "DynamicGLM": {},
     "GMEClassifier": {"groups": "g", "algorithm": "h-mc-ssvi"},
     "GMERegressor": {"groups": "g", "likelihood": "poisson", "noise": False, "algorithm": "h-mc-ssvi"},
     "GPClassifier": {},

@@ -20,17 +20,22 @@ from sksvi.schedules import AdaDelta, Constant
 KINDS = [0.1, "auto", "per-feature"]
 
 
+@parametrize_with_checks([GammaFactorModel(2), GammaFactorModel(1, noise_variance="auto", fit_mean=False)])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.exhaustive
 @parametrize_with_checks(
     [
-        GammaFactorModel(2),
-        GammaFactorModel(1, noise_variance="auto", fit_mean=False),
         GammaFactorModel(2, noise_variance="per-feature"),
         GammaFactorModel(2, algorithm="mc-ssvi", init="random"),
         GammaFactorModel(2, algorithm="s-dsvi", max_iter=10),
     ]
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_scikit_learn_checks(estimator, check):
+def test_scikit_learn_checks_of_other_fits(estimator, check):
     check(estimator)
 
 

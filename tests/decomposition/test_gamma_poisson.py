@@ -20,12 +20,21 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 @parametrize_with_checks(
     [
         GammaPoissonFactorization(5, max_iter=5),
-        GammaPoissonFactorization(5, max_iter=5, algorithm="mc-ssvi"),
-        GammaPoissonFactorization(5, max_iter=5, batch_size=16, init="random"),
         GammaPoissonFactorization(3, max_iter=4, bound="tight"),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.exhaustive
+@parametrize_with_checks(
+    [
+        GammaPoissonFactorization(5, max_iter=5, algorithm="mc-ssvi"),
+        GammaPoissonFactorization(5, max_iter=5, batch_size=16, init="random"),
+    ]
+)
+def test_scikit_learn_checks_of_other_fits(estimator, check):
     check(estimator)
 
 

@@ -26,13 +26,22 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 @parametrize_with_checks(
     [
         GammaProcessNMF(5, max_iter=5),
-        GammaProcessNMF(5, max_iter=5, algorithm="ssvi-a"),
-        GammaProcessNMF(5, max_iter=5, algorithm="cvi", batch_size=16),
         GammaProcessNMF(5, max_iter=5, algorithm="mc-ssvi", init="random"),
-        GammaProcessNMF(5, max_iter=5, search_passes=3, prune=False),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.exhaustive
+@parametrize_with_checks(
+    [
+        GammaProcessNMF(5, max_iter=5, algorithm="ssvi-a"),
+        GammaProcessNMF(5, max_iter=5, algorithm="cvi", batch_size=16),
+        GammaProcessNMF(5, max_iter=5, search_passes=3, prune=False),
+    ]
+)
+def test_scikit_learn_checks_of_other_fits(estimator, check):
     check(estimator)
 
 

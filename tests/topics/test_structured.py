@@ -52,11 +52,16 @@ def small(**options):
     return StructuredLDA(**{"n_components": 4, "max_iter": 8, "random_state": 0, **options})
 
 
-@parametrize_with_checks(
-    [StructuredLDA(2, local_step=step, max_iter=3, random_state=0) for step in LOCAL_STEPS]
-    + [StructuredLDA(2, algorithm=algorithm, max_iter=3, random_state=0) for algorithm in ("svi", "ssvi-a", "ssvi")]
-)
+@parametrize_with_checks([StructuredLDA(2, local_step=step, max_iter=3, random_state=0) for step in LOCAL_STEPS])
 def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.exhaustive
+@parametrize_with_checks(
+    [StructuredLDA(2, algorithm=algorithm, max_iter=3, random_state=0) for algorithm in ("svi", "ssvi-a", "ssvi")]
+)
+def test_estimator_checks_of_other_fits(estimator, check):
     check(estimator)
 
 

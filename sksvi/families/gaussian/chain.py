@@ -207,6 +207,13 @@ class ChainGaussian(Family):
         return np.sqrt(self.variance)
 
     @property
+    def cov(self) -> Array:
+        """Covariance of f, (T, T): O(T³), of a few thousand points."""
+        K = self.chain.dense()[1]
+        found = np.linalg.solve(np.eye(len(K)) + K * self.weights, K)
+        return 0.5 * (found + found.T)
+
+    @property
     def dual(self) -> Array:
         """λ - W m."""
         return self.linear - self.weights * self.mean
