@@ -347,8 +347,10 @@ class Mixture(DensityMixin, BaseSVI):
                     counts += list(block.theta[:used, j, v])
                     totals += list(block.total[:used, j, 0])
         a, total = np.array(counts), np.array(totals)
-        law = beta(a, np.maximum(total - a, np.finfo(float).tiny))
+        sure = a >= total  # the weight of a component that is the only one
+        law = beta(a, np.where(sure, 1.0, total - a))
         table = {"mean": law.mean(), "std": law.std(), "lower": law.ppf(tail), "upper": law.ppf(1 - tail)}
+        table = {name: np.where(sure, float(name != "std"), values) for name, values in table.items()}
         names = ["component", "column", "value"]
         return pd.DataFrame(table, index=pd.MultiIndex.from_tuples(index, names=names)).sort_index(
             level="component", sort_remaining=False, kind="stable"

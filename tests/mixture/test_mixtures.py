@@ -317,3 +317,11 @@ def test_a_warm_start_goes_on(global_random_seed):
     model = BernoulliMixture(8, concentration=1.0, algorithm="svi", warm_start=True, moves="none", **QUICK).fit(X)
     first = model.lower_bound_
     assert model.fit(X).lower_bound_ >= first - 1e-6 * abs(first)
+
+
+def test_the_only_component_has_all_the_weight():
+    X = np.array([[0.0, 1.0], [1.0, 1.0], [0.0, 0.0]])
+    for cls in (BernoulliMixture, CategoricalMixture):
+        table = cls(1, **QUICK).fit(X).summary()
+        assert table.loc[(0, "weight", "")].tolist() == [1.0, 0.0, 1.0, 1.0]
+        assert np.isfinite(table.to_numpy()).all()
