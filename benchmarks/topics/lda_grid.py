@@ -113,7 +113,8 @@ def drawn(rows: list[dict[str, Any]], grid: list[dict[str, Any]]) -> Any:
             own = [r for r in grid if (r["algorithm"], r["alpha"]) == (algorithm, alpha)]
             ax.plot([r["eta"] for r in own], [r["log p per word"] for r in own], marker="o", label=algorithm)
         ax.set(xscale="log", title=f"NIPS, α = {alpha}", xlabel="η", ylabel="log p per held-out word (nats)")
-    axes[0, 0].legend()
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
     return figure
 
 
