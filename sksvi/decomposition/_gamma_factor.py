@@ -289,8 +289,7 @@ class GammaFactorModel(GammaFactorPredictions, BaseSVI):
         """Units of the columns in which the prior holds."""
         if not isinstance(self.noise_variance, str):
             return np.ones(len(data.mean))
-        variance = data.variances
-        informed = variance > np.finfo(float).eps * np.square(data.mean)  # less is what rounding leaves of a constant
+        variance, informed = data.variances, data.informed
         common = float(np.sqrt(variance[informed].mean())) if informed.any() else 1.0
         if self.noise_variance == "auto":
             return np.full(len(variance), common)
@@ -353,8 +352,7 @@ class GammaFactorModel(GammaFactorPredictions, BaseSVI):
         names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
         if self._scatter.freedom < 2:
             return
-        variance = self._scatter.variances
-        informed = variance > np.finfo(float).eps * np.square(self.mean_)
+        variance, informed = self._scatter.variances, self._scatter.informed
         if not isinstance(self.noise_variance, str):
             mean = float(variance[informed].mean()) if informed.any() else float(self.noise_variance)
             if not TOO_SMALL <= self.noise_variance / mean <= TOO_LARGE:

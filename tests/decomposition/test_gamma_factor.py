@@ -118,6 +118,15 @@ def test_per_feature_noise_knows_no_unit(global_random_seed):
     )
 
 
+@pytest.mark.parametrize("away", [1e7, 1e9, 1e11])
+def test_a_column_far_from_zero_is_no_constant(away, global_random_seed):
+    X = rows(global_random_seed)[0] + away * (np.arange(6) == 2)
+    options = {"n_components": 2, "noise_variance": "per-feature", "tol": 1e-8, "max_iter": 1000, "random_state": 0}
+    model, plain = GammaFactorModel(**options).fit(X), GammaFactorModel(**options).fit(X - X.round().mean(0))
+    np.testing.assert_allclose(model.scale_, X.std(0), rtol=1e-4)
+    assert model.score(X) == pytest.approx(plain.score(X - X.round().mean(0)), abs=0.01)
+
+
 def test_common_noise_knows_no_common_unit(global_random_seed):
     X, _ = rows(global_random_seed)
     options = {"n_components": 2, "noise_variance": "auto", "tol": 1e-8, "max_iter": 1000, "random_state": 0}
