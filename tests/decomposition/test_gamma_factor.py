@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import sksvi
 from sksvi import GammaFactorModel
 from sksvi.algorithms import CVI, SDSVI
+from sksvi.decomposition._gamma_factor_findings import densities
 from sksvi.expectations import MonteCarlo
 from sksvi.schedules import AdaDelta, Constant
 
@@ -134,6 +135,21 @@ def test_common_noise_knows_no_common_unit(global_random_seed):
     np.testing.assert_allclose(scaled.components_ / 1e4, plain.components_, atol=5e-3)
 
 
+@pytest.mark.parametrize("noise", [0.1, "auto"])
+def test_a_common_noise_that_does_not_fit_the_columns_is_told(noise):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 8)) * np.array([0.05, 0.1, 1.0, 1.0, 2.0, 4.0, 4.0, 8.0])
+    model = GammaFactorModel(2, noise_variance=noise, random_state=0)
+    with pytest.warns(UserWarning, match=r'worse than columns that are independent.*noise_variance="per-feature"'):
+        model.fit(X)
+    own, alone = densities(model)
+    assert own == pytest.approx(model.score_samples(X, plug_in=True).mean())
+    chance = 8 / 199
+    peer = multivariate_normal(X.mean(0), np.diag(X.var(0))).logpdf(X).mean()
+    assert alone == pytest.approx(peer - chance)
+    model.set_params(noise_variance="per-feature").fit(X)
+
+
 @pytest.mark.parametrize("factor", [1e4, 1e-4])
 def test_a_fixed_noise_that_is_far_off_is_told(factor):
     X, _ = rows(0)
@@ -233,7 +249,7 @@ def test_chunks_say_what_all_rows_say(noise, global_random_seed):
 
 def test_a_stream_forgets(global_random_seed):
     X, _ = rows(global_random_seed, 400)
-    model = GammaFactorModel(2, half_life=50, random_state=0).partial_fit(X)
+    model = GammaFactorModel(2, noise_variance="auto", half_life=50, random_state=0).partial_fit(X)
     before = model.get_covariance()
     for _ in range(4):
         model.partial_fit(3.0 * X[:, ::-1])
