@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from sksvi import _memory, _parallel, algorithms, expectations
+from sksvi.decomposition._gamma_factor_findings import of_common_noise, of_least_noise
 from sksvi.decomposition._gamma_factor_predictions import ROWS, GammaFactorPredictions
 from sksvi.estimators import findings
 from sksvi.estimators.base import BaseSVI
@@ -33,8 +34,6 @@ Array = np.ndarray
 
 #: Least learned noise variance, as a share of its columns' variance.
 NOISE_FLOOR = 1e-4
-#: A fixed noise variance is far off below and above these shares of the columns' mean variance.
-TOO_SMALL, TOO_LARGE = 1e-4, 2.0
 #: Fewest draws that a natural gradient is found from.
 LEAST_DRAWS = 4
 
@@ -289,8 +288,7 @@ class GammaFactorModel(GammaFactorPredictions, BaseSVI):
         """Units of the columns in which the prior holds."""
         if not isinstance(self.noise_variance, str):
             return np.ones(len(data.mean))
-        variance = data.variances
-        informed = variance > np.finfo(float).eps * np.square(data.mean)  # less is what rounding leaves of a constant
+        variance, informed = data.variances, data.informed
         common = float(np.sqrt(variance[informed].mean())) if informed.any() else 1.0
         if self.noise_variance == "auto":
             return np.full(len(variance), common)
@@ -349,26 +347,10 @@ class GammaFactorModel(GammaFactorPredictions, BaseSVI):
         self.mean_ = self._scatter.mean
 
     def _findings(self, problem: Problem, state: State) -> Iterator[str]:
-        """What is told of the noise: a fixed one that is far off, a learned one that has run to its end."""
-        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
+        """What is told of the noise: one that does not fit the columns, a learned one that has run to its end."""
         if self._scatter.freedom < 2:
             return
-        variance = self._scatter.variances
-        informed = variance > np.finfo(float).eps * np.square(self.mean_)
-        if not isinstance(self.noise_variance, str):
-            mean = float(variance[informed].mean()) if informed.any() else float(self.noise_variance)
-            if not TOO_SMALL <= self.noise_variance / mean <= TOO_LARGE:
-                yield (
-                    f"noise_variance={self.noise_variance:g} is absolute, as is the prior of the loadings, and the "
-                    f"columns of X have a mean variance of {mean:g}: standardise them, or learn the noise with "
-                    'noise_variance="per-feature", which needs no unit.'
-                )
-            return
-        ended = informed & (self.noise_variance_ < 2.0 * NOISE_FLOOR * self.scale_**2)
-        if ended.any():
-            what = ", ".join(repr(name) for name in np.asarray(names)[ended][:5].tolist())
-            yield (
-                f"the learned noise variance has run to its least value ({NOISE_FLOOR:g} of the variance) in "
-                f"{int(ended.sum())} columns ({what}): factors explain them altogether. Lower n_components, drop "
-                "columns that others determine, or give noise_variance as a number."
-            )
+        if self.noise_variance != "per-feature":
+            yield from of_common_noise(self)
+        if isinstance(self.noise_variance, str):
+            yield from of_least_noise(self, NOISE_FLOOR)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 
 from sksvi import schedules
@@ -190,7 +190,7 @@ class Network:
         array([[ 8., -2.]])
         """
         if not hasattr(self, "posterior_"):
-            raise AttributeError("messages are there after fit.")
+            raise NotFittedError("messages are there after fit.")
         if name not in self.posterior_:
             raise ValueError(f"{name!r} is no latent node; those are {list(self.posterior_)}.")
         q = dict(self.posterior_)
@@ -211,7 +211,7 @@ class Network:
         import pandas as pd
 
         if not hasattr(self, "posterior_"):
-            raise AttributeError("a summary is there after fit.")
+            raise NotFittedError("a summary is there after fit.")
         rows = [
             (name, ", ".join(map(str, at)), float(block.mean[at]), float(np.asarray(block.std)[at]))
             for name, block in self.posterior_.items()

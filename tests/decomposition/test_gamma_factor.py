@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import sksvi
 from sksvi import GammaFactorModel
 from sksvi.algorithms import CVI, SDSVI
+from sksvi.decomposition._gamma_factor_findings import densities
 from sksvi.expectations import MonteCarlo
 from sksvi.schedules import AdaDelta, Constant
 
@@ -118,11 +119,35 @@ def test_per_feature_noise_knows_no_unit(global_random_seed):
     )
 
 
+@pytest.mark.parametrize("away", [1e7, 1e9, 1e11])
+def test_a_column_far_from_zero_is_no_constant(away, global_random_seed):
+    X = rows(global_random_seed)[0] + away * (np.arange(6) == 2)
+    options = {"n_components": 2, "noise_variance": "per-feature", "tol": 1e-8, "max_iter": 1000, "random_state": 0}
+    model, plain = GammaFactorModel(**options).fit(X), GammaFactorModel(**options).fit(X - X.round().mean(0))
+    np.testing.assert_allclose(model.scale_, X.std(0), rtol=1e-4)
+    assert model.score(X) == pytest.approx(plain.score(X - X.round().mean(0)), abs=0.01)
+
+
 def test_common_noise_knows_no_common_unit(global_random_seed):
     X, _ = rows(global_random_seed)
     options = {"n_components": 2, "noise_variance": "auto", "tol": 1e-8, "max_iter": 1000, "random_state": 0}
     plain, scaled = GammaFactorModel(**options).fit(X), GammaFactorModel(**options).fit(1e4 * X)
     np.testing.assert_allclose(scaled.components_ / 1e4, plain.components_, atol=5e-3)
+
+
+@pytest.mark.parametrize("noise", [0.1, "auto"])
+def test_a_common_noise_that_does_not_fit_the_columns_is_told(noise):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 8)) * np.array([0.05, 0.1, 1.0, 1.0, 2.0, 4.0, 4.0, 8.0])
+    model = GammaFactorModel(2, noise_variance=noise, random_state=0)
+    with pytest.warns(UserWarning, match=r'worse than columns that are independent.*noise_variance="per-feature"'):
+        model.fit(X)
+    own, alone = densities(model)
+    assert own == pytest.approx(model.score_samples(X, plug_in=True).mean())
+    chance = 8 / 199
+    peer = multivariate_normal(X.mean(0), np.diag(X.var(0))).logpdf(X).mean()
+    assert alone == pytest.approx(peer - chance)
+    model.set_params(noise_variance="per-feature").fit(X)
 
 
 @pytest.mark.parametrize("factor", [1e4, 1e-4])
@@ -224,7 +249,7 @@ def test_chunks_say_what_all_rows_say(noise, global_random_seed):
 
 def test_a_stream_forgets(global_random_seed):
     X, _ = rows(global_random_seed, 400)
-    model = GammaFactorModel(2, half_life=50, random_state=0).partial_fit(X)
+    model = GammaFactorModel(2, noise_variance="auto", half_life=50, random_state=0).partial_fit(X)
     before = model.get_covariance()
     for _ in range(4):
         model.partial_fit(3.0 * X[:, ::-1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from sksvi import families
 from sksvi.network import (
@@ -78,6 +79,7 @@ def test_structures(make):
 
 RATE = {"r": Gamma(1.0, 1.0), "y": Poisson("r")}
 PAIR = {"a": Gamma([1.0, 2.0], 1.0), "b": Beta(1.0, 1.0)}
+LATENT = {"f": Gaussian(0.0, 1.0)}
 FITS = {
     "unknown data": (RATE, (), {"z": [1.0]}, {}, "data names 'z', which is no node"),
     "missing data": (RATE, (), {}, {}, r"node 'y' is Poisson, which must be observed: pass data\['y'\]"),
@@ -93,6 +95,28 @@ FITS = {
         {"y": [4]},
         {},
         "between 0 and the number of trials",
+    ),
+    "labels of -1": (
+        LATENT | {"y": Likelihood("logit", "f")},
+        (),
+        {"y": [-1, 1]},
+        {},
+        r"data\['y'\] is no target.* row 0",
+    ),
+    "labels to 2": (
+        LATENT | {"y": Likelihood("logit", "f")},
+        (),
+        {"y": [0, 2]},
+        {},
+        "Bernoulli needs .* found 2 in row 1",
+    ),
+    "measured labels": (LATENT | {"y": Likelihood("probit", "f")}, (), {"y": [0.0, 0.3]}, {}, "found 0.3 in row 1"),
+    "no count": (
+        LATENT | {"y": Likelihood("poisson", "f")},
+        (),
+        {"y": [2, -1]},
+        {},
+        "Poisson needs .* found -1 in row 1",
     ),
     "no category": (
         {"p": Dirichlet([1.0, 1.0]), "y": Categorical("p")},
@@ -230,7 +254,7 @@ def test_a_failed_fit_leaves_the_last_one():
 def test_what_is_there_after_fit():
     network = Network(RATE)
     for call in (network.summary, lambda: network.messages("r")):
-        with pytest.raises(AttributeError, match="after fit"):
+        with pytest.raises(NotFittedError, match="after fit"):
             call()
     summary = network.fit({"y": [3.0, 4.0]}).summary()
     assert list(summary.columns) == ["node", "element", "mean", "std"] and len(summary) == 1

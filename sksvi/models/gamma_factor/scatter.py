@@ -11,6 +11,9 @@ from sksvi import _parallel
 
 Array = np.ndarray
 
+#: A column whose standard deviation is at most so many roundings of its mean is a constant.
+ROUNDINGS = 8.0
+
 
 @dataclass(frozen=True)
 class Scatter:
@@ -41,6 +44,12 @@ class Scatter:
     def variances(self) -> Array:
         """Of each column about `mean`, (D,)."""
         return np.diag(self.products) / self.n
+
+    @property
+    def informed(self) -> Array:
+        """Whether each column varies by more than rounding, (D,)."""
+        rounding: Array = ROUNDINGS * np.finfo(float).eps * np.abs(self.mean)
+        return np.sqrt(self.variances) > rounding  # type: ignore[no-any-return]
 
     def take(self, rows: Any) -> Scatter:
         """All rows: there is no part of a sum."""
@@ -83,7 +92,11 @@ def scatter_of(X: Array, centred: bool, threads: int) -> Scatter:
 
     def product(part: slice) -> Array:
         rows = X[part] - mean
-        return np.asarray(rows.T @ rows)
+        return np.vstack([rows.T @ rows, rows.sum(0)])
 
-    products = summed(product)
-    return Scatter(float(len(X)), mean, 0.5 * (products + products.T), centred)
+    products, left = np.split(summed(product), [X.shape[1]])
+    products = 0.5 * (products + products.T)
+    if centred:  # what rounding left of the first mean: of columns far from 0 it would be their scatter
+        left = left[0] / len(X)
+        mean, products = mean + left, products - len(X) * np.multiply.outer(left, left)
+    return Scatter(float(len(X)), mean, products, centred)

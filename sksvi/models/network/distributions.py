@@ -377,6 +377,14 @@ class Likelihood(Distribution):
         value, dm, dv = (Auto() if expect is None else expect)(self.likelihood, target, m + of[:, 1], np.array(v))
         return value, None, {"f": np.stack([dm, dv], -1)}
 
+    def complaint(self, y: Array) -> str | None:
+        """Data are targets of the likelihood."""
+        try:
+            self.likelihood.check_target(y)
+        except ValueError as error:
+            return f"is no target: {str(error).rstrip('.')}"
+        return None
+
 
 class Joined(Factor):
     """A distribution with its child: a latent node, or data."""
