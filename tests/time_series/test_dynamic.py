@@ -221,3 +221,79 @@ def test_a_damped_level_has_a_bounded_spread_ahead():
     damped = DynamicGLM(autoregressive=True, damping=0.9).fit(None, y).forecast_latent(400)["std"]
     assert damped.iloc[-1] == pytest.approx(damped.iloc[200], rel=1e-3)
     assert walking.iloc[-1] > 2 * damped.iloc[-1]
+
+
+# ---- a bound with more than one top
+#: Accidental deaths in the USA by month, 1973-1978 (Brockwell and Davis 1991, example 1.1.6).
+DEATHS = np.array(
+    """
+    9007 8106 8928 9137 10017 10826 11317 10744 9713 9938 9161 8927 7750 6981 8038 8422 8714 9512
+    10120 9823 8743 9129 8710 8680 8162 7306 8124 7870 9387 9556 10093 9620 8285 8466 8160 8034
+    7717 7461 7767 7925 8623 8945 10078 9179 8037 8488 7874 8647 7792 6957 7726 8106 8890 9299
+    10625 9302 8314 8850 8265 8796 7836 6892 7791 8192 9115 9434 10484 9827 9110 9070 8633 9240
+    """.split(),
+    float,
+)
+
+
+def outlier():
+    y = np.random.default_rng(0).normal(0, 1, 100)
+    y[40] = 1e4
+    return y
+
+
+SEVERAL_TOPS = {
+    "season": (DEATHS, {"likelihood": "negative-binomial", "trend": True, "seasonal": 12}, {"trend_variance": 0.0}),
+    "outlier": (outlier(), {"likelihood": "student-t"}, {"level_variance": 0.0}),
+}
+
+
+@pytest.mark.parametrize("case", SEVERAL_TOPS)
+def test_a_learned_variance_is_no_worse_than_none(case):
+    """A fit that may choose any variance reaches the bound of one that is told to have none."""
+    y, given, none = SEVERAL_TOPS[case]
+    free, without = DynamicGLM(**given).fit(None, y), DynamicGLM(**given, **none).fit(None, y)
+    assert free.converged_
+    assert free.lower_bound_ > without.lower_bound_ - 0.05
+
+
+@pytest.mark.parametrize(
+    "name, given, told",
+    [
+        ("sunspots", {"likelihood": "gaussian", "cycle": True}, {"damping": 0.99}),
+        ("sunspot_year", {"trend": True}, {"level_variance": 0.0}),
+        ("lynx", {"trend": True}, {"level_variance": 0.0}),
+    ],
+)
+def test_a_search_finds_what_a_fixed_parameter_does(shared_data, name, given, told):
+    y = pd.read_csv(shared_data / "series" / f"{name}.csv").iloc[:, -1].to_numpy(float)
+    free, fixed = DynamicGLM(**given).fit(None, y), DynamicGLM(**given, **told).fit(None, y)
+    assert free.lower_bound_ > fixed.lower_bound_ - 0.05
+    if "cycle" in given:
+        assert 120 < free.cycle_period_ < 150
+
+
+def test_a_fit_from_learned_variances_looks_nowhere_else():
+    """A warm start goes on from where a search ended: it does not begin again elsewhere."""
+    model = DynamicGLM(likelihood="student-t", warm_start=True).fit(None, outlier())
+    first = model.n_iter_
+    bound = model.lower_bound_
+    model.fit(None, outlier())
+    assert model.n_iter_ - first < first / 4
+    assert model.lower_bound_ == pytest.approx(bound, abs=0.01)
+
+
+@pytest.mark.parametrize("look", [3, 40, 120])
+def test_an_error_of_a_callback_ends_a_search(look):
+    """Wherever the search is: it is not taken for a point without a bound."""
+    looks = []
+
+    class Refusing(Callback):
+        def on_pass_end(self, estimator, state):
+            looks.append(state)
+            if len(looks) == look:
+                raise ValueError("not that one")
+
+    with pytest.raises(ValueError, match="not that one"):
+        DynamicGLM(likelihood="student-t").set_callbacks(Refusing()).fit(None, outlier())
+    assert len(looks) == look

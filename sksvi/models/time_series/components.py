@@ -23,8 +23,12 @@ MOST_DUMMIES, WAVES = 30, 6
 #: Where learned variances begin, in squared units of f, and how far from there a search may take their logarithm.
 FIRST = {"level": 0.05, "trend": 1e-4, "seasonal": 1e-3, "cycle": 0.05, "coefficient": 1e-3}
 LEAST, MOST = 1e-12, 1e2
+#: A variance that is all but none: where a finished search looks whether the data can do without.
+ALMOST_NONE = 1e-9
 #: Where learned dampings begin, and the logits between which they lie.
 FIRST_DAMPING, DAMPINGS = 0.9, (-4.0, 9.0)
+#: A damping that lasts: where a finished search looks too.
+LASTING = 0.99
 #: Shortest learned period of a cycle.
 SHORTEST = 2.5
 
@@ -216,6 +220,21 @@ class Dynamics:
     def start(self) -> Array:
         """First parameters."""
         return np.array([parameter.start for parameter in self.parameters])
+
+    @property
+    def others(self) -> list[dict[int, float]]:
+        """Where else a search may have had to begin: places of parameters to their values there."""
+        none = float(np.log(ALMOST_NONE)) + 2.0 * float(np.log(self.unit))
+        named = [(place, p.name) for place, p in enumerate(self.parameters)]
+        variances = [{place: none} for place, name in named if name.endswith("_variance")]
+        together = [{place: none for one in variances for place in one}] if len(variances) > 1 else []
+        lasting = float(np.log(LASTING / (1.0 - LASTING)))
+        dampings = []
+        for part in self.damped:
+            if part.damping.learned >= 0:
+                turns = {p: self.parameters[p].start for p in [part.learned_period] if p >= 0}
+                dampings.append({part.damping.learned: lasting} | turns)
+        return variances + together + dampings
 
     @property
     def box(self) -> list[tuple[float | None, float | None]]:

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from sksvi.algorithms.ascent import WINDOW, ascend
 from sksvi.algorithms.rules import SEARCHED, Rule
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.families import Free
-from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.models.base import Fit, Linear, LinearTerms, Table
 from sksvi.models.time_series.components import Dynamics
+from sksvi.models.time_series.search import Search, first_messages
 
 Array = np.ndarray
 
 #: Points whose expectations are found at a time: what is between them stays in the cache.
 TOGETHER = 2**13
-#: Share of `tol` to which q settles at each point of the search: its gradient needs the best q.
-SETTLED_SHARE = 0.1
-#: More evaluations than any search takes: `max_iter` ends it.
-MOST_EVALUATIONS = 10_000
-#: Most e-folds by which a search moves a likelihood's parameter.
-WIDEST = 12.0
 #: Most Newton steps for the mean, and the gain below which they end, relative to the objective.
 NEWTON_STEPS, NEWTON_TOL = 100, 1e-12
 
@@ -191,15 +184,11 @@ class DynamicModel(Linear):
         names = [name for name in self.hyper if name not in fit.frozen and fit.q[name].value.size]
         if not self.learned or not names or already_searched(fit, names):
             return fit.q, False
-        search = _Search(self, fit, tol, names)
-        ascend(
-            search,
-            np.clip(search.start, *np.array(search.box, dtype=float).T),
-            search.box,
-            search.seen,
-            lambda value: WINDOW * tol * fit.size(value),
-            MOST_EVALUATIONS,
-        )
+        search = Search(self, fit, tol, names)
+        search.ascend(search.start)
+        # Parameters that a fit brought along are an end of a search already.
+        if "dynamics" in names and np.array_equal(fit.q["dynamics"].value, self.dynamics.start):
+            search.elsewhere()
         return search.best.q, search.best.q is not fit.q
 
     def slopes(self, q: dict[str, Any], data: Table, expect: Any) -> dict[str, Array]:
@@ -227,80 +216,3 @@ class _Moments:
 def already_searched(fit: Fit, names: list[str]) -> bool:
     """Whether the fit's last search ended at these parameters."""
     return bool(fit.searched) and all(np.array_equal(fit.searched[n].value, fit.q[n].value) for n in names)
-
-
-def first_messages(likelihood: Any, data: Table) -> tuple[Array, Array]:
-    """The message of each point alone: its log density to second order where its value is likely."""
-    f = likelihood.cdf_centre(data.y)
-    if f.ndim > 1:  # several places where it bends (ordered levels): between them
-        f = f.mean(axis=0)
-    _, slope, bend = likelihood.derivatives(data.y, f)
-    weights = np.maximum(-np.broadcast_to(bend, slope.shape), 0.0)
-    linear = slope + weights * (f if data.offset is None else f - data.offset)
-    if data.weight is None:
-        return linear, weights
-    # Values that stand for missing ones are never read.
-    return np.where(data.weight > 0, linear, 0.0) * data.weight, np.where(data.weight > 0, weights, 0.0) * data.weight
-
-
-class Reached(NamedTuple):
-    """Blocks, and the bound there."""
-
-    q: dict[str, Any]
-    bound: float
-
-
-class _Search:
-    """The bound with q settled, as a function of the parameters; keeps the best q."""
-
-    def __init__(self, model: DynamicModel, fit: Fit, tol: float, names: list[str]) -> None:
-        self.model, self.fit, self.tol, self.names = model, fit, tol, names
-        self.best: Any = fit.here
-        self.flat = self.ended = False
-        self.start = np.concatenate([fit.q[name].value for name in names])
-        self.box: list[tuple[float | None, float | None]] = []
-        for name in names:
-            here = fit.q[name].value.tolist()
-            self.box += model.dynamics.box if name == "dynamics" else [(x - WIDEST, x + WIDEST) for x in here]
-
-    def look(self, bound: float) -> bool:
-        """One more look at all data; True: the fit must stop."""
-        self.ended = self.ended or self.fit.tick(max(bound, self.best.bound))
-        return self.ended
-
-    def seen(self, best: float) -> bool:
-        """After every evaluation; True: the fit must stop, or no parameter's next e-fold promises `tol`."""
-        return self.look(self.best.bound) or self.flat
-
-    def settled(self, q: dict[str, Any]) -> Any:
-        """Evaluation where steps from q end."""
-        try:
-            return self.fit.settle(q, MOST_EVALUATIONS, SETTLED_SHARE * self.tol, self.look)
-        except ValueError as error:  # no step is possible from here: a point to step back from
-            raise NotPositiveDefinite(str(error)) from error
-
-    def closed(self, q: dict[str, Any]) -> Reached:
-        """The best q, whose messages are known, and its bound."""
-        model, data = self.model, self.fit.data
-        chain = q["latents"].chain
-        q["latents"] = ChainGaussian(chain, *first_messages(model.current_likelihood(q), data))
-        value = float(model.terms(q, data, self.fit.expect, None).value.sum())
-        return Reached(q, self.fit.scale * value - self.fit.divergence(q))
-
-    def __call__(self, x: Array) -> tuple[float, Array]:
-        """Bound and its slope; q starts from the messages of the best parameters so far."""
-        values = {name: self.fit.q[name].value for name in self.model.hyper}
-        begin = 0
-        for name in self.names:
-            size = values[name].size
-            values[name], begin = x[begin : begin + size], begin + size
-        q = self.model.at(values, self.best.q["latents"])
-        here = self.closed(q) if self.model.likelihood.closed_posterior else self.settled(q)
-        slopes = self.model.slopes(here.q, self.fit.data, self.fit.expect)
-        slope = np.concatenate([slopes[name] for name in self.names])
-        low, high = np.array(self.box, dtype=float).T
-        inside = np.where(slope > 0, x < high, x > low)
-        self.flat = float(np.abs(slope[inside]).sum()) < self.tol * self.fit.size(here.bound)
-        if here.bound > self.best.bound:
-            self.best = here
-        return here.bound, slope

@@ -79,6 +79,12 @@ class Together:
         return np.mean([part.start for part in self.parts], axis=0)
 
     @property
+    def others(self) -> list[dict[int, float]]:
+        """Where else a search may have had to begin: in the middle of where each part says."""
+        said = zip(*(part.others for part in self.parts), strict=True)
+        return [{place: float(np.mean([one[place] for one in each])) for place in each[0]} for each in said]
+
+    @property
     def box(self) -> list[tuple[float | None, float | None]]:
         """Between what each parameter lies: what any of them allows."""
         low = np.min([[low for low, _ in part.box] for part in self.parts], axis=0)
