@@ -14,7 +14,7 @@ from sksvi.estimators.validation import validate_data
 from sksvi.families.gaussian.chain import Chain, ChainGaussian
 from sksvi.predictive import Predictive
 from sksvi.predictive.coverage import tail_of
-from sksvi.time_series._index import continued, own_index, positions, without_times
+from sksvi.time_series._index import continued, own_index, paired_index, positions, without_times
 
 Array = np.ndarray
 
@@ -85,6 +85,28 @@ class Answers:
         if same and not columns.shape[1]:
             same = y is not None and np.array_equal(y, self._observations()[:n], equal_nan=True)
         return np.arange(n) + (0 if same else T)
+
+    def _of_rows(self, X: Any, y: Any) -> Any:
+        """X with the times that X or y has; None: the fitted points, all of them, or points without columns or times.
+
+        Raises
+        ------
+        ValueError
+            X and y that have different times.
+        """
+        import pandas as pd
+
+        index, n = paired_index(X, y), len(y)
+        if X is not None:
+            if index is None or own_index(X) is index or np.shape(X)[0] != n:
+                return X
+            return X.set_axis(index) if hasattr(X, "set_axis") else pd.DataFrame(np.asarray(X), index=index)
+        timeless = without_times(self.index_, index)
+        if n == len(self._series) if timeless else index.equals(self.index_):
+            return None
+        if self.n_features_in_:
+            self._new_columns(None, n, "score")
+        return np.zeros((n, 0)) if timeless else pd.DataFrame(index=index)
 
     def _observations(self) -> Array:
         """y of the fit, NaN where it is missing."""

@@ -19,9 +19,23 @@ def index_of(X: Any, y: Any, n: int) -> Any:
     """
     import pandas as pd
 
+    index = paired_index(X, y)
+    index = pd.RangeIndex(n) if index is None else index
+    check_order(index)
+    return index
+
+
+def paired_index(X: Any, y: Any) -> Any:
+    """The index of X or of y where they have one, which must agree; else None.
+
+    Raises
+    ------
+    ValueError
+        Two that differ.
+    """
     held = [own for own in (own_index(X), own_index(y)) if own is not None]
     if len(held) == 2 and len(held[0]) == len(held[1]) and not held[0].equals(held[1]):
-        plain = [isinstance(own, pd.RangeIndex) and own.equals(pd.RangeIndex(len(own))) for own in held]
+        plain = [counts_rows(own) for own in held]
         if not any(plain):
             at = int(np.argmax(np.asarray(held[0] != held[1])))
             raise ValueError(
@@ -29,9 +43,14 @@ def index_of(X: Any, y: Any, n: int) -> Any:
                 "them, for example by X.loc[y.index]."
             )
         held = [held[plain.index(False)]]
-    index = held[0] if held else pd.RangeIndex(n)
-    check_order(index)
-    return index
+    return held[0] if held else None
+
+
+def counts_rows(index: Any) -> bool:
+    """Whether an index is 0, 1, ..., as pandas gives it to rows without one."""
+    import pandas as pd
+
+    return isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index)))
 
 
 def own_index(table: Any) -> Any:
@@ -195,10 +214,7 @@ def without_times(index: Any, given: Any) -> bool:
     """Whether rows say nothing of their times: no index, or 0, 1, ... where the fit's is another kind."""
     import pandas as pd
 
-    if given is None:
-        return True
-    plain = isinstance(given, pd.RangeIndex) and given.equals(pd.RangeIndex(len(given)))
-    return plain and not isinstance(index, pd.RangeIndex)
+    return given is None or (counts_rows(given) and not isinstance(index, pd.RangeIndex))
 
 
 def positions(index: Any, given: Any) -> Array:

@@ -302,3 +302,30 @@ def test_times_of_another_kind_are_named():
     for X in (3, ["2024-02-18"]):
         with pytest.raises(ValueError, match="a table with an index of times"):
             model.predict(X)
+
+
+# ---- which points rows are
+def test_scores_pair_times_and_not_places():
+    y, _ = counts(60)
+    times = monthly(y)
+    x = pd.DataFrame({"x": np.sin(np.arange(60.0))}, times.index)
+    model = DynamicGLM(**FIXED).fit(x[:40], times[:40])
+    for ask in (model.score, model.log_predictive_density):
+        with pytest.raises(ValueError, match="X and y have different indices"):
+            ask(x[40:50], times[41:51])
+    bare = DynamicGLM(**FIXED).fit(x[:40].to_numpy(), times[:40])
+    assert bare.score(x[30:50].to_numpy(), times[30:50]) == model.score(x[30:50], times[30:50].to_numpy())
+    alone = DynamicGLM(**FIXED).fit(None, times[:40])
+    assert alone.score(None, times[40:50]) == alone.score(pd.DataFrame(index=times.index[40:50]), times[40:50])
+    assert alone.score(None, times[:40]) == alone.score(None, times[:40].to_numpy())
+    assert np.isfinite(alone.score(None, times[40:50].to_numpy()))
+
+
+def test_densities_of_no_observations_are_refused():
+    y, _ = counts(30)
+    x = np.arange(30.0)[:, None]
+    model = DynamicGLM(**FIXED).fit(x, y)
+    with pytest.raises(ValueError, match="X was given without y"):
+        model.log_predictive_density(x + 1)
+    with pytest.raises(ValueError, match="offset was given without y"):
+        model.log_predictive_density(offset=np.zeros(30))
