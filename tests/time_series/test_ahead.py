@@ -318,7 +318,8 @@ def test_scores_pair_times_and_not_places():
     alone = DynamicGLM(**FIXED).fit(None, times[:40])
     assert alone.score(None, times[40:50]) == alone.score(pd.DataFrame(index=times.index[40:50]), times[40:50])
     assert alone.score(None, times[:40]) == alone.score(None, times[:40].to_numpy())
-    assert np.isfinite(alone.score(None, times[40:50].to_numpy()))
+    with pytest.warns(UserWarning, match="rows without times were taken as the 10 that follow"):
+        assert alone.score(None, times[40:50].to_numpy()) == alone.score(None, times[40:50])
 
 
 def test_densities_of_no_observations_are_refused():
@@ -329,3 +330,22 @@ def test_densities_of_no_observations_are_refused():
         model.log_predictive_density(x + 1)
     with pytest.raises(ValueError, match="offset was given without y"):
         model.log_predictive_density(offset=np.zeros(30))
+
+
+def test_rows_that_lost_their_times_are_told_of():
+    y, _ = counts(60)
+    x = pd.DataFrame({"x": np.sin(np.arange(60.0))})
+    model = DynamicGLM(**FIXED).fit(x[:40], y[:40])
+    later = x[40:].reset_index(drop=True)
+    for ask in (model.predict, model.predict_interval, lambda rows: model.score(rows, y[40:])):
+        with pytest.warns(UserWarning, match="rows whose index only counts them, 0 to 19, are fitted points.*forecast"):
+            ask(later)
+    model.predict(x)  # the fit's own, and those that follow
+    times = monthly(y)
+    alone = DynamicGLM(**FIXED).fit(None, y[:40])
+    with pytest.warns(UserWarning, match="rows whose index only counts them"):
+        alone.log_predictive_density(None, pd.Series(y[40:]))
+    dated = DynamicGLM(**FIXED).fit(x[:40].to_numpy(), times[:40])
+    dated.predict(x[:40].to_numpy())
+    with pytest.warns(UserWarning, match="rows without times were taken as the 20 that follow.*transform_output"):
+        dated.predict(x[40:].to_numpy())
