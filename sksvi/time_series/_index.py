@@ -101,6 +101,9 @@ def regular(index: Any) -> Any:
         return index if np.all(np.diff(index.asi8) == index.freq.n) else None
     if isinstance(index, pd.RangeIndex):
         return index
+    if isinstance(index, pd.TimedeltaIndex):
+        steps = np.diff(index.asi8)
+        return index if len(steps) and np.all(steps == steps[0]) else None
     if index.dtype.kind in "iuf":
         steps = np.diff(np.asarray(index, float))
         return index if not len(steps) or np.allclose(steps, steps[0], rtol=1e-9, atol=0) else None
@@ -108,10 +111,18 @@ def regular(index: Any) -> Any:
 
 
 def _of_two(index: Any) -> Any:
-    """An index of two dates, or one, which a step apart are."""
+    """An index of two dates, which are a step apart: whole months where both begin or end one; None for one date."""
     import pandas as pd
 
-    return index if len(index) < 2 else pd.DatetimeIndex(index, freq=pd.Timedelta(index[1] - index[0]))
+    if len(index) < 2:
+        return None
+    first, second = index
+    months = 12 * (second.year - first.year) + second.month - first.month
+    if months and first - first.normalize() == second - second.normalize():
+        for ends, step in ((index.is_month_start, pd.offsets.MonthBegin), (index.is_month_end, pd.offsets.MonthEnd)):
+            if ends.all():
+                return pd.DatetimeIndex(index, freq=step(months))
+    return pd.DatetimeIndex(index, freq=pd.Timedelta(second - first))
 
 
 def continued(index: Any, steps: int) -> Any:
@@ -124,6 +135,8 @@ def continued(index: Any, steps: int) -> Any:
             return pd.period_range(index[-1] + 1, periods=steps, freq=index.freq)
         if isinstance(even, pd.DatetimeIndex) and even.freq is not None:
             return pd.date_range(index[-1], periods=steps + 1, freq=even.freq, name=index.name)[1:]
+        if isinstance(index, pd.TimedeltaIndex):
+            return pd.TimedeltaIndex(index[-1] + (index[1] - index[0]) * np.arange(1, steps + 1), name=index.name)
         if index.dtype.kind in "iuf":
             step = index[1] - index[0] if len(index) > 1 else 1
             values = index[-1] + step * np.arange(1, steps + 1)
@@ -135,10 +148,20 @@ def continued(index: Any, steps: int) -> Any:
 
 def untold(index: Any) -> str:
     """What a user should know of an index that does not say how far apart its points are; empty where it does."""
+    import pandas as pd
+
     if regular(index) is not None:
         return ""
+    if len(index) == 1 and index.dtype.kind == "M":
+        return (
+            f"{index[0]!r} alone does not say how far apart points are: forecasts count on from 1 until a second point "
+            "came. Give the index a frequency, for example by y.asfreq(...), or a PeriodIndex."
+        )
     told = "Give gaps as rows of NaN, for example by y.asfreq(...)."
     what = "has no single frequency"
+    if isinstance(index, pd.DatetimeIndex) and (months := index.tz_localize(None).to_period("M")).is_unique:
+        if regular(months) is not None:
+            told = 'The rows are of months that follow each other: give y.to_period("M").'
     if index.dtype.kind not in "iufMm" and not hasattr(index, "freq"):
         what, told = (
             f"holds {index[0]!r} and the like, which are no times",

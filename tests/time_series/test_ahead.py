@@ -349,3 +349,28 @@ def test_rows_that_lost_their_times_are_told_of():
     dated.predict(x[:40].to_numpy())
     with pytest.warns(UserWarning, match="rows without times were taken as the 20 that follow.*transform_output"):
         dated.predict(x[40:].to_numpy())
+
+
+@pytest.mark.parametrize("freq", ["D", "MS", "ME", "QS"])
+def test_a_date_alone_is_kept_until_a_second_one_says_the_step(freq):
+    times = pd.date_range("2024-01-01", periods=5, freq=freq)
+    y = pd.Series([3.0, 4.0, 2.0, 5.0, 4.0], [*times])
+    with pytest.warns(UserWarning, match="alone does not say how far apart points are"):
+        model = DynamicGLM(**FIXED).partial_fit(None, y[:1])
+    for t in range(1, 4):
+        model.partial_fit(None, y[t : t + 1])
+        assert model.index_.equals(times[: t + 1])
+    assert model.forecast(1).index[0] == times[4]
+
+
+def test_months_without_a_frequency_and_regular_spans():
+    y, _ = counts(20)
+    middle = pd.date_range("2024-01-01", periods=20, freq="MS") + pd.Timedelta(days=14)
+    with pytest.warns(UserWarning, match=r'no single frequency.*give y.to_period\("M"\)'):
+        DynamicGLM(**FIXED).fit(None, pd.Series(y, middle))
+    spans = pd.timedelta_range("0h", periods=20, freq="6h")
+    model = DynamicGLM(**FIXED).fit(None, pd.Series(y[:15], spans[:15]))
+    assert model.forecast(5).index.equals(spans[15:])
+    model.partial_fit(None, pd.Series(y[15:18], spans[15:18]))
+    assert model.index_.equals(spans[:18])
+    assert model.predict(pd.DataFrame(index=spans[18:])).shape == (2,)
