@@ -5,6 +5,7 @@ A finding is one sentence: what was found, and what to do. Any estimator contrib
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -18,6 +19,14 @@ def tell(findings: Iterable[str], stacklevel: int) -> None:
     """Each finding as a `UserWarning`; `stacklevel` as seen from the caller."""
     for text in findings:
         warnings.warn(text, UserWarning, stacklevel=stacklevel + 1)
+
+
+def warn_user(text: str) -> None:
+    """A `UserWarning` at the line of the user's that made the call."""
+    frame, level = sys._getframe(1), 2
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(("sksvi.", "sklearn.")):
+        frame, level = frame.f_back, level + 1  # type: ignore[assignment]
+    warnings.warn(text, UserWarning, stacklevel=level)
 
 
 def of_target(likelihood: Any, y: Array) -> Iterator[str]:

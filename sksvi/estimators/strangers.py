@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import datetime
-import sys
-import warnings
 from numbers import Integral, Number, Real
 from typing import Any
 
 import numpy as np
+
+from sksvi.estimators.findings import warn_user
 
 Array = np.ndarray
 
@@ -51,7 +51,9 @@ def check_asked(policy: str, what: str, column: Any, known: Array, fitted: Array
         fault = f"some of the {what} are of another type than those of the fit"
         strangers, fitted = _mistyped(strangers, fitted, not known.any())
     if len(strangers):
-        _warn(f"{fault}; they are predicted as unknown ones. {_both(strangers, fitted)} {_remedy(strangers, fitted)}")
+        warn_user(
+            f"{fault}; they are predicted as unknown ones. {_both(strangers, fitted)} {_remedy(strangers, fitted)}"
+        )
 
 
 def check_added(policy: str, what: str, column: Any, known: Array, fitted: Array) -> None:
@@ -174,12 +176,4 @@ def _remedy(strangers: Array, fitted: Array) -> str:
 def _tell(policy: str, text: str) -> None:
     if policy == "error":
         raise ValueError(text)
-    _warn(text)
-
-
-def _warn(text: str) -> None:
-    """A warning at the line of the user's that made the call."""
-    frame, level = sys._getframe(1), 2
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(("sksvi.", "sklearn.")):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(text, UserWarning, stacklevel=level)
+    warn_user(text)

@@ -9,12 +9,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi.estimators.checks import check_count, check_seed, interval_table
+from sksvi.estimators.findings import warn_user
 from sksvi.estimators.offsets import checked_offset, offset_of
 from sksvi.estimators.validation import validate_data
 from sksvi.families.gaussian.chain import Chain, ChainGaussian
 from sksvi.predictive import Predictive
 from sksvi.predictive.coverage import tail_of
-from sksvi.time_series._index import continued, own_index, positions, without_times
+from sksvi.time_series._index import continued, counts_rows, own_index, paired_index, positions, without_times
 
 Array = np.ndarray
 
@@ -78,13 +79,54 @@ class Answers:
 
     def _places(self, index: Any, columns: Array, y: Array | None = None) -> Array:
         """Which point in time each row is; those that do not say are the first fitted ones where equal, else follow."""
-        if not without_times(self.index_, index):
-            return positions(self.index_, index)
         n, T = len(columns), len(self._series)
+        if not without_times(self.index_, index):
+            at = positions(self.index_, index)
+            if counts_rows(index) and self._others_at(at, columns, y):
+                warn_user(
+                    f"rows whose index only counts them, 0 to {n - 1}, are fitted points by it, and hold other values "
+                    "than these did: where they follow the fit, give them their own index, or ask forecast."
+                )
+            return at
         same = n <= T and np.array_equal(columns, self._series.X[:n])
         if same and not columns.shape[1]:
             same = y is not None and np.array_equal(y, self._observations()[:n], equal_nan=True)
+        if not same and not counts_rows(self.index_):
+            warn_user(
+                f"rows without times were taken as the {n} that follow {self.index_[-1]!r}, the last fitted point: "
+                "give them an index. A step of a Pipeline keeps it under "
+                'sklearn.set_config(transform_output="pandas").'
+            )
         return np.arange(n) + (0 if same else T)
+
+    def _others_at(self, at: Array, columns: Array, y: Array | None) -> bool:
+        """Whether rows of fitted points hold other columns than these; without columns, another y."""
+        past = at < len(self._series)
+        if columns.shape[1]:
+            return not np.array_equal(columns[past], self._series.X[at[past]])
+        return y is not None and not np.array_equal(y[past], self._observations()[at[past]], equal_nan=True)
+
+    def _of_rows(self, X: Any, y: Any) -> Any:
+        """X with the times that X or y has; None: the fitted points, all of them, or points without columns or times.
+
+        Raises
+        ------
+        ValueError
+            X and y that have different times.
+        """
+        import pandas as pd
+
+        index, n = paired_index(X, y), len(y)
+        if X is not None:
+            if index is None or own_index(X) is index or np.shape(X)[0] != n:
+                return X
+            return X.set_axis(index) if hasattr(X, "set_axis") else pd.DataFrame(np.asarray(X), index=index)
+        timeless = without_times(self.index_, index)
+        if n == len(self._series) if timeless else index.equals(self.index_):
+            return None
+        if self.n_features_in_:
+            self._new_columns(None, n, "score")
+        return np.zeros((n, 0)) if timeless else pd.DataFrame(index=index)
 
     def _observations(self) -> Array:
         """y of the fit, NaN where it is missing."""

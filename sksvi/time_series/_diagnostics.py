@@ -17,7 +17,7 @@ from sksvi.models.base import Table
 from sksvi.models.time_series.ahead import Ahead, one_step_ahead
 from sksvi.models.time_series.model import first_messages
 from sksvi.predictive import Predictive
-from sksvi.time_series._index import own_index
+from sksvi.time_series._index import paired_index
 from sksvi.time_series._rows import check_series, filled, observed, series
 
 Array = np.ndarray
@@ -49,6 +49,7 @@ class Diagnostics:
     _after: Any
     _share: Any
     _places: Any
+    _of_rows: Any
 
     def _rule(self) -> Any:
         """The rule of expectations, without noise."""
@@ -117,15 +118,19 @@ class Diagnostics:
         """
         check_is_fitted(self)
         if y is None:
+            if X is not None or offset is not None:
+                raise ValueError(
+                    f"{'offset' if X is None else 'X'} was given without y: give the observations whose density is "
+                    "wanted, or nothing for that of the fitted ones."
+                )
             seen = self._seen()
             return np.where(seen, self._predicted().log_prob(self._series.y), np.nan)
         values = self._target(y)
         there = observed(values)
-        columns, index = self._new_columns(X, len(values), "log_predictive_density")
+        columns, _ = self._new_columns(X, len(values), "log_predictive_density")
         if len(columns) != len(values):
             raise ValueError(f"X and y differ in length: {len(columns)} and {len(values)} rows.")
-        given = index if index is not None else own_index(y)
-        at, T = self._places(given, columns, values), len(self._series)
+        at, T = self._places(paired_index(X, y), columns, values), len(self._series)
         shift = check_row_values(offset, len(values), "offset")
         shift = self.mean_ + (0.0 if shift is None else shift) + np.zeros(len(values))
         mean, variance = np.empty(len(values)), np.empty(len(values))
@@ -174,8 +179,8 @@ class Diagnostics:
 
         Parameters
         ----------
-        X : array-like of shape (n, D)
-            Rows as in `predict`.
+        X : array-like of shape (n, D), or None
+            Rows as in `predict`; times are those of X or of y. None: the fitted points, or without columns those of y.
         y : array-like of shape (n,), binomial (n, 2)
             NaN where nothing was observed.
         sample_weight, offset : array-like of shape (n,), default=None
@@ -185,6 +190,7 @@ class Diagnostics:
         float
         """
         check_is_fitted(self)
+        X = X if y is None else self._of_rows(X, y)
         if not self.likelihood_.ordered:
             y = check_series(self, y, self.likelihood_.paired)
             there = observed(y)

@@ -19,9 +19,23 @@ def index_of(X: Any, y: Any, n: int) -> Any:
     """
     import pandas as pd
 
+    index = paired_index(X, y)
+    index = pd.RangeIndex(n) if index is None else index
+    check_order(index)
+    return index
+
+
+def paired_index(X: Any, y: Any) -> Any:
+    """The index of X or of y where they have one, which must agree; else None.
+
+    Raises
+    ------
+    ValueError
+        Two that differ.
+    """
     held = [own for own in (own_index(X), own_index(y)) if own is not None]
     if len(held) == 2 and len(held[0]) == len(held[1]) and not held[0].equals(held[1]):
-        plain = [isinstance(own, pd.RangeIndex) and own.equals(pd.RangeIndex(len(own))) for own in held]
+        plain = [counts_rows(own) for own in held]
         if not any(plain):
             at = int(np.argmax(np.asarray(held[0] != held[1])))
             raise ValueError(
@@ -29,9 +43,14 @@ def index_of(X: Any, y: Any, n: int) -> Any:
                 "them, for example by X.loc[y.index]."
             )
         held = [held[plain.index(False)]]
-    index = held[0] if held else pd.RangeIndex(n)
-    check_order(index)
-    return index
+    return held[0] if held else None
+
+
+def counts_rows(index: Any) -> bool:
+    """Whether an index is 0, 1, ..., as pandas gives it to rows without one."""
+    import pandas as pd
+
+    return isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index)))
 
 
 def own_index(table: Any) -> Any:
@@ -82,6 +101,9 @@ def regular(index: Any) -> Any:
         return index if np.all(np.diff(index.asi8) == index.freq.n) else None
     if isinstance(index, pd.RangeIndex):
         return index
+    if isinstance(index, pd.TimedeltaIndex):
+        steps = np.diff(index.asi8)
+        return index if len(steps) and np.all(steps == steps[0]) else None
     if index.dtype.kind in "iuf":
         steps = np.diff(np.asarray(index, float))
         return index if not len(steps) or np.allclose(steps, steps[0], rtol=1e-9, atol=0) else None
@@ -89,10 +111,18 @@ def regular(index: Any) -> Any:
 
 
 def _of_two(index: Any) -> Any:
-    """An index of two dates, or one, which a step apart are."""
+    """An index of two dates, which are a step apart: whole months where both begin or end one; None for one date."""
     import pandas as pd
 
-    return index if len(index) < 2 else pd.DatetimeIndex(index, freq=pd.Timedelta(index[1] - index[0]))
+    if len(index) < 2:
+        return None
+    first, second = index
+    months = 12 * (second.year - first.year) + second.month - first.month
+    if months and first - first.normalize() == second - second.normalize():
+        for ends, step in ((index.is_month_start, pd.offsets.MonthBegin), (index.is_month_end, pd.offsets.MonthEnd)):
+            if ends.all():
+                return pd.DatetimeIndex(index, freq=step(months))
+    return pd.DatetimeIndex(index, freq=pd.Timedelta(second - first))
 
 
 def continued(index: Any, steps: int) -> Any:
@@ -105,6 +135,8 @@ def continued(index: Any, steps: int) -> Any:
             return pd.period_range(index[-1] + 1, periods=steps, freq=index.freq)
         if isinstance(even, pd.DatetimeIndex) and even.freq is not None:
             return pd.date_range(index[-1], periods=steps + 1, freq=even.freq, name=index.name)[1:]
+        if isinstance(index, pd.TimedeltaIndex):
+            return pd.TimedeltaIndex(index[-1] + (index[1] - index[0]) * np.arange(1, steps + 1), name=index.name)
         if index.dtype.kind in "iuf":
             step = index[1] - index[0] if len(index) > 1 else 1
             values = index[-1] + step * np.arange(1, steps + 1)
@@ -116,10 +148,20 @@ def continued(index: Any, steps: int) -> Any:
 
 def untold(index: Any) -> str:
     """What a user should know of an index that does not say how far apart its points are; empty where it does."""
+    import pandas as pd
+
     if regular(index) is not None:
         return ""
+    if len(index) == 1 and index.dtype.kind == "M":
+        return (
+            f"{index[0]!r} alone does not say how far apart points are: forecasts count on from 1 until a second point "
+            "came. Give the index a frequency, for example by y.asfreq(...), or a PeriodIndex."
+        )
     told = "Give gaps as rows of NaN, for example by y.asfreq(...)."
     what = "has no single frequency"
+    if isinstance(index, pd.DatetimeIndex) and (months := index.tz_localize(None).to_period("M")).is_unique:
+        if regular(months) is not None:
+            told = 'The rows are of months that follow each other: give y.to_period("M").'
     if index.dtype.kind not in "iufMm" and not hasattr(index, "freq"):
         what, told = (
             f"holds {index[0]!r} and the like, which are no times",
@@ -195,10 +237,7 @@ def without_times(index: Any, given: Any) -> bool:
     """Whether rows say nothing of their times: no index, or 0, 1, ... where the fit's is another kind."""
     import pandas as pd
 
-    if given is None:
-        return True
-    plain = isinstance(given, pd.RangeIndex) and given.equals(pd.RangeIndex(len(given)))
-    return plain and not isinstance(index, pd.RangeIndex)
+    return given is None or (counts_rows(given) and not isinstance(index, pd.RangeIndex))
 
 
 def positions(index: Any, given: Any) -> Array:

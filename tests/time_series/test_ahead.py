@@ -302,3 +302,75 @@ def test_times_of_another_kind_are_named():
     for X in (3, ["2024-02-18"]):
         with pytest.raises(ValueError, match="a table with an index of times"):
             model.predict(X)
+
+
+# ---- which points rows are
+def test_scores_pair_times_and_not_places():
+    y, _ = counts(60)
+    times = monthly(y)
+    x = pd.DataFrame({"x": np.sin(np.arange(60.0))}, times.index)
+    model = DynamicGLM(**FIXED).fit(x[:40], times[:40])
+    for ask in (model.score, model.log_predictive_density):
+        with pytest.raises(ValueError, match="X and y have different indices"):
+            ask(x[40:50], times[41:51])
+    bare = DynamicGLM(**FIXED).fit(x[:40].to_numpy(), times[:40])
+    assert bare.score(x[30:50].to_numpy(), times[30:50]) == model.score(x[30:50], times[30:50].to_numpy())
+    alone = DynamicGLM(**FIXED).fit(None, times[:40])
+    assert alone.score(None, times[40:50]) == alone.score(pd.DataFrame(index=times.index[40:50]), times[40:50])
+    assert alone.score(None, times[:40]) == alone.score(None, times[:40].to_numpy())
+    with pytest.warns(UserWarning, match="rows without times were taken as the 10 that follow"):
+        assert alone.score(None, times[40:50].to_numpy()) == alone.score(None, times[40:50])
+
+
+def test_densities_of_no_observations_are_refused():
+    y, _ = counts(30)
+    x = np.arange(30.0)[:, None]
+    model = DynamicGLM(**FIXED).fit(x, y)
+    with pytest.raises(ValueError, match="X was given without y"):
+        model.log_predictive_density(x + 1)
+    with pytest.raises(ValueError, match="offset was given without y"):
+        model.log_predictive_density(offset=np.zeros(30))
+
+
+def test_rows_that_lost_their_times_are_told_of():
+    y, _ = counts(60)
+    x = pd.DataFrame({"x": np.sin(np.arange(60.0))})
+    model = DynamicGLM(**FIXED).fit(x[:40], y[:40])
+    later = x[40:].reset_index(drop=True)
+    for ask in (model.predict, model.predict_interval, lambda rows: model.score(rows, y[40:])):
+        with pytest.warns(UserWarning, match="rows whose index only counts them, 0 to 19, are fitted points.*forecast"):
+            ask(later)
+    model.predict(x)  # the fit's own, and those that follow
+    times = monthly(y)
+    alone = DynamicGLM(**FIXED).fit(None, y[:40])
+    with pytest.warns(UserWarning, match="rows whose index only counts them"):
+        alone.log_predictive_density(None, pd.Series(y[40:]))
+    dated = DynamicGLM(**FIXED).fit(x[:40].to_numpy(), times[:40])
+    dated.predict(x[:40].to_numpy())
+    with pytest.warns(UserWarning, match="rows without times were taken as the 20 that follow.*transform_output"):
+        dated.predict(x[40:].to_numpy())
+
+
+@pytest.mark.parametrize("freq", ["D", "MS", "ME", "QS"])
+def test_a_date_alone_is_kept_until_a_second_one_says_the_step(freq):
+    times = pd.date_range("2024-01-01", periods=5, freq=freq)
+    y = pd.Series([3.0, 4.0, 2.0, 5.0, 4.0], [*times])
+    with pytest.warns(UserWarning, match="alone does not say how far apart points are"):
+        model = DynamicGLM(**FIXED).partial_fit(None, y[:1])
+    for t in range(1, 4):
+        model.partial_fit(None, y[t : t + 1])
+        assert model.index_.equals(times[: t + 1])
+    assert model.forecast(1).index[0] == times[4]
+
+
+def test_months_without_a_frequency_and_regular_spans():
+    y, _ = counts(20)
+    middle = pd.date_range("2024-01-01", periods=20, freq="MS") + pd.Timedelta(days=14)
+    with pytest.warns(UserWarning, match=r'no single frequency.*give y.to_period\("M"\)'):
+        DynamicGLM(**FIXED).fit(None, pd.Series(y, middle))
+    spans = pd.timedelta_range("0h", periods=20, freq="6h")
+    model = DynamicGLM(**FIXED).fit(None, pd.Series(y[:15], spans[:15]))
+    assert model.forecast(5).index.equals(spans[15:])
+    model.partial_fit(None, pd.Series(y[15:18], spans[15:18]))
+    assert model.index_.equals(spans[:18])
+    assert model.predict(pd.DataFrame(index=spans[18:])).shape == (2,)
