@@ -30,9 +30,9 @@ def of_common_noise(model: Any) -> Iterator[str]:
     if own < alone:
         yield (
             f"the fit explains its own rows worse than columns that are independent would: {own:.4g} nats a row for "
-            f"{alone:.4g}. One noise variance ({float(model.noise_variance_[0]):.3g}) does not fit all columns, whose "
-            f"variances are {variance[informed].min():.3g} to {variance[informed].max():.3g}: set "
-            'noise_variance="per-feature", or standardise the columns.'
+            f"{alone:.4g}. A noise variance of {float(model.noise_variance_[0]):.3g} in every column is not what "
+            f"{model.n_components} factors leave of variances of {variance[informed].min():.3g} to "
+            f'{variance[informed].max():.3g}: set noise_variance="per-feature".'
         )
 
 

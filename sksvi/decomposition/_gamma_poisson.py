@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -29,14 +30,27 @@ Array = np.ndarray
 MODELS = {"auxiliary": GammaPoisson, "tight": TightGammaPoisson}
 
 
+def of_unit(counts: Array) -> Iterator[str]:
+    """Cells that are not 0 and no counts, in a unit in which each says less than one count would."""
+    if not len(counts):
+        return
+    mean = float(counts.mean())
+    if mean < 1.0 and np.any(counts != np.floor(counts)):
+        yield (
+            f"X has fractions, and its cells that are not 0 have a mean of {mean:.3g}: as counts they say little, and "
+            "the priors draw the fit towards them. Multiply X by what makes counts of it (255 for pixels in [0, 1]), "
+            "or take the counts that it was made from (of words, in the place of tf-idf)."
+        )
+
+
 @with_own_methods
 class GammaPoissonFactorization(ColumnRecommendations, GammaFactors):
     """Non-negative matrix factorization of counts under Gamma priors.
 
     Counts are Poisson with mean HW: ``components_`` W, and how active each is in each row H. Both have Gamma priors
-    whose rates are learned (empirical Bayes), so that no unit has to be chosen. The likelihood is that of
-    scikit-learn's NMF with the Kullback-Leibler divergence; what is added are priors, a posterior, missing cells,
-    chunks of data, and a bound on the evidence.
+    whose rates are learned (empirical Bayes). Where X has no counts its unit matters: it says how certain a cell is.
+    The likelihood is that of scikit-learn's NMF with the Kullback-Leibler divergence; what is added are priors, a
+    posterior, missing cells, chunks of data, and a bound on the evidence.
 
     Parameters
     ----------
@@ -190,6 +204,15 @@ class GammaPoissonFactorization(ColumnRecommendations, GammaFactors):
             K, (n, F) = float(self.n_components), data.X.shape
             numbers = 6 * DRAWS * K * (F + max(LEAST_ROWS, n / CHUNKS))
             _memory.need(8.0 * numbers, f"bound='tight' with n_components={self.n_components}", "take 'auxiliary'")
+
+    def _findings(self, problem: Problem, state: State) -> Iterator[str]:
+        yield from super()._findings(problem, state)
+        yield from of_unit(problem.data.X.counts.data)
+
+    def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
+        yield from super()._portion_findings(data, first)
+        if first:
+            yield from of_unit(data.X.counts.data)
 
     def _run(self, problem: Problem, state: State, passes: int, monitor: Any, tol: float | None = None) -> State:
         """Where draws are taken, they begin where auxiliary counts have settled."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 
 from sksvi import schedules
 from sksvi.algorithms import CVI
+from sksvi.estimators import findings
 from sksvi.estimators.posterior import Posterior
 from sksvi.families.base import Message
 from sksvi.inference import plan
@@ -31,6 +32,22 @@ from sksvi.network._checks import check_structure
 NARROWING, NARROWINGS = 4.0, 20
 #: Least precision that a Gaussian node begins with: exp(f) of a wide one is no number.
 LEAST_PRECISION = 1.0
+
+
+class Decay(NamedTuple):
+    """What the density of a node falls by."""
+
+    name: str
+    of: Callable[[Any], Any]
+
+
+#: By family of a node.
+DECAY = {
+    "gaussian": Decay("precision", lambda block: 1.0 / block.variance),
+    "gamma": Decay("rate", lambda block: block.rate),
+}
+#: Share of its prior's below which factors have undone that.
+UNDONE = 1e-6
 
 
 class Network:
@@ -53,6 +70,7 @@ class Network:
     lower_bounds_ : list of float
         By pass; over all data it never falls.
     converged_ : bool
+        False too where the joint density seems to be improper.
     n_iter_ : int
         Passes.
 
@@ -159,8 +177,11 @@ class Network:
             state.bound = exact_bound(replace(problem, model=finer, data=Rows(np.arange(1)), batch_size=None), state)
         self.state_, self._joined = state, built.joined
         self.posterior_, self.lower_bound_ = Posterior(state.q), float(state.bound)
-        self.lower_bounds_, self.converged_, self.n_iter_ = list(state.bounds), state.converged, state.passes
-        if not state.converged and tol > 0:
+        improper = list(_improper(self.factors, self.nodes, built.priors, state.q))
+        self.lower_bounds_, self.n_iter_ = list(state.bounds), state.passes
+        self.converged_ = state.converged and not improper
+        findings.tell(improper, stacklevel=2)
+        if not state.converged and not improper and tol > 0:  # more passes would be no remedy
             warnings.warn(
                 f"Network has not converged after {state.passes} passes: raise max_iter or tol.",
                 ConvergenceWarning,
@@ -279,6 +300,25 @@ def _begun(problem: Problem, state: State, joined: Mapping[str, Factor]) -> Stat
         worth = {name: np.sum(factor.terms(state.q, slice(None))[0]) for name, factor in joined.items()}
     bad = [name for name, value in worth.items() if not np.isfinite(value)]
     raise ValueError(f"{', '.join(map(repr, bad))} has no finite expectation at the first q: pass a start.")
+
+
+def _improper(
+    factors: Mapping[str, Factor], nodes: Mapping[str, Distribution], priors: Blocks, q: Blocks
+) -> Iterator[str]:
+    """Where factors of the user's have all but undone the prior of a node: that density has no finite integral."""
+    joined = dict.fromkeys(node for factor in factors.values() for node in factor.nodes)
+    for name in joined:
+        decay = DECAY.get(str(nodes[name].latent))
+        if decay is None or nodes[name].links:
+            continue
+        left = float(np.min(decay.of(q[name]) / decay.of(priors[name])))
+        if left < UNDONE:
+            said = ", ".join(repr(key) for key, factor in factors.items() if name in factor.nodes)
+            yield (
+                f"node {name!r} has {left:.1g} of its prior's {decay.name} left: the joint density may "
+                f"be improper, without a finite integral, so that the bound has no top and the posterior no meaning. "
+                f"Look whether {said} grows faster than the prior falls."
+            )
 
 
 def _narrowed(block: Any) -> Any:

@@ -40,6 +40,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:prior_precision=.* is one prior for columns"),
     pytest.mark.filterwarnings("ignore:algorithm=.* keeps a message per row"),
     pytest.mark.filterwarnings("ignore:the intercept lies"),
+    pytest.mark.filterwarnings("ignore:the fit explains its own rows worse"),
 ]
 
 

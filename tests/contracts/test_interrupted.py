@@ -25,6 +25,8 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.likelihoods import Poisson
 from sksvi.persistence import REGISTRY
 
+# Fits of few rows find what they find.
+pytestmark = pytest.mark.filterwarnings("ignore:the fit explains its own rows worse")
 ROOT = Path(__file__).resolve().parents[2]
 GP = {"n_inducing": 8, "random_state": 0}
 #: A fit of many short passes for every estimator.

@@ -17,7 +17,10 @@ from benchmarks.hostile._fits import Case, Stopped, bits, cases, data_of, finger
 from sksvi import BayesianGLMRegressor, GPClassifier, SparseGPRegressor
 from sksvi.callbacks import Checkpoint
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:the fit explains its own rows worse"),
+]
 CASES = cases()
 #: One of each estimator in the suite; the others are of the same kinds.
 ONE_EACH = [next(i for i, case in enumerate(CASES) if case.name == name) for name in {case.name: 0 for case in CASES}]

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
         GammaPoissonFactorization(3, max_iter=4, bound="tight"),
     ]
 )
+@pytest.mark.filterwarnings("ignore:X has fractions")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -34,6 +35,7 @@ def test_scikit_learn_checks(estimator, check):
         GammaPoissonFactorization(5, max_iter=5, batch_size=16, init="random"),
     ]
 )
+@pytest.mark.filterwarnings("ignore:X has fractions")
 def test_scikit_learn_checks_of_other_fits(estimator, check):
     check(estimator)
 
@@ -44,6 +46,18 @@ def parts(seed=0, n=300, F=40, K=3, mean=4.0):
     W = np.kron(np.eye(K), np.ones(F // K + 1))[:, :F] * rng.gamma(2.0, 1.0, F)
     H = rng.gamma(0.4, mean, (n, K))
     return rng.poisson(H @ W).astype(float), H, W
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+def test_fractions_that_say_little_are_told(make, streamed):
+    X, _, _ = parts(n=60)
+    model = GammaPoissonFactorization(3, max_iter=3, random_state=0)
+    fit = model.partial_fit if streamed else model.fit
+    with pytest.warns(UserWarning, match=r"fractions, and its cells .* mean of 0\.\d+: .*Multiply X"):
+        fit(make(X / X.max()))
+    fit(make(X))
+    fit(make(np.minimum(X, 1.0)))  # counts, however small
 
 
 def test_components_are_found(global_random_seed):
@@ -151,6 +165,7 @@ def test_columns_are_recommended(global_random_seed):
     ids=["zeros", "huge", "empty row and columns", "fractions", "nothing seen", "nine in ten missing"],
 )
 @pytest.mark.parametrize("options", [{}, {"algorithm": "mc-ssvi"}, {"batch_size": 2}], ids=str)
+@pytest.mark.filterwarnings("ignore:X has fractions")
 def test_odd_tables_have_finite_answers(X, options):
     """More components than rows and columns, too."""
     model = GammaPoissonFactorization(30, max_iter=30, random_state=0, **options).fit(X)

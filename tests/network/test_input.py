@@ -269,6 +269,18 @@ def test_too_few_passes_are_a_warning():
         assert not Network(nodes).fit({"y": [1.0, 2.0, 4.0]}, max_iter=1).converged_
 
 
+@pytest.mark.parametrize(
+    ("node", "grows", "left"),
+    [(Gaussian(0.0, 1.0), lambda a: a**2, "precision"), (Gamma(1.0, 1.0), lambda a: 2.0 * a, "rate")],
+    ids=["Gaussian", "Gamma"],
+)
+def test_an_improper_density_is_told(node, grows, left):
+    with pytest.warns(UserWarning, match=f"node 'a' has .* of its prior's {left} left.* improper.*'up' grows faster"):
+        network = Network({"a": node, "b": Gamma(1.0, 1.0)}, {"up": Function(["a"], grows)}).fit(max_iter=100)
+    assert not network.converged_
+    Network({"a": node}, {"up": Function(["a"], lambda a: 0.4 * grows(a))}).fit()  # proper, however wide
+
+
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 def test_magnitudes(scale):
     """Counts and measurements of any size have a posterior that is a number."""

@@ -6,9 +6,10 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy.special import gammaincinv
 
 from benchmarks.network._examples import EXAMPLES, Bound, by_draws, counts, plainly
-from sksvi.network import Function, Gamma, Gaussian, Network
+from sksvi.network import Function, Gamma, Gaussian, Link, Network
 
 
 @cache
@@ -115,3 +116,21 @@ def test_derivatives_and_values_say_the_same(global_random_seed):
         q = with_slopes.posterior_[name]
         np.testing.assert_allclose(q.mean, without.posterior_[name].mean, rtol=1e-4)
         assert abs(q.mean[0] - truth) < 6 * q.std[0]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("groups", "rows", "share"), [(1, 100, 0.5), (30, 8, 0.87)])
+def test_intervals_of_a_shape_and_its_rate_are_too_narrow(groups, rows, share, global_random_seed):
+    """What the page says of mean field: of 90 % intervals so many hold: a rate rises and falls with its shapes."""
+    group, held = np.repeat(np.arange(groups), rows), []
+    for seed in range(100):
+        rng = np.random.default_rng([global_random_seed, seed])
+        truth = {"shapes": rng.gamma(2.0, 2.0, groups), "rate": rng.gamma(2.0, 1.0)}
+        y = np.maximum(rng.gamma(truth["shapes"][group], 1.0 / truth["rate"]), np.finfo(float).tiny)
+        shapes = Gamma(2.0, 0.5, size=groups)
+        nodes = {"shapes": shapes, "rate": Gamma(2.0, 1.0), "y": Gamma(Link("shapes", index=group), "rate")}
+        q = Network(nodes).fit({"y": y}, tol=1e-7).posterior_
+        low, high = ({name: gammaincinv(q[name].shape, end) / q[name].rate for name in truth} for end in (0.05, 0.95))
+        held.append([np.mean((low[name] <= truth[name]) & (truth[name] <= high[name])) for name in truth])
+    assert np.all(np.abs(np.mean(held, 0) - [share, 0.5]) < 0.2)  # four standard errors of a half
+    assert np.mean(held, 0)[0] < 0.9
