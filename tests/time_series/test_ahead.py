@@ -388,3 +388,12 @@ def test_means_that_a_tail_rules_are_told_of():
             ask()
     model.predict_interval(pd.DataFrame(index=pd.RangeIndex(50, 60)))
     DynamicGLM(likelihood="gaussian", level_variance=9.0).fit(None, y).forecast(30)
+
+
+def test_a_stream_that_begins_with_few_points_is_told_of():
+    y, _ = counts(40)
+    with pytest.warns(UserWarning, match="began with 8 points: variances were learned from these alone"):
+        model = DynamicGLM().partial_fit(None, y[:8])
+    model.partial_fit(None, y[8:12])
+    DynamicGLM(**FIXED).partial_fit(None, y[:8])
+    DynamicGLM().partial_fit(None, y[:30])

@@ -284,5 +284,5 @@ def test_a_series_of_one_date_has_the_step_of_the_others(freq):
     assert list(model.forecast(2).loc["b"].index) == list(days[1:3])
     assert isinstance(model.components_.index.levels[1], pd.DatetimeIndex)
     table.loc[table["s"] == "b", "y"] = np.nan
-    with pytest.raises(ValueError, match="series 'b' of 's': y has no observed value.*Leave such a series out"):
+    with pytest.raises(ValueError, match=r"series 'b' of 's': y has no observed value.*Leave such a series out"):
         model.fit(table[["s"]], table["y"])
