@@ -392,6 +392,8 @@ def _dispatched(method: Any, name: str) -> Any:
             return getattr(self, f"_{name}_panel")(given)
         return self._smooth_panel() if name == "smooth" else _answered(self, name, given)
 
+    if method.__doc__:  # rows in time are never sparse, as those of other regressors may be
+        called.__doc__ = method.__doc__.replace("{array-like, sparse matrix}", "array-like")
     return called
 
 

@@ -221,3 +221,10 @@ def test_a_damped_level_has_a_bounded_spread_ahead():
     damped = DynamicGLM(autoregressive=True, damping=0.9).fit(None, y).forecast_latent(400)["std"]
     assert damped.iloc[-1] == pytest.approx(damped.iloc[200], rel=1e-3)
     assert walking.iloc[-1] > 2 * damped.iloc[-1]
+
+
+def test_no_method_promises_sparse_rows():
+    names = ("fit", "predict", "predict_interval", "predict_quantiles", "sample_y", "score", "log_predictive_density")
+    for name in names:
+        text = getattr(DynamicGLM, name).__doc__
+        assert "X : array-like" in text and "sparse" not in text
