@@ -94,7 +94,9 @@ def goes_on(blob, name, value, then, X, y):
         assert name in str(error) or "this is the checkpoint" in str(error), error
         assert fingerprint(model) == held
         return None
-    assert np.all(np.isfinite(says(model, X))) and np.isfinite(model.lower_bound_)
+    with quiet():  # a fit with another variance may say that its means are wide
+        said = says(model, X)
+    assert np.all(np.isfinite(said)) and np.isfinite(model.lower_bound_)
     return model
 
 
