@@ -104,7 +104,10 @@ class RegressionMethods(RegressorMixin):
             ``return_std=True`` where levels are names.
         """
         return_std = check_flag(return_std, "return_std")
-        predictive = self._predictive(X, offset)
+        return self._means(self._predictive(X, offset), return_std)
+
+    def _means(self, predictive: Any, return_std: bool) -> Any:
+        """What `predict` answers of a predictive distribution."""
         if self._named_levels:
             if return_std:
                 raise ValueError(

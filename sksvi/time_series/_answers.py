@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi.estimators.checks import check_count, check_seed, interval_table
+from sksvi.estimators.checks import check_count, check_flag, check_seed, interval_table
 from sksvi.estimators.findings import warn_user
 from sksvi.estimators.offsets import checked_offset, offset_of
 from sksvi.estimators.validation import validate_data
@@ -18,6 +18,9 @@ from sksvi.predictive.coverage import tail_of
 from sksvi.time_series._index import continued, counts_rows, own_index, paired_index, positions, without_times
 
 Array = np.ndarray
+
+#: Variance of a log rate from which on its mean, exp(variance / 2) times the median, says little.
+TAIL = 4.0
 
 
 class Answers:
@@ -200,7 +203,21 @@ class Answers:
         ValueError
             For a time before the first point, or between two.
         """
-        return super().predict(X, return_std, offset)  # type: ignore[misc]
+        return_std = check_flag(return_std, "return_std")
+        predictive = self._predictive(X, offset)
+        if X is not None:
+            self._tell_of_tails(predictive)
+        return self._means(predictive, return_std)  # type: ignore[attr-defined]
+
+    def _tell_of_tails(self, predictive: Predictive) -> None:
+        """A warning where means behind exp are ruled by what hardly ever happens."""
+        if self.likelihood_.variance_function is not None and np.any(predictive.latent_variance > TAIL):
+            warn_user(
+                f"the logarithm of the rate has a standard deviation above {np.sqrt(TAIL):g} at some of these points, "
+                "so that means there are more than seven times the median and ruled by a tail that hardly ever "
+                "happens: look at the median and the interval. autoregressive=True, or smaller variances "
+                "(level_variance, seasonal_variance, initial_variance), bound the spread."
+            )
 
     def predict_latent(self, X: Any = None, offset: Any = None) -> tuple[Array, Array]:
         """Mean and variance of f + offset, rows as in `predict`.
@@ -284,7 +301,10 @@ class Answers:
         """
         chain, shift, index = self._future(steps, X, offset, "forecast")
         prior = ChainGaussian(chain)
-        return self._table(Predictive(self.likelihood_, prior.mean + shift, prior.variance), coverage, index)
+        predictive = Predictive(self.likelihood_, prior.mean + shift, prior.variance)
+        table = self._table(predictive, coverage, index)
+        self._tell_of_tails(predictive)
+        return table
 
     def _table(self, predictive: Predictive, coverage: float, index: Any) -> Any:
         """Mean, std, median and interval of observations."""

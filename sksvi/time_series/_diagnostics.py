@@ -95,7 +95,8 @@ class Diagnostics:
         Returns
         -------
         DataFrame
-            Columns mean, std, median, lower, upper on ``index_``.
+            Columns mean, std, median, lower, upper on ``index_``. The first points, as many as there are states, are
+            predicted from the wide prior of these: their means behind exp say nothing.
         """
         return self._table(self._predicted(), coverage, self.index_)
 

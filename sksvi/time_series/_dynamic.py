@@ -365,7 +365,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         index = index_of(X, y, n)
         there = there if weight is None else there & (weight > 0)
         if np.sum(there) < least:
-            raise ValueError(f"y has no observed value among {n}: there is nothing to fit.")
+            raise ValueError(f"y has no observed value among {n}: there is nothing to fit. Leave such a series out.")
         if not base.ordered:
             _check_observed(base, values, there)
         columns = np.zeros((n, 0)) if columns is None else columns

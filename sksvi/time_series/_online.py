@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms
+from sksvi.estimators.findings import warn_user
 from sksvi.estimators.offsets import remember_offset
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.inference import hyper, plan
@@ -21,13 +22,24 @@ from sksvi.time_series._index import appended, kept, later, longer, own_index, p
 
 Array = np.ndarray
 
+#: Points that say little about variances.
+FEW = 20
+
 
 class Online:
     """`partial_fit` and `smooth` of a `DynamicGLM`."""
 
     def _partial_fit(self: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
         if not hasattr(self, "state_"):
-            return self.fit(X, y, sample_weight, offset)
+            self.fit(X, y, sample_weight, offset)
+            seen = int(np.sum(self._seen()))
+            if seen < FEW and np.size(self.state_.q["dynamics"].value):
+                warn_user(
+                    f"partial_fit began with {seen} points: variances were learned from these alone, and stay as later "
+                    "points come. Begin with more, give the variances that you know as numbers, or fit anew later "
+                    "(warm_start=True)."
+                )
+            return self
         started = perf_counter()
         with self._all_or_nothing(), _parallel.single_threaded_blas():
             self._validate_params()

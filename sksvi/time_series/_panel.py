@@ -24,7 +24,7 @@ from sksvi.inference.start import first_state
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.models.time_series.panel import Together
-from sksvi.time_series._index import own_index
+from sksvi.time_series._index import own_index, regular
 
 Array = np.ndarray
 
@@ -145,6 +145,7 @@ class Panel:
             for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
                 del vars(self)[name]
             parts = self._of_each(arguments, False, True)
+            _step_of_others([own for _, own in parts.values()])
             seeds = _seeds(self.random_state, len(parts))
             plain = {"groups": None, "share_variances": False, "n_jobs": 1, "verbose": 0}
             members = [copy.deepcopy(before[label]) if label in before else clone(self) for label in parts]
@@ -208,7 +209,7 @@ class Panel:
                 raise ValueError(f"series {here.label!r} of {self.groups!r}: {error}") from error
 
         jobs = list(zip(labels, members, own, strict=True))
-        with _told_together(here, self.groups):
+        with _told_together(here, self.groups, labels):
             return list(_parallel.in_order(one, jobs, _parallel.n_threads(self.n_jobs)))
 
     def _counted(self: Any, X: Any) -> None:
@@ -307,6 +308,23 @@ def _counts(index: Any, labels: Array) -> bool:
     return bool(whole and len(set(labels.tolist())) > 1)
 
 
+def _step_of_others(calls: list[dict[str, Any]]) -> None:
+    """Series of one date take the step between dates that all others have, where these have one."""
+    import pandas as pd
+
+    held = [(call, name, own_index(call[name])) for call in calls for name in ("X", "y") if call.get(name) is not None]
+    dated = [each for each in held if isinstance(each[2], pd.DatetimeIndex)]
+    alone = [each for each in dated if len(each[2]) == 1 and each[2].freq is None]
+    if not alone:
+        return
+    even = [regular(index) for _, _, index in dated if len(index) > 1]
+    steps = {None if index is None else index.freq for index in even}
+    step = steps.pop() if len(steps) == 1 else None
+    for call, name, index in alone:
+        if step is not None and step.is_on_offset(index[0]):
+            call[name] = call[name].set_axis(pd.DatetimeIndex(index, freq=step))
+
+
 class _Rows(NamedTuple):
     """A table, of which rows are taken; `counting`: its index holds no times."""
 
@@ -330,7 +348,7 @@ def _seeds(random_state: Any, n: int) -> list[Any]:
 
 # ---- warnings
 @contextmanager
-def _told_together(here: Any, name: Any) -> Iterator[None]:
+def _told_together(here: Any, name: Any, order: list[Any]) -> Iterator[None]:
     """Warnings of several series as one each, which says of how many and of which."""
     said: dict[tuple[type[Warning], str], list[Any]] = {}
 
@@ -341,7 +359,8 @@ def _told_together(here: Any, name: Any) -> Iterator[None]:
         warnings.simplefilter("always")
         warnings.showwarning = note
         yield
-    for (category, text), labels in said.items():
+    for (category, text), found in said.items():
+        labels = [label for label in order if label in found]  # threads tell in any order
         shown = ", ".join(repr(label) for label in labels[:5]) + (", ..." if len(labels) > 5 else "")
         warnings.warn(f"{len(labels)} series of {name!r} ({shown}): {text}", category, stacklevel=6)
 
@@ -373,6 +392,8 @@ def _dispatched(method: Any, name: str) -> Any:
             return getattr(self, f"_{name}_panel")(given)
         return self._smooth_panel() if name == "smooth" else _answered(self, name, given)
 
+    if method.__doc__:  # rows in time are never sparse, as those of other regressors may be
+        called.__doc__ = method.__doc__.replace("{array-like, sparse matrix}", "array-like")
     return called
 
 

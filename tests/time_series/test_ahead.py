@@ -242,9 +242,9 @@ HOSTILE = {
 def test_a_hostile_series_has_a_finite_and_sensible_answer(name, likelihood):
     y = HOSTILE[name]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of one value in all rows
+        warnings.simplefilter("ignore", UserWarning)  # of one value in all rows, and of wide tails
         model = DynamicGLM(likelihood=likelihood).fit(None, y)
-    ahead = model.forecast(2)[["median", "lower", "upper"]].to_numpy()
+        ahead = model.forecast(2)[["median", "lower", "upper"]].to_numpy()
     assert model.converged_ and np.isfinite(model.lower_bound_) and np.all(np.isfinite(ahead))
     low, high = np.nanmin(y), np.nanmax(y)
     assert np.all(model.predict() <= 3 * high + 3) and np.all(
@@ -257,7 +257,10 @@ def test_a_hostile_series_has_a_finite_and_sensible_answer(name, likelihood):
 def test_zeros_alone_are_told(likelihood):
     with pytest.warns(UserWarning, match="y is 0 in all 30 rows"):
         model = DynamicGLM(likelihood=likelihood).fit(None, np.zeros(30))
-    assert np.all(model.predict() < 0.1) and np.all(np.isfinite(model.forecast(3).to_numpy()))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the logarithm of the rate")
+        ahead = model.forecast(3)
+    assert np.all(model.predict() < 0.1) and np.all(np.isfinite(ahead.to_numpy()))
 
 
 @pytest.mark.parametrize(
@@ -374,3 +377,23 @@ def test_months_without_a_frequency_and_regular_spans():
     model.partial_fit(None, pd.Series(y[15:18], spans[15:18]))
     assert model.index_.equals(spans[:18])
     assert model.predict(pd.DataFrame(index=spans[18:])).shape == (2,)
+
+
+def test_means_that_a_tail_rules_are_told_of():
+    y, _ = counts(30)
+    model = DynamicGLM(level_variance=0.3).fit(None, y)
+    model.forecast(5)
+    for ask in (lambda: model.forecast(30), lambda: model.predict(pd.DataFrame(index=pd.RangeIndex(50, 60)))):
+        with pytest.warns(UserWarning, match="ruled by a tail.*look at the median.*autoregressive=True"):
+            ask()
+    model.predict_interval(pd.DataFrame(index=pd.RangeIndex(50, 60)))
+    DynamicGLM(likelihood="gaussian", level_variance=9.0).fit(None, y).forecast(30)
+
+
+def test_a_stream_that_begins_with_few_points_is_told_of():
+    y, _ = counts(40)
+    with pytest.warns(UserWarning, match="began with 8 points: variances were learned from these alone"):
+        model = DynamicGLM().partial_fit(None, y[:8])
+    model.partial_fit(None, y[8:12])
+    DynamicGLM(**FIXED).partial_fit(None, y[:8])
+    DynamicGLM().partial_fit(None, y[:30])

@@ -295,3 +295,10 @@ def test_an_error_of_a_callback_ends_a_search(look):
 
     with pytest.raises(ValueError, match="not that one"):
         DynamicGLM(likelihood="student-t").set_callbacks(Refusing(look)).fit(None, outlier())
+
+
+def test_no_method_promises_sparse_rows():
+    names = ("fit", "predict", "predict_interval", "predict_quantiles", "sample_y", "score", "log_predictive_density")
+    for name in names:
+        text = getattr(DynamicGLM, name).__doc__
+        assert "X : array-like" in text and "sparse" not in text

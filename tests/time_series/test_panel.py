@@ -274,3 +274,15 @@ def test_a_file_that_does_not_fit_is_refused(shops, tmp_path):
     ):
         with pytest.raises(ValueError, match=said):
             sksvi.load(broken(**attributes))
+
+
+@pytest.mark.parametrize("freq", ["D", "MS"])
+def test_a_series_of_one_date_has_the_step_of_the_others(freq):
+    days = pd.date_range("2024-01-01", periods=20, freq=freq)
+    table = pd.concat([pd.DataFrame({"s": s, "y": np.arange(n) % 3 + 1.0}, days[:n]) for s, n in (("a", 20), ("b", 1))])
+    model = DynamicGLM(groups="s", level_variance=0.1).fit(table[["s"]], table["y"])
+    assert list(model.forecast(2).loc["b"].index) == list(days[1:3])
+    assert isinstance(model.components_.index.levels[1], pd.DatetimeIndex)
+    table.loc[table["s"] == "b", "y"] = np.nan
+    with pytest.raises(ValueError, match=r"series 'b' of 's': y has no observed value.*Leave such a series out"):
+        model.fit(table[["s"]], table["y"])
