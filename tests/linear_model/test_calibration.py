@@ -113,6 +113,8 @@ def test_what_the_large_study_found():
 
 @pytest.mark.parametrize("share", [1 / 3, pytest.param(1.0, marks=pytest.mark.exhaustive)], ids=["third", "whole"])
 @pytest.mark.parametrize("study", others.STUDIES)
+# A forecast's mean is not what is judged: a season of four that is learned from few counts may have a wide tail.
+@pytest.mark.filterwarnings("ignore:the logarithm of the rate")
 def test_a_small_study_agrees_with_the_stored_one(study, share, global_random_seed):
     n_sets = max(4, round(share * FEW.get(study, 40)))
     for row in others.coverage(study, n_sets, global_random_seed):

@@ -32,6 +32,7 @@ def test_counts(estimator, check):
 
 
 @pytest.mark.exhaustive
+@pytest.mark.filterwarnings("ignore:partial_fit began with")  # the checks' few points
 @parametrize_with_checks(
     [DynamicGLM(), DynamicGLM(likelihood="gaussian", seasonal=4), DynamicGLM(autoregressive=True, algorithm="fp")],
     expected_failed_checks=expected,
