@@ -171,6 +171,21 @@ def shuffled(n: int, size: int, seed: int, pass_number: int) -> list[Array]:
     return [np.sort(order[part]) for part in slices(n, size)]
 
 
+#: Rows among which a sample is drawn at a time, so that whoever holds a part of the rows can draw its share.
+SAMPLE_BLOCK = 2**16
+
+
+def sample(n: int, size: int, seed: int, start: int = 0, stop: int | None = None) -> Array:
+    """About `size` of n rows without repeats, sorted: of each block of rows its share; those from start to stop."""
+    stop, found = n if stop is None else stop, [np.zeros(0, np.intp)]
+    for block in range(start // SAMPLE_BLOCK, -(-stop // SAMPLE_BLOCK)):
+        low, high = block * SAMPLE_BLOCK, min((block + 1) * SAMPLE_BLOCK, n)
+        share = high * size // n - low * size // n
+        rows = low + np.sort(np.random.default_rng([seed, 0, 2, block]).choice(high - low, share, replace=False))
+        found.append(rows[(rows >= start) & (rows < stop)])
+    return np.concatenate(found)
+
+
 def stream(seed: int, step: int, chunk: int) -> np.random.Generator:
     """The random numbers of one chunk of rows at one step, whoever computes it."""
     return np.random.default_rng([seed, step, chunk, 1])

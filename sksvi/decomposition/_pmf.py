@@ -30,6 +30,7 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, COVARIANCE, FREE, LIKELIHOOD, STREAMED, given_or_not, stays
 from sksvi.estimators.checks import check_numbers, check_row_values, check_same_rows
 from sksvi.estimators.offsets import offset_of
+from sksvi.estimators.levels import given_order
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import FIT, Start
 from sksvi.estimators.strangers import ON_UNSEEN, check_added, check_asked, check_table
@@ -328,7 +329,7 @@ class GeneralizedPMF(
             )
         weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
         if base.ordered and fresh:
-            y = self._fix_levels(base, y, given).astype(float)
+            y = self._fix_levels(base, y, given_order(given) is not None).astype(float)
         if fresh:
             self.likelihood_ = base.start(y, weight)
             self._choices = self._fitted_choices()

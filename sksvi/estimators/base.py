@@ -36,6 +36,7 @@ from sksvi.inference.search import Looks
 from sksvi.inference.start import continued, counting_on, first_state
 from sksvi.inference.state import State, with_own_lists
 from sksvi.likelihoods.support import LARGEST
+from sksvi.partitions.collections import is_collection
 
 Array = np.ndarray
 
@@ -130,8 +131,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
         with self._all_or_nothing(), _parallel.single_threaded_blas():
             go_on = self.warm_start and hasattr(self, "state_")
-            data = self._encode(X, y, sample_weight, offset, MORE if go_on else FIT)
-            remember_offset(self, offset)
+            data = self._data(X, y, sample_weight, offset, MORE if go_on else FIT)
             self._check_memory(data)
             model, data = self._build_model(data)
             problem = self._problem(model, data)
@@ -159,6 +159,20 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             warnings.warn(short, ConvergenceWarning, stacklevel=4)
         findings.tell(found, stacklevel=4)
         return self
+
+    def _data(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
+        """The rows of a fit, here or where they lie."""
+        if is_collection(X):
+            return self._collected(X, y, sample_weight, offset, start)
+        data = self._encode(X, y, sample_weight, offset, start)
+        remember_offset(self, offset)
+        return data
+
+    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
+        """The rows of a Dask collection, encoded where they lie."""
+        raise TypeError(
+            f"{type(self).__name__} takes no Dask collection, because its fit is no sum over rows: give it X.compute()."
+        )
 
     def _fell_short(self, undone: str | None, passes: int, interrupted: bool) -> str | None:
         """What a user should know about a fit that ended before all was done, or None."""
@@ -196,7 +210,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         """What a user should know about a fit that stands: what was found, and what to do."""
         likelihood = getattr(self, "likelihood_", None)
         if likelihood is not None:
-            yield from findings.of_target(likelihood, problem.data.y)
+            yield from findings.of_target(likelihood, problem.data.y, len(problem.data))
             yield from likelihood.extremes()
 
     def _problem(self, model: Any, data: Any) -> Problem:

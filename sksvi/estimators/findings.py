@@ -29,27 +29,29 @@ def warn_user(text: str) -> None:
     warnings.warn(text, UserWarning, stacklevel=level)
 
 
-def of_target(likelihood: Any, y: Array) -> Iterator[str]:
+def of_target(likelihood: Any, y: Array, n: int) -> Iterator[str]:
     """A target that says nothing: no event in any row, events in all that could have one, one measured value.
 
     Parameters
     ----------
     likelihood : Likelihood
     y : ndarray of shape (n,), or (n, 2) successes and failures
+        Or every value that the n rows have.
+    n : int
     """
     first = np.ravel(y[0])
     if likelihood.ordered or (not np.all(y == y[0]) and not likelihood.paired):
         return
     if not likelihood.discrete and not likelihood.classifies:
         yield (
-            f"y is {first[0]:g} in all {len(y)} rows: there is nothing to explain, and noise and effects were learned "
+            f"y is {first[0]:g} in all {n} rows: there is nothing to explain, and noise and effects were learned "
             "down to the least that a fit allows. Check the target."
         )
     else:
         what = one_sided(likelihood, y)
         if what:
             yield (
-                f"{what} in all {len(y)} rows: the data bound the prediction from one side only, the rest is prior, "
+                f"{what} in all {n} rows: the data bound the prediction from one side only, the rest is prior, "
                 "and they say nothing about columns or dispersion; their best fit is far away, so that `max_iter` may "
                 "end the fit. Add rows in which the other happened, or fix the priors to what you know."
             )

@@ -22,7 +22,7 @@ from sksvi.estimators.checks import (
     check_seed,
     n_rows,
 )
-from sksvi.estimators.levels import are_numbers, first_levels, given_order, levels_in_use, positions
+from sksvi.estimators.levels import are_numbers, first_levels, levels_in_use, positions
 from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
@@ -52,9 +52,8 @@ class RegressionMethods(RegressorMixin):
         self.levels_, codes = first_levels(y, self.likelihood)
         return codes.astype(float)
 
-    def _fix_levels(self, base: Any, codes: Array, given: Any) -> Array:
-        """Positions, of the rows that count, among the levels that the fit keeps; `given`: y as the user has it."""
-        declared = given_order(given) is not None
+    def _fix_levels(self, base: Any, codes: Array, declared: bool) -> Array:
+        """Positions, of the rows that count, among the levels that the fit keeps; `declared`: by the type of y."""
         self.levels_, codes = levels_in_use(self.levels_, codes.astype(int), base, declared)
         return codes
 

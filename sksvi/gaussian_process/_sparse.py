@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sksvi import likelihoods
 from sksvi.estimators.classification import ClassificationMethods
 from sksvi.estimators.labels import labels_given
+from sksvi.estimators.levels import given_order
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
@@ -217,7 +218,7 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
             base.check_target(y)
         data = self._rows(X, y, sample_weight, offset, start)
         if base.ordered and fresh:
-            data = replace(data, y=self._fix_levels(base, data.y, given))
+            data = replace(data, y=self._fix_levels(base, data.y, given_order(given) is not None))
         data = replace(data, y=data.y.astype(float))
         data = data if start.portion else merged(data)
         if fresh:

@@ -10,7 +10,8 @@ a block moves (`algorithms.rules`), how local steps see the globals (`globals`),
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -19,11 +20,14 @@ import numpy as np
 from sksvi import _parallel
 from sksvi.algorithms.rules import Pace
 from sksvi.algorithms.steps import MAX_HALVINGS
+from sksvi.expectations import Expectation
 from sksvi.families.base import NotPositiveDefinite
+from sksvi.inference.memory.locals import NO_LOCALS, NoLocals
+from sksvi.inference.memory.of_rows import DIRECT
 from sksvi.inference.priors import divergence, prior_of
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State, StepInfo, check_finite, recorded
-from sksvi.models.base import Blocks, Gradient, Segment
+from sksvi.models.base import Blocks, Gradient, Model, Rows, Segment
 
 
 class Pass(Protocol):
@@ -58,28 +62,53 @@ def prepare(q: Blocks) -> None:
         raise
 
 
+@dataclass
+class Look:
+    """What a pass asks of rows where they lie: gradient per block, E log p, and local covariances that were projected.
+
+    ``between`` : what stands between terms and pull-back. ``key`` : seed and step, of the rows' random numbers.
+    """
+
+    model: Model
+    view: Any
+    expect: Expectation
+    threads: int
+    key: tuple[int, int]
+    gradient_wanted: bool = True
+    locals: NoLocals = NO_LOCALS
+    between: Callable[[Any, Any], Any] | None = None
+
+    def __call__(self, data: Any, rows: Rows) -> tuple[Gradient, float, int]:
+        """Summed over chunks, in an order that depends on their number alone."""
+        chunks = list(enumerate(self.model.chunks(rows, data)))
+        return _parallel.tree_sum(_parallel.in_order(partial(self.of_chunk, data), chunks, self.threads))
+
+    def of_chunk(self, data: Any, item: tuple[int, Any]) -> tuple[Gradient, float, int]:
+        """Of some rows."""
+        number, rows = item
+        rng = _parallel.stream(*self.key, getattr(data, "first", 0) + number)
+        batch = self.model.batch(data, rows, self.locals.of(rows))
+        # What overflows leaves no finite bound or block, and that is an error which names the remedy.
+        with np.errstate(over="ignore", invalid="ignore"):
+            terms = self.model.terms(self.view, batch, self.expect, rng)
+            self.locals.keep(rows, terms)
+            value = float(terms.value.sum())
+            if not self.gradient_wanted:
+                return {}, value, terms.repairs
+            said = terms if self.between is None else self.between(terms, rows)
+            return self.model.pull_back(said, batch), value, terms.repairs
+
+
 def evaluate(problem: Problem, state: State, segment: Segment, gradient_wanted: bool = True) -> tuple[Gradient, float]:
     """Gradient per block and E log p of a segment, both of the population."""
     model, data, q = problem.model, problem.data, state.q
     prepare(q)
-    items = list(enumerate(model.chunks(segment.rows, data)))
     seen = problem.globals_in(state.passes)
-    view = seen.view(model, q, _parallel.stream(state.seed, state.steps, len(items)))
-
-    def one(item: tuple[int, Any]) -> tuple[Gradient, float, int]:
-        number, rows = item
-        batch = model.batch(data, rows, state.locals.of(rows))
-        # What overflows leaves no finite bound or block, and that is an error which names the remedy.
-        with np.errstate(over="ignore", invalid="ignore"):
-            terms = model.terms(view, batch, problem.expect, _parallel.stream(state.seed, state.steps, number))
-            state.locals.keep(rows, terms)
-            value = float(terms.value.sum())
-            if not gradient_wanted:
-                return {}, value, terms.repairs
-            said = problem.messages.between(terms, rows, problem, state)
-            return model.pull_back(said, batch), value, terms.repairs
-
-    gradient, value, repairs = _parallel.tree_sum(_parallel.in_order(one, items, problem.threads))
+    key = state.seed, state.steps
+    view = seen.view(model, q, _parallel.stream(*key, data.n_streams(model, segment.rows)))
+    between = None if problem.messages is DIRECT else partial(problem.messages.between, problem=problem, state=state)
+    look = Look(model, view, problem.expect, problem.threads, key, gradient_wanted, state.locals, between)
+    gradient, value, repairs = data.seen(look, segment.rows)
     state.locals.count(repairs)
     scale = segment.scale * problem.scale
     if gradient_wanted:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -18,6 +19,7 @@ from sksvi.estimators import findings
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, auto_or_number, stays, truth
 from sksvi.estimators.checks import check_row_values, interval_table
+from sksvi.estimators.from_partitions import FromPartitions
 from sksvi.estimators.offsets import checked_offset, offset_of
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.validation import StrOptions, validate_data
@@ -29,13 +31,14 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.search import Looks
 from sksvi.inference.start import restarted
 from sksvi.inference.state import State, with_own_lists
-from sksvi.linear_model._columns import spreads
+from sksvi.linear_model._columns import Columns, Known
 from sksvi.linear_model._earlier import in_units
 from sksvi.linear_model._subspace import in_subspace, informed
 from sksvi.linear_model._switched_off import SwitchedOff, switched_off
 from sksvi.linear_model._units import OwnScales
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
+from sksvi.partitions.facts import Facts
 from sksvi.predictive import Predictive
 from sksvi.predictive.latents import check_latents
 
@@ -50,7 +53,7 @@ LARGEST, SHARE = 3, 0.1
 COVARIANCES = 13
 
 
-class BayesianGLM(OwnScales, BaseSVI):
+class BayesianGLM(FromPartitions, OwnScales, BaseSVI):
     """Parameters and fitted attributes that classifier and regressor share."""
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -163,7 +166,7 @@ class BayesianGLM(OwnScales, BaseSVI):
             return
         n, d = data.X.shape
         several = self.likelihood_.n_latents if self.likelihood_.n_latents > 1 else 1
-        inside = d > n and not (isinstance(self.prior_precision, str) and self.prior_precision == "ard")
+        inside = d > n and data.at_hand and not (isinstance(self.prior_precision, str) and self.prior_precision == "ard")
         wide = inside and not hasattr(self, "state_")
         size = n if wide else d + self.fit_intercept
         over = "rows, in whose span the coefficients lie," if size == n else "coefficients"
@@ -178,7 +181,7 @@ class BayesianGLM(OwnScales, BaseSVI):
         for name in ("_only_target", "_one_sided_past"):  # of a stream: a fit forgets it
             vars(self).pop(name, None)
         precision = self._precision(d)
-        if self.covariance == "diag" or d <= n or (isinstance(precision, str) and precision == "ard"):
+        if self.covariance == "diag" or d <= n or not data.at_hand or (isinstance(precision, str) and precision == "ard"):
             return self._model(d, self.likelihood_, precision), data
         scale = 1.0 / self._columns.stretch
         scale = scale if isinstance(precision, str) else scale / np.sqrt(precision)
@@ -191,6 +194,15 @@ class BayesianGLM(OwnScales, BaseSVI):
     def _streaming_model(self, data: Table, first: bool) -> Any:
         self._subspace = None  # rows to come inform other directions
         return self._model(data.X.shape[1], self.likelihood_, self._precision(data.X.shape[1]))
+
+    # ---- rows in partitions
+    def _column_facts(self, data: Table) -> dict[str, Any]:
+        fixed = self._fixed_part(data.X)
+        middle = Columns.of(fixed, data.weight, centred=True, scaled=False).centre
+        return {"columns": Known.of(fixed, data.weight, middle)}
+
+    def _fix_columns(self, facts: Facts, targets: Table, fresh: bool) -> None:
+        self._fix_by(facts.own["columns"], targets, fresh)
 
     # ---- going on from a fit
     def _continued(self, problem: Problem) -> State:
@@ -298,12 +310,15 @@ class BayesianGLM(OwnScales, BaseSVI):
         free = model.width * max(1, model.likelihood.n_latents - 1)
         if self._prior_kind == "fixed" or len(data) <= 2 * free or not model.separates(state.q, data):
             return
-        spread = spreads(self._fixed_part(data.X), data.weight, np.zeros(model.n_fixed))
+        spread = data.reduced(partial(self._known_of, model.n_fixed), Known.joined).spread
         size = np.abs(model.by_latent(state.q["weights"].mean)[:, : model.n_fixed]).max(axis=0) * spread
         most = np.argsort(-size, kind="stable")[:LARGEST]
         named = [self._coordinate_name(int(j)) for j in most if size[j] > SHARE * size[most[0]]]
         if named:
             yield findings.separation(named, len(data))
+
+    def _known_of(self, n_fixed: int, data: Table) -> Known:
+        return Known.of(self._fixed_part(data.X), data.weight, np.zeros(n_fixed))
 
     def _coordinate_name(self, coordinate: int) -> str:
         names = self._coordinate_names()

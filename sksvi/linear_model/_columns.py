@@ -63,9 +63,20 @@ class Columns:
 
         Of what earlier rows said of the spreads a share is left; a fit has all its rows at hand, and leaves none.
         """
-        if not self.scaled:
-            return self
-        now = Known.of(X, weight, self.centre)
+        return self.told(Known.of(X, weight, self.centre), share) if self.scaled else self
+
+    @classmethod
+    def known_by(cls, known: Known, centred: bool, scaled: bool) -> Columns:
+        """From what rows that lie elsewhere say."""
+        d = len(known.centre)
+        constant = known.low == known.high
+        centre = np.where(constant, known.low, known.centre + known.mean) if centred else np.zeros(d)
+        columns = cls(centre, np.ones(d), np.zeros(d, bool), scaled)
+        return columns.told(known, 0.0) if scaled else columns
+
+    def told(self, now: Known, share: float) -> Columns:
+        """`seen` by what the rows say of the spreads."""
+        now = now.about(self.centre)
         known = now if self.known is None or share == 0.0 else self.known.faded(share).joined(now)
         new = ~self.varies & (known.spread > 0)
         scale = np.where(new, known.spread, self.scale)
@@ -120,8 +131,16 @@ class Known:
         moments, eps = _moments(X, weight, centre), float(np.finfo(X.dtype).eps)
         return cls(float(weight.sum()), eps, centre, low, high, _two_valued(X, low, high), *moments)
 
+    def about(self, centre: Array) -> Known:
+        """The same about another centre."""
+        if np.array_equal(centre, self.centre):
+            return self
+        by = self.centre - centre
+        return replace(self, centre=centre, mean=self.mean + by, square=self.square + by * (2.0 * self.mean + by))
+
     def joined(self, other: Known) -> Known:
-        """From these rows and the other's, about the same centre."""
+        """From these rows and the other's."""
+        other = other.about(self.centre)
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
         two = self._two_of(low, high) & other._two_of(low, high)
         total = self.weight + other.weight

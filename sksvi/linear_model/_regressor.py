@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import _fit_context
 
 from sksvi import likelihoods
+from sksvi.estimators.levels import given_order, positions
 from sksvi.estimators.magnitudes import LARGEST_SINGLE, check_magnitudes
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
@@ -17,6 +18,7 @@ from sksvi.likelihoods.support import LARGEST_TARGET
 from sksvi.linear_model._base import BayesianGLM
 from sksvi.linear_model._subspace import merged
 from sksvi.models.base import Table
+from sksvi.partitions.facts import Facts, Union
 
 Array = np.ndarray
 
@@ -168,24 +170,56 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         return self._partial_fit(X, y, sample_weight, offset)
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
-        base = self.likelihood_ if not start.fresh else likelihoods.resolve(self.likelihood)
-        if not start.fresh:
+        if not (start.fresh or start.share):
             self._check_choices()
-        if base.n_latents > 1:
-            raise ValueError(f"likelihood={self.likelihood!r} is for labels: use BayesianGLMClassifier.")
-        given, y = y, self._positions(base, y, start.fresh)
-        X, y = self._checked(X, y, start.fresh, multi_output=base.paired, y_numeric=True)
-        if not base.ordered:
-            base.check_target(y)
-        data = self._rows(X, y, sample_weight, offset)
-        if base.ordered and start.fresh:
-            data = replace(data, y=self._fix_levels(base, data.y, given))
-        check_magnitudes(data.y.astype(float), "y", largest=LARGEST_SINGLE if X.dtype == np.float32 else LARGEST_TARGET)
-        data = replace(data, y=data.y.astype(X.dtype))
+        declared = given_order(y) is not None
+        data = self._read(X, y, sample_weight, offset, start.fresh)
+        if start.fresh:
+            data = self._in_levels(data, declared)
+        data = replace(data, y=data.y.astype(data.X.dtype))
         data = data if start.portion else merged(data)
         if start.fresh:
-            self.likelihood_ = base.start(data.y, data.weight)
+            self.likelihood_ = self._base(True).start(data.y, data.weight)
         return self._working(data, start)
+
+    def _base(self, fresh: bool) -> likelihoods.Likelihood:
+        """The likelihood before the data have said what is learned, or as they have."""
+        base = likelihoods.resolve(self.likelihood) if fresh else self.likelihood_
+        if base.n_latents > 1:
+            raise ValueError(f"likelihood={self.likelihood!r} is for labels: use BayesianGLMClassifier.")
+        return base
+
+    def _read(self, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool) -> Table:
+        """Rows as they are given, checked; levels as positions among those of the rows, or of the fit."""
+        base = self._base(fresh)
+        X, y = self._checked(X, self._positions(base, y, fresh), fresh, multi_output=base.paired, y_numeric=True)
+        if not base.ordered:
+            base.check_target(y)
+        check_magnitudes(y.astype(float), "y", largest=LARGEST_SINGLE if X.dtype == np.float32 else LARGEST_TARGET)
+        return self._rows(X, y, sample_weight, offset)
+
+    def _in_levels(self, data: Table, declared: bool) -> Table:
+        """The rows with positions among the levels that the fit keeps as targets, where it has levels."""
+        base = self._base(True)
+        return replace(data, y=self._fix_levels(base, data.y, declared)) if base.ordered else data
+
+    def _target_facts(self, y: Any, data: Table) -> tuple[Array, dict[str, Any]]:
+        if not self._base(True).ordered:
+            return data.y, {}
+        return self.levels_[data.y.astype(int)], {"levels": Union(self.levels_, given_order(y) is not None)}
+
+    def _fix_target(self, facts: Facts, fresh: bool) -> Table:
+        targets = facts.targets.table
+        if "levels" in facts.own:
+            levels = facts.own["levels"]
+            if fresh:
+                self.levels_ = levels.values
+            targets = replace(targets, y=positions(self.levels_, targets.y))
+            targets = self._in_levels(targets, levels.declared) if fresh else targets
+        targets = replace(targets, y=targets.y.astype(facts.dtype))
+        if fresh:
+            self.likelihood_ = self._base(True).start(targets.y, targets.weight)
+        return targets
 
     def _expose_coefficients(self, coef: Array, std: Array, intercept: Any) -> None:
         self.coef_, self.coef_std_, self.intercept_ = coef, std, intercept[()]

@@ -14,7 +14,7 @@ from sksvi.estimators.start import Start
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.likelihoods.weighted import own_unit, weighted_median
-from sksvi.linear_model._columns import Columns, spreads
+from sksvi.linear_model._columns import Columns, Known, spreads
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel, best_constant
 
@@ -60,19 +60,41 @@ class OwnScales:
         """The rows in the coordinates of the fit; the first ones fix these."""
         fixed = self._fixed_part(data.X)
         if start.fresh:
-            centred = self.fit_intercept and isinstance(self.intercept_precision, str)
-            scaled = self._prior_kind != "fixed"
-            self._columns = Columns.of(fixed, data.weight, centred=centred, scaled=scaled)
-            self._unit = self._natural_unit(data)
-            self._intercept_prior = self._intercept(data)
+            self._columns = Columns.of(fixed, data.weight, self._centred, self._scaled)
+            self._fix_scales(data)
             self._spreads = spreads(fixed, data.weight, np.zeros(fixed.shape[1])) if self._one_for_all else None
-        else:
-            self._stretch_before = self._columns.stretch
+        elif not start.share:
             share = self._fade(data.total_weight) if start.portion else 0.0
-            self._columns = self._columns.seen(fixed, data.weight, share)
-            if not isinstance(self.intercept_precision, str):
-                self._intercept_prior = self._intercept(data)
+            self._fix_more(self._columns.seen(fixed, data.weight, share), data)
         return replace(data, X=self._in_units(data.X))
+
+    @property
+    def _centred(self) -> bool:
+        return self.fit_intercept and isinstance(self.intercept_precision, str)
+
+    @property
+    def _scaled(self) -> bool:
+        return self._prior_kind != "fixed"
+
+    def _fix_scales(self, targets: Table) -> None:
+        """What the targets of the first rows fix."""
+        self._unit = self._natural_unit(targets)
+        self._intercept_prior = self._intercept(targets)
+
+    def _fix_more(self, columns: Columns, targets: Table) -> None:
+        """What more rows change: what columns spread over, and an intercept's prior that the user gives."""
+        self._stretch_before, self._columns = self._columns.stretch, columns
+        if not isinstance(self.intercept_precision, str):
+            self._intercept_prior = self._intercept(targets)
+
+    def _fix_by(self, known: Known, targets: Table, fresh: bool) -> None:
+        """The same by what columns of rows that lie elsewhere are known to spread over."""
+        if not fresh:
+            self._fix_more(self._columns.told(known, 0.0) if self._scaled else self._columns, targets)
+            return
+        self._columns = Columns.known_by(known, self._centred, self._scaled)
+        self._fix_scales(targets)
+        self._spreads = known.about(np.zeros(len(known.centre))).spread if self._one_for_all else None
 
     @property
     def _one_for_all(self) -> bool:
@@ -105,7 +127,7 @@ class OwnScales:
             return 0.0, float(self.intercept_precision)
         mean = best_constant(self.likelihood_, data) if self.fit_intercept and self.likelihood_.n_latents == 1 else 0.0
         # A few measured rows, as a stream may begin with, say too little of the target's unit.
-        unknown = self.likelihood_.measured and len(data) < FEW_ROWS
+        unknown = self.likelihood_.measured and data.n_rows < FEW_ROWS
         precision = FLAT if unknown or self._prior_kind == "flat" else INTERCEPT_WIDTH**-2
         return mean, precision / self._unit**2
 

@@ -48,6 +48,50 @@ class Data(Sized, Protocol):
         """These rows."""
         ...
 
+    def seen(self, look: Callable[[Any, Any], Any], rows: Any) -> Any:
+        """What a look at some rows says, where they lie; of rows that lie in parts the sum over these."""
+        ...
+
+    def n_streams(self, model: Any, rows: Any) -> int:
+        """Random streams that chunks of these rows read: the next one is free."""
+        ...
+
+    def reduced(self, function: Callable[..., Any], combine: Any = None, beside: Any = None) -> Any:
+        """`function` of all rows where they lie; of rows that lie in parts, what it says of each, combined (summed).
+
+        ``beside``: what `held` left with the rows, the function's second argument.
+        """
+        ...
+
+    def held(self, function: Callable[[Any], Any]) -> Any:
+        """What a function says of the rows, kept where they lie: numbers per row do not travel."""
+        ...
+
+
+class InMemory:
+    """The verbs of data that lie in one piece, in the memory of this process.
+
+    ``at_hand`` : rows can be looked at one by one.
+    """
+
+    at_hand: ClassVar[bool] = True
+
+    def seen(self, look: Callable[[Any, Any], Any], rows: Any) -> Any:
+        """What a look at some rows says."""
+        return look(self, rows)
+
+    def n_streams(self, model: Any, rows: Any) -> int:
+        """One per chunk."""
+        return len(model.chunks(rows, self))
+
+    def reduced(self, function: Callable[..., Any], combine: Any = None, beside: Any = None) -> Any:
+        """`function` of the rows, with what was kept beside them."""
+        return function(self) if beside is None else function(self, beside)
+
+    def held(self, function: Callable[[Any], Any]) -> Any:
+        """What a function says of the rows."""
+        return function(self)
+
 
 class TwoSided(Data, Protocol):
     """Entries by either side: ``sides[name]`` has those of each plate of a side."""
@@ -56,16 +100,30 @@ class TwoSided(Data, Protocol):
 
 
 @dataclass(frozen=True)
-class Table:
-    """Data row by row: design (dense or CSR), target, and per-row weight and offset (None: ones, zeros)."""
+class Table(InMemory):
+    """Data row by row: design (dense or CSR), target, and per-row weight and offset (None: ones, zeros).
+
+    ``first`` : the number of the first row, where they are a part of more rows: random streams are told apart by it.
+    """
 
     X: Any
     y: Array
     weight: Array | None = None
     offset: Array | None = None
+    first: int = 0
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
+
+    @property
+    def targets(self) -> Table:
+        """Rows whose targets, weights and offsets stand for those of all."""
+        return self
+
+    @property
+    def n_rows(self) -> int:
+        """Rows, or those that these stand for."""
+        return len(self)
 
     @property
     def total_weight(self) -> float:
@@ -80,6 +138,10 @@ class Table:
             None if self.weight is None else self.weight[rows],
             None if self.offset is None else self.offset[rows],
         )
+
+    def portion(self, size: int, seed: int) -> Table:
+        """About `size` rows, drawn without repeats."""
+        return self.take(_parallel.sample(len(self), size, seed))
 
     @property
     def bytes_per_row(self) -> float:

@@ -19,6 +19,7 @@ from sksvi.estimators.changes import FREE, LIKELIHOOD, SHARED, Change, auto_or_n
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.offsets import offset_of
 from sksvi.estimators.posterior import Posterior
+from sksvi.estimators.levels import given_order
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
@@ -395,7 +396,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         held = y[there] if hasattr(y, "iloc") or isinstance(y, np.ndarray) else [v for v, t in zip(y, there) if t]
         codes = self._positions(base, held, fresh)
         if fresh:
-            codes = self._fix_levels(base, codes, held)
+            codes = self._fix_levels(base, codes, given_order(held) is not None)
         values = np.zeros(len(there))
         values[there] = codes
         return values, there

@@ -32,6 +32,8 @@ PREDICTED_SHARE = 1 / 150
 DAMPING_GROWTH = 1.5
 #: Fits of fewer rows start on all of them.
 ROUGH_ROWS = 8192
+#: Numbers of a dense design that the start looks at at most: no share of the largest data is too much to hold.
+ROUGH_NUMBERS = 2**24
 #: Most passes, and relative tolerance, of the start on a part of the rows.
 ROUGH_PASSES, ROUGH_TOL = 8, 1e-2
 #: Most passes, and relative tolerance, after which starts are compared.
@@ -207,11 +209,10 @@ def rough_start(problem: Problem, state: State) -> State:
     if not (model.batchable and isinstance(model, Linear)):
         return state
     n, width = len(problem.data), state.q[model.main].mean.shape[-1]
-    size = max(n // 8, 10 * width)
+    size = max(min(n // 8, ROUGH_NUMBERS // width), 10 * width)
     if n < ROUGH_ROWS or size > n // 4:
         return state
-    rows = np.sort(np.random.default_rng([state.seed, 0, 2]).choice(n, size, replace=False))
-    part = replace(problem, data=problem.data.take(rows), total=problem.data.total_weight)
+    part = replace(problem, data=problem.data.portion(size, state.seed), total=problem.data.total_weight)
     if part.data.total_weight <= 0:
         return state
     rough = settle(part, state, ROUGH_PASSES, ROUGH_TOL)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from sksvi.models.base import InMemory
+
 Array = np.ndarray
 
 #: Entries of a block of columns: enough that NumPy's calls cost little beside their arithmetic.
@@ -107,7 +109,7 @@ class Entries:
         return parts if columns is None else [columns[part] for part in parts]
 
 
-class Ratings:
+class Ratings(InMemory):
     """A factorization's data: the same entries by user and by item."""
 
     def __init__(self, users: Array, items: Array, y: Array, weight: Array | None, n_users: int, n_items: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sksvi import _parallel
+from sksvi.models.base import InMemory
 
 Array = np.ndarray
 
@@ -16,7 +17,7 @@ ROUNDINGS = 8.0
 
 
 @dataclass(frozen=True)
-class Scatter:
+class Scatter(InMemory):
     """Rows y_n (N, D) as a sum: ``products`` = Σ (y_n - mean)(y_n - mean)ᵀ.
 
     n: rows, or what forgetting left of them. centred: whether `mean` is that of the rows; else 0.

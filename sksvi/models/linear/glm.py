@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -142,7 +143,7 @@ class LinearModel(LinearLatents):
         prior = self.prior(q)["weights"].precision
         mean = self._prior_mean()
         if self.fit_intercept and self.likelihood.n_latents == 1:
-            mean[-1] = best_constant(self.likelihood, data)
+            mean[-1] = best_constant(self.likelihood, data.targets)
         q["weights"] = self._start(data, mean, prior)
         return q
 
@@ -211,6 +212,9 @@ class LinearModel(LinearLatents):
 
     def _squares(self, data: Table) -> Array:
         """Sum of the squares of each column of the design over all rows, (P,)."""
+        return data.reduced(self._squares_of)  # type: ignore[no-any-return]
+
+    def _squares_of(self, data: Table) -> Array:
         total = np.zeros(self.width)
         for rows in self.chunks(slice(0, len(data)), data):
             batch = self.batch(data, rows)
@@ -273,6 +277,9 @@ class LinearModel(LinearLatents):
         likelihood = self.current_likelihood(q)
         if likelihood.levels is None or likelihood.paired:
             return False
+        return bool(data.reduced(partial(self._separates, q, likelihood), operator.and_))
+
+    def _separates(self, q: dict[str, Any], likelihood: Any, data: Table) -> bool:
         for rows in self.chunks(slice(0, len(data)), data):
             batch = self.batch(data, rows)
             f = self._project_mean(batch.rows, q["weights"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -94,21 +95,13 @@ class LinearLatents(Linear):
 
         block = q[self.main]
         block.prepare()
-        chunks = self.chunks(slice(0, len(data)), data)
-        variances = list(
-            _parallel.in_order(lambda rows: self.latent_variance(q, self.batch(data, rows)), chunks, threads)
-        )
+        variances = data.held(partial(self._variances, q, threads))
 
         def negative(flat: Array) -> tuple[float, Array]:
             mean = block.mean + block.coloured(flat.reshape(block.mean.shape))
             here = {**q, self.main: type(block)(mean, block.precision, block.root)}
 
-            def one(item: tuple[Any, Array]) -> tuple[Array, float]:
-                batch = self.batch(data, item[0])
-                terms = self.terms_at(here, batch, expect, None, item[1])
-                return self.pull_back_mean(terms, batch), float(terms.value.sum())
-
-            g, value = _parallel.tree_sum(_parallel.in_order(one, list(zip(chunks, variances, strict=True)), threads))
+            g, value = data.reduced(partial(self._slope, here, expect, threads), beside=variances)
             delta = mean - prior.mean
             slope = g * scale - prior.dot(delta)
             value = (value + data.total_weight * self.log_unit) * scale  # L-BFGS looks at relative changes
@@ -118,6 +111,22 @@ class LinearLatents(Linear):
         best = minimize(negative, np.zeros(block.mean.size), jac=True, method="L-BFGS-B", options=options)
         mean = block.mean + block.coloured(best.x.reshape(block.mean.shape))
         return type(block)(mean, block.precision, block.root)
+
+    def _variances(self, q: Blocks, threads: int, data: Any) -> list[Array]:
+        """Variance of the latents of every chunk."""
+        chunks = self.chunks(slice(0, len(data)), data)
+        return list(_parallel.in_order(lambda rows: self.latent_variance(q, self.batch(data, rows)), chunks, threads))
+
+    def _slope(self, q: Blocks, expect: Any, threads: int, data: Any, variances: list[Array]) -> tuple[Array, float]:
+        """Gradient in the mean of the main block and E log p at known variances."""
+
+        def one(item: tuple[Any, Array]) -> tuple[Array, float]:
+            batch = self.batch(data, item[0])
+            terms = self.terms_at(q, batch, expect, None, item[1])
+            return self.pull_back_mean(terms, batch), float(terms.value.sum())
+
+        chunks = self.chunks(slice(0, len(data)), data)
+        return _parallel.tree_sum(_parallel.in_order(one, list(zip(chunks, variances, strict=True)), threads))  # type: ignore[no-any-return]
 
     def latent_variance(self, q: Blocks, batch: Any) -> Array:
         """(Co)variance of the latents of a chunk."""

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from sksvi import _parallel
-from sksvi.models.base import Blocks, Gradient, Model, Segment, default_sweep
+from sksvi.models.base import Blocks, Gradient, InMemory, Model, Segment, default_sweep
 from sksvi.models.network.factors import Factor
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Rows:
+class Rows(InMemory):
     """The rows that mini-batches are drawn of; the factors hold the data themselves."""
 
     numbers: Array

@@ -1,0 +1,69 @@
+"""Estimators whose bound is a sum over rows: a fit to the partitions of a Dask collection."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sksvi.estimators.offsets import remember_offset
+from sksvi.estimators.start import PARTITION, Start
+from sksvi.models.base import Table
+from sksvi.partitions.encoded import encoded
+from sksvi.partitions.facts import Facts, Targets
+
+Array = np.ndarray
+
+#: What scikit-learn's validation leaves on an estimator.
+FEATURES = ("n_features_in_", "feature_names_in_")
+
+
+class FromPartitions:
+    """What rows in partitions say at a glance, what that fixes, and a partition in the terms of the fit.
+
+    A subclass has ``_read(X, y, sample_weight, offset, fresh)``: checked rows with targets as they are given;
+    ``_target_facts(y, data)``: values of the target, and what else is to be known of it; ``_column_facts(data)``;
+    ``_fix_target(facts, fresh)`` and ``_fix_columns(facts, targets, fresh)``, which set what a fit to the same rows in
+    memory sets.
+    """
+
+    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
+        data, facts = encoded(self, start, X, y, sample_weight, offset)
+        remember_offset(self, facts.offset or None)
+        return data
+
+    def _facts(self, X: Any, y: Any, sample_weight: Any, offset: Any, number: int, fresh: bool) -> Facts:
+        """Of a partition with rows."""
+        data = self._read(X, y, sample_weight, offset, fresh)  # type: ignore[attr-defined]
+        values, own = self._target_facts(y, data)  # type: ignore[attr-defined]
+        return Facts(
+            {number: (len(data), data.total_weight)},
+            {name: getattr(self, name) for name in FEATURES if hasattr(self, name)},
+            data.X.dtype,
+            Targets.of(values, data.weight, data.offset, number),
+            data.X.shape[1],
+            data.bytes_per_row,
+            offset is not None and bool(np.any(np.asarray(offset))),
+            {**own, **self._column_facts(data)},  # type: ignore[attr-defined]
+        )
+
+    def _fix(self, facts: Facts, fresh: bool) -> Table:
+        """What all rows fix; the targets of a fit to them in few rows."""
+        if fresh:
+            vars(self).pop("feature_names_in_", None)
+            vars(self).update(facts.features)
+        else:
+            self._check_choices()  # type: ignore[attr-defined]
+        self._dtype = np.dtype(facts.dtype).name
+        targets = self._fix_target(facts, fresh)  # type: ignore[attr-defined]
+        self._fix_columns(facts, targets, fresh)  # type: ignore[attr-defined]
+        return targets  # type: ignore[no-any-return]
+
+    def _encode_partition(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: int, dtype: Any) -> Table:
+        """A partition with rows; its dtype may be another than that of all."""
+        data = self._encode(X, y, sample_weight, offset, PARTITION)  # type: ignore[attr-defined]
+        if data.X.dtype != dtype:
+            y = data.y.astype(dtype) if data.y.dtype.kind == "f" else data.y
+            data = replace(data, X=data.X.astype(dtype), y=y)
+        return replace(data, first=start)

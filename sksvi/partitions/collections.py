@@ -1,0 +1,84 @@
+"""Dask arrays, frames and series as rows in partitions, each with its target, weights and offset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+
+def is_collection(X: Any) -> bool:
+    """Whether X is a Dask array, DataFrame or Series."""
+    return hasattr(X, "__dask_graph__") and (hasattr(X, "npartitions"))
+
+
+def aligned(estimator: str, X: Any, **beside: Any) -> list[tuple[Any, ...]]:
+    """(X, y, sample_weight, offset) of every partition as delayed objects; None stays None.
+
+    Raises
+    ------
+    TypeError
+        A part of the rows that is no collection.
+    ValueError
+        Naming the parameter whose partitions are others than those of X.
+    """
+    parts = [partitions(X, "X")]
+    for name, values in beside.items():
+        if values is None:
+            parts.append([None] * len(parts[0]))
+            continue
+        if not is_collection(values):
+            raise TypeError(
+                f"X is a Dask collection and {name} is a {type(values).__name__}: give {estimator} both as collections "
+                f"of the same partitions, such as dask.array.from_array({name}, chunks=...)."
+            )
+        parts.append(partitions(like(values, X), name))
+        if len(parts[-1]) != len(parts[0]):
+            raise ValueError(
+                f"{name} has {len(parts[-1])} partitions and X has {len(parts[0])}: repartition one like the other."
+            )
+    return list(zip(*parts, strict=True))
+
+
+def like(values: Any, X: Any) -> Any:
+    """An array in chunks of the same rows as X, where both know theirs."""
+    own, chunks = getattr(values, "chunks", None), getattr(X, "chunks", None)
+    if own is None or chunks is None or own[0] == chunks[0] or np.isnan(sum(own[0]) + sum(chunks[0])):
+        return values
+    return values.rechunk({0: chunks[0]}) if sum(own[0]) == sum(chunks[0]) else values
+
+
+def partitions(values: Any, name: str) -> list[Any]:
+    """The partitions of a collection, whole rows each."""
+    if hasattr(values, "chunks"):
+        if values.ndim not in (1, 2):
+            raise ValueError(f"{name} has {values.ndim} dimensions, and must be a table or a column.")
+        if values.ndim == 2 and values.numblocks[1] > 1:
+            values = values.rechunk({1: -1})
+        return list(values.to_delayed().ravel())
+    return list(values.to_delayed())
+
+
+def that_count(X: Any, y: Any, weight: Any, offset: Any) -> tuple[Any, Any, Any, Any]:
+    """The rows of a partition but those of weight zero; none may be left.
+
+    Raises
+    ------
+    ValueError
+        Parts of different lengths.
+    """
+    n = X.shape[0]
+    for name, values in (("y", y), ("sample_weight", weight), ("offset", offset)):
+        if values is not None and len(values) != n:
+            raise ValueError(f"X has {n} rows and {name} has {len(values)}: both must hold the same rows.")
+    if weight is None or not n or np.ndim(weight) != 1:
+        return X, y, weight, offset
+    keep = np.flatnonzero(np.asarray(weight) != 0)
+    if len(keep) == n:
+        return X, y, weight, offset
+    return tuple(None if part is None else _rows(part, keep) for part in (X, y, weight, offset))  # type: ignore[return-value]
+
+
+def _rows(values: Any, keep: Any) -> Any:
+    return values.iloc[keep] if hasattr(values, "iloc") else (values.tocsr() if sp.issparse(values) else values)[keep]

@@ -1,0 +1,110 @@
+"""The way from a collection to the data of a fit: what the rows fix first, then every partition in its terms."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from sksvi.partitions.collections import aligned, that_count
+from sksvi.partitions.data import Columns, Partitioned
+from sksvi.partitions.executor import Executor, Sent, called
+from sksvi.partitions.facts import Facts
+
+#: Share of the memory up to which encoded rows stay where they are; more of them are read and encoded in every pass.
+HELD_SHARE = 0.25
+#: What a fit leaves on an estimator and encoding does not read: it would travel with every partition.
+LEFT_BEHIND = ("state_", "posterior_", "_skl_callbacks", "_switched_off")
+
+
+@contextmanager
+def named(partition: int) -> Iterator[None]:
+    """An error about a partition says which one it is."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        text = str(error)
+        raise type(error)(text if text.startswith("partition ") else f"partition {partition}: {text}") from error
+
+
+class Reader:
+    """What a partition says before anything is fixed.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Without a fit; a copy of it reads each partition.
+    """
+
+    def __init__(self, estimator: Any, fresh: bool) -> None:
+        self.estimator, self.fresh = estimator, fresh
+
+    def __call__(self, number: int, *part: Any) -> Facts:
+        with named(number):
+            rows = that_count(*part)
+            if not rows[0].shape[0]:
+                return Facts({number: (0, 0.0)}, {}, np.float32)
+            return copy.copy(self.estimator)._facts(*rows, number, self.fresh)
+
+
+class Encoder:
+    """A partition in the terms of a fit.
+
+    Parameters
+    ----------
+    estimator : estimator
+        That knows what the rows fix.
+    dtype : dtype
+        Of the design, whatever a partition's own is.
+    """
+
+    def __init__(self, estimator: Any, dtype: Any) -> None:
+        self.estimator, self.dtype = estimator, dtype
+
+    def __call__(self, number: int, start: int, *part: Any) -> Any:
+        with named(number):
+            return copy.copy(self.estimator)._encode_partition(*that_count(*part), start, self.dtype)
+
+
+def encoded(estimator: Any, start: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Partitioned, Facts]:
+    """The data of a fit, and what all rows say at a glance; a fresh `start` fixes by it what the data fix.
+
+    Raises
+    ------
+    ValueError
+        Naming the partition: what `fit` raises of arrays, or columns that other partitions do not have.
+    """
+    from dask import delayed
+
+    name = type(estimator).__name__
+    given = aligned(name, X, y=y, sample_weight=sample_weight, offset=offset)
+    executor = Executor()
+    reader = Reader(clone(estimator) if start.fresh else bare(estimator), start.fresh)
+    facts = executor.round(reader, [(i, *part) for i, part in enumerate(given)], Facts.joined)
+    if not facts.n:
+        what = "" if sample_weight is None else " with a positive sample_weight"
+        raise ValueError(f"X has {len(given)} partitions and no row{what}: {name} needs one at least.")
+    targets = estimator._fix(facts, start.fresh)
+    numbers = [number for number in range(len(given)) if facts.rows[number][0]]
+    starts = np.cumsum([0, *(facts.rows[number][0] for number in numbers)])
+    # A node of its own in the graph, so that what encodes is sent once and found again with what it encoded.
+    encoder = delayed(Sent(Encoder(bare(estimator), facts.dtype)), pure=False, traverse=False)
+    task = delayed(called, pure=False)
+    parts = [task(encoder, number, int(first), *given[number]) for number, first in zip(numbers, starts)]
+    if float(starts[-1]) * facts.bytes_per_row <= HELD_SHARE * executor.memory:
+        parts = executor.persisted(parts)
+    weight = float(sum(facts.rows[number][1] for number in numbers))
+    shape = Columns((int(starts[-1]), facts.n_columns), facts.dtype)
+    return Partitioned(executor, parts, starts, weight, shape, targets), facts
+
+
+def bare(estimator: Any) -> Any:
+    """A copy without what a fit leaves behind that encoding does not read."""
+    new = copy.copy(estimator)
+    for name in LEFT_BEHIND:
+        vars(new).pop(name, None)
+    return new

@@ -1,0 +1,137 @@
+"""Tasks over partitions: what is sent once, one task per partition, and the tree that joins what they say.
+
+The tree's shape depends on the number of partitions alone, and BLAS is held to one thread within a task, so that bits
+depend neither on the number of workers nor on who does what.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+from sksvi import _memory, _parallel
+
+#: Answers that a task of the tree joins.
+FAN_IN = 8
+#: How often a round is begun again after workers were lost with what only they had.
+ATTEMPTS = 5
+
+
+class Sent:
+    """What is sent to every worker once: no collection, so that Dask does not look inside."""
+
+    __slots__ = ("thing",)
+
+    def __init__(self, thing: Any) -> None:
+        self.thing = thing
+
+
+def called(sent: Sent, *args: Any) -> Any:
+    """What a function that was sent says of some rows."""
+    with _parallel.single_threaded_blas():
+        return sent.thing(*args)
+
+
+def joined(combine: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
+    """A few answers as one; a task may run twice, so that none of them is written to."""
+    return reduce(combine, parts[1:], copy.deepcopy(parts[0])) if len(parts) > 1 else parts[0]
+
+
+class Executor:
+    """Dask's scheduler as it is when a fit begins: that of the active client, else the local one."""
+
+    def __init__(self) -> None:
+        from dask.base import get_scheduler
+
+        self._client = getattr(get_scheduler(), "__self__", None)
+
+    def round(self, function: Callable[..., Any], parts: list[tuple[Any, ...]], combine: Any = None) -> Any:
+        """What `function` says of every part, summed or combined in a tree."""
+        return self._answer(lambda: self._tree(self._asked(function, parts), combine or _parallel.add))
+
+    def kept(self, function: Callable[..., Any], parts: list[tuple[Any, ...]]) -> list[Any]:
+        """What `function` says of every part, which stays where it was found."""
+        return self.persisted(self._asked(function, parts))
+
+    @property
+    def memory(self) -> float:
+        """Bytes that all workers may hold, or that this process may still get."""
+        if self._client is None:
+            return _memory.available()
+        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        return float(sum(worker["memory_limit"] or 0 for worker in workers))
+
+    def persisted(self, tasks: list[Any]) -> list[Any]:
+        """The same tasks, computed and kept where they were."""
+        import dask
+
+        if self._client is None:
+            return list(dask.persist(*tasks))
+        self._check_open()
+        return list(self._client.persist(tasks))
+
+    def _asked(self, function: Callable[..., Any], parts: list[tuple[Any, ...]]) -> list[Any]:
+        from dask import delayed
+
+        task, sent = delayed(called, pure=False), self._sent(function)
+        return [task(sent, *part) for part in parts]
+
+    def _sent(self, thing: Any) -> Any:
+        """A copy for every worker, at once: whoever does a task has it."""
+        if self._client is None:
+            return Sent(thing)
+        return self._client.scatter(Sent(thing), broadcast=True, hash=False)
+
+    @staticmethod
+    def _tree(tasks: list[Any], combine: Callable[[Any, Any], Any]) -> Any:
+        from dask import delayed
+
+        task = delayed(joined, pure=False)
+        while len(tasks) > 1:
+            tasks = [task(combine, tasks[i : i + FAN_IN]) for i in range(0, len(tasks), FAN_IN)]
+        return tasks[0]
+
+    def _answer(self, build: Callable[[], Any]) -> Any:
+        """The result of a graph; where workers took with them what was sent, it is sent again."""
+        import dask
+
+        if self._client is None:
+            return dask.compute(build())[0]
+        for attempt in range(ATTEMPTS):
+            self._check_open()
+            try:
+                return self._result(build())
+            except self._lost as error:
+                self._check_open()
+                if attempt == ATTEMPTS - 1:
+                    raise RuntimeError(
+                        f"workers of the Dask cluster were lost {ATTEMPTS} times in one pass, the last time with "
+                        f"{type(error).__name__}: {error}. Look whether partitions fit the workers' memory."
+                    ) from error
+        raise AssertionError
+
+    def _result(self, task: Any) -> Any:
+        future = self._client.compute(task)
+        try:
+            return future.result()
+        except BaseException:
+            self._client.cancel(future, force=True)
+            raise
+
+    @property
+    def _lost(self) -> tuple[type[BaseException], ...]:
+        from concurrent.futures import CancelledError
+        from distributed import KilledWorker
+        from distributed.comm import CommClosedError
+
+        return (KilledWorker, CancelledError, CommClosedError, TimeoutError)
+
+    def _check_open(self) -> None:
+        """An error where the client that the fit began with is gone: the rest must not run elsewhere unasked."""
+        if self._client.status != "running":
+            raise RuntimeError(
+                f"the Dask client of this fit is {self._client.status}: the fit has ended, and the estimator is as it "
+                "was before. Open a client and fit again."
+            )
