@@ -37,6 +37,7 @@ from sksvi.inference.start import continued, counting_on, first_state
 from sksvi.inference.state import State, with_own_lists
 from sksvi.likelihoods.support import LARGEST
 from sksvi.partitions.collections import is_collection
+from sksvi.partitions.encoded import one_by_one
 
 Array = np.ndarray
 
@@ -300,6 +301,11 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         self.n_iter_ = int(state.passes)
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
+        if is_collection(X):
+            with self._all_or_nothing():
+                for part in one_by_one(type(self).__name__, X, y=y, sample_weight=sample_weight, offset=offset):
+                    self._partial_fit(*part)
+            return self
         with self._all_or_nothing(), _parallel.single_threaded_blas():
             first = not hasattr(self, "state_")
             if not first:  # scikit-learn looks at the parameters of the first call only

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import CellType, FunctionType
@@ -13,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 
 from sksvi.estimators.magnitudes import LARGEST, LARGEST_UNIT, check_magnitudes
 from sksvi.estimators.sparse import merged, well_formed
+from sksvi.partitions.lazily import BY_ROW, over_partitions
 
 ENCODE = "encode it as numbers, for example with sklearn.preprocessing.OneHotEncoder"
 
@@ -208,7 +210,7 @@ def _is_text(value: Any) -> bool:
 
 # ---- names in TypeErrors
 def with_own_methods(cls: Any) -> Any:
-    """Class decorator: inherited public methods become the class's own, by name.
+    """Class decorator: inherited public methods become the class's own, by name; those of rows answer collections.
 
     Python's TypeErrors name the class that wrote a method; users know the one that they called.
     """
@@ -222,6 +224,12 @@ def with_own_methods(cls: Any) -> Any:
             setattr(cls, name, _renamed(method, f"{cls.__qualname__}.{name}"))
         elif hasattr(method, "fn") and hasattr(method, "check"):  # of available_if
             setattr(cls, name, available_if(method.check)(_renamed(method.fn, f"{cls.__qualname__}.{name}")))
+    for name in set(BY_ROW) & set(dir(cls)):
+        method = inspect.getattr_static(cls, name)
+        if isinstance(method, FunctionType):
+            setattr(cls, name, over_partitions(method))
+        elif hasattr(method, "fn") and hasattr(method, "check"):
+            setattr(cls, name, available_if(method.check)(over_partitions(method.fn)))
     return cls
 
 

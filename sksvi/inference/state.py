@@ -62,6 +62,12 @@ class State:
         return self.progress.shown(self.q)
 
 
+    @property
+    def bare(self) -> State:
+        """The blocks alone, without what is kept per row and without the way that led here."""
+        return State(self.shown, self.seed)
+
+
 #: Sees the state after a look of a search, and the one to go on from where the fit is cut off there; True ends the fit.
 LookEnd = Callable[[State, State], bool]
 

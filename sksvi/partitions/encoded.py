@@ -27,8 +27,8 @@ def named(partition: int) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
-        text = str(error)
-        raise type(error)(text if text.startswith("partition ") else f"partition {partition}: {text}") from error
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"partition {partition}: {error}") from error
 
 
 class Reader:
@@ -100,6 +100,17 @@ def encoded(estimator: Any, start: Any, X: Any, y: Any, sample_weight: Any, offs
     weight = float(sum(facts.rows[number][1] for number in numbers))
     shape = Columns((int(starts[-1]), facts.n_columns), facts.dtype)
     return Partitioned(executor, parts, starts, weight, shape, targets), facts
+
+
+def one_by_one(estimator: str, X: Any, **beside: Any) -> Iterator[tuple[Any, ...]]:
+    """The partitions with rows, brought here one after another: a stream."""
+    executor = Executor()
+    for number, part in enumerate(aligned(estimator, X, **beside)):
+        rows = executor.fetched(part)
+        with named(number):
+            rows = that_count(*rows)
+            if rows[0].shape[0]:
+                yield rows
 
 
 def bare(estimator: Any) -> Any:

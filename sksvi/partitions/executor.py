@@ -51,6 +51,12 @@ class Executor:
         """What `function` says of every part, summed or combined in a tree."""
         return self._answer(lambda: self._tree(self._asked(function, parts), combine or _parallel.add))
 
+    def fetched(self, part: tuple[Any, ...]) -> tuple[Any, ...]:
+        """One partition, here."""
+        from dask import delayed
+
+        return self._answer(lambda: delayed(tuple, pure=False)(list(part)))  # type: ignore[no-any-return]
+
     def kept(self, function: Callable[..., Any], parts: list[tuple[Any, ...]]) -> list[Any]:
         """What `function` says of every part, which stays where it was found."""
         return self.persisted(self._asked(function, parts))

@@ -122,7 +122,7 @@ class Facts:
     rows: dict[int, tuple[int, float]]
     features: dict[str, Any]
     dtype: Any
-    targets: Targets
+    targets: Targets | None = None
     n_columns: int = 0
     bytes_per_row: float = 0.0
     offset: bool = False
@@ -152,6 +152,7 @@ class Facts:
                 f"partition {second}: X has the columns {there}, those of partition {first} are {here}: all partitions "
                 "must have the same."
             )
+        assert self.targets is not None and other.targets is not None
         targets = self.targets.joined(other.targets)
         own = {name: one.joined(other.own[name]) for name, one in self.own.items()}
         dtype = np.result_type(self.dtype, other.dtype)

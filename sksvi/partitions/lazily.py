@@ -1,0 +1,200 @@
+"""Predictions of a collection: a collection, lazy, one task per partition, with the frame's index and names."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import warnings
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from sksvi.partitions.collections import is_collection, like, partitions
+from sksvi.partitions.encoded import named
+from sksvi.partitions.executor import Executor, Sent, called
+
+Array = np.ndarray
+
+#: Methods whose answer has a row for each row of X.
+BY_ROW = (
+    "predict predict_proba predict_log_proba predict_latent predict_quantiles predict_interval decision_function "
+    "sample_y log_predictive_density transform inverse_transform score_samples impute reconstruct fold_in "
+    "proportion_interval"
+).split()
+
+
+def over_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of rows that answers a Dask collection by one."""
+
+    @wraps(method)
+    def of_rows(self: Any, *args: Any, **kwargs: Any) -> Any:
+        X = args[0] if args else kwargs.get("X")
+        return lazily(self, method, args, kwargs) if is_collection(X) else method(self, *args, **kwargs)
+
+    return of_rows
+
+
+def lazily(estimator: Any, method: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """What a method says of every partition of its first argument; other collections have the same rows.
+
+    Raises
+    ------
+    ValueError
+        Collections whose partitions differ in number.
+    """
+    from dask import delayed
+
+    given = inspect.signature(method).bind(estimator, *args, **kwargs)
+    name, asked = method.__name__, dict(list(given.arguments.items())[1:])
+    first, X = next(iter(asked.items()))
+    parts = {first: partitions(X, first)}
+    for other, values in asked.items():
+        if other != first and is_collection(values):
+            parts[other] = partitions(like(values, X), other)
+            if len(parts[other]) != len(parts[first]):
+                found = f"{other} has {len(parts[other])} partitions and {first} has {len(parts[first])}"
+                raise ValueError(f"{found}: repartition one like the other.")
+    seeds = seeds_of(asked, len(parts[first]))
+    fixed = {key: value for key, value in asked.items() if key not in parts}
+    caller = Answer(travelling(estimator), method, fixed)
+    shape = trial(caller, X, parts)
+    node, task = delayed(Sent(caller.for_rows(shape)), pure=False, traverse=False), delayed(called, pure=False)
+    found = []
+    for i in range(len(parts[first])):
+        found.append(task(node, i, seeds[i], dict(zip(parts, (part[i] for part in parts.values()), strict=True))))
+    if not isinstance(shape, tuple):
+        return collected(estimator, name, asked, X, found, shape)
+    pick = delayed(_item, pure=False)
+    each = ([pick(part, k) for part in found] for k in range(len(shape)))
+    return tuple(collected(estimator, name, asked, X, one, like) for one, like in zip(each, shape, strict=True))
+
+
+class Answer:
+    """What a method says of one partition, in the type that all of them have.
+
+    Parameters
+    ----------
+    estimator : estimator
+    method : function
+    fixed : dict
+        Arguments that are the same for all partitions.
+    """
+
+    def __init__(self, estimator: Any, method: Callable[..., Any], fixed: dict[str, Any]) -> None:
+        self.estimator, self.name, self.fixed, self.shape = estimator, method.__name__, fixed, None
+
+    def for_rows(self, shape: Any) -> Answer:
+        """The same once it is known what an answer looks like."""
+        new = copy.copy(self)
+        new.shape = shape
+        return new
+
+    def __call__(self, number: int, seed: int | None, rows: dict[str, Any]) -> Any:
+        with named(number):
+            X = next(iter(rows.values()))
+            if not X.shape[0] and self.shape is not None:
+                return self.shape
+            fixed = self.fixed if seed is None else {**self.fixed, "random_state": seed}
+            found = getattr(self.estimator, self.name)(**rows, **fixed)
+            return found if not isinstance(found, list) else tuple(found)
+
+
+def travelling(estimator: Any) -> Any:
+    """The estimator without what it keeps per row of its fit, which no prediction reads."""
+    new = copy.copy(estimator)
+    vars(new).pop("_skl_callbacks", None)
+    if hasattr(new, "state_"):
+        new.state_ = new.state_.bare
+    return new
+
+
+def seeds_of(asked: dict[str, Any], n: int) -> list[int | None]:
+    """A seed of its own for every partition of what is drawn."""
+    if "random_state" not in asked:
+        return [None] * n
+    from sksvi.estimators.checks import check_seed
+
+    rng = check_seed(asked.pop("random_state"))
+    return [int(seed) for seed in rng.randint(np.iinfo(np.int32).max, size=n)]
+
+
+def trial(caller: Answer, X: Any, parts: dict[str, list[Any]]) -> Any:
+    """An answer without rows: of a few made-up ones, or of the first partition where those are no rows of this fit."""
+    made = made_up(X)
+    try:
+        if len(parts) > 1:
+            raise ValueError("targets are not made up")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = caller(0, None, {next(iter(parts)): made})
+    except (KeyError, TypeError, ValueError):
+        rows = {name: part[0] for name, part in parts.items()}
+        found = Executor().round(caller, [(0, None, rows)])
+    return tuple(_empty(one) for one in found) if isinstance(found, tuple) else _empty(found)
+
+
+def made_up(X: Any) -> Any:
+    """Two rows like those of a collection."""
+    if hasattr(X, "_meta_nonempty"):
+        return X._meta_nonempty
+    rows = np.ones((2, *X.shape[1:]), X.dtype)
+    return sp.csr_matrix(rows) if sp.issparse(X._meta) else rows
+
+
+def collected(estimator: Any, name: str, asked: dict[str, Any], X: Any, parts: list[Any], shape: Any) -> Any:
+    """Answers as a collection of the kind of X."""
+    import dask.array as da
+    import dask.dataframe as dd
+    from dask import delayed
+
+    if hasattr(X, "chunks") and not hasattr(shape, "iloc"):
+        rows = X.chunks[0]
+        if sp.issparse(shape):
+            blocks = [da.from_delayed(part, (n, shape.shape[1]), meta=shape) for part, n in zip(parts, rows)]
+        else:
+            blocks = [da.from_delayed(part, (n, *shape.shape[1:]), shape.dtype) for part, n in zip(parts, rows)]
+        return da.concatenate(blocks, axis=0)
+    meta = shape if hasattr(shape, "iloc") else as_frame(shape, X._meta.index, column_names(estimator, name, asked))
+    framed = delayed(as_frame, pure=False)
+    if not hasattr(shape, "iloc"):
+        names = column_names(estimator, name, asked)
+        parts = [framed(part, rows.index, names) for part, rows in zip(parts, X.to_delayed(), strict=True)]
+    divisions = tuple(X.divisions) if hasattr(X, "divisions") and X.known_divisions else None
+    return dd.from_delayed(parts, meta=meta, divisions=divisions, verify_meta=False)
+
+
+def as_frame(values: Any, index: Any, names: Any) -> Any:
+    """Rows with the index of what they are about."""
+    import pandas as pd
+
+    if np.ndim(values) == 1:
+        return pd.Series(values, index=index)
+    columns = names if names is not None and len(names) == values.shape[1] else range(values.shape[1])
+    values = values.toarray() if sp.issparse(values) else values
+    return pd.DataFrame(values, index=index, columns=list(columns))
+
+
+def column_names(estimator: Any, name: str, asked: dict[str, Any]) -> list[Any] | None:
+    """What the columns of an answer are called; None: by number."""
+    if name in ("predict_proba", "predict_log_proba", "decision_function"):
+        found = getattr(estimator, "classes_", getattr(estimator, "levels_", None))
+        return None if found is None else list(found)
+    if name == "predict_interval":
+        return ["lower", "upper"]
+    if name == "predict_quantiles":
+        return [float(q) for q in np.atleast_1d(asked["q"])]
+    if name == "transform" and hasattr(estimator, "get_feature_names_out"):
+        return list(estimator.get_feature_names_out())
+    return None
+
+
+def _item(values: Any, k: int) -> Any:
+    return values[k]
+
+
+def _empty(values: Any) -> Any:
+    """The answer without its rows."""
+    return values.iloc[:0] if hasattr(values, "iloc") else values[:0]
