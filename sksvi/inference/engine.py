@@ -107,7 +107,10 @@ def evaluate(problem: Problem, state: State, segment: Segment, gradient_wanted: 
     seen = problem.globals_in(state.passes)
     key = state.seed, state.steps
     view = seen.view(model, q, _parallel.stream(*key, data.n_streams(model, segment.rows)))
-    sites, between = problem.messages.sites(state), problem.messages.between(problem, state) if gradient_wanted else None
+    sites, between = (
+        problem.messages.sites(state),
+        problem.messages.between(problem, state) if gradient_wanted else None,
+    )
     look = Look(model, view, problem.expect, problem.threads, key, gradient_wanted, state.locals, sites, between)
     gradient, value, repairs = data.seen(look, segment.rows)
     state.locals.count(repairs)

@@ -114,14 +114,14 @@ class SitesApart(Sites):
 
     Parameters
     ----------
-    apart : object with ``handles``
-        The sites of each partition, where it lies.
+    apart : object with ``change``
+        The sites of each partition, where it lies, and by how much the sum of their starts has changed.
     n : int
         Rows.
     """
 
     def __init__(self, apart: Any, n: int) -> None:
-        self.apart, self._n, self._left = apart, n, 1.0
+        self.apart, self._n = apart, n
 
     @property
     def rows(self) -> Any:
@@ -136,7 +136,7 @@ class SitesApart(Sites):
     @property
     def left(self) -> float:
         """What is left of the beginning, by what moves say."""
-        return self._left
+        return 1.0 + float(self.apart.change)
 
     def of_fit(self, n: int) -> NothingSaid:
         """Nothing: they end with their fit."""
@@ -275,7 +275,7 @@ class OfRows(Direct):
         def one(rows: Any) -> Any:
             return model.pull_back(sites.as_terms(rows), model.batch(data, rows))[self.main]
 
-        return _parallel.tree_sum(_parallel.in_order(one, model.chunks(slice(0, len(data)), data), threads))  # type: ignore[no-any-return]
+        return _parallel.tree_sum(_parallel.in_order(one, model.chunks(slice(0, len(data)), data), threads))
 
     @staticmethod
     def _sites(state: State) -> Sites:
