@@ -293,7 +293,8 @@ def _begun(problem: Problem, state: State, joined: Mapping[str, Factor]) -> Stat
         try:
             exact_bound(problem, state)
         except NonFinite:
-            state = replace(state, q={name: _narrowed(block) for name, block in state.q.items()})
+            narrower = {name: block.narrowed(NARROWING) for name, block in state.q.items()}
+            state = replace(state, q={name: narrower[name] or block for name, block in state.q.items()})
         else:
             return state
     with np.errstate(all="ignore"):
@@ -319,10 +320,3 @@ def _improper(
                 f"be improper, without a finite integral, so that the bound has no top and the posterior no meaning. "
                 f"Look whether {said} grows faster than the prior falls."
             )
-
-
-def _narrowed(block: Any) -> Any:
-    """A Gaussian block of the same mean and more precision; others as they are."""
-    if block.column != "gaussian":
-        return block
-    return type(block)(block.mean, NARROWING * block.precision)
