@@ -35,7 +35,7 @@ from sksvi.time_series._dynamics import dynamics_of, periods_of, plain
 from sksvi.time_series._index import index_of, kept, made, untold
 from sksvi.time_series._online import Online
 from sksvi.time_series._panel import Panel, by_series
-from sksvi.time_series._rows import check_series, observed, own_units, same_length, series, unseen
+from sksvi.time_series._rows import check_series, observed, of_counts, own_units, same_length, series, unseen
 
 Array = np.ndarray
 
@@ -481,6 +481,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
 
     def _findings(self, problem: Problem, state: State) -> Iterator[str]:
         yield from super()._findings(problem, state)
+        yield from of_counts(self.likelihood_, self.likelihood, problem.data)
         if told := untold(self.index_):
             yield told
         yield from unseen(periods_of(self), problem.data)

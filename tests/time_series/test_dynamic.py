@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.hostile._fits import Stopped
 from sksvi import BayesianGLMRegressor, DynamicGLM
+from sksvi.time_series._rows import noise_share
 
 #: Annual flow of the Nile at Aswan, 1871-1970 (Durbin and Koopman 2012, table 2.1: variances 1469.1 and 15,098.5).
 NILE = pd.Series(
@@ -127,6 +128,55 @@ def test_text_is_told_to_be_no_time():
 def test_a_season_that_was_never_seen_is_told():
     with pytest.warns(UserWarning, match="only 10 of the 12 points of a season"):
         DynamicGLM(seasonal=12, seasonal_variance=0.0).fit(None, counts(10)[0])
+
+
+@pytest.mark.parametrize(
+    "likelihood, y",
+    [
+        ("poisson", [3.7, 2.1, 4.0, np.nan, 3.3, 2.9]),
+        ("negative-binomial", [3.7, 2.1, 4.0, 3.0, 3.3, 2.9]),
+        ("poisson-softplus", 5e4 + 1e4 * np.random.default_rng(0).standard_normal(24)),
+    ],
+)
+def test_a_count_likelihood_of_fractions_is_told_once(likelihood, y):
+    y = np.asarray(y)
+    whole = np.sum(y == np.round(y))
+    n = np.sum(~np.isnan(y))
+    told = f'y has fractions in {n - whole} of {n} rows, such as {y[0]:g}, .*likelihood="gaussian".*offset='
+    with pytest.warns(UserWarning, match=told) as found:
+        model = DynamicGLM(likelihood=likelihood, level_variance=0.01).fit(None, y)
+    assert len(found) == 1
+    with pytest.warns(UserWarning, match=told) as found:
+        stream = DynamicGLM(likelihood=likelihood, level_variance=0.01).partial_fit(None, y)
+        stream.partial_fit(None, y[:3] + 0.5)
+    assert len(found) == 1
+    assert stream.lower_bounds_[0] == model.lower_bounds_[0]
+
+
+def test_rates_with_their_exposures_as_weights_and_measured_likelihoods_are_not_told_of_fractions():
+    counts_, exposure = np.array([3.0, 7.0, 5.0, 4.0, 9.0]), np.array([1.0, 2.0, 1.5, 3.0, 2.5])
+    DynamicGLM(level_variance=0.01).fit(None, counts_ / exposure, sample_weight=exposure)
+    DynamicGLM(likelihood="student-t").fit(None, NILE + 0.5)
+    with pytest.warns(UserWarning, match="y has fractions in 4 of 4 rows"):  # weights of 1 and 0 are rows and gaps
+        DynamicGLM(level_variance=0.01).fit(None, counts_ / 7.5, sample_weight=[1, 1, 1, 0, 1])
+
+
+def test_whole_numbers_that_vary_far_less_than_counts_are_told_of(global_random_seed):
+    """A price in cents: steps of 20 where Poisson counts of that size would differ by 300."""
+    steps = np.random.default_rng(global_random_seed).standard_normal(100)
+    price = np.round(5e4 + np.cumsum(20.0 * steps))
+    price[[7, 40]] = np.nan
+    with pytest.warns(UserWarning, match="y varies far less than counts do, with 0.00.*likelihood='poisson'") as found:
+        DynamicGLM().fit(None, price)
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("mean", [2.0, 15.0, 100.0, 1e6])
+def test_counts_are_not_taken_for_measurements(mean, global_random_seed):
+    """A level that does not move is the worst case: the chance of a false alarm in a series is one in a million."""
+    y = np.random.default_rng([global_random_seed, 93]).poisson(mean, (200, 100)).astype(float)
+    there = np.ones(100, bool)
+    assert [noise_share(row, there) for row in y] == [np.inf] * 200
 
 
 def test_rows_without_an_index_are_the_fitted_ones_or_follow_them():
@@ -258,6 +308,7 @@ def test_a_learned_variance_is_no_worse_than_none(case):
     assert free.lower_bound_ > without.lower_bound_ - 0.05
 
 
+@pytest.mark.filterwarnings("ignore:y has fractions in:UserWarning")  # sunspot numbers are means over a year
 @pytest.mark.parametrize(
     "name, given, told",
     [
