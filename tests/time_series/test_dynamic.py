@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 
 from benchmarks.hostile._fits import Stopped
 from sksvi import BayesianGLMRegressor, DynamicGLM
@@ -128,6 +129,53 @@ def test_text_is_told_to_be_no_time():
 def test_a_season_that_was_never_seen_is_told():
     with pytest.warns(UserWarning, match="only 10 of the 12 points of a season"):
         DynamicGLM(seasonal=12, seasonal_variance=0.0).fit(None, counts(10)[0])
+
+
+def test_a_table_of_times_alone_is_a_series_without_columns():
+    y = monthly(counts(48)[0])
+    times = pd.DataFrame(index=y.index)
+    plain, model = DynamicGLM().fit(None, y), DynamicGLM().fit(times, y.to_numpy())
+    assert model.n_features_in_ == 0 and not hasattr(model, "feature_names_in_")
+    assert model.index_.equals(y.index) and model.lower_bound_ == plain.lower_bound_
+    np.testing.assert_array_equal(model.predict(), plain.predict())
+    np.testing.assert_allclose(model.predict(times), plain.predict(), rtol=1e-9)
+    ahead = pd.DataFrame(index=y.index[-3:] + 3 * y.index.freq)
+    np.testing.assert_array_equal(model.forecast(3, X=ahead), plain.forecast(3))
+    np.testing.assert_allclose(model.predict(ahead), plain.forecast(3)["mean"], rtol=1e-9)
+    assert model.score(times, y) == pytest.approx(plain.score(None, y), rel=1e-9)
+    model.partial_fit(ahead, np.ones(3))
+    assert model.index_[-1] == ahead.index[-1]
+
+
+def test_a_table_of_times_alone_has_errors_of_its_own():
+    y = monthly(counts(48)[0])
+    times = pd.DataFrame(index=y.index)
+    with pytest.raises(ValueError, match="X and y differ in length"):
+        DynamicGLM().fit(times[:40], y)
+    with pytest.raises(ValueError, match="different indices"):
+        DynamicGLM().fit(times, y.shift(1, freq="MS"))
+    with pytest.raises(ValueError, match="0 feature"):  # without an index there is nothing in it
+        DynamicGLM().fit(np.zeros((48, 0)), y)
+    model = DynamicGLM().fit(times.assign(law=np.arange(48.0) > 30), y)
+    before = model.lower_bound_
+    with pytest.raises(ValueError, match="X has no columns, and this DynamicGLM was fitted to 1 columns"):
+        model.partial_fit(pd.DataFrame(index=y.index[-3:] + 3 * y.index.freq), np.ones(3))
+    assert model.lower_bound_ == before and len(model.index_) == 48
+
+
+def test_a_search_over_seasons_without_columns():
+    rng = np.random.default_rng(8)
+    t = np.arange(60)
+    f = 3.0 + 0.8 * np.sin(2 * np.pi * t / 6)
+    y = monthly(rng.poisson(np.exp(f)).astype(float))
+    search = GridSearchCV(
+        DynamicGLM(level_variance=0.0, seasonal_variance=0.0), {"seasonal": [None, 4, 6]}, cv=TimeSeriesSplit(3)
+    ).fit(pd.DataFrame(index=y.index), y)
+    assert search.best_params_ == {"seasonal": 6}
+    assert search.best_score_ > 0.5
+    ahead = pd.DataFrame(index=y.index[-6:] + 6 * y.index.freq)
+    # Four standard errors of the rarest phase: 90 events in ten years.
+    np.testing.assert_allclose(np.log(search.predict(ahead)), f[:6], atol=4.0 / np.sqrt(90.0))
 
 
 @pytest.mark.parametrize(
