@@ -170,7 +170,7 @@ def assumed_by(page, tmp_path):
 
 
 def run_page(page, tmp_path, monkeypatch):
-    """Run the python blocks of a page, one after the other, as a reader would paste them: how many, and what they define."""
+    """Run the python blocks of a page in turn, as a reader would paste them: how many, and what they define."""
     blocks = blocks_of((ROOT / page).read_text(encoding="utf-8"))
     names = {"__name__": page, **assumed_by(page, tmp_path)}
     monkeypatch.chdir(tmp_path)
@@ -191,7 +191,7 @@ def assert_ran(page, ran, defined):
 
 
 def test_blocks_of_a_page_are_found_and_read():
-    text = "a\n```python\nimport os.path as p\nx, y = 1, 2\n```\n- b\n\n  ```python\n  def f(): ...\n  ```\n```text\nz\n```"
+    text = "a\n```python\nimport os.path as p\nx, y = 1, 2\n```\n\n  ```python\n  def f(): ...\n  ```\n```text\nz\n```"
     blocks = blocks_of(text)
     assert blocks == ["import os.path as p\nx, y = 1, 2\n", "def f(): ...\n"]
     assert [bound_by(block) for block in blocks] == [{"p", "x", "y"}, {"f"}]
