@@ -295,6 +295,13 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         ValueError
             y outside the likelihood's support or without any value, times that are repeated or out of order, numbers
             that are not finite in X, negative or only zero weights.
+
+        Warns
+        -----
+        UserWarning
+            For a target that a likelihood of counts takes, and that is measured: fractions without weights, or whole
+            numbers that vary far less than counts do. For times without a single frequency, and seasons of which some
+            points were never observed.
         """
         return self._fit(X, y, sample_weight, offset)
 
