@@ -104,6 +104,11 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         Returns
         -------
         ndarray of shape (n, F)
+
+        Raises
+        ------
+        ValueError
+            For another number of columns than components.
         """
         check_is_fitted(self)
         X = check_table(X, dtype=[np.float64, np.float32])
@@ -175,6 +180,11 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         -------
         ndarray of shape (n,)
             Nats; 0 for a row of which nothing is asked.
+
+        Raises
+        ------
+        ValueError
+            For a table that is sparse, numbers that are negative, and two that differ in shape.
         """
         check_is_fitted(self)
         X = _dense(self._rows(X), "X")
@@ -209,6 +219,11 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         Returns
         -------
         float
+
+        Raises
+        ------
+        ValueError
+            Where all cells are missing.
         """
         check_is_fitted(self)
         X = self._rows(X)
