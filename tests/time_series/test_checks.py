@@ -35,11 +35,7 @@ def test_counts(estimator, check):
 
 
 @pytest.mark.exhaustive
-<<<<<<< HEAD
 @pytest.mark.filterwarnings("ignore:partial_fit began with")  # the checks' few points
-=======
-@pytest.mark.filterwarnings("ignore:partial_fit began with 15 points:UserWarning")
->>>>>>> mends
 @parametrize_with_checks(
     [DynamicGLM(), DynamicGLM(likelihood="gaussian", seasonal=4), DynamicGLM(autoregressive=True, algorithm="fp")],
     expected_failed_checks=expected,
