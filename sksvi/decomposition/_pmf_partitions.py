@@ -88,9 +88,7 @@ class RatingsInPartitions:
         if base.ordered:
             values, own["levels"] = self.levels_[values.astype(int)], Union(self.levels_, self._declares(y))
         total = float(len(values) if weight is None else weight.sum())
-        features = {
-            name: getattr(self, name) for name in ("n_features_in_", "feature_names_in_") if hasattr(self, name)
-        }
+        features = {name: getattr(self, name) for name in FEATURES if hasattr(self, name)}
         return Facts(
             {number: (len(values), total)}, features, np.float64, Targets.of(values, weight, None, number), 2, own=own
         )
