@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import hashlib
+import inspect
 import io
 import pickle
 import re
@@ -153,7 +154,7 @@ def quiet() -> Iterator[None]:
 
 
 def parameters_of(method: Any) -> list[str]:
-    code = getattr(method, "__wrapped__", method).__code__
+    code = inspect.unwrap(method).__code__
     return [name for name in code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount] if name != "self"]
 
 

