@@ -46,6 +46,13 @@ def _item(values: Any, *at: int) -> Any:
     return values
 
 
+def large_graphs() -> Any:
+    """Without Dask's warning of graphs above 10 MB: q is in it, once, on purpose."""
+    import dask
+
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"})
+
+
 class Executor:
     """Dask's scheduler as it is when a fit begins: that of the active client, else the local one."""
 
@@ -61,7 +68,7 @@ class Executor:
     def step(self, function: Callable[..., Any], parts: list[tuple[Any, ...]]) -> tuple[Any, tuple[list[Any], ...]]:
         """Sums of the first of two answers; the second, a tuple, stays with its part, by place in the tuple.
 
-        What stays was made with what was sent once: where a worker takes it away it cannot be made again (`Lost`).
+        What is lost is made again, step by step; where workers go on being lost the fit begins anew (`Lost`).
         """
         import dask
         from dask import delayed
@@ -74,7 +81,7 @@ class Executor:
             total, *flat = dask.persist(total, *(task for row in kept for task in row))
             sums = total.compute()
         else:
-            total, *flat = self._client.persist([total, *(task for row in kept for task in row)])
+            total, *flat = self.persisted([total, *(task for row in kept for task in row)])
             try:
                 sums = self._result(total)
             except self._lost as error:
@@ -90,11 +97,7 @@ class Executor:
 
     def kept(self, function: Callable[..., Any], parts: list[tuple[Any, ...]]) -> list[Any]:
         """What `function` says of every part, which stays where it was found, and is found again if that is lost."""
-        from dask import delayed
-
-        # In the graph, not sent: what is lost is made again from what is written there.
-        node, task = delayed(Sent(function), pure=False, traverse=False), delayed(called, pure=False)
-        return self.persisted([task(node, *part) for part in parts])
+        return self.persisted(self._asked(function, parts))
 
     @property
     def memory(self) -> float:
@@ -111,19 +114,18 @@ class Executor:
         if self._client is None:
             return list(dask.persist(*tasks))
         self._check_open()
-        return list(self._client.persist(tasks))
+        with large_graphs():
+            return list(self._client.persist(tasks))
 
     def _asked(self, function: Callable[..., Any], parts: list[tuple[Any, ...]]) -> list[Any]:
+        """One task per part; the function is a node of the graph: sent once, and there again where a worker is lost.
+
+        Not scattered: a broadcast waits for ever where a worker dies under it, and what was scattered has no past.
+        """
         from dask import delayed
 
-        task, sent = delayed(called, pure=False), self._sent(function)
-        return [task(sent, *part) for part in parts]
-
-    def _sent(self, thing: Any) -> Any:
-        """A copy for every worker, at once: whoever does a task has it."""
-        if self._client is None:
-            return Sent(thing)
-        return self._client.scatter(Sent(thing), broadcast=True, hash=False)
+        node, task = delayed(Sent(function), pure=False, traverse=False), delayed(called, pure=False)
+        return [task(node, *part) for part in parts]
 
     @staticmethod
     def _tree(tasks: list[Any], combine: Callable[[Any, Any], Any]) -> Any:
@@ -154,7 +156,8 @@ class Executor:
         raise AssertionError
 
     def _result(self, task: Any) -> Any:
-        future = self._client.compute(task)
+        with large_graphs():
+            future = self._client.compute(task)
         try:
             return future.result()
         except BaseException:
