@@ -133,6 +133,16 @@ class Facts:
         """Rows that count."""
         return sum(n for n, _ in self.rows.values())
 
+    @property
+    def starts(self) -> dict[int, int]:
+        """Number of the first row of every partition that has rows."""
+        found, n = {}, 0
+        for number in sorted(self.rows):
+            if self.rows[number][0]:
+                found[number] = n
+                n += self.rows[number][0]
+        return found
+
     def joined(self, other: Facts) -> Facts:
         """Those of both; a partition without rows says nothing.
 
