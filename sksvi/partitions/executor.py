@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from functools import reduce
 from typing import Any
 
 from sksvi import _memory, _parallel
 
-#: Answers that a task of the tree joins.
+#: Answers that a task of the tree joins: a power of two, so that the whole is a tree of pairs.
 FAN_IN = 8
 #: How often a round is begun again after workers were lost with what only they had.
 ATTEMPTS = 5
@@ -35,8 +34,11 @@ def called(sent: Sent, *args: Any) -> Any:
 
 
 def joined(combine: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
-    """A few answers as one; a task may run twice, so that none of them is written to."""
-    return reduce(combine, parts[1:], copy.deepcopy(parts[0])) if len(parts) > 1 else parts[0]
+    """A few answers as one, pairwise; a task may run twice, so that none of them is written to."""
+    while len(parts) > 1:
+        pairs = (combine(copy.deepcopy(a), b) for a, b in zip(parts[::2], parts[1::2]))
+        parts = [*pairs, *parts[len(parts) - len(parts) % 2 :]]
+    return parts[0]
 
 
 class Executor:
@@ -49,7 +51,7 @@ class Executor:
 
     def round(self, function: Callable[..., Any], parts: list[tuple[Any, ...]], combine: Any = None) -> Any:
         """What `function` says of every part, summed or combined in a tree."""
-        return self._answer(lambda: self._tree(self._asked(function, parts), combine or _parallel.add))
+        return self._answer(lambda: self.tree(self._asked(function, parts), combine or _parallel.add))
 
     def fetched(self, part: tuple[Any, ...]) -> tuple[Any, ...]:
         """One partition, here."""
@@ -91,7 +93,8 @@ class Executor:
         return self._client.scatter(Sent(thing), broadcast=True, hash=False)
 
     @staticmethod
-    def _tree(tasks: list[Any], combine: Callable[[Any, Any], Any]) -> Any:
+    def tree(tasks: list[Any], combine: Callable[[Any, Any], Any]) -> Any:
+        """A task that joins what others say, in the order of `_parallel.tree_sum`."""
         from dask import delayed
 
         task = delayed(joined, pure=False)
