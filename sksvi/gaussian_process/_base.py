@@ -25,7 +25,6 @@ from sksvi.estimators.start import PARTITION, Start
 from sksvi.estimators.validation import StrOptions, check_table, validate_data
 from sksvi.gaussian_process._start import (
     INPUT_UNIT,
-    MERGED_ROWS,
     OPTIMAL_ROWS,
     centred,
     hyperparameters,
@@ -59,7 +58,8 @@ Array = np.ndarray
 
 #: Variances of y above which a noise says that the process has missed y.
 NOISY = 2.0
-#: Rows up to which a step takes all of them when the user leaves it to us, and those of a batch beyond.
+#: Rows up to which a step takes all of them when the user leaves it to us (then those of a collection lie in one
+#: worker's memory for a moment), and those of a batch beyond.
 FULL_BATCH_ROWS, BATCH_ROWS = 2**17, 2048
 #: A stream learns kernel and inducing points anew until it has learned them from so many rows for each of the latter,
 #: whenever its rows have doubled and all are at hand.
@@ -203,7 +203,7 @@ class SparseGP(FromPartitions, BaseSVI):
         if self.bound == "optimal":
             raise TypeError(refused("a Dask collection"))
         data = super()._collected(X, y, sample_weight, offset, start)
-        if len(data) > MERGED_ROWS:
+        if len(data) > FULL_BATCH_ROWS:
             return data
         rows = gathered(data, merged)
         if not start.fresh:
@@ -232,7 +232,7 @@ class SparseGP(FromPartitions, BaseSVI):
             return
         self._check_columns(facts.n, columns.low != columns.high)
         self.mean_ = 0.0  # of few rows, which find their units once they lie together
-        if facts.n > MERGED_ROWS:
+        if facts.n > FULL_BATCH_ROWS:
             self._begin(self._base(True), of_all(targets, facts.own.get("target")), columns.deviation)
 
     def _encode_partition(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: int, dtype: Any) -> Table:

@@ -83,7 +83,7 @@ class Partitioned:
     def _of(self, wanted: list[tuple[Any, Array]]) -> Partitioned:
         """These rows of these partitions, kept where they lie."""
         starts = np.cumsum([0, *(len(rows) for _, rows in wanted)])
-        parts = self.executor.kept(part_of, [(*pair, int(start)) for pair, start in zip(wanted, starts)])
+        parts = self.executor.kept(_part, [(*pair, int(start)) for pair, start in zip(wanted, starts)])
         weight = self.executor.round(_weight, [(part,) for part in parts])
         return Partitioned(self.executor, parts, starts, weight, self.X, self.targets)
 
@@ -92,8 +92,7 @@ def _whole(look: Callable[[Any, Any], Any], data: Any) -> Any:
     return look(data, slice(0, len(data)))
 
 
-def part_of(data: Table, rows: Array, start: int) -> Table:
-    """These rows, the first of which is number `start` of all."""
+def _part(data: Table, rows: Array, start: int) -> Table:
     from dataclasses import replace
 
     return replace(data.take(rows), first=start)

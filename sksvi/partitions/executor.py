@@ -51,7 +51,7 @@ class Executor:
 
     def round(self, function: Callable[..., Any], parts: list[tuple[Any, ...]], combine: Any = None) -> Any:
         """What `function` says of every part, summed or combined in a tree."""
-        return self._answer(lambda: self.tree(self._asked(function, parts), combine or _parallel.add))
+        return self._answer(lambda: self._tree(self._asked(function, parts), combine or _parallel.add))
 
     def fetched(self, part: tuple[Any, ...]) -> tuple[Any, ...]:
         """One partition, here."""
@@ -62,6 +62,11 @@ class Executor:
     def kept(self, function: Callable[..., Any], parts: list[tuple[Any, ...]]) -> list[Any]:
         """What `function` says of every part, which stays where it was found."""
         return self.persisted(self._asked(function, parts))
+
+    def together(self, function: Callable[[Any], Any], parts: list[Any], combine: Any) -> Any:
+        """What `function` says of all parts as one, which stays where it was found."""
+        (found,) = self.kept(function, [(self._tree(parts, combine),)])
+        return found
 
     @property
     def memory(self) -> float:
@@ -93,7 +98,7 @@ class Executor:
         return self._client.scatter(Sent(thing), broadcast=True, hash=False)
 
     @staticmethod
-    def tree(tasks: list[Any], combine: Callable[[Any, Any], Any]) -> Any:
+    def _tree(tasks: list[Any], combine: Callable[[Any, Any], Any]) -> Any:
         """A task that joins what others say, in the order of `_parallel.tree_sum`."""
         from dask import delayed
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from sksvi.models.base import Table
-from sksvi.partitions.data import Partitioned, part_of
+from sksvi.partitions.data import Partitioned
 
 Array = np.ndarray
 
@@ -47,9 +48,8 @@ class Gathered:
 
 def gathered(data: Partitioned, function: Callable[[Table], Table]) -> Gathered:
     """What a function makes of all rows."""
-    executor = data.executor
-    (together,) = executor.kept(function, [(executor.tree(data.parts, Table.joined),)])
-    return Gathered(data, together, *executor.round(_size, [(together,)]))
+    rows = data.executor.together(function, data.parts, Table.joined)
+    return Gathered(data, rows, *data.executor.round(_size, [(rows,)]))
 
 
 def cut(all_rows: Gathered, block: int, wanted: int, function: Callable[[Table], Table] | None = None) -> Together:
@@ -58,16 +58,19 @@ def cut(all_rows: Gathered, block: int, wanted: int, function: Callable[[Table],
     blocks = -(-n // block)
     size = block * 2 ** int(np.ceil(np.log2(max(1, -(-blocks // wanted)))))
     starts = np.append(np.arange(0, n, size), n)
-    cuts = [(all_rows.rows, np.arange(a, b), int(a)) for a, b in zip(starts, starts[1:])]
-    parts = data.executor.kept(part_of, cuts)
-    if function is not None:
-        parts = data.executor.kept(function, [(part,) for part in parts])
+    cuts = [(all_rows.rows, int(a), int(b)) for a, b in zip(starts, starts[1:])]
+    parts = data.executor.kept(partial(_between, function), cuts)
     shape = replace(data.X, shape=(n, data.X.shape[1]))
     return Together(data.executor, parts, starts, all_rows.weight, shape, data.targets, block, wanted)
 
 
 def _same(data: Table) -> Table:
     return data
+
+
+def _between(function: Callable[[Table], Table] | None, data: Table, start: int, stop: int) -> Table:
+    rows = replace(data.take(slice(start, stop)), first=start)
+    return rows if function is None else function(rows)
 
 
 def _size(data: Table) -> tuple[int, float]:

@@ -15,8 +15,8 @@ Array = np.ndarray
 
 #: k-means looks at this many rows per centre, and at least this many in all.
 ROWS_PER_CENTRE, LEAST_ROWS = 20, 4096
-#: Rows among which points are chosen, about, where there are more.
-SAMPLED_ROWS = 2**16
+#: Rows that points are chosen among; of more of them a sample of about so many.
+WHOLE_ROWS, SAMPLED_ROWS = 2**17, 2**14
 #: Lloyd's steps.
 LLOYD_STEPS = 10
 
@@ -83,8 +83,8 @@ def candidates(data: Any, n_inducing: int, seed: int) -> tuple[Array, Array | No
     """Rows that `choose` chooses from, and their weights: all of them, or a sample of more than it could look at.
 
     A row of weight w is in a sample with probability 1 - exp(-w s), independently of all others, and stands there for
-    its weight over that. Which rows these are depends on their number in the data, wherever they lie. Where no more than
-    `n_inducing` rows differ these are all there are to choose from.
+    its weight over that. Which rows these are depends on their number in the data, wherever they lie. Where no more
+    than `n_inducing` rows differ these are all there are to choose from.
 
     Parameters
     ----------
@@ -96,8 +96,8 @@ def candidates(data: Any, n_inducing: int, seed: int) -> tuple[Array, Array | No
     rows : ndarray of shape (n, D)
     weight : ndarray of shape (n,) or None
     """
-    most = max(SAMPLED_ROWS, ROWS_PER_CENTRE * n_inducing)
-    share = None if len(data) <= most else most / data.total_weight
+    wanted = max(SAMPLED_ROWS, 2 * ROWS_PER_CENTRE * n_inducing)
+    share = None if len(data) <= max(WHOLE_ROWS, wanted) else wanted / data.total_weight
     found = data.reduced(partial(_sampled, share, n_inducing, seed), Sample.joined)
     if found.distinct is not None and len(found.distinct) <= n_inducing:
         return found.distinct, None
