@@ -18,9 +18,9 @@ from sksvi import _memory, _parallel, algorithms, expectations, likelihoods
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, stays, string_or_array
 from sksvi.estimators.checks import check_row_values, interval_table
+from sksvi.estimators.from_partitions import FromPartitions
 from sksvi.estimators.offsets import checked_offset, offset_of
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.from_partitions import FromPartitions
 from sksvi.estimators.start import PARTITION, Start
 from sksvi.estimators.validation import StrOptions, check_table, validate_data
 from sksvi.gaussian_process._start import (
@@ -360,8 +360,8 @@ class SparseGP(FromPartitions, BaseSVI):
         mean, variance = weighted_moments(targets.y, targets.weight)
         if noise > NOISY * variance > 0:
             yield (
-                f"the noise has a standard deviation of {np.sqrt(noise):g}, y itself one of {np.sqrt(variance):g} about "
-                f"{mean:g}: kernel={self.kernel!r} stands for a process about 0 that has not reached y. Leave "
+                f"the noise has a standard deviation of {np.sqrt(noise):g}, y itself one of {np.sqrt(variance):g} "
+                f"about {mean:g}: kernel={self.kernel!r} stands for a process about 0 that has not reached y. Leave "
                 "kernel out, which centres y, or subtract a typical value from y, or give a kernel of that size."
             )
 

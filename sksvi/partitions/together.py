@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ def cut(all_rows: Gathered, block: int, wanted: int, function: Callable[[Table],
     blocks = -(-n // block)
     size = block * 2 ** int(np.ceil(np.log2(max(1, -(-blocks // wanted)))))
     starts = np.append(np.arange(0, n, size), n)
-    cuts = [(all_rows.rows, int(a), int(b)) for a, b in zip(starts, starts[1:])]
+    cuts = [(all_rows.rows, int(a), int(b)) for a, b in pairwise(starts)]
     parts = data.executor.kept(partial(_between, function), cuts)
     shape = replace(data.X, shape=(n, data.X.shape[1]))
     return Together(data.executor, parts, starts, all_rows.weight, shape, data.targets, block, wanted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -47,7 +48,7 @@ def target(likelihood, f, seed):
 
 
 def parts(values, cuts=CUTS):
-    rows = [dask.delayed(values.iloc[a:b]) for a, b in zip(cuts, cuts[1:])]
+    rows = [dask.delayed(values.iloc[a:b]) for a, b in pairwise(cuts)]
     return dd.from_delayed(rows, meta=values.iloc[:0], verify_meta=False)
 
 

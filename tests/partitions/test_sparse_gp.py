@@ -126,7 +126,9 @@ def many(monkeypatch):
 def test_many_rows_by_sums(likelihood, many, global_random_seed):
     X, f, rng = table(global_random_seed)
     more = {"sample_weight": 1.0 + rng.integers(0, 2, len(f)), "offset": 0.1 * rng.standard_normal(len(f))}
-    model = of(likelihood, batch_size=None, optimize_hyperparameters=False, optimize_inducing=False)
+    held = {"optimize_hyperparameters": False, "optimize_inducing": False}
+    held |= {"noise_variance": 0.2} if likelihood == "gaussian" else {}
+    model = of(likelihood, batch_size=None, **held)
     y = targets(likelihood, f, rng)
     apart, model = both(model, X, y, **more)
     assert len(model.inducing_points_) == 12
@@ -143,8 +145,8 @@ def test_many_rows_of_which_few_differ(many, global_random_seed):
     X, f, rng = table(global_random_seed)
     X = np.round(X / 3.0)
     apart, model = both(of("gaussian", batch_size=None, max_iter=2), X, targets("gaussian", f, rng))
-    np.testing.assert_array_equal(model.inducing_points_, np.unique(X, axis=0))
-    np.testing.assert_array_equal(apart.inducing_points_, model.inducing_points_)
+    np.testing.assert_allclose(model.inducing_points_, np.unique(X, axis=0), atol=1e-15)
+    np.testing.assert_allclose(apart.inducing_points_, model.inducing_points_, atol=1e-15)
 
 
 def test_a_sample_of_rows_is_a_matter_of_their_numbers(global_random_seed, monkeypatch):
