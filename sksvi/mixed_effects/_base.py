@@ -231,9 +231,9 @@ class MixedEffects(BayesianGLM):
                 levels = [facts.own[f"levels {f}"] for f in range(len(self._factors))]
                 self._fix_group_levels(levels)
                 self._slope_scales = [self._scale_by(facts.own[f"slopes {f}"]) for f in range(len(self._factors))]
-                self._alone_by_start = {
-                    start: [one.before(number) for one in levels] for number, start in facts.starts.items()
-                }
+                if any(sum(one.alone.values()) for one in levels):
+                    before = {start: [one.before(number) for one in levels] for number, start in facts.starts.items()}
+                    self._alone_by_start = before
         super()._fix_columns(facts, targets, fresh)
 
     def _width(self, facts: Facts) -> int:
