@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import likelihoods
 from sksvi.estimators.checks import check_row_values, check_same_rows
 from sksvi.estimators.labels import check_labels, is_text
-from sksvi.estimators.start import FIT, Start
+from sksvi.estimators.start import FIRST_PORTION, FIT, PORTION, Start
 from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Table
+from sksvi.partitions.facts import Facts, Union
 
 Array = np.ndarray
 
@@ -60,6 +61,20 @@ class ClassificationMethods(ClassifierMixin):
                 "Leave it out."
             )
         return replace(data, y=codes if several else codes.astype(data.X.dtype))
+
+    # ---- rows in partitions
+    def _target_facts(self, y: Any, data: Table) -> tuple[Array, dict[str, Any]]:
+        """Labels as they are given, and which there are."""
+        return data.y, {"labels": Union(np.unique(data.y))}
+
+    def _fix_target(self, facts: Facts, fresh: bool) -> Table:
+        """Classes and likelihood of a fresh fit; codes of all labels in few rows."""
+        assert facts.targets is not None
+        if fresh:
+            self.classes_ = facts.own["labels"].values
+        targets: Table = facts.targets.table
+        targets = replace(targets, X=np.empty((len(targets), 0), facts.dtype))
+        return self._coded(targets, FIRST_PORTION if fresh else PORTION)
 
     @property
     def _label_likelihoods(self) -> str:

@@ -60,6 +60,10 @@ class FromPartitions:
         self._fix_columns(facts, targets, fresh)  # type: ignore[attr-defined]
         return targets  # type: ignore[no-any-return]
 
+    def _width(self, facts: Facts) -> int:
+        """Columns of encoded rows, which may be more than a partition of its own would have."""
+        return facts.n_columns
+
     def _encode_partition(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: int, dtype: Any) -> Table:
         """A partition with rows; its dtype may be another than that of all."""
         data = self._encode(X, y, sample_weight, offset, PARTITION)  # type: ignore[attr-defined]

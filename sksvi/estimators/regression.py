@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,9 @@ from sksvi.estimators.checks import (
     check_seed,
     n_rows,
 )
-from sksvi.estimators.levels import are_numbers, first_levels, levels_in_use, positions
+from sksvi.estimators.levels import are_numbers, first_levels, given_order, levels_in_use, positions
+from sksvi.models.base import Table
+from sksvi.partitions.facts import Facts, Union
 from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
@@ -35,12 +38,16 @@ def _is_ordered(model: Any) -> bool:
 
 
 class RegressionMethods(RegressorMixin):
-    """Predictions from ``_predictive(X, offset)``; needs ``likelihood_``, for ordinal targets ``levels_``."""
+    """Predictions from ``_predictive(X, offset)``; needs ``likelihood_``, for ordinal targets ``levels_``.
+
+    ``_base(fresh)`` : the likelihood before a fit, or that of the fit to go on from; for rows in partitions.
+    """
 
     likelihood: Any
     likelihood_: Any
     levels_: Array
     _predictive: Callable[[Any, Any], Any]
+    _base: Callable[[bool], Any]
 
     # ---- targets
     def _positions(self, base: Any, y: Any, fresh: bool) -> Any:
@@ -56,6 +63,30 @@ class RegressionMethods(RegressorMixin):
         """Positions, of the rows that count, among the levels that the fit keeps; `declared`: by the type of y."""
         self.levels_, codes = levels_in_use(self.levels_, codes.astype(int), base, declared)
         return codes
+
+    # ---- rows in partitions
+    def _in_levels(self, data: Table, declared: bool) -> Table:
+        """Ordinal: the levels that a fit keeps, and positions among them."""
+        base = self._base(True)
+        return replace(data, y=self._fix_levels(base, data.y, declared)) if base.ordered else data
+
+    def _target_facts(self, y: Any, data: Table) -> tuple[Array, dict[str, Any]]:
+        """Targets as they are given, ordinal: and their levels."""
+        if not self._base(True).ordered:
+            return data.y, {}
+        return self.levels_[data.y.astype(int)], {"levels": Union(self.levels_, given_order(y) is not None)}
+
+    def _targets_of(self, facts: Facts, fresh: bool) -> Table:
+        """Targets of all rows in few, ordinal: as positions among the levels, which a fresh fit fixes."""
+        assert facts.targets is not None
+        targets: Table = facts.targets.table
+        if "levels" not in facts.own:
+            return targets
+        levels = facts.own["levels"]
+        if fresh:
+            self.levels_ = levels.values
+        targets = replace(targets, y=positions(self.levels_, targets.y))
+        return self._in_levels(targets, levels.declared) if fresh else targets
 
     def _check_y(self, X: Any, y: Any) -> Array:
         """y of a test set, checked against the likelihood; an ordinal one as positions in ``levels_``."""

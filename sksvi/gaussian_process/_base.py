@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,11 +18,23 @@ from sksvi import _memory, _parallel, algorithms, expectations, likelihoods
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, stays, string_or_array
 from sksvi.estimators.checks import check_row_values, interval_table
+from sksvi.estimators.from_partitions import FromPartitions
 from sksvi.estimators.offsets import checked_offset, offset_of
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.start import FIT, Start
+from sksvi.estimators.start import PARTITION, Start
 from sksvi.estimators.validation import StrOptions, check_table, validate_data
-from sksvi.gaussian_process._start import INPUT_UNIT, OPTIMAL_ROWS, hyperparameters, kernel_per_feature, refused
+from sksvi.gaussian_process._start import (
+    INPUT_UNIT,
+    OPTIMAL_ROWS,
+    centred,
+    hyperparameters,
+    kernel_per_feature,
+    merged,
+    of_all,
+    refused,
+    spread_of,
+    targets_and_spread,
+)
 from sksvi.inference import plan
 from sksvi.inference.past import Past
 from sksvi.inference.problem import Problem
@@ -33,9 +46,11 @@ from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import left_over
 from sksvi.models.gp.geometry import Geometry
 from sksvi.models.gp.inducing import unwhitened
-from sksvi.models.gp.sparse import SparseGPModel
+from sksvi.models.gp.sparse import KEPT_NUMBERS, SparseGPModel
 from sksvi.models.linear.latents import moments
 from sksvi.models.linear.rows import DenseRows
+from sksvi.partitions.facts import Facts, Moments
+from sksvi.partitions.together import cut, gathered
 from sksvi.predictive import Predictive
 from sksvi.predictive.latents import check_latents
 
@@ -43,7 +58,8 @@ Array = np.ndarray
 
 #: Variances of y above which a noise says that the process has missed y.
 NOISY = 2.0
-#: Rows up to which a step takes all of them when the user leaves it to us, and those of a batch beyond.
+#: Rows up to which a step takes all of them when the user leaves it to us (then those of a collection lie in one
+#: worker's memory for a moment), and those of a batch beyond.
 FULL_BATCH_ROWS, BATCH_ROWS = 2**17, 2048
 #: A stream learns kernel and inducing points anew until it has learned them from so many rows for each of the latter,
 #: whenever its rows have doubled and all are at hand.
@@ -54,7 +70,7 @@ LEARNING_ROWS = 10
 HELD = 30
 
 
-class SparseGP(BaseSVI):
+class SparseGP(FromPartitions, BaseSVI):
     """Parameters and fitted attributes that regressor and classifier share."""
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -139,57 +155,88 @@ class SparseGP(BaseSVI):
         """The likelihood as it is before any data."""
         raise AttributeError(f"{type(self).__name__} does not say its likelihood")
 
-    def _rows(self, X: Any, y: Array, sample_weight: Any, offset: Any, start: Start) -> Table:
-        """Rows that count, in double precision; equal ones as one row with the sum of their weights."""
+    def _rows(self, X: Any, y: Array, sample_weight: Any, offset: Any) -> Table:
+        """Rows that count, in double precision."""
         self._dtype = X.dtype.name
         weight = check_row_values(sample_weight, len(X), "sample_weight", weights=True)
         data = Table(X.astype(float, copy=False), y, weight, offset_of(self, offset, len(X)))
         if weight is not None and not np.all(weight > 0):
             data = data.take(np.flatnonzero(weight > 0))
-        if start is FIT:
-            self._check_columns(data.X)
         return data
 
-    def _check_columns(self, X: Array) -> None:
+    def _check_columns(self, n: int, varies: Any) -> None:
         """Rows that are all equal say nothing of how f varies."""
-        if len(X) == 1:
+        if n == 1:
             raise ValueError(f"{type(self).__name__} needs at least two different rows; found n_samples=1.")
-        if np.all(X == X[:1]):
+        if not np.any(varies):
             raise ValueError(
                 f"{type(self).__name__} needs at least two different rows; every column of X is constant: there is no "
                 "length scale to learn."
             )
 
-    def _begin(self, base: Any, data: Table) -> None:
+    def _begin(self, base: Any, data: Table, spread: Array) -> None:
         """What is fixed by the rows of a fit that starts anew, and its random numbers."""
         self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        self._fix_units(base, data)
+        self._fix_units(base, data, spread)
 
-    def _fix_units(self, base: Any, data: Table) -> None:
-        """Likelihood, first kernel, constant part and units, from these rows."""
-        at = data.y if data.offset is None or base.discrete else data.y - data.offset
-        self.likelihood_ = base.start(at, data.weight)
+    def _fix_units(self, base: Any, targets: Table, spread: Array) -> None:
+        """Likelihood, first kernel, constant part and units, from targets and the columns' standard deviations."""
+        at = targets.y if targets.offset is None or base.discrete else targets.y - targets.offset
+        self.likelihood_ = base.start(at, targets.weight)
         measured = self.likelihood_.measured
-        self._target_unit = own_unit(at, data.weight) if measured else 1.0
+        self._target_unit = own_unit(at, targets.weight) if measured else 1.0
         # A kernel of the user's is about zero; ours is for what varies.
-        self.mean_ = weighted_moments(at, data.weight)[0] if measured and self.kernel is None else 0.0
-        mean = np.average(data.X, axis=0, weights=data.weight)
-        spread = np.sqrt(np.average(np.square(data.X - mean), axis=0, weights=data.weight))
-        spread[np.all(data.X == data.X[:1], axis=0)] = 0.0  # whatever the mean of a constant column rounds to
+        self.mean_ = weighted_moments(at, targets.weight)[0] if measured and self.kernel is None else 0.0
         self._unit = INPUT_UNIT * np.where(spread > 0, spread, 1.0)
-        d = data.X.shape[1]
         self.kernel_ = (
-            kernel_per_feature(self.likelihood_, self._centred(data), self._unit, int(np.sum(spread > 0)))
+            kernel_per_feature(self.likelihood_, self._centred(targets), self._unit, int(np.sum(spread > 0)))
             if self.kernel is None
-            else kernels.checked(self.kernel, d)
+            else kernels.checked(self.kernel, len(spread))
         )
 
     def _centred(self, data: Table) -> Table:
         """The constant part of f as an offset."""
-        if not self.mean_:
+        return centred(self.mean_, data)
+
+    # ---- rows in partitions
+    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
+        if self.bound == "optimal":
+            raise TypeError(refused("a Dask collection"))
+        data = super()._collected(X, y, sample_weight, offset, start)
+        if len(data) > FULL_BATCH_ROWS:
             return data
-        offset = np.zeros(len(data)) if data.offset is None else data.offset
-        return replace(data, offset=offset + self.mean_)
+        rows = gathered(data, merged)
+        if not start.fresh:
+            return cut(rows, self._block, len(data.parts))
+        # Units as a fit in memory finds them, from the same rows in the same order.
+        targets, spread = rows.asked(targets_and_spread)
+        self._begin(self._base(True), targets, spread)
+        data = cut(rows, self._block, len(data.parts), partial(centred, self.mean_))
+        return replace(data, targets=self._centred(targets))
+
+    @property
+    def _block(self) -> int:
+        """Rows of a chunk of the model's."""
+        return _parallel.chunk_rows(self._most_points, False)
+
+    def _column_facts(self, data: Table) -> dict[str, Any]:
+        facts = {"columns": Moments.of(data.X, data.weight)}
+        if data.y.ndim > 1 or data.y.dtype.kind != "f":
+            return facts
+        at = data.y if data.offset is None else data.y - data.offset
+        return {**facts, "target": Moments.of(at, data.weight)}
+
+    def _fix_columns(self, facts: Facts, targets: Table, fresh: bool) -> None:
+        columns = facts.own["columns"]
+        if not fresh:
+            return
+        self._check_columns(facts.n, columns.low != columns.high)
+        self.mean_ = 0.0  # of few rows, which find their units once they lie together
+        if facts.n > FULL_BATCH_ROWS:
+            self._begin(self._base(True), of_all(targets, facts.own.get("target")), columns.deviation)
+
+    def _encode_partition(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: int, dtype: Any) -> Table:
+        return replace(self._encode(X, y, sample_weight, offset, PARTITION), first=start)
 
     def _model(self, data: Table, by: str) -> SparseGPModel:
         if self.bound != "simple" and self.likelihood_.noise_variance is None:
@@ -214,6 +261,7 @@ class SparseGP(BaseSVI):
             learn_inputs=self.optimize_inducing,
             by=by,
             unit=self._target_unit,
+            keep=data.at_hand or len(data) * self._most_points <= KEPT_NUMBERS,
         )
 
     def _check_memory(self, data: Table) -> None:
@@ -255,7 +303,7 @@ class SparseGP(BaseSVI):
             return None
         if self.mean_:
             rows = replace(rows, offset=rows.offset - self.mean_)
-        self._fix_units(self._base_likelihood(), rows)
+        self._fix_units(self._base_likelihood(), rows, spread_of(rows))
         return self._centred(rows)
 
     def _rows_at_hand(self, fade: float) -> Table | None:
@@ -306,11 +354,14 @@ class SparseGP(BaseSVI):
                 f"with mini-batches: {self.algorithm_!r} took its place. Set batch_size=None, or "
                 "optimize_hyperparameters=False and optimize_inducing=False, to keep it."
             )
-        noise, y = self.likelihood_.noise_variance, problem.data.y
-        if self.kernel is not None and noise is not None and noise > NOISY * np.var(y) > 0:
+        noise, targets = self.likelihood_.noise_variance, problem.data.targets
+        if self.kernel is None or noise is None:
+            return
+        mean, variance = weighted_moments(targets.y, targets.weight)
+        if noise > NOISY * variance > 0:
             yield (
-                f"the noise has a standard deviation of {np.sqrt(noise):g}, y itself one of {np.std(y):g} about "
-                f"{np.mean(y):g}: kernel={self.kernel!r} stands for a process about 0 that has not reached y. Leave "
+                f"the noise has a standard deviation of {np.sqrt(noise):g}, y itself one of {np.sqrt(variance):g} "
+                f"about {mean:g}: kernel={self.kernel!r} stands for a process about 0 that has not reached y. Leave "
                 "kernel out, which centres y, or subtract a typical value from y, or give a kernel of that size."
             )
 

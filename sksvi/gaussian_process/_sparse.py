@@ -14,12 +14,13 @@ from sksvi.estimators.classification import ClassificationMethods
 from sksvi.estimators.labels import labels_given
 from sksvi.estimators.levels import given_order
 from sksvi.estimators.regression import RegressionMethods
-from sksvi.estimators.start import Start
+from sksvi.estimators.start import FIT, Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.gaussian_process._base import SparseGP
-from sksvi.gaussian_process._start import checked_noise, merged, noiseless, refused
+from sksvi.gaussian_process._start import checked_noise, merged, noiseless, refused, spread_of
 from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Table
+from sksvi.partitions.facts import Facts
 
 Array = np.ndarray
 
@@ -206,24 +207,37 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         noiseless(noise, self.likelihood)
         return base
 
+    def _base(self, fresh: bool) -> Any:
+        return self._base_likelihood() if fresh else self.likelihood_
+
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
-        fresh = start.fresh
-        if not fresh:
+        if not (start.fresh or start.share):
             self._check_choices()
-        base = self._base_likelihood() if fresh else self.likelihood_
-        options = {"multi_output": base.paired, "y_numeric": True, "dtype": [np.float64, np.float32]}
-        given, y = y, self._positions(base, y, fresh)
-        X, y = validate_data(self, X, y, reset=fresh, **options)
-        if not base.ordered:
-            base.check_target(y)
-        data = self._rows(X, y, sample_weight, offset, start)
-        if base.ordered and fresh:
-            data = replace(data, y=self._fix_levels(base, data.y, given_order(given) is not None))
+        data = self._read(X, y, sample_weight, offset, start.fresh)
+        if start is FIT:
+            self._check_columns(len(data), data.X != data.X[:1])
+        if start.fresh:
+            data = self._in_levels(data, given_order(y) is not None)
         data = replace(data, y=data.y.astype(float))
         data = data if start.portion else merged(data)
-        if fresh:
-            self._begin(base, data)
+        if start.fresh:
+            self._begin(self._base(True), data, spread_of(data))
         return self._centred(data)
+
+    def _read(self, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool) -> Table:
+        """Rows as they are given, checked."""
+        base = self._base(fresh)
+        options = {"multi_output": base.paired, "y_numeric": True, "dtype": [np.float64, np.float32]}
+        X, y = validate_data(self, X, self._positions(base, y, fresh), reset=fresh, **options)
+        if not base.ordered:
+            base.check_target(y)
+        return self._rows(X, y, sample_weight, offset)
+
+    def _fix_target(self, facts: Facts, fresh: bool) -> Table:
+        targets = self._targets_of(facts, fresh)
+        if fresh:
+            self.likelihood_ = self._base(True)  # until units are known: what rows are checked against
+        return replace(targets, y=targets.y.astype(float))
 
 
 @with_own_methods
@@ -443,14 +457,23 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
     def _base_likelihood(self) -> Any:
         return self.likelihood_
 
+    def _base(self, fresh: bool) -> Any:
+        return self.likelihood_
+
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
-        fresh = start.fresh
+        data = self._read(X, y, sample_weight, offset, start.fresh)
+        if start is FIT:
+            self._check_columns(len(data), data.X != data.X[:1])
+        if not (start.fresh or start.share):
+            self._check_choices()
+        data = self._coded(data, start)
+        data = data if start.portion else merged(data)
+        if start.fresh:
+            self._begin(self.likelihood_, data, spread_of(data))
+        return self._centred(data)
+
+    def _read(self, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool) -> Table:
+        """Rows as they are given, checked."""
         noiseless(self.noise_variance, self.likelihood)
         X, y = validate_data(self, X, labels_given(y), reset=fresh, dtype=[np.float64, np.float32])
-        if not fresh:
-            self._check_choices()
-        data = self._coded(self._rows(X, y, sample_weight, offset, start), start)
-        data = data if start.portion else merged(data)
-        if fresh:
-            self._begin(self.likelihood_, data)
-        return self._centred(data)
+        return self._rows(X, y, sample_weight, offset)

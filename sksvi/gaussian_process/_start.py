@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sksvi.likelihoods.weighted import weighted_moments
 from sksvi.models.base import Table
 from sksvi.models.gp import kernels
 from sksvi.models.gp.geometry import JITTERS
@@ -41,6 +42,37 @@ def kernel_per_feature(likelihood: Any, data: Table, unit: Array, varying: int) 
     else:
         variance = float(np.average(np.square(at), weights=data.weight)) or 1.0
     return kernels.scaled_rbf(variance, np.sqrt(max(varying, 1)) * unit / INPUT_UNIT)
+
+
+def centred(mean: float, data: Table) -> Table:
+    """The constant part of f as an offset."""
+    if not mean:
+        return data
+    offset = np.zeros(len(data)) if data.offset is None else data.offset
+    return replace(data, offset=offset + mean)
+
+
+def spread_of(data: Table) -> Array:
+    """Standard deviation of each column, (D,); 0 of a constant one."""
+    mean = np.average(data.X, axis=0, weights=data.weight)
+    spread = np.sqrt(np.average(np.square(data.X - mean), axis=0, weights=data.weight))
+    spread[np.all(data.X == data.X[:1], axis=0)] = 0.0  # whatever the mean of a constant column rounds to
+    return spread
+
+
+def targets_and_spread(data: Table) -> tuple[Table, Array]:
+    """Targets without their columns, and how these vary."""
+    return replace(data, X=np.empty((len(data), 0))), spread_of(data)
+
+
+def of_all(targets: Table, known: Any) -> Table:
+    """A sample of measured targets, brought to the mean and variance that all of them have beside their offsets."""
+    if known is None or targets.offset is None or targets.n_rows == len(targets):
+        return targets
+    mean, spread = weighted_moments(targets.y - targets.offset, targets.weight)
+    ratio = float(known.deviation) / np.sqrt(spread) if spread > 0 else 1.0
+    at = known.mean + (targets.y - targets.offset - mean) * ratio
+    return replace(targets, y=targets.offset + at)
 
 
 def hyperparameters(kernel: Any) -> tuple[list[str], list[float]]:

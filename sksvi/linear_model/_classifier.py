@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,13 +9,12 @@ from sklearn.base import _fit_context
 
 from sksvi.estimators.classification import ClassificationMethods
 from sksvi.estimators.labels import labels_given
-from sksvi.estimators.start import FIRST_PORTION, PORTION, Start
+from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import BayesianGLM
 from sksvi.linear_model._subspace import merged
 from sksvi.models.base import Table
-from sksvi.partitions.facts import Facts, Union
 
 Array = np.ndarray
 
@@ -225,16 +223,6 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         """Rows as they are given, checked."""
         X, y = self._checked(X, labels_given(y), fresh)
         return self._rows(X, y, sample_weight, offset)
-
-    def _target_facts(self, y: Any, data: Table) -> tuple[Array, dict[str, Any]]:
-        return data.y, {"labels": Union(np.unique(data.y))}
-
-    def _fix_target(self, facts: Facts, fresh: bool) -> Table:
-        if fresh:
-            self.classes_ = facts.own["labels"].values
-        targets = facts.targets.table
-        targets = replace(targets, X=np.empty((len(targets), 0), facts.dtype))
-        return self._coded(targets, FIRST_PORTION if fresh else PORTION)
 
     def _expose_coefficients(self, coef: Array, std: Array, intercept: Any) -> None:
         self.coef_, self.coef_std_ = np.atleast_2d(coef), np.atleast_2d(std)

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import _fit_context
 
 from sksvi import likelihoods
-from sksvi.estimators.levels import given_order, positions
+from sksvi.estimators.levels import given_order
 from sksvi.estimators.magnitudes import LARGEST_SINGLE, check_magnitudes
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
@@ -18,7 +18,7 @@ from sksvi.likelihoods.support import LARGEST_TARGET
 from sksvi.linear_model._base import BayesianGLM
 from sksvi.linear_model._subspace import merged
 from sksvi.models.base import Table
-from sksvi.partitions.facts import Facts, Union
+from sksvi.partitions.facts import Facts
 
 Array = np.ndarray
 
@@ -198,24 +198,8 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         check_magnitudes(y.astype(float), "y", largest=LARGEST_SINGLE if X.dtype == np.float32 else LARGEST_TARGET)
         return self._rows(X, y, sample_weight, offset)
 
-    def _in_levels(self, data: Table, declared: bool) -> Table:
-        """The rows with positions among the levels that the fit keeps as targets, where it has levels."""
-        base = self._base(True)
-        return replace(data, y=self._fix_levels(base, data.y, declared)) if base.ordered else data
-
-    def _target_facts(self, y: Any, data: Table) -> tuple[Array, dict[str, Any]]:
-        if not self._base(True).ordered:
-            return data.y, {}
-        return self.levels_[data.y.astype(int)], {"levels": Union(self.levels_, given_order(y) is not None)}
-
     def _fix_target(self, facts: Facts, fresh: bool) -> Table:
-        targets = facts.targets.table
-        if "levels" in facts.own:
-            levels = facts.own["levels"]
-            if fresh:
-                self.levels_ = levels.values
-            targets = replace(targets, y=positions(self.levels_, targets.y))
-            targets = self._in_levels(targets, levels.declared) if fresh else targets
+        targets = self._targets_of(facts, fresh)
         targets = replace(targets, y=targets.y.astype(facts.dtype))
         if fresh:
             self.likelihood_ = self._base(True).start(targets.y, targets.weight)

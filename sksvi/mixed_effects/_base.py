@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -23,12 +24,13 @@ from sksvi.estimators.validation import ENCODE, StrOptions, check_numeric_target
 from sksvi.families import InUnits, Marginal
 from sksvi.inference.search import Ended, Looks, profile
 from sksvi.linear_model._base import COVARIANCES, BayesianGLM
-from sksvi.linear_model._columns import spreads
-from sksvi.mixed_effects._levels import check_levels, coded, factor_names, fixed_columns, slope_columns
+from sksvi.linear_model._columns import Known
+from sksvi.mixed_effects._levels import Levels, check_levels, coded, factor_names, fixed_columns, slope_columns
 from sksvi.models.base import Table
 from sksvi.models.mixed.glm import Groups, MixedModel
 from sksvi.models.mixed.group_scales import SETTLED, SETTLING_PASSES, LogScales, log_scales
 from sksvi.models.mixed.levels import GroupedDesign
+from sksvi.partitions.facts import Facts
 
 Array = np.ndarray
 
@@ -75,6 +77,8 @@ class MixedEffects(BayesianGLM):
     group_std_posterior: bool
     #: Whether the call under way, or the last one, is one of a stream.
     _streams = False
+    #: Of a partition of a fit the number of its first row without a level, by grouping column; None: there may be none.
+    _alone: list[int] | None = None
 
     # ---- rows
     def _checked(self, X: Any, y: Any, reset: bool, **options: Any) -> tuple[Any, Array]:
@@ -89,8 +93,7 @@ class MixedEffects(BayesianGLM):
         X = as_table(X)
         validate_data(self, X, skip_check_array=True, reset=reset)
         if reset:
-            self._factors = factor_names(self, X)
-            self._slopes = slope_columns(self, X)
+            self._fix_factors()
         design = self._grouped(X, reset, fit=True)
         if options.get("y_numeric"):
             check_numeric_target(y)
@@ -112,10 +115,12 @@ class MixedEffects(BayesianGLM):
         fixed = fixed_columns(X, self._factors)
         dtype = [np.float64, np.float32]
         fixed = check_table(fixed, self._for_text, accept_sparse="csr", dtype=dtype, ensure_min_features=0)
-        known = None if reset else self._levels
-        codes, self_levels, sizes = coded(X, self._factors, known, fit)
+        alone = self._alone
         if reset:
-            self._levels, self._sizes = self_levels, sizes
+            levels = [Levels.of(X, j) for j in self._factors]
+            self._fix_group_levels(levels)
+            alone = [one.before(0) for one in levels]
+        codes = coded(X, self._factors, self._levels, alone, fit)
         if not fit:
             check_levels(self.on_unseen, X, self._factors, self._levels, codes)
         values = []
@@ -124,6 +129,14 @@ class MixedEffects(BayesianGLM):
             slopes = slopes.toarray() if sp.issparse(slopes) else slopes
             values.append(np.column_stack([np.ones(len(codes)), slopes]) if len(names) else None)
         return GroupedDesign(fixed, codes, tuple(values), self._sizes, self._arrow(fixed.shape[1]))
+
+    def _fix_factors(self) -> None:
+        """Which columns are grouping columns, and which have slopes."""
+        self._factors = factor_names(self)
+        self._slopes = slope_columns(self)
+
+    def _fix_group_levels(self, levels: list[Levels]) -> None:
+        self._levels, self._sizes = [one.names for one in levels], tuple(one.size for one in levels)
 
     def _arrow(self, n_fixed: int) -> int | None:
         """The factor with most effects, where an arrow pays and the algorithm steps in natural coordinates."""
@@ -180,7 +193,7 @@ class MixedEffects(BayesianGLM):
         return "mean-field" if asked else "optimal"
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
-        self._streams = start.portion
+        self._streams = start.portion and not start.share
         if start.fresh:
             self._factors = None
         data = super()._encode(X, y, sample_weight, offset, start)
@@ -188,20 +201,66 @@ class MixedEffects(BayesianGLM):
             self._overdispersible = self.likelihood_.overdispersible(data.y)
         return data
 
+    # ---- rows in partitions
+    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
+        self._streams = False
+        data = super()._collected(X, y, sample_weight, offset, start)
+        vars(self).pop("_alone_by_start", None)  # for partitions, which have it by now
+        return data
+
+    def _facts(self, X: Any, y: Any, sample_weight: Any, offset: Any, number: int, fresh: bool) -> Facts:
+        facts = super()._facts(X, y, sample_weight, offset, number, fresh)
+        if self.groups is None or not fresh:
+            return facts
+        levels = {f"levels {f}": Levels.of(as_table(X), j, number) for f, j in enumerate(self._factors)}
+        return replace(facts, own={**facts.own, **levels})
+
+    def _column_facts(self, data: Table) -> dict[str, Any]:
+        facts = super()._column_facts(data)
+        if self.groups is None:
+            return facts
+        slopes = {f"slopes {f}": self._slope_columns(data, columns) for f, (_, columns) in enumerate(self._slopes)}
+        return {**facts, **slopes}
+
+    def _fix_columns(self, facts: Facts, targets: Table, fresh: bool) -> None:
+        if fresh:
+            self._factors = None
+            self._overdispersible = self.likelihood_.overdispersible(targets.y)
+            if self.groups is not None:
+                self._fix_factors()
+                levels = [facts.own[f"levels {f}"] for f in range(len(self._factors))]
+                self._fix_group_levels(levels)
+                self._slope_scales = [self._scale_by(facts.own[f"slopes {f}"]) for f in range(len(self._factors))]
+                if any(sum(one.alone.values()) for one in levels):
+                    before = {start: [one.before(number) for one in levels] for number, start in facts.starts.items()}
+                    self._alone_by_start = before
+        super()._fix_columns(facts, targets, fresh)
+
+    def _width(self, facts: Facts) -> int:
+        layout = self._layout
+        return super()._width(facts) if layout is None else layout.starts[-1]
+
+    def _encode_partition(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: int, dtype: Any) -> Table:
+        self._alone = getattr(self, "_alone_by_start", {}).get(start)
+        return super()._encode_partition(X, y, sample_weight, offset, start, dtype)
+
     # ---- units
     def _fixed_part(self, X: Any) -> Any:
         return X if self.groups is None else X.X
 
     def _working(self, data: Table, start: Start) -> Table:
         if start.fresh and self.groups is not None:
-            self._slope_scales = [self._scale_of(data, columns) for _, columns in self._slopes]
+            self._slope_scales = [self._scale_by(self._slope_columns(data, columns)) for _, columns in self._slopes]
         return super()._working(data, start)
 
     @staticmethod
-    def _scale_of(data: Table, columns: list[int]) -> Array:
+    def _slope_columns(data: Table, columns: list[int]) -> Known:
+        return Known.of(data.X.X[:, columns], data.weight, np.zeros(len(columns)))
+
+    @staticmethod
+    def _scale_by(known: Known) -> Array:
         """What each effect of a level is divided by: 1 for its intercept, the spread of its column for a slope."""
-        X = data.X.X[:, columns]
-        spread = spreads(X, data.weight, np.zeros(X.shape[1]))
+        spread = known.spread
         return np.append(1.0, np.where(spread > 0, spread, 1.0))
 
     def _in_units(self, X: Any) -> Any:
@@ -217,8 +276,9 @@ class MixedEffects(BayesianGLM):
             return super()._check_memory(data)
         counts = [size * (1 + len(names)) for size, (names, _) in zip(self._sizes, self._slopes, strict=True)]
         total, largest = self._n_fixed + 1 + sum(counts), max(counts)
-        corner = total if data.X.arrow is None else total - largest
-        numbers = corner**2 + (0 if data.X.arrow is None else corner * largest)
+        arrow = self._arrow(self._n_fixed) is not None
+        corner = total - largest if arrow else total
+        numbers = corner**2 + (corner * largest if arrow else 0)
         what = f"covariance='full' of {total} coefficients and levels"
         _memory.need(COVARIANCES * 8.0 * numbers, what, "set covariance='diag', or leave a factor out of groups")
 
@@ -233,8 +293,7 @@ class MixedEffects(BayesianGLM):
         self._subspace = None
         model = self._model(data.X.shape[1], self.likelihood_, self._precision(self._n_fixed))
         if self.groups is not None:
-            means = [np.zeros(1) if values is None else values[:, 1:].mean(axis=0) for values in data.X.values]
-            model.far = tuple(float(np.linalg.norm(mean)) for mean in means)
+            model.far = tuple(float(np.linalg.norm(mean)) for mean in slope_means(data))
         model.tabulate(data.y)
         return model
 
@@ -276,23 +335,24 @@ class MixedEffects(BayesianGLM):
     def _findings(self, problem: Any, state: Any) -> Iterator[str]:
         yield from super()._findings(problem, state)
         if self.groups is not None:
-            yield from self._slopes_far_from_zero(problem.data.X)
+            yield from self._slopes_far_from_zero(problem.data)
         alone = self.likelihood_.noise is not None or self._noisy or self.likelihood_.levels is not None
         if self.groups is None or not alone:
             return
-        for name, codes in zip(self._group_names(), problem.data.X.codes.T, strict=True):
-            if np.bincount(codes, problem.data.weight).max() <= 1:
+        for name, weights in zip(self._group_names(), problem.data.reduced(level_weights), strict=True):
+            if weights.max() <= 1:
                 yield (
                     f"group {name!r} has one row in each level: its effects cannot be told from "
                     f"{'the noise per row' if self._noisy else 'what is random in each row anyway'}, and both rest on "
                     f"their priors. Leave {name!r} out of groups, or name a column whose levels have several rows."
                 )
 
-    def _slopes_far_from_zero(self, X: Any) -> Iterator[str]:
+    def _slopes_far_from_zero(self, data: Any) -> Iterator[str]:
         """Columns whose effects and those of the intercept, independent at 0, can only meet in each other's tails."""
-        for group, (names, _), values in zip(self._group_names(), self._slopes, X.values, strict=True):
-            for k, name in enumerate(names):
-                centre, spread = float(values[:, k + 1].mean()), float(values[:, k + 1].std())
+        means = slope_means(data)
+        spreads = [np.sqrt(square) for square in slope_means(data, means)]
+        for group, (names, _), *moments in zip(self._group_names(), self._slopes, means, spreads, strict=True):
+            for name, centre, spread in zip(names, *moments, strict=True):
                 if not abs(centre) > FAR * spread > 0:
                     continue
                 yield (
@@ -434,6 +494,26 @@ class MixedEffects(BayesianGLM):
         """
         m, v = super().predict_latent(X, offset)
         return (m, v + v.dtype.type(self.noise_variance_)) if self.noise_scale_ else (m, v)
+
+
+def slope_means(data: Any, about: tuple[Array, ...] | None = None) -> tuple[Array, ...]:
+    """Mean of each column that has slopes, by grouping column; `about` means: of the square of what is off them."""
+    sums, n = data.reduced(partial(slope_sums, about))
+    return tuple(total / n for total in sums)
+
+
+def slope_sums(about: tuple[Array, ...] | None, data: Table) -> tuple[tuple[Array, ...], float]:
+    """Sums over rows in the place of the means, and the number of rows."""
+    slopes = [np.zeros((len(data), 0)) if values is None else values[:, 1:] for values in data.X.values]
+    if about is not None:
+        slopes = [np.square(values - mean) for values, mean in zip(slopes, about, strict=True)]
+    return tuple(values.sum(axis=0) for values in slopes), float(len(data))
+
+
+def level_weights(data: Table) -> tuple[Array, ...]:
+    """Weight of the rows of each level, by grouping column."""
+    pairs = zip(data.X.codes.T, data.X.levels, strict=True)
+    return tuple(np.bincount(codes, data.weight, size).astype(float) for codes, size in pairs)
 
 
 def replace_fixed(design: GroupedDesign, fixed: Any) -> GroupedDesign:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -37,7 +38,7 @@ def _position(estimator: Any, name: Any, what: str) -> int:
     return int(name) % estimator.n_features_in_
 
 
-def factor_names(estimator: Any, X: Any) -> list[int]:
+def factor_names(estimator: Any) -> list[int]:
     """Positions of the grouping columns."""
     found = [_position(estimator, name, "groups") for name in _listed(estimator.groups)]
     if not found or len(set(found)) < len(found):
@@ -45,7 +46,7 @@ def factor_names(estimator: Any, X: Any) -> list[int]:
     return found
 
 
-def slope_columns(estimator: Any, X: Any) -> list[tuple[list[str], list[int]]]:
+def slope_columns(estimator: Any) -> list[tuple[list[str], list[int]]]:
     """For each grouping column the names of its random slopes, and their positions among the other columns."""
     spec, factors = estimator.random_slopes, estimator._factors
     others = [j for j in range(estimator.n_features_in_) if j not in factors]
@@ -83,44 +84,84 @@ def fixed_columns(X: Any, factors: list[int]) -> Any:
     return X[:, others]
 
 
-def coded(
-    X: Any, factors: list[int], known: list[Array] | None, fit: bool
-) -> tuple[Array, list[Array], tuple[int, ...]]:
-    """Level codes (n, F), the levels of each factor, and how many effects it has.
+@dataclass(frozen=True)
+class Levels:
+    """What rows say of the levels of a grouping column.
 
-    Levels that a categorical dtype declares count even where no row has them. In a fit a row without a level is a level
-    of its own, which nothing else shares; such levels follow the named ones. Otherwise -1.
+    present: those that some row has, sorted. declared: those of a categorical type, in its order; None: another type,
+    or partitions that declare different ones. alone: rows without a level, by partition (0 of a fit in memory).
+    """
+
+    column: Any
+    present: Array
+    declared: Array | None
+    alone: dict[int, int]
+
+    @classmethod
+    def of(cls, X: Any, j: int, partition: int = 0) -> Levels:
+        """Those of some rows."""
+        import pandas as pd
+
+        column = _column(X, j)
+        named = column.dropna()
+        declared = column.cat.categories.to_numpy() if isinstance(column.dtype, pd.CategoricalDtype) else None
+        present = np.unique(_sortable(named)) if declared is None else declared[np.unique(named.cat.codes)]
+        return cls(column.name, present, declared, {partition: len(column) - len(named)})
+
+    def joined(self, other: Levels) -> Levels:
+        """Those of both."""
+        import pandas as pd
+
+        same = self.declared is not None and other.declared is not None
+        same = same and np.array_equal(self.declared, other.declared)
+        some = [values for values in (self.present, other.present) if len(values)]
+        present = np.unique(_sortable(pd.Series(np.concatenate(some), name=self.column))) if some else self.present
+        return Levels(self.column, present, self.declared if same else None, {**self.alone, **other.alone})
+
+    @property
+    def names(self) -> Array:
+        """The levels of a fit; those that a categorical type declares count even where no row has them."""
+        import pandas as pd
+
+        return pd.Index(self.present if self.declared is None else self.declared).to_numpy()
+
+    @property
+    def size(self) -> int:
+        """Effects of the column: of its levels, and of each row without one."""
+        return len(self.names) + sum(self.alone.values())
+
+    def before(self, partition: int) -> int:
+        """Number of the first row of a partition that has no level: such rows follow the named levels."""
+        return len(self.names) + sum(count for number, count in self.alone.items() if number < partition)
+
+
+def coded(X: Any, factors: list[int], known: list[Array], alone: list[int] | None, fit: bool) -> Array:
+    """Level codes (n, F).
+
+    In a fit a row without a level is a level of its own, which nothing else shares; `alone` is the number of the first
+    one of each factor, None: there may be none. In predictions a row without a known level has -1.
 
     Raises
     ------
     ValueError
-        More data for a fit that goes on with a level that the first data did not have.
+        A row of a fit with a level that the first data did not have.
     """
     import pandas as pd
 
-    codes, levels, sizes = [], [], []
+    codes = []
     for f, j in enumerate(factors):
         column = _column(X, j)
-        if known is None:
-            declared = isinstance(column.dtype, pd.CategoricalDtype)
-            names = column.cat.categories if declared else pd.Index(np.unique(_sortable(column.dropna())))
-        else:
-            names = pd.Index(known[f])
-        code = names.get_indexer(pd.Index(column.astype(object))).astype(np.int32)
+        code = pd.Index(known[f]).get_indexer(pd.Index(column.astype(object))).astype(np.int32)
         missing = column.isna().to_numpy()
-        code[missing] = -1
-        if fit and known is not None and np.any(code < 0):
+        code[missing] = -1 if alone is None else alone[f] + np.arange(int(missing.sum()))
+        if fit and np.any(code < 0):
             row, name = int(np.argmax(code < 0)), j if column.name is None else repr(column.name)
             raise ValueError(
                 f"row {row} has level {column.iloc[row]!r} in grouping column {name}, which the first data did not "
                 "have: declare all levels there with a categorical dtype, or fit anew."
             )
-        if fit and known is None:
-            code[missing] = len(names) + np.arange(int(missing.sum()))
         codes.append(code)
-        levels.append(names.to_numpy())
-        sizes.append(int(len(names) + (missing.sum() if fit else 0)))
-    return np.column_stack(codes).astype(np.int32), levels, tuple(sizes)
+    return np.column_stack(codes).astype(np.int32)
 
 
 def check_levels(policy: str, X: Any, factors: list[int], known: list[Array], codes: Array) -> None:

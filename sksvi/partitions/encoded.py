@@ -98,7 +98,7 @@ def encoded(estimator: Any, start: Any, X: Any, y: Any, sample_weight: Any, offs
     if float(starts[-1]) * facts.bytes_per_row <= HELD_SHARE * executor.memory:
         parts = executor.persisted(parts)
     weight = float(sum(facts.rows[number][1] for number in numbers))
-    shape = Columns((int(starts[-1]), facts.n_columns), facts.dtype)
+    shape = Columns((int(starts[-1]), estimator._width(facts)), facts.dtype)
     return Partitioned(executor, parts, starts, weight, shape, targets), facts
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from functools import reduce
 from typing import Any
 
 from sksvi import _memory, _parallel
 from sksvi.models.base import Lost
 
-#: Answers that a task of the tree joins.
+#: Answers that a task of the tree joins: a power of two, so that the whole is a tree of pairs.
 FAN_IN = 8
 #: How often a round is begun again after workers were lost with what only they had.
 ATTEMPTS = 5
@@ -36,8 +35,11 @@ def called(sent: Sent, *args: Any) -> Any:
 
 
 def joined(combine: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
-    """A few answers as one; a task may run twice, so that none of them is written to."""
-    return reduce(combine, parts[1:], copy.deepcopy(parts[0])) if len(parts) > 1 else parts[0]
+    """A few answers as one, pairwise; a task may run twice, so that none of them is written to."""
+    while len(parts) > 1:
+        pairs = (combine(copy.deepcopy(a), b) for a, b in zip(parts[::2], parts[1::2]))
+        parts = [*pairs, *parts[len(parts) - len(parts) % 2 :]]
+    return parts[0]
 
 
 def _item(values: Any, *at: int) -> Any:
@@ -99,6 +101,11 @@ class Executor:
         """What `function` says of every part, which stays where it was found, and is found again if that is lost."""
         return self.persisted(self._asked(function, parts))
 
+    def together(self, function: Callable[[Any], Any], parts: list[Any], combine: Any) -> Any:
+        """What `function` says of all parts as one, which stays where it was found."""
+        (found,) = self.kept(function, [(self._tree(parts, combine),)])
+        return found
+
     @property
     def memory(self) -> float:
         """Bytes that all workers may hold, or that this process may still get."""
@@ -129,6 +136,7 @@ class Executor:
 
     @staticmethod
     def _tree(tasks: list[Any], combine: Callable[[Any, Any], Any]) -> Any:
+        """A task that joins what others say, in the order of `_parallel.tree_sum`."""
         from dask import delayed
 
         task = delayed(joined, pure=False)

@@ -105,7 +105,7 @@ def _distinct(y: Array, weight: Array | None) -> tuple[Array | None, Array | Non
     return values, np.bincount(at.ravel(), weight, len(values)).astype(float)
 
 
-def _joined(a: tuple[float, float, float], b: tuple[float, float, float]) -> tuple[float, float, float]:
+def _joined(a: tuple[Any, Any, Any], b: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
     total = a[0] + b[0]
     share = b[0] / total
     apart = b[1] - a[1]
@@ -133,6 +133,16 @@ class Facts:
         """Rows that count."""
         return sum(n for n, _ in self.rows.values())
 
+    @property
+    def starts(self) -> dict[int, int]:
+        """Number of the first row of every partition that has rows."""
+        found, n = {}, 0
+        for number in sorted(self.rows):
+            if self.rows[number][0]:
+                found[number] = n
+                n += self.rows[number][0]
+        return found
+
     def joined(self, other: Facts) -> Facts:
         """Those of both; a partition without rows says nothing.
 
@@ -159,6 +169,34 @@ class Facts:
         size = (self.n * self.bytes_per_row + other.n * other.bytes_per_row) / (self.n + other.n)
         offset = self.offset or other.offset
         return Facts(rows, self.features, dtype, targets, self.n_columns, size, offset, own)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Weight of rows, and mean, variance and extremes of each of their columns."""
+
+    weight: float
+    mean: Array
+    variance: Array
+    low: Array
+    high: Array
+
+    @classmethod
+    def of(cls, X: Array, weight: Array | None) -> Moments:
+        """Those of some rows."""
+        mean = np.average(X, axis=0, weights=weight)
+        variance = np.average(np.square(X - mean), axis=0, weights=weight)
+        return cls(float(len(X) if weight is None else weight.sum()), mean, variance, X.min(axis=0), X.max(axis=0))
+
+    def joined(self, other: Moments) -> Moments:
+        """Those of both."""
+        mine, its = ((one.weight, one.mean, one.variance) for one in (self, other))
+        return Moments(*_joined(mine, its), np.minimum(self.low, other.low), np.maximum(self.high, other.high))
+
+    @property
+    def deviation(self) -> Array:
+        """Standard deviation, 0 of a constant column, whatever its mean rounds to."""
+        return np.where(self.low < self.high, np.sqrt(self.variance), 0.0)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ hyperparameters of "v1": its own objective grows without end as the noise vanish
 from __future__ import annotations
 
 from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,6 @@ class Search:
         self.model.bound = model.teacher
         self.closed = model.likelihood.noise_variance is not None
         self.q = {**fit.q, "inducing": fit.q["inducing"].precise()}
-        self.rows = model.chunks(slice(0, len(fit.data)), fit.data)
         self.first: float | None = None
         self.value = -np.inf
 
@@ -93,25 +93,14 @@ class Search:
         value, theta, noise = log_evidence(self.model.current_kernel(q), self.fit.data, variance)
         return value, {"kernel": theta, "likelihood": np.array([noise * (variance - likelihood.least)])}
 
-    def _over_rows(self, one: Any) -> Any:
-        return _parallel.tree_sum(_parallel.in_order(one, self.rows, self.fit.threads))
+    def _over_rows(self, one: Any, *args: Any) -> Any:
+        """Sum of what `one` says of the chunks of all rows."""
+        return self.fit.data.reduced(partial(over_chunks, one, self.model, self.fit.threads, *args))
 
     def _collapsed(self, q: dict[str, Any]) -> tuple[Any, Array]:
         """The best q(v) for Gaussian noise, and Σ gamma h hᵀ."""
-        model, data = self.model, self.fit.data
-        geometry, noise = model.geometry(q), model.current_likelihood(q).noise_variance
-
-        def one(rows: Any) -> tuple[Array, Array]:
-            batch = model.batch(data, rows)
-            batch.fill(model, geometry, q)
-            part = batch.data
-            variance = {"optimal": 1.0, "simple": noise, "v1": noise + batch.d}[model.bound]
-            precision = np.ones(len(part)) / variance
-            precision = precision if part.weight is None else precision * part.weight
-            target = part.y if part.offset is None else part.y - part.offset
-            return pull_back(batch.rows, precision * target, -0.5 * precision, True)
-
-        linear, gram = self._over_rows(one)
+        model = self.model
+        linear, gram = self._over_rows(informing, q)
         precision = np.eye(len(linear)) - 2.0 * gram
         best = Gaussian(np.zeros_like(linear), precision)
         mean = best.solve(linear)
@@ -139,19 +128,42 @@ class Search:
             block.prepare()
         model.geometry(q)
 
-        def one(rows: Any) -> tuple[Any, float, Any]:
-            batch = model.batch(fit.data, rows)
-            terms = model.terms(q, batch, fit.expect, None)
-            points = {name: g.sum(0) for name, (g, _) in terms.points.items()}
-            return model.hyper_sums(terms, batch, gram is None), float(terms.value.sum()), points
-
-        sums, value, points = self._over_rows(one)
+        sums, value, points = self._over_rows(sloping, q, fit.expect, gram is None)
         if gram is not None:
             sums = (*sums[:3], gram[None, None], sums[4])
         gradient = model.slopes(q, sums)
         scale = fit.scale
         gradient = {name: scale * part for name, part in (gradient | points).items()}
         return scale * value - fit.divergence(q), gradient
+
+
+def over_chunks(one: Any, model: Any, threads: int, *args: Any) -> Any:
+    """Sum of `one` over the chunks of some rows, the last argument."""
+    *asked, data = args
+    chunks = model.chunks(slice(0, len(data)), data)
+    return _parallel.tree_sum(_parallel.in_order(partial(one, model, data, *asked), chunks, threads))
+
+
+def informing(model: Any, data: Any, q: dict[str, Any], rows: Any) -> tuple[Array, Array]:
+    """What some rows say of q(v) under Gaussian noise: Σ h y / variance and -Σ h hᵀ / (2 variance)."""
+    batch = model.batch(data, rows)
+    batch.fill(model, model.geometry(q), q)
+    part, noise = batch.data, model.current_likelihood(q).noise_variance
+    variance = {"optimal": 1.0, "simple": noise, "v1": noise + batch.d}[model.bound]
+    precision = np.ones(len(part)) / variance
+    precision = precision if part.weight is None else precision * part.weight
+    target = part.y if part.offset is None else part.y - part.offset
+    return pull_back(batch.rows, precision * target, -0.5 * precision, True)
+
+
+def sloping(
+    model: Any, data: Any, q: dict[str, Any], expect: Any, gram: bool, rows: Any
+) -> tuple[Any, float, dict[str, Array]]:
+    """What some rows say of the gradient at q, their part of the bound, and its slope in the likelihood."""
+    batch = model.batch(data, rows)
+    terms = model.terms(q, batch, expect, None)
+    points = {name: g.sum(0) for name, (g, _) in terms.points.items()}
+    return model.hyper_sums(terms, batch, gram), float(terms.value.sum()), points
 
 
 def learned(model: Any, fit: Fit) -> list[str]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from sksvi._parallel import SAMPLE_BLOCK
 from sksvi.families import StandardGaussian
 
 Array = np.ndarray
 
 #: k-means looks at this many rows per centre, and at least this many in all.
 ROWS_PER_CENTRE, LEAST_ROWS = 20, 4096
+#: Rows that points are chosen among; of more of them a sample of about so many.
+WHOLE_ROWS, SAMPLED_ROWS = 2**17, 2**14
 #: Lloyd's steps.
 LLOYD_STEPS = 10
 
@@ -53,6 +58,72 @@ def choose(X: Array, weight: Array | None, n_inducing: int, how: Any, scale: Arr
         return rows[np.sort(_drawn(weight, n_inducing, rng))]
     part = np.sort(_drawn(weight, max(LEAST_ROWS, ROWS_PER_CENTRE * n_inducing), rng))
     return scale * _kmeans(rows[part] / scale, weight[part], n_inducing, seed)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows and their weights (None: ones each); `distinct`: all different rows, sorted, or None where they are many."""
+
+    rows: Array
+    weight: Array | None
+    distinct: Array | None
+
+    def joined(self, other: Sample) -> Sample:
+        """Those of both."""
+        weight = None
+        if self.weight is not None and other.weight is not None:
+            weight = np.concatenate([self.weight, other.weight])
+        distinct = None
+        if self.distinct is not None and other.distinct is not None:
+            distinct = np.unique(np.concatenate([self.distinct, other.distinct]), axis=0)
+        return Sample(np.concatenate([self.rows, other.rows]), weight, distinct)
+
+
+def candidates(data: Any, n_inducing: int, seed: int) -> tuple[Array, Array | None]:
+    """Rows that `choose` chooses from, and their weights: all of them, or a sample of more than it could look at.
+
+    A row of weight w is in a sample with probability 1 - exp(-w s), independently of all others, and stands there for
+    its weight over that. Which rows these are depends on their number in the data, wherever they lie. Where no more
+    than `n_inducing` rows differ these are all there are to choose from.
+
+    Parameters
+    ----------
+    data : Data
+    n_inducing, seed : int
+
+    Returns
+    -------
+    rows : ndarray of shape (n, D)
+    weight : ndarray of shape (n,) or None
+    """
+    wanted = max(SAMPLED_ROWS, 2 * ROWS_PER_CENTRE * n_inducing)
+    share = None if len(data) <= max(WHOLE_ROWS, wanted) else wanted / data.total_weight
+    found = data.reduced(partial(_sampled, share, n_inducing, seed), Sample.joined)
+    if found.distinct is not None and len(found.distinct) <= n_inducing:
+        return found.distinct, None
+    return found.rows, found.weight
+
+
+def _sampled(share: float | None, n_inducing: int, seed: int, data: Any) -> Sample:
+    if share is None:
+        return Sample(data.X, data.weight, None)
+    weight = np.ones(len(data)) if data.weight is None else data.weight
+    # Where a few rows differ more than that, all of them do.
+    some = data.X[: 2 * n_inducing]
+    few = len(np.unique(some, axis=0)) <= n_inducing
+    distinct = np.unique(data.X, axis=0) if few else None
+    chance = -np.expm1(-share * weight)
+    chosen = uniforms(seed, getattr(data, "first", 0), len(data)) < chance
+    rows = data.X[chosen]
+    return Sample(rows, weight[chosen] / chance[chosen], distinct if few and len(distinct) <= n_inducing else None)
+
+
+def uniforms(seed: int, first: int, n: int) -> Array:
+    """A random number of each row from number `first` on, that depends on its number alone."""
+    blocks = range(first // SAMPLE_BLOCK, -(-(first + n) // SAMPLE_BLOCK))
+    drawn = [np.random.default_rng([seed, 0, 5, block]).random(SAMPLE_BLOCK) for block in blocks]
+    begin = first % SAMPLE_BLOCK
+    return np.concatenate([np.zeros(0), *drawn])[begin : begin + n]
 
 
 def _drawn(weight: Array, size: int, rng: np.random.Generator) -> Array:

@@ -19,7 +19,7 @@ from sksvi.models.base import Fit, LinearTerms, Table
 from sksvi.models.gp.bounds import BOUNDS, LOG_2PI
 from sksvi.models.gp.exact import whitened_rows
 from sksvi.models.gp.geometry import Geometry
-from sksvi.models.gp.inducing import choose
+from sksvi.models.gp.inducing import candidates, choose
 from sksvi.models.linear.latents import LinearLatents, as_matrices, like
 from sksvi.models.linear.rows import DenseRows, row_slices
 
@@ -28,6 +28,8 @@ Array = np.ndarray
 #: Rows h_i are kept between two looks at the same data up to this many numbers (and as many of k_w(x_i)).
 KEPT_NUMBERS = 2**23
 _ROWS = DenseRows(np.empty((0, 0)), False)
+#: Of a model that has not been anywhere yet.
+NO_PLACE: dict[str, Any] = {"_place": None, "_adjoint": None}
 #: In the place of a sum that is not needed.
 NONE = np.zeros((0, 0))
 
@@ -101,6 +103,8 @@ class SparseGPModel(LinearLatents):
         How hyperparameters are learned: `search` once q has settled, gradients of every batch, or not at all.
     unit : float, default=1.0
         Of a measured target.
+    keep : bool, default=True
+        Whether rows h_i may be kept between two looks, where data are few.
     """
 
     main = "inducing"
@@ -123,15 +127,24 @@ class SparseGPModel(LinearLatents):
         learn_inputs: bool = True,
         by: str = "evidence",
         unit: float = 1.0,
+        keep: bool = True,
     ) -> None:
         self.likelihood, self.kernel, self.bound = likelihood, kernel, bound
         self.n_inducing = n_inducing if isinstance(inducing, str) else len(inducing)
         self.inducing, self.seed, self.scale, self.full = inducing, seed, scale, full
         self.learn_kernel = learn_kernel and kernel.n_dims > 0
         self.learn_inputs = learn_inputs and bound != "optimal"
-        self.by, self.log_unit = by, float(np.log(unit))
+        self.by, self.log_unit, self.keep = by, float(np.log(unit)), keep
         self._place: tuple[Any, Any, Geometry] | None = None
         self._adjoint: tuple[Any, Any, tuple[Array, ...]] | None = None
+        self._lock = Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process needs: places are found again where they are asked for."""
+        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_kept")} | NO_PLACE
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
         self._lock = Lock()
 
     @property
@@ -166,7 +179,7 @@ class SparseGPModel(LinearLatents):
 
     def begin(self, data: Table, rng: Any) -> dict[str, Any]:
         """q at the prior, inducing points chosen from the data, kernel and noise where they are given."""
-        Z = choose(data.X, data.weight, self.n_inducing, self.inducing, self.scale, self.seed)
+        Z = choose(*candidates(data, self.n_inducing, self.seed), self.n_inducing, self.inducing, self.scale, self.seed)
         q: dict[str, Any] = {"kernel": Free(self.kernel.theta), "inputs": Free(Z / self.scale)}
         if self.likelihood.learned:
             q["likelihood"] = Point(self.likelihood.unconstrained)
@@ -176,7 +189,8 @@ class SparseGPModel(LinearLatents):
         # With every row an inducing point nothing is gained by moving one.
         self.learn_inputs = self.learn_inputs and not (self.by == "evidence" and len(Z) >= len(data))
         try:
-            self.batch(data, self.chunks(slice(0, len(data)), data)[0]).fill(self, self.geometry(q), q)
+            first = data.take(self.chunks(slice(0, len(data)), data)[0])
+            self.batch(first, slice(0, len(first))).fill(self, self.geometry(q), q)
         except NotPositiveDefinite as error:
             raise ValueError(f"{error}. {self.remedy}") from error
         return q
@@ -206,8 +220,9 @@ class SparseGPModel(LinearLatents):
 
     def batch(self, data: Table, rows: Array | slice, start: Any = None) -> Chunk:
         """These rows, not yet placed among the inducing points."""
-        keep = isinstance(rows, slice) and len(data) * self.n_inducing <= KEPT_NUMBERS
-        return Chunk(data.take(rows), (data.X, rows.start, rows.stop) if keep else None)  # type: ignore[union-attr]
+        keep = self.keep and isinstance(rows, slice) and len(data) * self.n_inducing <= KEPT_NUMBERS
+        first = getattr(data, "first", 0)
+        return Chunk(data.take(rows), (data.X, first + rows.start, first + rows.stop) if keep else None)  # type: ignore[union-attr]
 
     def view(self, q: dict[str, Any], rng: Any) -> dict[str, Any]:
         """q, with its geometry at hand for whatever is pulled back."""

@@ -130,6 +130,11 @@ class GroupedDesign(Design):
         X, codes = stacked(self.X, other.X), np.concatenate([self.codes, other.codes])
         return GroupedDesign(X, codes, values, levels, self.arrow, self.sparse, self.expanded)
 
+    def astype(self, dtype: Any) -> GroupedDesign:
+        """With fixed columns of another type."""
+        X = self.X.astype(dtype)
+        return GroupedDesign(X, self.codes, self.values, self.levels, self.arrow, self.sparse, self.expanded)
+
     @property
     def nbytes(self) -> int:
         """Memory of all rows."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from threading import Lock
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -63,7 +64,7 @@ class NoiseTable:
     """
 
     def __init__(self, likelihood: Likelihood, n_values: int = 1) -> None:
-        self.likelihood = likelihood
+        self.likelihood, self.n_values, self.key = likelihood, n_values, uuid4().hex
         # A block has CELLS * STEP = 2 widths, nodes lie to both sides.
         self._reach = MOST_BLOCKS / n_values * 0.5 * CELLS * STEP
         self._step = STEP * likelihood.width
@@ -78,6 +79,10 @@ class NoiseTable:
         self._sigma = 0.0
         self._ready = np.empty(0, bool)
         self._cells = np.empty((0, CELLS, 12))
+
+    def __reduce__(self) -> Any:
+        """Another process fills a table of its own, and finds it again in the next pass: rows' bits are the same."""
+        return _arrived, (self.likelihood, self.n_values, self.key)
 
     def optimal(
         self, likelihood: Likelihood, y: Array, m: Array, v: Array, sigma: float, expect: Expectation, rng: Any = None
@@ -192,6 +197,22 @@ class NoiseTable:
             values = np.stack(parts, axis=-1).swapaxes(0, 1)
             for number in np.unique(k):
                 self._columns[number][slot[k == number]] = values[k == number]
+
+
+#: Tables that came to this process last, the latest at the end, and how many stay.
+_ARRIVED: dict[str, NoiseTable] = {}
+_MOST_ARRIVED, _ARRIVING = 2, Lock()
+
+
+def _arrived(likelihood: Likelihood, n_values: int, key: str) -> NoiseTable:
+    """The table of a fit that another process leads, with what this process has filled in."""
+    with _ARRIVING:
+        table = _ARRIVED.pop(key, None) or NoiseTable(likelihood, n_values)
+        table.key = key
+        _ARRIVED[key] = table
+        while len(_ARRIVED) > _MOST_ARRIVED:
+            del _ARRIVED[next(iter(_ARRIVED))]
+        return table
 
 
 def spline(values: Array) -> Array:

@@ -1,0 +1,78 @@
+"""Few rows of a collection brought together where they lie, and cut anew into the blocks of a fit in memory.
+
+What a fit in memory does to all rows at once (sort them, merge equal ones) is done in one task on a worker; then the
+rows lie in parts again. A part holds blocks of rows as a fit in memory takes them, their number a power of two, so that
+sums over parts are formed in the order of sums in memory: the same bits, which a search does not blow up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from sksvi.models.base import Table
+from sksvi.partitions.data import Partitioned
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Together(Partitioned):
+    """Rows in parts that hold blocks of `block` rows, about as many parts as there were."""
+
+    block: int = 1
+    wanted: int = 1
+
+    def portion(self, size: int, seed: int) -> Partitioned:
+        """About `size` rows, drawn without repeats, in the same blocks."""
+        return cut(gathered(super().portion(size, seed), _same), self.block, self.wanted)
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """All rows of some data in one place on a worker; data: what they were."""
+
+    data: Partitioned
+    rows: Any
+    n: int
+    weight: float
+
+    def asked(self, function: Callable[[Table], Any]) -> Any:
+        """What a function says of all rows."""
+        return self.data.executor.round(function, [(self.rows,)])
+
+
+def gathered(data: Partitioned, function: Callable[[Table], Table]) -> Gathered:
+    """What a function makes of all rows."""
+    rows = data.executor.together(function, data.parts, Table.joined)
+    return Gathered(data, rows, *data.executor.round(_size, [(rows,)]))
+
+
+def cut(all_rows: Gathered, block: int, wanted: int, function: Callable[[Table], Table] | None = None) -> Together:
+    """The rows, each part after a function of it, in blocks of `block` rows."""
+    data, n = all_rows.data, all_rows.n
+    blocks = -(-n // block)
+    size = block * 2 ** int(np.ceil(np.log2(max(1, -(-blocks // wanted)))))
+    starts = np.append(np.arange(0, n, size), n)
+    cuts = [(all_rows.rows, int(a), int(b)) for a, b in pairwise(starts)]
+    parts = data.executor.kept(partial(_between, function), cuts)
+    shape = replace(data.X, shape=(n, data.X.shape[1]))
+    return Together(data.executor, parts, starts, all_rows.weight, shape, data.targets, block, wanted)
+
+
+def _same(data: Table) -> Table:
+    return data
+
+
+def _between(function: Callable[[Table], Table] | None, data: Table, start: int, stop: int) -> Table:
+    rows = replace(data.take(slice(start, stop)), first=start)
+    return rows if function is None else function(rows)
+
+
+def _size(data: Table) -> tuple[int, float]:
+    return len(data), data.total_weight
