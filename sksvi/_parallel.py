@@ -154,6 +154,11 @@ def tree_sum(results: Iterable[Any]) -> Any:
     return reduce(lambda low, high: add(high, low), left)
 
 
+def end_to_end(a: tuple[Array, ...], b: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Each array followed by its counterpart."""
+    return tuple(np.concatenate(pair) for pair in zip(a, b, strict=True))
+
+
 def scaled(gradient: Any, scale: float) -> Any:
     """N/B times a gradient: a batch blown up to the population."""
     if scale == 1.0 or gradient is None:

@@ -63,8 +63,8 @@ class Data(Sized, Protocol):
         """
         ...
 
-    def held(self, function: Callable[[Any], Any]) -> Any:
-        """What a function says of the rows, kept where they lie: numbers per row do not travel."""
+    def held(self, function: Callable[..., Any], beside: Any = None) -> Any:
+        """What a function says of the rows (and of what was kept `beside` them), kept where they lie."""
         ...
 
 
@@ -88,9 +88,9 @@ class InMemory:
         """`function` of the rows, with what was kept beside them."""
         return function(self) if beside is None else function(self, beside)
 
-    def held(self, function: Callable[[Any], Any]) -> Any:
+    def held(self, function: Callable[..., Any], beside: Any = None) -> Any:
         """What a function says of the rows."""
-        return function(self)
+        return self.reduced(function, beside=beside)
 
 
 class TwoSided(Data, Protocol):

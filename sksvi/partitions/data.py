@@ -59,12 +59,14 @@ class Partitioned:
 
     def reduced(self, function: Callable[..., Any], combine: Any = None, beside: Any = None) -> Any:
         """`function` of every partition, with what was kept beside it, combined in a tree."""
-        parts = [(part,) for part in self.parts] if beside is None else list(zip(self.parts, beside, strict=True))
-        return self.executor.round(function, parts, combine)
+        return self.executor.round(function, self._with(beside), combine)
 
-    def held(self, function: Callable[[Any], Any]) -> list[Any]:
+    def held(self, function: Callable[..., Any], beside: Any = None) -> list[Any]:
         """What a function says of every partition, kept where it lies."""
-        return self.executor.kept(function, [(part,) for part in self.parts])
+        return self.executor.kept(function, self._with(beside))
+
+    def _with(self, beside: Any) -> list[tuple[Any, ...]]:
+        return [(part,) for part in self.parts] if beside is None else list(zip(self.parts, beside, strict=True))
 
     def take(self, rows: Any) -> Table:
         """A few rows, brought here."""

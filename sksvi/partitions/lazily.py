@@ -72,6 +72,37 @@ def lazily(estimator: Any, method: Callable[..., Any], args: Any, kwargs: Any) -
     return tuple(collected(estimator, name, asked, X, one, like) for one, like in zip(each, shape, strict=True))
 
 
+def added(estimator: Any, name: str, X: Any, *args: Any) -> Any:
+    """What a method says of rows, a number or several; of a collection's partitions the sum, each where it lies."""
+    if not is_collection(X):
+        return getattr(estimator, name)(X, *args)
+    parts = [(number, part) for number, part in enumerate(partitions(X, "X"))]
+    found = Executor().round(Share(travelling(estimator), name, args), parts)
+    if found is None:
+        raise ValueError(f"X has {len(parts)} partitions and no row: {type(estimator).__name__} needs one at least.")
+    return found
+
+
+class Share:
+    """What one partition adds to a sum; None: it has no rows.
+
+    Parameters
+    ----------
+    estimator : estimator
+    name : str
+        Of a method.
+    args : tuple
+        What it takes besides rows.
+    """
+
+    def __init__(self, estimator: Any, name: str, args: tuple[Any, ...]) -> None:
+        self.estimator, self.name, self.args = estimator, name, args
+
+    def __call__(self, number: int, X: Any) -> Any:
+        with named(number):
+            return getattr(self.estimator, self.name)(X, *self.args) if X.shape[0] else None
+
+
 class Answer:
     """What a method says of one partition, in the type that all of them have.
 
