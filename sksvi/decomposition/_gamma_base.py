@@ -71,6 +71,11 @@ class GammaFactors(GammaPredictions, RowsFromPartitions, BaseSVI):
         -------
         self : object
             The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            For negative or infinite numbers in X, and an `init` of another shape.
         """
         self._validate_params()
         return self._fit(X, None, None, None)
@@ -89,6 +94,11 @@ class GammaFactors(GammaPredictions, RowsFromPartitions, BaseSVI):
         -------
         self : object
             The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            As `fit`; for other columns than those of earlier chunks, and after a fit that was cut off.
         """
         self._validate_params()
         return self._partial_fit(X, None, None, None)

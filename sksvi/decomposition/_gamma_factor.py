@@ -53,11 +53,12 @@ def noise_kind(estimator: Any, name: str) -> str:
 class GammaFactorModel(GammaFactorPredictions, RowsFromPartitions, BaseSVI):
     """Factor analysis with non-negative loadings that have gamma priors.
 
-    Rows are Gaussian with covariance ΛΛᵀ + Ψ, as in scikit-learn's ``FactorAnalysis``, and Λ has a gamma distribution
-    in every entry: a small prior shape makes most of them small. What is added are parts instead of contrasts, a
-    posterior and intervals of loadings, and no rotation that is left open; factors that only move columns in opposite
-    directions cannot be had. Fitted by conjugate-computation variational inference (Khan and Lin 2017; the model is
-    Knowles 2015). Data enter through their covariance alone, so that a pass costs the same for any number of rows.
+    y_n ~ N(mean, ΛΛᵀ + Ψ) with diagonal Ψ, as in scikit-learn's ``FactorAnalysis``, and Λ_dk ~ Gamma(prior_shape,
+    prior_rate) in the columns' units: a small prior shape makes most loadings small. What is added are parts instead of
+    contrasts, a posterior and intervals of loadings, and no rotation that is left open; factors that only move columns
+    in opposite directions cannot be had. Fitted by conjugate-computation variational inference (Khan and Lin 2017; the
+    model is Knowles 2015). Data enter through their covariance alone, so that a pass costs the same for any number of
+    rows.
 
     Parameters
     ----------
@@ -115,6 +116,12 @@ class GammaFactorModel(GammaFactorPredictions, RowsFromPartitions, BaseSVI):
         Block ``loadings``, a gamma distribution per entry.
     lower_bound_ : float
         Bound on the log evidence, nats, over points that no step has seen.
+    lower_bounds_ : ndarray
+        The bound per step, over the points that steps see.
+    history_ : DataFrame
+        One row per step.
+    n_iter_, n_steps_, n_samples_seen_, converged_ : int, int, float, bool
+    n_features_in_, feature_names_in_ : int, ndarray of shape (D,)
 
     See Also
     --------
@@ -210,6 +217,17 @@ class GammaFactorModel(GammaFactorPredictions, RowsFromPartitions, BaseSVI):
         -------
         GammaFactorModel
             The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            For numbers in X that are missing or not finite.
+
+        Warns
+        -----
+        UserWarning
+            Where noise variances end at their least, or one for all columns explains rows worse than independent
+            columns would.
         """
         self._validate_params()
         return self._fit(X, None, None, None)
@@ -227,6 +245,11 @@ class GammaFactorModel(GammaFactorPredictions, RowsFromPartitions, BaseSVI):
         -------
         GammaFactorModel
             The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            As `fit`; for other columns than those of earlier chunks, and after a fit that was cut off.
         """
         self._validate_params()
         if is_collection(X):

@@ -83,6 +83,11 @@ class GammaFactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         Returns
         -------
         ndarray of shape (n, D)
+
+        Raises
+        ------
+        ValueError
+            For another number of columns than factors.
         """
         check_is_fitted(self)
         X = check_table(X, **ROWS)

@@ -50,10 +50,12 @@ def _sums(data: Table) -> tuple[float, int, int]:
 class GammaPoissonFactorization(ColumnRecommendations, GammaFactors):
     """Non-negative matrix factorization of counts under Gamma priors.
 
-    Counts are Poisson with mean HW: ``components_`` W, and how active each is in each row H. Both have Gamma priors
-    whose rates are learned (empirical Bayes). Where X has no counts its unit matters: it says how certain a cell is.
-    The likelihood is that of scikit-learn's NMF with the Kullback-Leibler divergence; what is added are priors, a
-    posterior, missing cells, chunks of data, and a bound on the evidence.
+    y_nf ~ Poisson(Σ_k H_nk W_kf) with W_kf ~ Gamma(component_shape, component_rate_), the cells of ``components_``, and
+    H_nk ~ Gamma(activation_shape, activation_rate_), how active each is in each row. The rates maximise the bound
+    (empirical Bayes). With ``bound="auxiliary"`` q maximises the bound over counts split among components (Cemgil
+    2009), with "tight" that without them (Khan and Lin 2017, table 5). Where X has no counts its unit matters: it says
+    how certain a cell is. The likelihood is that of scikit-learn's NMF with the Kullback-Leibler divergence; what is
+    added are priors, a posterior, missing cells, chunks of data, and a bound on the evidence.
 
     Parameters
     ----------
@@ -112,6 +114,12 @@ class GammaPoissonFactorization(ColumnRecommendations, GammaFactors):
         Learned rates of the priors of activations and components.
     posterior_ : Posterior
         Block ``components``.
+    lower_bound_, lower_bounds_ : float, ndarray
+        Bound on the log evidence at `posterior_` and per pass, nats.
+    history_ : DataFrame
+        One row per pass.
+    n_iter_, n_steps_, n_samples_seen_, converged_ : int, int, float, bool
+    n_features_in_, feature_names_in_ : int, ndarray of shape (F,)
 
     See Also
     --------

@@ -105,6 +105,11 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         Returns
         -------
         ndarray of shape (n, F)
+
+        Raises
+        ------
+        ValueError
+            For another number of columns than components.
         """
         check_is_fitted(self)
         X = check_table(X, dtype=[np.float64, np.float32])
@@ -176,6 +181,11 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         -------
         ndarray of shape (n,)
             Nats; 0 for a row of which nothing is asked.
+
+        Raises
+        ------
+        ValueError
+            For a table that is sparse, numbers that are negative, and two that differ in shape.
         """
         check_is_fitted(self)
         X = _dense(self._rows(X), "X")
@@ -210,6 +220,11 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         Returns
         -------
         float
+
+        Raises
+        ------
+        ValueError
+            Where all cells are missing.
         """
         check_is_fitted(self)
         total, n = added(self, "_scored", X)

@@ -29,8 +29,8 @@ from sksvi.decomposition._recommend import RecommendationMethods
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, COVARIANCE, FREE, LIKELIHOOD, STREAMED, given_or_not, stays
 from sksvi.estimators.checks import check_numbers, check_row_values, check_same_rows
-from sksvi.estimators.offsets import offset_of
 from sksvi.estimators.levels import given_order
+from sksvi.estimators.offsets import offset_of
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import FIT, Start
 from sksvi.estimators.strangers import ON_UNSEEN, check_added, check_asked, check_table

@@ -54,6 +54,15 @@ class TimeSeriesDisplay:
     bands_ : list of matplotlib collections
         Intervals, in the order of `lines_`; of forecasts from the widest to the narrowest.
 
+    Raises
+    ------
+    ValueError
+        For a coverage outside of (0, 1), and for `observed` and `smoothed` of different lengths.
+
+    See Also
+    --------
+    sksvi.DynamicGLM : The estimator whose fits are drawn.
+
     Examples
     --------
     >>> import numpy as np
@@ -95,6 +104,11 @@ class TimeSeriesDisplay:
         -------
         display : TimeSeriesDisplay
             The display itself.
+
+        Raises
+        ------
+        ValueError
+            For a `kind` that is neither, a `last` below 1, components that are not there, or another number of axes.
         """
         if kind not in ("series", "components"):
             raise ValueError(f"kind={kind!r} is unknown: choose 'series' or 'components'.")
@@ -192,8 +206,11 @@ class TimeSeriesDisplay:
         steps : int, default=0
             Points ahead.
 
-        X, offset : array-like, default=None
+        X : array-like of shape (steps, D), default=None
             Of the points ahead, as ``forecast`` takes them.
+
+        offset : array-like of shape (steps,), default=None
+            The same: the log exposure of counts.
 
         coverage : float, default=0.9
             Of the band around the observed points, and of the components, in (0, 1).
@@ -216,6 +233,9 @@ class TimeSeriesDisplay:
         ------
         NotFittedError
             If the estimator is not fitted.
+        ValueError
+            For a fit to several series, `steps` that are no whole number from 0 on, a coverage outside of (0, 1), and
+            whatever ``forecast`` and `plot` refuse.
         """
         import pandas as pd
 

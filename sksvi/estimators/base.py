@@ -215,7 +215,11 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             yield from likelihood.extremes()
 
     def _problem(self, model: Any, data: Any) -> Problem:
-        return self._checked_problem(model, data, self._batch_size(len(data), self._algorithm()))
+        if data.at_hand:
+            size = self._batch_size(len(data), self._algorithm())
+        else:  # a pass over partitions costs reading them
+            size = None if self.batch_size == "auto" else self.batch_size
+        return self._checked_problem(model, data, size)
 
     def _algorithm(self) -> algorithms.Algorithm:
         """What fits q in the call under way."""
@@ -224,7 +228,8 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     def _checked_problem(self, model: Any, data: Any, size: int | None) -> Problem:
         """What serves what in steps of `size` rows: refused by `plan` where it has no meaning."""
         algorithm, expect = self._algorithm(), expectations.resolve(self.expectation)
-        threads = _parallel.n_threads(self.n_jobs)
+        # Where tasks run side by side already, each has one thread.
+        threads = _parallel.n_threads(self.n_jobs) if data.at_hand or self.n_jobs is not None else 1
         problem = plan.problem(model, data, algorithm, expect, batch_size=size, threads=threads)
         likelihood = getattr(model, "likelihood", None)
         if likelihood is not None and not likelihood.informed(data.y):

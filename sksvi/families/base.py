@@ -179,6 +179,10 @@ class Family:
         """The block a share further than the step that led here from `before`, still in the family's domain."""
         raise AttributeError(f"{type(self).__name__} has no steps of a rate above 1")
 
+    def narrowed(self, factor: float) -> Any:
+        """The block of the same mean with `factor` times the precision; None: it is not held so that it has one."""
+        return None
+
     def forgotten(self) -> Any:
         """What is kept of the block when a fit starts anew."""
         return self

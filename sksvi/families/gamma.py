@@ -25,9 +25,12 @@ LEAST_DETERMINANT = 1e-6
 class Gamma(Flat):
     """Independent q(x_k) = Gamma(shape_k, rate_k), x_k > 0; natural (shape, -rate), moments E log x and E x.
 
+    The density is rate^shape x^(shape - 1) exp(-rate x) / Γ(shape), of mean shape/rate and variance shape/rate².
+
     Parameters
     ----------
     shape, rate : array-like of shape (K,), or (P, K) for plates
+        Positive; the rate in one over the unit of x.
 
     Raises
     ------

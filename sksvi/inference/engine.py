@@ -23,7 +23,6 @@ from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.expectations import Expectation
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference.memory.locals import NO_LOCALS, NoLocals
-from sksvi.inference.memory.of_rows import DIRECT
 from sksvi.inference.priors import divergence, prior_of
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State, StepInfo, check_finite, recorded
@@ -66,7 +65,8 @@ def prepare(q: Blocks) -> None:
 class Look:
     """What a pass asks of rows where they lie: gradient per block, E log p, and local covariances that were projected.
 
-    ``between`` : what stands between terms and pull-back. ``key`` : seed and step, of the rows' random numbers.
+    ``key`` : seed and step, of the rows' random numbers. ``locals`` and ``sites`` : what is kept beside the rows.
+    ``between`` : what stands between terms and pull-back, of terms, rows and sites.
     """
 
     model: Model
@@ -76,7 +76,8 @@ class Look:
     key: tuple[int, int]
     gradient_wanted: bool = True
     locals: NoLocals = NO_LOCALS
-    between: Callable[[Any, Any], Any] | None = None
+    sites: Any = None
+    between: Callable[[Any, Any, Any], Any] | None = None
 
     def __call__(self, data: Any, rows: Rows) -> tuple[Gradient, float, int]:
         """Summed over chunks, in an order that depends on their number alone."""
@@ -95,7 +96,7 @@ class Look:
             value = float(terms.value.sum())
             if not self.gradient_wanted:
                 return {}, value, terms.repairs
-            said = terms if self.between is None else self.between(terms, rows)
+            said = terms if self.between is None else self.between(terms, rows, self.sites)
             return self.model.pull_back(said, batch), value, terms.repairs
 
 
@@ -106,8 +107,11 @@ def evaluate(problem: Problem, state: State, segment: Segment, gradient_wanted: 
     seen = problem.globals_in(state.passes)
     key = state.seed, state.steps
     view = seen.view(model, q, _parallel.stream(*key, data.n_streams(model, segment.rows)))
-    between = None if problem.messages is DIRECT else partial(problem.messages.between, problem=problem, state=state)
-    look = Look(model, view, problem.expect, problem.threads, key, gradient_wanted, state.locals, between)
+    sites, between = (
+        problem.messages.sites(state),
+        problem.messages.between(problem, state) if gradient_wanted else None,
+    )
+    look = Look(model, view, problem.expect, problem.threads, key, gradient_wanted, state.locals, sites, between)
     gradient, value, repairs = data.seen(look, segment.rows)
     state.locals.count(repairs)
     scale = segment.scale * problem.scale

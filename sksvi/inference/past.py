@@ -11,7 +11,7 @@ leverage stand for themselves alone. While nothing was dropped the stream is the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,10 +46,13 @@ class Kept(Direct):
         self.main = main
         self._seen: dict[int, tuple[Any, LinearTerms]] = {}
 
-    def between(self, terms: Any, rows: Any, problem: Problem, state: State) -> Any:
-        """The terms, kept by the first row of their chunk."""
+    def between(self, problem: Problem, state: State) -> Any:
+        """Keeps terms by the first row of their chunk."""
+        return partial(self._keep, state.q[self.main])
+
+    def _keep(self, block: Any, terms: Any, rows: Any, sites: Any) -> Any:
         if isinstance(rows, slice):
-            self._seen[rows.start] = state.q[self.main], terms
+            self._seen[rows.start] = block, terms
         return terms
 
     def of(self, problem: Problem, q: Blocks) -> LinearTerms | None:

@@ -27,8 +27,8 @@ from sksvi.inference.passes.sampler import Sampler
 from sksvi.inference.problem import Problem
 from sksvi.inference.search import search
 from sksvi.inference.start import begun
-from sksvi.inference.state import LookEnd, State
-from sksvi.models.base import Data, Linear, Model, Sampleable, Sided
+from sksvi.inference.state import LookEnd, State, with_own_lists
+from sksvi.models.base import Data, Linear, Lost, Model, Sampleable, Sided
 
 
 def problem(
@@ -110,6 +110,10 @@ def pass_of(ready: Problem) -> Pass:
     return BySegment() if ready.model.segmented else Judged()
 
 
+#: Attempts at a fit whose workers are lost with what only they kept: each begins anew, to the same bits.
+MOST_REPLAYS = 5
+
+
 def run(
     ready: Problem,
     state: State,
@@ -125,8 +129,42 @@ def run(
     `pass_end`.
     """
     told: LookEnd = (lambda state, begun: pass_end(state)) if look_end is None else look_end
-    searching = partial(search, look_end=told)
-    return engine.fit(ready, begun(ready, state), pass_of(ready), searching, max_iter, tol, pass_end)
+    seen = Told(pass_end, told)
+    for _ in range(MOST_REPLAYS):
+        first, searching = begun(ready, with_own_lists(state)), partial(search, look_end=seen.look_end)
+        try:
+            return engine.fit(ready, first, pass_of(ready), searching, max_iter, tol, seen.pass_end)
+        except Lost:
+            seen = Told(pass_end, told, seen.reached)
+    raise Lost(f"workers were lost with what rows keep beside them in {MOST_REPLAYS} attempts at the fit.")
+
+
+class Told:
+    """Who is told of passes; a fit that is run again tells of none a second time.
+
+    Parameters
+    ----------
+    pass_end, look_end : callables
+        As in `run`.
+    before : int, default=-1
+        The last pass that was told of in an earlier attempt.
+    """
+
+    def __init__(self, pass_end: Callable[[State], bool], look_end: LookEnd, before: int = -1) -> None:
+        self._pass_end, self._look_end, self._before = pass_end, look_end, before
+        self.reached = before
+
+    def pass_end(self, state: State) -> bool:
+        """After a pass."""
+        return self._new(state) and self._pass_end(state)
+
+    def look_end(self, state: State, begun: State) -> bool:
+        """After a look of a search."""
+        return self._new(state) and self._look_end(state, begun)
+
+    def _new(self, state: State) -> bool:
+        self.reached = max(self.reached, state.passes)
+        return state.passes > self._before
 
 
 # ---- refusals

@@ -11,7 +11,7 @@ import numpy as np
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.engine import bound, evaluate, exact_bound, impossible, whole
-from sksvi.inference.memory.locals import NO_LOCALS, Locals, NoLocals
+from sksvi.inference.memory.locals import NO_LOCALS, Locals, LocalsApart, NoLocals
 from sksvi.inference.memory.of_plates import PlateMemory
 from sksvi.inference.memory.said import NOTHING_SAID
 from sksvi.inference.problem import Problem
@@ -158,10 +158,12 @@ def on_other_data(problem: Problem, state: State) -> bool:
 
 def locals_of(problem: Problem, state: State) -> NoLocals | Locals:
     """Where local variables of a fit on as many rows ended, else fresh ones; a sampler makes its own."""
-    keeps = isinstance(problem.model, Local) or problem.algorithm.row.sampler
+    keeps = (isinstance(problem.model, Local) or problem.algorithm.row.sampler) and problem.data.at_hand
     known, n, rule = state.locals, len(problem.data), problem.local_rule
     if keeps and isinstance(known, Locals) and known.rule == rule and len(known) == n:
         return known.copy()
     if not isinstance(problem.model, Local):
         return NO_LOCALS
+    if not problem.data.at_hand:
+        return LocalsApart(problem.data.held(problem.model.local_begin))
     return Locals(problem.model.local_begin(problem.data), rule=problem.local_rule)

@@ -61,7 +61,6 @@ class State:
         """The blocks as users see them: where noisy steps go on, their average."""
         return self.progress.shown(self.q)
 
-
     @property
     def bare(self) -> State:
         """The blocks alone, without what is kept per row and without the way that led here."""

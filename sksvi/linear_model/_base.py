@@ -166,7 +166,9 @@ class BayesianGLM(FromPartitions, OwnScales, BaseSVI):
             return
         n, d = data.X.shape
         several = self.likelihood_.n_latents if self.likelihood_.n_latents > 1 else 1
-        inside = d > n and data.at_hand and not (isinstance(self.prior_precision, str) and self.prior_precision == "ard")
+        inside = (
+            d > n and data.at_hand and not (isinstance(self.prior_precision, str) and self.prior_precision == "ard")
+        )
         wide = inside and not hasattr(self, "state_")
         size = n if wide else d + self.fit_intercept
         over = "rows, in whose span the coefficients lie," if size == n else "coefficients"
@@ -181,7 +183,12 @@ class BayesianGLM(FromPartitions, OwnScales, BaseSVI):
         for name in ("_only_target", "_one_sided_past"):  # of a stream: a fit forgets it
             vars(self).pop(name, None)
         precision = self._precision(d)
-        if self.covariance == "diag" or d <= n or not data.at_hand or (isinstance(precision, str) and precision == "ard"):
+        if (
+            self.covariance == "diag"
+            or d <= n
+            or not data.at_hand
+            or (isinstance(precision, str) and precision == "ard")
+        ):
             return self._model(d, self.likelihood_, precision), data
         scale = 1.0 / self._columns.stretch
         scale = scale if isinstance(precision, str) else scale / np.sqrt(precision)

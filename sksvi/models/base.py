@@ -44,8 +44,21 @@ class Data(Sized, Protocol):
         """Sum of the weights: the N of every formula."""
         ...
 
+    @property
+    def at_hand(self) -> bool:
+        """Whether rows can be looked at one by one."""
+        ...
+
     def take(self, rows: Rows) -> Any:
         """These rows."""
+        ...
+
+    def portion(self, size: int, seed: int) -> Any:
+        """About `size` rows, drawn without repeats."""
+        ...
+
+    def batches(self, size: int, seed: int, number: int) -> Iterator[tuple[Any, int, float]]:
+        """Batches of pass `number`: rows, how many they are, and their weight."""
         ...
 
     def seen(self, look: Callable[[Any, Any], Any], rows: Any) -> Any:
@@ -68,6 +81,10 @@ class Data(Sized, Protocol):
         ...
 
 
+class Lost(RuntimeError):
+    """What was kept beside rows is gone with the worker that held it."""
+
+
 class InMemory:
     """The verbs of data that lie in one piece, in the memory of this process.
 
@@ -75,6 +92,23 @@ class InMemory:
     """
 
     at_hand: ClassVar[bool] = True
+    weight: Array | None
+
+    def __len__(self) -> int:
+        raise AttributeError(f"{type(self).__name__} has no rows")
+
+    def take(self, rows: Rows) -> Any:
+        """These rows."""
+        raise AttributeError(f"{type(self).__name__} has no rows to take")
+
+    def portion(self, size: int, seed: int) -> Any:
+        """About `size` rows, drawn without repeats."""
+        return self.take(_parallel.sample(len(self), size, seed))
+
+    def batches(self, size: int, seed: int, number: int) -> Iterator[tuple[Any, int, float]]:
+        """Batches of pass `number`, shuffled: rows, how many they are, and their weight."""
+        for rows in _parallel.shuffled(len(self), size, seed, number):
+            yield rows, len(rows), float(len(rows)) if self.weight is None else float(self.weight[rows].sum())
 
     def seen(self, look: Callable[[Any, Any], Any], rows: Any) -> Any:
         """What a look at some rows says."""
@@ -138,10 +172,6 @@ class Table(InMemory):
             None if self.weight is None else self.weight[rows],
             None if self.offset is None else self.offset[rows],
         )
-
-    def portion(self, size: int, seed: int) -> Table:
-        """About `size` rows, drawn without repeats."""
-        return self.take(_parallel.sample(len(self), size, seed))
 
     @property
     def bytes_per_row(self) -> float:
@@ -545,7 +575,7 @@ class Columns(Protocol):
         ...
 
 
-def default_sweep(data: Table, batch_size: int | None, seed: int, number: int, ramp: bool = False) -> Iterator[Segment]:
+def default_sweep(data: Data, batch_size: int | None, seed: int, number: int, ramp: bool = False) -> Iterator[Segment]:
     """All blocks, rows in shuffled batches, each blown up to the data's weight.
 
     With `ramp` the population of the first pass is what was seen of it so far.
@@ -555,8 +585,7 @@ def default_sweep(data: Table, batch_size: int | None, seed: int, number: int, r
         yield Segment(slice(0, n), 1.0)
         return
     total, seen = data.total_weight, 0
-    for rows in _parallel.shuffled(n, batch_size, seed, number):
-        weight = float(len(rows)) if data.weight is None else float(data.weight[rows].sum())
-        seen += len(rows)
+    for rows, count, weight in data.batches(batch_size, seed, number):
+        seen += count
         if weight > 0:
-            yield Segment(rows, min(seen, n) / len(rows) if ramp and number == 0 else total / weight)
+            yield Segment(rows, min(seen, n) / count if ramp and number == 0 else total / weight)

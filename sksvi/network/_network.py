@@ -53,6 +53,12 @@ UNDONE = 1e-6
 class Network:
     """A mean-field network: q is a product over nodes, and a factor is told to each of them as a message.
 
+    The log joint density of nodes x and data is a sum of terms: of every node, or datum, given its parameters, and of
+    `factors`. q(x) = Π q_i(x_i) maximises the bound E_q [Σ terms] - E_q log q on the log evidence. Node i steps to
+    natural parameters (1 - ρ) θ_i + ρ Σ (messages), each a gradient of its term's expectation in the node's moments:
+    variational message passing where terms are conjugate (Winn and Bishop 2005), else conjugate-computation variational
+    inference (Khan and Lin 2017, Algorithm 2).
+
     Parameters
     ----------
     nodes : dict of str to distribution
@@ -73,6 +79,14 @@ class Network:
         False too where the joint density seems to be improper.
     n_iter_ : int
         Passes.
+
+    Raises
+    ------
+    ValueError
+        For parameters that name no node, or one of another family; for nodes without a prior, or that depend on each
+        other in a circle; for factors that join no node.
+    TypeError
+        For nodes that are no distributions, and factors that are no `Factor`.
 
     See Also
     --------
@@ -131,7 +145,7 @@ class Network:
 
         Parameters
         ----------
-        data : dict of str to array-like, optional
+        data : dict of str to array-like of shape (n,), optional
             Numbers of the observed nodes.
         order : {"in turn", "parallel"}, default="in turn"
             One node after the other, each seeing those before it as they are now, or all at once.
@@ -158,7 +172,15 @@ class Network:
         Raises
         ------
         ValueError
-            For data, shapes or a start that do not fit; the message names the node. Nothing has changed then.
+            For data, shapes or a start that do not fit; the message names the node. For a factor without a finite
+            expectation at the first q, and options outside of what they may be. Nothing has changed then.
+
+        Warns
+        -----
+        ConvergenceWarning
+            Where `max_iter` ended the fit.
+        UserWarning
+            For a node whose prior factors have all but undone: the joint density may be improper.
         """
         schedule = _schedule(rate)
         if order not in ("in turn", "parallel"):
@@ -203,6 +225,13 @@ class Network:
             By factor; distributions have the name of their child. A node's own distribution, where that has nodes for
             parameters, is told relative to ``<name>/prior``.
 
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError
+            For a name that is no latent node's.
+
         Examples
         --------
         >>> from sksvi.network import Gamma, Network, Poisson
@@ -228,6 +257,11 @@ class Network:
         -------
         summary : DataFrame
             Columns node, element, mean and std.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
         """
         import pandas as pd
 
@@ -293,7 +327,8 @@ def _begun(problem: Problem, state: State, joined: Mapping[str, Factor]) -> Stat
         try:
             exact_bound(problem, state)
         except NonFinite:
-            state = replace(state, q={name: _narrowed(block) for name, block in state.q.items()})
+            narrower = {name: block.narrowed(NARROWING) for name, block in state.q.items()}
+            state = replace(state, q={name: narrower[name] or block for name, block in state.q.items()})
         else:
             return state
     with np.errstate(all="ignore"):
@@ -319,10 +354,3 @@ def _improper(
                 f"be improper, without a finite integral, so that the bound has no top and the posterior no meaning. "
                 f"Look whether {said} grows faster than the prior falls."
             )
-
-
-def _narrowed(block: Any) -> Any:
-    """A Gaussian block of the same mean and more precision; others as they are."""
-    if block.column != "gaussian":
-        return block
-    return type(block)(block.mean, NARROWING * block.precision)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from sksvi import _parallel
+from sksvi.inference.memory.locals import NO_LOCALS, Locals
 from sksvi.models.base import Table
 from sksvi.partitions.executor import Executor
 
@@ -22,6 +23,41 @@ class Columns:
 
     shape: tuple[int, int]
     dtype: Any
+
+
+class Apart:
+    """What rows in partitions keep beside them: a handle each, another one after every step.
+
+    ``change`` : of the sum of the starts of their sites.
+    """
+
+    def __init__(self, handles: list[Any], change: float = 0.0) -> None:
+        self.handles, self.change = handles, change
+
+    def copy(self) -> Apart:
+        """Its own list of the same."""
+        return Apart(list(self.handles), self.change)
+
+
+@dataclass(frozen=True)
+class Share:
+    """Part `number` of `count` of a partition's rows, in an order of pass `key`."""
+
+    key: tuple[int, ...]
+    number: int
+    count: int
+
+    def rows(self, n: int) -> Array:
+        """Their numbers in a partition of n rows, sorted."""
+        order = np.random.default_rng(self.key).permutation(n)
+        return np.sort(np.array_split(order, self.count)[self.number])
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of a step: whole partitions (None), or a share of one."""
+
+    pieces: list[tuple[int, Share | None]]
 
 
 @dataclass(frozen=True)
@@ -49,9 +85,42 @@ class Partitioned:
         return self.targets.y
 
     # ---- verbs
-    def seen(self, look: Callable[[Any, Any], Any], rows: Any) -> Any:
-        """What a look at all rows says, summed over partitions."""
-        return self.reduced(partial(_whole, look))
+    def seen(self, look: Any, rows: Any) -> Any:
+        """What a look at rows says, summed over partitions; what these keep beside them is renewed."""
+        pieces = getattr(rows, "pieces", [(p, None) for p in range(len(self.parts))])
+        local, sites = getattr(look.locals, "apart", None), look.sites
+        parts = [(self.parts[p], share) for p, share in pieces]
+        if local is None and sites is None:
+            return self.executor.round(partial(_seen, look), parts)
+        beside = [tuple(None if kept is None else kept.handles[p] for kept in (local, sites)) for p, _ in pieces]
+        bare = replace(look, locals=NO_LOCALS, sites=None)
+        asked = [(*part, *own) for part, own in zip(parts, beside, strict=True)]
+        (*sums, change), renewed = self.executor.step(partial(_seen_beside, bare), asked)
+        for kept, new in zip((local, sites), renewed, strict=True):
+            for (p, _), handle in zip(pieces if kept is not None else [], new):
+                kept.handles[p] = handle
+        if sites is not None:
+            sites.change += change
+        return tuple(sums)
+
+    def batches(self, size: int, seed: int, number: int) -> Iterator[tuple[Batch, int, float]]:
+        """Batches of pass `number`: shares of a partition, or several small ones, in a shuffled order."""
+        lengths = np.diff(self.starts)
+        counts = np.maximum(1, np.round(lengths / size).astype(int))
+        pieces = [(p, j) for p, count in enumerate(counts) for j in range(count)]
+        order = np.random.default_rng([seed, number, 0]).permutation(len(pieces))
+        batch: list[tuple[int, Share | None]] = []
+        rows, each = 0, self.total_weight / len(self)
+        for i in order:
+            p, j = pieces[i]
+            share = None if counts[p] == 1 else Share((seed, number, 0, p + 1), j, int(counts[p]))
+            n = len(np.array_split(range(lengths[p]), counts[p])[j])
+            if batch and (rows + n > 1.5 * size or share is not None or batch[-1][1] is not None):
+                yield Batch(batch), rows, rows * each
+                batch, rows = [], 0
+            batch.append((p, share))
+            rows += n
+        yield Batch(batch), rows, rows * each
 
     def n_streams(self, model: Any, rows: Any) -> int:
         """No more than rows."""
@@ -61,12 +130,13 @@ class Partitioned:
         """`function` of every partition, with what was kept beside it, combined in a tree."""
         return self.executor.round(function, self._with(beside), combine)
 
-    def held(self, function: Callable[..., Any], beside: Any = None) -> list[Any]:
-        """What a function says of every partition, kept where it lies."""
-        return self.executor.kept(function, self._with(beside))
+    def held(self, function: Callable[..., Any], beside: Any = None) -> Apart:
+        """What a function says of every partition (and of what was kept `beside` it), kept where it lies."""
+        return Apart(self.executor.kept(function, self._with(beside)))
 
     def _with(self, beside: Any) -> list[tuple[Any, ...]]:
-        return [(part,) for part in self.parts] if beside is None else list(zip(self.parts, beside, strict=True))
+        each = [] if beside is None else [beside.handles]
+        return list(zip(self.parts, *each, strict=True))
 
     def take(self, rows: Any) -> Table:
         """A few rows, brought here."""
@@ -90,13 +160,21 @@ class Partitioned:
         return Partitioned(self.executor, parts, starts, weight, self.X, self.targets)
 
 
-def _whole(look: Callable[[Any, Any], Any], data: Any) -> Any:
-    return look(data, slice(0, len(data)))
+def _seen(look: Any, data: Any, share: Share | None) -> Any:
+    return look(data, slice(0, len(data)) if share is None else share.rows(len(data)))
+
+
+def _seen_beside(look: Any, data: Any, share: Share | None, local: Any, sites: Any) -> Any:
+    """Sums, and what is kept beside the rows afterwards: what it was stays, a task may run twice."""
+    own = NO_LOCALS if local is None else Locals(local.copy())
+    sites = None if sites is None else sites.copy()
+    before = 0.0 if sites is None else sites.left
+    sums = _seen(replace(look, locals=own, sites=sites), data, share)
+    change = 0.0 if sites is None else sites.left - before
+    return (*sums, change), (None if local is None else own.values, sites)
 
 
 def _part(data: Table, rows: Array, start: int) -> Table:
-    from dataclasses import replace
-
     return replace(data.take(rows), first=start)
 
 

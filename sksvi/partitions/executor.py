@@ -12,6 +12,7 @@ from functools import reduce
 from typing import Any
 
 from sksvi import _memory, _parallel
+from sksvi.models.base import Lost
 
 #: Answers that a task of the tree joins.
 FAN_IN = 8
@@ -39,6 +40,12 @@ def joined(combine: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
     return reduce(combine, parts[1:], copy.deepcopy(parts[0])) if len(parts) > 1 else parts[0]
 
 
+def _item(values: Any, *at: int) -> Any:
+    for k in at:
+        values = values[k]
+    return values
+
+
 class Executor:
     """Dask's scheduler as it is when a fit begins: that of the active client, else the local one."""
 
@@ -51,6 +58,30 @@ class Executor:
         """What `function` says of every part, summed or combined in a tree."""
         return self._answer(lambda: self._tree(self._asked(function, parts), combine or _parallel.add))
 
+    def step(self, function: Callable[..., Any], parts: list[tuple[Any, ...]]) -> tuple[Any, tuple[list[Any], ...]]:
+        """Sums of the first of two answers; the second, a tuple, stays with its part, by place in the tuple.
+
+        What stays was made with what was sent once: where a worker takes it away it cannot be made again (`Lost`).
+        """
+        import dask
+        from dask import delayed
+
+        item = delayed(_item, pure=False)
+        asked = self._asked(function, parts)
+        total = self._tree([item(task, 0) for task in asked], _parallel.add)
+        kept = [[item(task, 1, k) for task in asked] for k in range(2)]
+        if self._client is None:
+            total, *flat = dask.persist(total, *(task for row in kept for task in row))
+            sums = total.compute()
+        else:
+            total, *flat = self._client.persist([total, *(task for row in kept for task in row)])
+            try:
+                sums = self._result(total)
+            except self._lost as error:
+                self._check_open()
+                raise Lost(str(error)) from error
+        return sums, tuple(list(flat[k * len(asked) : (k + 1) * len(asked)]) for k in range(2))
+
     def fetched(self, part: tuple[Any, ...]) -> tuple[Any, ...]:
         """One partition, here."""
         from dask import delayed
@@ -58,8 +89,12 @@ class Executor:
         return self._answer(lambda: delayed(tuple, pure=False)(list(part)))  # type: ignore[no-any-return]
 
     def kept(self, function: Callable[..., Any], parts: list[tuple[Any, ...]]) -> list[Any]:
-        """What `function` says of every part, which stays where it was found."""
-        return self.persisted(self._asked(function, parts))
+        """What `function` says of every part, which stays where it was found, and is found again if that is lost."""
+        from dask import delayed
+
+        # In the graph, not sent: what is lost is made again from what is written there.
+        node, task = delayed(Sent(function), pure=False, traverse=False), delayed(called, pure=False)
+        return self.persisted([task(node, *part) for part in parts])
 
     @property
     def memory(self) -> float:
@@ -129,6 +164,7 @@ class Executor:
     @property
     def _lost(self) -> tuple[type[BaseException], ...]:
         from concurrent.futures import CancelledError
+
         from distributed import KilledWorker
         from distributed.comm import CommClosedError
 

@@ -270,6 +270,11 @@ class Answers:
         -------
         DataFrame
             Columns mean, std, lower, upper on the continued index.
+
+        Raises
+        ------
+        ValueError
+            As `forecast`.
         """
         chain, shift, index = self._future(steps, X, offset, "forecast_latent")
         prior = ChainGaussian(chain)
@@ -339,6 +344,11 @@ class Answers:
         -------
         DataFrame of shape (steps, n_samples)
             On the continued index.
+
+        Raises
+        ------
+        ValueError
+            As `forecast`.
         """
         import pandas as pd
 

@@ -116,6 +116,12 @@ class Diagnostics:
         -------
         ndarray of shape (n,)
             Nats; NaN where y is missing.
+
+        Raises
+        ------
+        ValueError
+            For X or offset without y, X and y that differ in length, y outside the likelihood's support, and times
+            before the first point or between two.
         """
         check_is_fitted(self)
         if y is None:
@@ -189,6 +195,11 @@ class Diagnostics:
         Returns
         -------
         float
+
+        Raises
+        ------
+        ValueError
+            For y without any value, X and y with different times, and what `predict` refuses.
         """
         check_is_fitted(self)
         X = X if y is None else self._of_rows(X, y)
@@ -219,6 +230,11 @@ class Diagnostics:
         -------
         Series
             On ``index_``; NaN where nothing was observed.
+
+        Raises
+        ------
+        ValueError
+            For another `kind`.
         """
         import pandas as pd
 

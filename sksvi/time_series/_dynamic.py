@@ -17,9 +17,9 @@ from sksvi import _memory, algorithms, expectations, likelihoods
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import FREE, LIKELIHOOD, SHARED, Change, auto_or_number, stays
 from sksvi.estimators.checks import check_row_values
+from sksvi.estimators.levels import given_order
 from sksvi.estimators.offsets import offset_of
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.levels import given_order
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
@@ -33,10 +33,10 @@ from sksvi.models.time_series.model import DynamicModel, first_messages
 from sksvi.time_series._answers import Answers
 from sksvi.time_series._diagnostics import Diagnostics
 from sksvi.time_series._dynamics import dynamics_of, periods_of, plain
-from sksvi.time_series._index import index_of, kept, made, untold
+from sksvi.time_series._index import index_of, kept, made, only_times, untold
 from sksvi.time_series._online import Online
 from sksvi.time_series._panel import Panel, by_series
-from sksvi.time_series._rows import check_series, observed, own_units, same_length, series, unseen
+from sksvi.time_series._rows import check_series, observed, of_counts, own_units, same_length, series, unseen
 
 Array = np.ndarray
 
@@ -277,7 +277,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         Parameters
         ----------
         X : array-like of shape (T, D), or None
-            Columns whose coefficients are fitted, in the order of time; None: there are none.
+            Columns whose coefficients are fitted, in the order of time; None, or a table that has an index and no
+            column (``pandas.DataFrame(index=times)``, which searches and cross-validation can split): there are none.
         y : array-like of shape (T,), binomial (T, 2)
             NaN where nothing was observed. Its pandas index, or that of X, is kept.
         sample_weight : array-like of shape (T,), default=None
@@ -295,6 +296,13 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         ValueError
             y outside the likelihood's support or without any value, times that are repeated or out of order, numbers
             that are not finite in X, negative or only zero weights.
+
+        Warns
+        -----
+        UserWarning
+            For a target that a likelihood of counts takes, and that is measured: fractions without weights, or whole
+            numbers that vary far less than counts do. For times without a single frequency, and seasons of which some
+            points were never observed.
         """
         return self._fit(X, y, sample_weight, offset)
 
@@ -307,6 +315,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         Parameters
         ----------
         X : array-like of shape (n, D), or None
+            As in `fit`.
         y : array-like of shape (n,), binomial (n, 2)
             Gaps are rows of NaN. Rows with an index must follow the last point; rows without one do.
         sample_weight, offset : array-like of shape (n,), default=None
@@ -374,14 +383,15 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
 
     def _columns(self, X: Any, fresh: bool) -> Array | None:
         """X as numbers; without columns of its own a fit has none."""
-        if X is None:
+        if X is None or only_times(X):
             if not fresh and self.n_features_in_:
                 raise ValueError(
-                    f"X is None, and this {type(self).__name__} was fitted to {self.n_features_in_} columns."
+                    f"X {'is None' if X is None else 'has no columns'}, and this {type(self).__name__} was fitted to "
+                    f"{self.n_features_in_} columns."
                 )
             self.n_features_in_, self._dtype = 0, "float64"
             vars(self).pop("feature_names_in_", None)
-            return None
+            return None if X is None else np.zeros((len(X), 0))
         X = validate_data(self, X, reset=fresh, dtype=[np.float64, np.float32])
         self._dtype = X.dtype.name
         return np.asarray(X, dtype=float)
@@ -482,6 +492,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
 
     def _findings(self, problem: Problem, state: State) -> Iterator[str]:
         yield from super()._findings(problem, state)
+        yield from of_counts(self.likelihood_, self.likelihood, problem.data)
         if told := untold(self.index_):
             yield told
         yield from unseen(periods_of(self), problem.data)

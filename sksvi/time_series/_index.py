@@ -59,6 +59,11 @@ def own_index(table: Any) -> Any:
     return index if hasattr(index, "is_monotonic_increasing") else None
 
 
+def only_times(table: Any) -> bool:
+    """Whether a table has an index and no column: times, and nothing else."""
+    return own_index(table) is not None and np.shape(table)[1:] == (0,)
+
+
 def check_order(index: Any) -> None:
     """An error where times are missing, repeated or out of order."""
     import pandas as pd

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy.special import chdtr
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from sksvi.estimators.magnitudes import check_magnitudes
@@ -14,6 +15,13 @@ from sksvi.likelihoods.support import LARGEST_TARGET
 from sksvi.models.base import Table
 
 Array = np.ndarray
+
+#: Beyond rounding of a whole number, relative to it.
+FRACTION = 1e-9
+#: Pairs of points that count where a target is looked at for too little noise: their least sum, and how many.
+PAIR_SUM, LEAST_PAIRS = 20.0, 12
+#: Too little: less than this share of a Poisson's variance, and how rarely its own counts have as little.
+SHARE, CHANCE = 0.5, 1e-6
 
 
 def check_series(estimator: Any, y: Any, paired: bool) -> Array:
@@ -85,6 +93,51 @@ def unseen(periods: list[float], data: Table) -> Iterator[str]:
                 "nothing but a wide prior, and absurd means behind a link. Give at least one whole season, or set "
                 "initial_variance to what you know."
             )
+
+
+def of_counts(likelihood: Any, name: Any, data: Table) -> Iterator[str]:
+    """Where the likelihood counts: a target that is measured, by its fractions or by how little it varies.
+
+    Weights that are neither 0 nor 1 say that rows are means of several counts, or rates with their exposures.
+    """
+    counts = likelihood.discrete and not (likelihood.classifies or likelihood.paired)
+    if not counts or not (data.weight is None or np.isin(data.weight, (0.0, 1.0)).all()):
+        return
+    there = np.ones(len(data), bool) if data.weight is None else data.weight > 0
+    y = data.y[there]
+    broken = np.abs(y - np.round(y)) > FRACTION * np.maximum(np.abs(y), 1.0)
+    instead = (
+        'of measured values say likelihood="gaussian" ("student-t" where some are far off), or give their logarithms; '
+        "of rates give the counts with offset=np.log(exposure)."
+    )
+    if np.any(broken):
+        yield (
+            f"y has fractions in {np.sum(broken)} of {len(y)} rows, such as {y[np.argmax(broken)]:g}, and "
+            f"likelihood={name!r} takes it for counts, with a variance that follows from the mean: {instead}"
+        )
+        return
+    share, f = noise_share(data.y, there), likelihood.centre(y)
+    if share < SHARE and np.all(likelihood.conditional_variance(f) >= likelihood.mean(f)):
+        yield (
+            f"y varies far less than counts do, with {share:.2g} of the variance that likelihood={name!r} lets it have "
+            f"at the least from one point to the next, so that intervals are too wide: {instead}"
+        )
+
+
+def noise_share(y: Array, there: Array) -> float:
+    """Mean of (a - b)² / (a + b) over pairs of neighbours: 1 at least of independent Poisson counts of any means.
+
+    Given their sum, two counts of one mean are binomial, and that ratio is a χ² of one degree of freedom but for its
+    steps; of different means, or of more than a Poisson's variance, it is larger. inf: chance alone may tell.
+    """
+    half = len(y) // 2
+    a, b = y[0 : 2 * half : 2], y[1 : 2 * half : 2]
+    total = a + b
+    kept = there[0 : 2 * half : 2] & there[1 : 2 * half : 2] & (total >= PAIR_SUM)
+    pairs, found = int(np.sum(kept)), np.square(a - b)[kept] / total[kept]
+    if pairs < LEAST_PAIRS or chdtr(pairs, found.sum()) > CHANCE:
+        return np.inf
+    return float(found.mean())
 
 
 def filled(y: Array, there: Array) -> Array:

@@ -14,7 +14,7 @@ from sksvi import BayesianGLMClassifier, BayesianGLMRegressor
 from sksvi.algorithms import CVI, MCSSVI
 from sksvi.families import DiagonalGaussian
 from sksvi.inference import engine
-from sksvi.inference.memory.of_rows import OfRows, Sites
+from sksvi.inference.memory.of_rows import OfRows, no_messages
 from sksvi.inference.priors import divergence
 from sksvi.inference.state import State
 from sksvi.likelihoods import Gaussian
@@ -314,12 +314,12 @@ def test_cvi_and_mc_ssvi_have_the_same_iterates(name, expectation, full, global_
     problem = problem_for(model, data, MCSSVI(schedule=schedule), expectation)
     by_row = replace(problem, algorithm=CVI(schedule=schedule), messages=OfRows("weights"))
     first = model.begin(data, None)["weights"]
-    shapes = model.message_shapes(len(data))
     prior = model.prior({})["weights"]
     start = {"weights": type(first)(np.zeros(3), prior.precision_like(first))}
     rows = Segment(np.arange(len(data)), 1.0)
+    sites = no_messages(model.message_shapes, len(data), data).summing(start["weights"], prior)
     summed = State(start, seed=5)
-    remembered = State(start, seed=5, messages=Sites.empty(start["weights"], prior, *shapes))
+    remembered = State(start, seed=5, messages=sites)
     for step in range(5):
         gradient, _ = engine.evaluate(problem, summed, rows)
         summed = replace(summed, q=engine.step(problem, summed, rows, gradient)[0], steps=step + 1)

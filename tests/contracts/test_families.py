@@ -232,6 +232,25 @@ def test_check_family_finds_a_mistake(wrong, monkeypatch):
         check_family(q, prior)
 
 
+@pytest.mark.parametrize(
+    "make", [full, diagonal, lambda shape, seed: ArrowGaussian(uniform(12, seed), arrow_matrix(seed))]
+)
+def test_a_block_with_a_precision_is_narrowed(make, global_random_seed):
+    """The same mean and class, and a quarter of every variance."""
+    q = make((4,), global_random_seed)
+    narrower = q.narrowed(4.0)
+    assert type(narrower) is type(q)
+    np.testing.assert_array_equal(narrower.mean, q.mean)
+    np.testing.assert_allclose(narrower.variance, q.variance / 4.0, rtol=1e-12)
+
+
+def test_other_blocks_are_not_narrowed():
+    """Those of gradient steps, of messages and of other families: who would narrow them is told that nothing came."""
+    blocks = [make(SHAPES[1], 0) for name, make in BLOCKS.items() if name not in ("Gaussian", "DiagonalGaussian")]
+    blocks += [make(0)[0] for name, make in OTHERS.items() if name != "ArrowGaussian"]
+    assert [type(block).__name__ for block in blocks if block.narrowed(4.0) is not None] == []
+
+
 @pytest.mark.parametrize("make", [full, diagonal])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_divergence_from_itself_is_zero(make, shape, global_random_seed):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -19,23 +21,11 @@ from sksvi.datasets import make_glm
 
 ROOT = Path(__file__).resolve().parents[2]
 ESTIMATORS = ["BayesianGLMClassifier", "BayesianGLMRegressor"]
+#: Every page with code that a reader would paste.
 PAGES = [
-    "README.md",
-    "CONTRIBUTING.md",
-    "doc/add_a_model.md",
-    "doc/index.md",
-    "doc/glm.md",
-    "doc/mixed_effects.md",
-    "doc/gaussian_processes.md",
-    "doc/factorization.md",
-    "doc/beta_process.md",
-    "doc/networks.md",
-    "doc/gamma_factors.md",
-    "doc/nmf.md",
-    "doc/gamma_poisson.md",
-    "doc/topics.md",
-    "doc/algorithms.md",
-    "doc/streaming.md",
+    page.relative_to(ROOT).as_posix()
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "doc").glob("*.md"))]
+    if "```python" in page.read_text(encoding="utf-8")
 ]
 #: Pages of long fits.
 LONG_PAGES = ["doc/mixed_effects.md"]
@@ -148,26 +138,71 @@ def test_version_is_in_one_place():
     assert f'version = "{sksvi.__version__}"' not in (ROOT / "pyproject.toml").read_text()
 
 
-def run_page(page, tmp_path, monkeypatch):
-    """The python blocks of a page, one after the other, as a reader would paste them."""
-    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    assert blocks
-    names = {"__name__": page}
-    if page == "doc/streaming.md":  # what that page assumes: a file of rows, data of the same columns, a saved model
+def blocks_of(text):
+    """The python blocks of a page, without what it is indented by."""
+    found = re.findall(r"^( *)```python\n(.*?)^\1```", text, re.DOTALL | re.MULTILINE)
+    return [textwrap.dedent(block) for _, block in found]
+
+
+def bound_by(block):
+    """Names that a block imports, defines or assigns."""
+    found = set()
+    for line in ast.parse(block).body:
+        if isinstance(line, ast.Import | ast.ImportFrom):
+            found |= {(name.asname or name.name).partition(".")[0] for name in line.names}
+        elif isinstance(line, ast.FunctionDef | ast.ClassDef):
+            found.add(line.name)
+        elif isinstance(line, ast.Assign):
+            found |= {name.id for target in line.targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+    return found
+
+
+def assumed_by(page, tmp_path):
+    """What a page takes for granted."""
+    if page == "doc/streaming.md":  # a file of rows, data of the same columns, a saved model
         X, y = make_glm(400, 3, random_state=0)
         frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(label=np.where(y == 1, "yes", "no"))
         frame.to_csv(tmp_path / "rows.csv", index=False)
-        names |= {"X": frame[["a", "b", "c"]], "y": frame["label"], "path": "model.sksvi"}
+        return {"X": frame[["a", "b", "c"]], "y": frame["label"], "path": "model.sksvi"}
+    if page == "doc/files.md":  # a fit
+        return {"sksvi": sksvi, "model": sksvi.BayesianGLMClassifier().fit(*make_glm(50, 3, random_state=0))}
+    return {}
+
+
+def run_page(page, tmp_path, monkeypatch):
+    """Run the python blocks of a page in turn, as a reader would paste them: how many, and what they define."""
+    blocks = blocks_of((ROOT / page).read_text(encoding="utf-8"))
+    names = {"__name__": page, **assumed_by(page, tmp_path)}
     monkeypatch.chdir(tmp_path)
+    ran, defined = 0, set()
     for block in blocks:
         exec(compile(block, f"<{page}>", "exec"), names)
+        missing = bound_by(block) - names.keys()
+        assert not missing, f"{page}: a block ran and left {missing} undefined"
+        ran, defined = ran + 1, defined | bound_by(block)
+    return ran, defined
+
+
+def assert_ran(page, ran, defined):
+    """Every block that the page opens was one that ran, and they left something behind."""
+    opened = (ROOT / page).read_text(encoding="utf-8").count("```python")
+    assert ran == opened > 0, f"{page}: {ran} of {opened} blocks ran"
+    assert defined, f"{page}: its code defines nothing"
+
+
+def test_blocks_of_a_page_are_found_and_read():
+    text = "a\n```python\nimport os.path as p\nx, y = 1, 2\n```\n\n  ```python\n  def f(): ...\n  ```\n```text\nz\n```"
+    blocks = blocks_of(text)
+    assert blocks == ["import os.path as p\nx, y = 1, 2\n", "def f(): ...\n"]
+    assert [bound_by(block) for block in blocks] == [{"p", "x", "y"}, {"f"}]
+    assert set(LONG_PAGES) < set(PAGES)
 
 
 @pytest.mark.parametrize(
     "page", [pytest.param(page, marks=[pytest.mark.exhaustive] * (page in LONG_PAGES)) for page in PAGES]
 )
 def test_code_of_the_pages_runs(page, tmp_path, monkeypatch):
-    run_page(page, tmp_path, monkeypatch)
+    assert_ran(page, *run_page(page, tmp_path, monkeypatch))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -176,7 +211,7 @@ def test_code_of_long_pages_runs_with_few_passes(page, tmp_path, monkeypatch):
     estimators = [value for name in sksvi.__all__ if hasattr(value := getattr(sksvi, name), "fit")]
     for estimator in estimators:
         monkeypatch.setitem(estimator.__init__.__kwdefaults__, "max_iter", 4)
-    run_page(page, tmp_path, monkeypatch)
+    assert_ran(page, *run_page(page, tmp_path, monkeypatch))
 
 
 def test_demo_prints_its_tables_and_writes_its_figures(tmp_path, monkeypatch, capsys):

@@ -9,6 +9,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sksvi import DynamicGLM
 
+#: The checks' targets are drawn from a normal distribution, which the counts' likelihood is told of.
+pytestmark = pytest.mark.filterwarnings("ignore:y has fractions in:UserWarning")
+
 PLACE = "a row is a point in time: what is known of it depends on its place, which an array's order says"
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": (

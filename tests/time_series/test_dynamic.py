@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 
 from benchmarks.hostile._fits import Stopped
 from sksvi import BayesianGLMRegressor, DynamicGLM
+from sksvi.time_series._rows import noise_share
 
 #: Annual flow of the Nile at Aswan, 1871-1970 (Durbin and Koopman 2012, table 2.1: variances 1469.1 and 15,098.5).
 NILE = pd.Series(
@@ -127,6 +129,102 @@ def test_text_is_told_to_be_no_time():
 def test_a_season_that_was_never_seen_is_told():
     with pytest.warns(UserWarning, match="only 10 of the 12 points of a season"):
         DynamicGLM(seasonal=12, seasonal_variance=0.0).fit(None, counts(10)[0])
+
+
+def test_a_table_of_times_alone_is_a_series_without_columns():
+    y = monthly(counts(48)[0])
+    times = pd.DataFrame(index=y.index)
+    plain, model = DynamicGLM().fit(None, y), DynamicGLM().fit(times, y.to_numpy())
+    assert model.n_features_in_ == 0 and not hasattr(model, "feature_names_in_")
+    assert model.index_.equals(y.index) and model.lower_bound_ == plain.lower_bound_
+    np.testing.assert_array_equal(model.predict(), plain.predict())
+    np.testing.assert_allclose(model.predict(times), plain.predict(), rtol=1e-9)
+    ahead = pd.DataFrame(index=y.index[-3:] + 3 * y.index.freq)
+    np.testing.assert_array_equal(model.forecast(3, X=ahead), plain.forecast(3))
+    np.testing.assert_allclose(model.predict(ahead), plain.forecast(3)["mean"], rtol=1e-9)
+    assert model.score(times, y) == pytest.approx(plain.score(None, y), rel=1e-9)
+    model.partial_fit(ahead, np.ones(3))
+    assert model.index_[-1] == ahead.index[-1]
+
+
+def test_a_table_of_times_alone_has_errors_of_its_own():
+    y = monthly(counts(48)[0])
+    times = pd.DataFrame(index=y.index)
+    with pytest.raises(ValueError, match="X and y differ in length"):
+        DynamicGLM().fit(times[:40], y)
+    with pytest.raises(ValueError, match="different indices"):
+        DynamicGLM().fit(times, y.shift(1, freq="MS"))
+    with pytest.raises(ValueError, match="0 feature"):  # without an index there is nothing in it
+        DynamicGLM().fit(np.zeros((48, 0)), y)
+    model = DynamicGLM().fit(times.assign(law=np.arange(48.0) > 30), y)
+    before = model.lower_bound_
+    with pytest.raises(ValueError, match="X has no columns, and this DynamicGLM was fitted to 1 columns"):
+        model.partial_fit(pd.DataFrame(index=y.index[-3:] + 3 * y.index.freq), np.ones(3))
+    assert model.lower_bound_ == before and len(model.index_) == 48
+
+
+def test_a_search_over_seasons_without_columns():
+    rng = np.random.default_rng(8)
+    t = np.arange(60)
+    f = 3.0 + 0.8 * np.sin(2 * np.pi * t / 6)
+    y = monthly(rng.poisson(np.exp(f)).astype(float))
+    search = GridSearchCV(
+        DynamicGLM(level_variance=0.0, seasonal_variance=0.0), {"seasonal": [None, 4, 6]}, cv=TimeSeriesSplit(3)
+    ).fit(pd.DataFrame(index=y.index), y)
+    assert search.best_params_ == {"seasonal": 6}
+    assert search.best_score_ > 0.5
+    ahead = pd.DataFrame(index=y.index[-6:] + 6 * y.index.freq)
+    # Four standard errors of the rarest phase: 90 events in ten years.
+    np.testing.assert_allclose(np.log(search.predict(ahead)), f[:6], atol=4.0 / np.sqrt(90.0))
+
+
+@pytest.mark.parametrize(
+    "likelihood, y",
+    [
+        ("poisson", [3.7, 2.1, 4.0, np.nan, 3.3, 2.9]),
+        ("negative-binomial", [3.7, 2.1, 4.0, 3.0, 3.3, 2.9]),
+        ("poisson-softplus", 5e4 + 1e4 * np.random.default_rng(0).standard_normal(24)),
+    ],
+)
+def test_a_count_likelihood_of_fractions_is_told_once(likelihood, y):
+    y = np.asarray(y)
+    whole = np.sum(y == np.round(y))
+    n = np.sum(~np.isnan(y))
+    told = f'y has fractions in {n - whole} of {n} rows, such as {y[0]:g}, .*likelihood="gaussian".*offset='
+    with pytest.warns(UserWarning, match=told) as found:
+        model = DynamicGLM(likelihood=likelihood, level_variance=0.01).fit(None, y)
+    assert len(found) == 1
+    with pytest.warns(UserWarning, match=told) as found:
+        stream = DynamicGLM(likelihood=likelihood, level_variance=0.01).partial_fit(None, y)
+        stream.partial_fit(None, y[:3] + 0.5)
+    assert len(found) == 1
+    assert stream.lower_bounds_[0] == model.lower_bounds_[0]
+
+
+def test_rates_with_their_exposures_as_weights_and_measured_likelihoods_are_not_told_of_fractions():
+    counts_, exposure = np.array([3.0, 7.0, 5.0, 4.0, 9.0]), np.array([1.0, 2.0, 1.5, 3.0, 2.5])
+    DynamicGLM(level_variance=0.01).fit(None, counts_ / exposure, sample_weight=exposure)
+    DynamicGLM(likelihood="student-t").fit(None, NILE + 0.5)
+    with pytest.warns(UserWarning, match="y has fractions in 4 of 4 rows"):  # weights of 1 and 0 are rows and gaps
+        DynamicGLM(level_variance=0.01).fit(None, counts_ / 7.5, sample_weight=[1, 1, 1, 0, 1])
+
+
+def test_whole_numbers_that_vary_far_less_than_counts_are_told_of(global_random_seed):
+    """A price in cents: steps of 20 where Poisson counts of that size would differ by 300."""
+    steps = np.random.default_rng(global_random_seed).standard_normal(100)
+    price = np.round(5e4 + np.cumsum(20.0 * steps))
+    price[[7, 40]] = np.nan
+    with pytest.warns(UserWarning, match="y varies far less than counts do, with 0.00.*likelihood='poisson'") as found:
+        DynamicGLM().fit(None, price)
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("mean", [2.0, 15.0, 100.0, 1e6])
+def test_counts_are_not_taken_for_measurements(mean, global_random_seed):
+    """A level that does not move is the worst case: the chance of a false alarm in a series is one in a million."""
+    y = np.random.default_rng([global_random_seed, 93]).poisson(mean, (200, 100)).astype(float)
+    there = np.ones(100, bool)
+    assert [noise_share(row, there) for row in y] == [np.inf] * 200
 
 
 def test_rows_without_an_index_are_the_fitted_ones_or_follow_them():
@@ -258,6 +356,7 @@ def test_a_learned_variance_is_no_worse_than_none(case):
     assert free.lower_bound_ > without.lower_bound_ - 0.05
 
 
+@pytest.mark.filterwarnings("ignore:y has fractions in:UserWarning")  # sunspot numbers are means over a year
 @pytest.mark.parametrize(
     "name, given, told",
     [

@@ -244,7 +244,7 @@ def smooth(
     work = np.empty((size, n + 1))
     log_det, product, negative = 0.0, 1.0, 0
     pivots = np.empty((n, n))
-    for t in range(T):
+    for t in range(T):  # what a message meets, as in `combine`: as a function of its own it makes sweeps slower
         _direction(X, h, t, direction)
         s = _spread(P, direction, M)
         m = 0.0

@@ -124,6 +124,10 @@ class PreciseGaussian(Normal):
         new = type(self)(self.mean, precision)
         return type(self)(self.mean + new.solve(shift), precision, new._root)
 
+    def narrowed(self, factor: float) -> Any:
+        """The same mean, `factor` times the precision."""
+        return type(self)(self.mean, factor * self.precision)
+
     @staticmethod
     def natural_gradient(gradient: tuple[Array, Any]) -> tuple[Array, Any]:
         """(g, H), the gradient in mean and covariance, as gradient in the (centred) mean parameters."""

@@ -32,6 +32,27 @@ class NoLocals:
 NO_LOCALS = NoLocals()
 
 
+class LocalsApart(NoLocals):
+    """The local variables of rows in partitions, kept beside these.
+
+    Parameters
+    ----------
+    apart : object with ``copy``
+        Those of each partition, where it lies.
+    """
+
+    def __init__(self, apart: Any, repairs: int = 0) -> None:
+        self.apart, self.repairs = apart, repairs
+
+    def count(self, repairs: int) -> None:
+        """So many more had to be projected."""
+        self.repairs += repairs
+
+    def copy(self) -> LocalsApart:
+        """Its own list of what lies where."""
+        return LocalsApart(self.apart.copy(), self.repairs)
+
+
 class Locals(NoLocals):
     """One row of numbers per row of the data, (n, ...), of the local step `rule` (`Problem.local_rule`).
 

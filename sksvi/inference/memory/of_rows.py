@@ -9,7 +9,9 @@ their sum. Both sums are exact at the optimum, so mini-batch noise vanishes ther
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,19 +41,32 @@ class Sites(NothingSaid):
     linear: Array
     quadratic: Array
     start: Array
-    total: tuple[Any, ...]
-    first: tuple[Any, ...]
-
-    @classmethod
-    def empty(cls, q: Any, prior: Any, linear: tuple[int, ...], quadratic: tuple[int, ...]) -> Sites:
-        """No messages yet; the shapes of a row's message begin with the number of rows."""
-        n, first = linear[0], q.over(prior).parts
-        zero = tuple(0.0 * part for part in first)
-        return cls(np.zeros(linear), np.zeros(quadratic), np.full(n, 1.0 / n), zero, first)
+    total: tuple[Any, ...] = ()
+    first: tuple[Any, ...] = ()
 
     def of_fit(self, n: int) -> NothingSaid:
         """The sites of an unfinished fit to as many rows."""
-        return self if len(self.start) == n else NOTHING_SAID
+        return self if self.n == n else NOTHING_SAID
+
+    # ---- rows
+    @property
+    def rows(self) -> Any:
+        """What is kept beside the rows."""
+        return self
+
+    @property
+    def n(self) -> int:
+        """Rows."""
+        return len(self.start)
+
+    @property
+    def left(self) -> float:
+        """What is left of the beginning."""
+        return float(self.start.sum())
+
+    def copy(self) -> Sites:
+        """The rows' own, in arrays that may be written to."""
+        return Sites(self.linear.copy(), self.quadratic.copy(), self.start.copy())
 
     def move(self, terms: Any, rows: Any, rate: float, full: bool) -> Any:
         """Move the rows' sites towards their targets; the change comes back in the place of the terms."""
@@ -70,21 +85,73 @@ class Sites(NothingSaid):
         linear = self.linear[rows]
         return LinearTerms(np.zeros(len(linear)), linear, self.quadratic[rows], linear)
 
+    # ---- sums
+    def summing(self, q: Any, prior: Any) -> Sites:
+        """Sites of rows that have said nothing, with the sums of all."""
+        self.first = q.over(prior).parts
+        self.total = tuple(0.0 * part for part in self.first)
+        return self
+
     def add(self, change: tuple[Any, ...]) -> None:
         """Add the change of some sites, pulled back, to the sums."""
         self.total = tuple(a + b for a, b in zip(self.total, change, strict=True))
 
     def block(self, q: Any, prior: Any, rate: float) -> Any:
         """q after the sites have moved."""
-        left = float(self.start.sum())
+        left = self.left
         if q.full:
             linear = prior.dot(prior.mean) + self.total[0] + left * self.first[0]
             precision = prior.precision_like(q) - 2 * self.total[1] + left * self.first[1]
             new = type(q)(np.zeros_like(linear), precision)
             return type(q)(new.solve(linear), precision, new.root)
-        blown = 1.0 / max(1.0 - left, 1.0 / len(self.start))
+        blown = 1.0 / max(1.0 - left, 1.0 / self.n)
         gradient = tuple(blown * part for part in self.total)
         return shortened(lambda share: natural_step(q, prior, gradient, rate * share))
+
+
+class SitesApart(Sites):
+    """The sites of rows in partitions, kept beside these; here are their sums.
+
+    Parameters
+    ----------
+    apart : object with ``change``
+        The sites of each partition, where it lies, and by how much the sum of their starts has changed.
+    n : int
+        Rows.
+    """
+
+    def __init__(self, apart: Any, n: int) -> None:
+        self.apart, self._n = apart, n
+
+    @property
+    def rows(self) -> Any:
+        """What is kept beside the rows."""
+        return self.apart
+
+    @property
+    def n(self) -> int:
+        """Rows."""
+        return self._n
+
+    @property
+    def left(self) -> float:
+        """What is left of the beginning, by what moves say."""
+        return 1.0 + float(self.apart.change)
+
+    def of_fit(self, n: int) -> NothingSaid:
+        """Nothing: they end with their fit."""
+        return NOTHING_SAID
+
+
+def no_messages(shapes: Any, n: int, data: Any) -> Sites:
+    """Sites of rows that are some of n: none has said anything, and all of the beginning is left."""
+    linear, quadratic = shapes(len(data))
+    return Sites(np.zeros(linear), np.zeros(quadratic), np.full(len(data), 1.0 / n))
+
+
+def moved(rate: float, full: bool, terms: Any, rows: Any, sites: Sites) -> Any:
+    """The change of the rows' sites."""
+    return sites.move(terms, rows, rate, full)
 
 
 class FromSites(Rule):
@@ -113,9 +180,13 @@ class Direct:
         """The state as it is: nothing to remember."""
         return state
 
-    def between(self, terms: Any, rows: Any, problem: Problem, state: State) -> Any:
-        """What is pulled back."""
-        return terms
+    def sites(self, state: State) -> Any:
+        """What is remembered beside the rows."""
+        return None
+
+    def between(self, problem: Problem, state: State) -> Callable[[Any, Any, Any], Any] | None:
+        """What makes of terms, rows and sites that which is pulled back; None: the terms are."""
+        return None
 
     def blown_up(self, gradient: Gradient, scale: float) -> Gradient:
         """The gradient of the population."""
@@ -159,13 +230,18 @@ class OfRows(Direct):
         """No site has arrived yet."""
         if isinstance(state.messages, Sites):
             return state
-        shapes = problem.model.message_shapes(len(problem.data))  # type: ignore[attr-defined]
-        prior = prior_of(problem, state, state.q)[self.main]
-        return replace(state, messages=Sites.empty(state.q[self.main], prior, *shapes))
+        prior, n = prior_of(problem, state, state.q)[self.main], len(problem.data)
+        rows = problem.data.held(partial(no_messages, problem.model.message_shapes, n))  # type: ignore[attr-defined]
+        sites = rows if isinstance(rows, Sites) else SitesApart(rows, n)
+        return replace(state, messages=sites.summing(state.q[self.main], prior))
 
-    def between(self, terms: Any, rows: Any, problem: Problem, state: State) -> Any:
+    def sites(self, state: State) -> Any:
+        """Those of the rows."""
+        return self._sites(state).rows
+
+    def between(self, problem: Problem, state: State) -> Callable[[Any, Any, Any], Any]:
         """The change of the rows' sites."""
-        return self._sites(state).move(terms, rows, self.reported(problem, state), state.q[self.main].full)
+        return partial(moved, self.reported(problem, state), state.q[self.main].full)
 
     def blown_up(self, gradient: Gradient, scale: float) -> Gradient:
         """Changes of sites are what they are; the rest is scaled."""
@@ -192,13 +268,14 @@ class OfRows(Direct):
 
     def fresh(self, problem: Problem, state: State) -> None:
         """The sums of all sites, afresh: changes that were added up drift by their rounding."""
-        model, data, sites = problem.model, problem.data, self._sites(state)
+        sites = self._sites(state)
+        sites.total = problem.data.reduced(partial(self._sum, problem.model, problem.threads), beside=sites.rows)
 
+    def _sum(self, model: Any, threads: int, data: Any, sites: Sites) -> tuple[Any, ...]:
         def one(rows: Any) -> Any:
             return model.pull_back(sites.as_terms(rows), model.batch(data, rows))[self.main]
 
-        chunks = model.chunks(slice(0, len(data)), data)
-        sites.total = _parallel.tree_sum(_parallel.in_order(one, chunks, problem.threads))
+        return _parallel.tree_sum(_parallel.in_order(one, model.chunks(slice(0, len(data)), data), threads))
 
     @staticmethod
     def _sites(state: State) -> Sites:

@@ -254,9 +254,10 @@ def first_judged(problem: Problem, state: State) -> State:
         try:
             return judged(problem, state)
         except NonFinite:
-            if not narrows(problem, state):
+            narrower = narrowed(problem, state)
+            if narrower is None:
                 raise
-            state = narrowed(problem, state)
+            state = narrower
     return judged(problem, state)
 
 
@@ -269,29 +270,21 @@ def proposed(problem: Problem, state: State) -> tuple[State, tuple[Blocks, dict[
             return state, propose(problem, state, here.gradient)
         except ValueError as error:
             impossible_step = isinstance(error.__cause__, NotPositiveDefinite)
-            if state.bounds or not impossible_step or not narrows(problem, state):
+            narrower = narrowed(problem, state) if impossible_step and not state.bounds else None
+            if narrower is None:
                 raise
-        state = replace(narrowed(problem, state), progress=replace(judging(state), here=None))
-        state = first_judged(problem, state)
+        state = first_judged(problem, replace(narrower, progress=replace(judging(state), here=None)))
     assert judging(state).here is not None
     return state, propose(problem, state, judging(state).here.gradient)  # type: ignore[union-attr]
 
 
-def narrows(problem: Problem, state: State) -> bool:
-    """Whether the main block is a Gaussian in coordinates that can be narrowed."""
+def narrowed(problem: Problem, state: State) -> State | None:
+    """The state with a main block of the same mean and of `NARROWING` times the precision; None: it has none."""
     model = problem.model
     if not isinstance(model, Linear):
-        return False
-    block = state.q[model.main]
-    return block.natural_coordinates and hasattr(block, "precision")  # not held as messages
-
-
-def narrowed(problem: Problem, state: State) -> State:
-    """The state with a main block of the same mean and of `NARROWING` times the precision."""
-    model = problem.model
-    assert isinstance(model, Linear)
-    block = state.q[model.main]
-    return replace(state, q={**state.q, model.main: type(block)(block.mean, NARROWING * block.precision)})
+        return None
+    block = state.q[model.main].narrowed(NARROWING)
+    return None if block is None else replace(state, q={**state.q, model.main: block})
 
 
 def settle(

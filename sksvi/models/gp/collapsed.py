@@ -17,8 +17,8 @@ from sksvi.algorithms.ascent import Stop, ascend
 from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
 from sksvi.models.base import Fit
 from sksvi.models.gp.exact import log_evidence
-from sksvi.models.gp.kernels import already_searched
 from sksvi.models.linear.rows import pull_back
+from sksvi.models.settled import already_searched
 
 Array = np.ndarray
 
@@ -165,7 +165,7 @@ def learned(model: Any, fit: Fit) -> list[str]:
 def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
     """q with its hyperparameters where the bound is largest, and whether that was worth `tol`."""
     names = learned(model, fit)
-    if not names or already_searched(fit):
+    if not names or already_searched(fit, ["kernel"]):
         return fit.q, False
     search = Search(model, fit, names)
     most = 10**6

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
 
-from sksvi.algorithms.ascent import WINDOW, ascend
 from sksvi.algorithms.rules import SEARCHED, Rule
-from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.families import Free
 from sksvi.families.gaussian.dual import SiteGaussian
-from sksvi.models.base import Fit, Linear, LinearTerms, Table
+from sksvi.models.base import Fit, LinearTerms, Table
 from sksvi.models.gp import kernels
+from sksvi.models.per_latent import PerLatent, Tried
+from sksvi.models.settled import SettledSearch, already_searched
 
 Array = np.ndarray
 
-#: Share of `tol` to which q settles at each point of the search for hyperparameters: their gradient needs the best q.
-SETTLED_SHARE = 0.1
-#: Most Newton steps for the mean, and the gain below which they end, relative to the objective.
-NEWTON_STEPS, NEWTON_TOL = 100, 1e-12
 #: Share of the largest prior variance by which an eigenvalue of the kernel matrix may be negative: rounding.
 INDEFINITE = 1e-8
-#: More evaluations than any search takes: `max_iter` ends it.
-MOST_EVALUATIONS = 10_000
 
 
-class FullGP(Linear):
+class FullGP(PerLatent):
     """GP prior on the latents of all rows, as one block in its dual form; kernel parameters as a free block.
 
     Parameters
@@ -41,11 +36,6 @@ class FullGP(Linear):
         Whether the kernel's free parameters move.
     """
 
-    main = "latents"
-    batchable = False
-    averages = False
-    natural_only = True
-
     def __init__(self, likelihood: Any, kernel: Any, X: Array, learned: bool = True) -> None:
         self.likelihood = likelihood
         self.kernel = kernel
@@ -56,10 +46,6 @@ class FullGP(Linear):
     def current_kernel(self, q: dict[str, Any]) -> Any:
         """The kernel with its parameters as q has them."""
         return self.kernel.clone_with_theta(q["kernel"].value)
-
-    def current_likelihood(self, q: dict[str, Any]) -> Any:
-        """The likelihood; none of its parameters is learned."""
-        return self.likelihood
 
     def prior(self, q: dict[str, Any]) -> dict[str, Any]:
         """N(0, K) on the latents."""
@@ -86,60 +72,22 @@ class FullGP(Linear):
         check_semidefinite(q["latents"].prior_cov, self.kernel)
         return q
 
-    # ---- data
-    def chunks(self, rows: Array | slice, data: Table) -> list[Any]:
-        """All rows at once: what is per datum is little beside the factor of K."""
-        return [rows]
-
-    def batch(self, data: Table, rows: Array | slice, start: Any = None) -> Table:
-        """The data themselves."""
-        return data
-
     # ---- gradients
-    def message_shapes(self, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """A number each."""
-        return (n,), (n,)
-
-    def terms(self, view: dict[str, Any], batch: Table, expect: Any, rng: Any) -> LinearTerms:
-        """Per datum: gradients and E log p, unscaled."""
-        return self._terms_at(view, batch, expect, rng, None)
-
-    def _terms_at(self, q: dict[str, Any], batch: Table, expect: Any, rng: Any, variance: Array | None) -> LinearTerms:
-        linear = q["latents"].mean
-        v = q["latents"].variance if variance is None else variance
-        m = linear if batch.offset is None else linear + batch.offset
-        value, alpha, gamma = expect(self.likelihood, batch.y, m, v, rng)
-        return LinearTerms(value, alpha, gamma, linear).weighted(batch.weight)
-
-    def pull_back(self, terms: LinearTerms, batch: Table) -> dict[str, Any]:
+    def pull_back(self, terms: LinearTerms, batch: Any) -> dict[str, Any]:
         """Each latent has its own datum; where a likelihood bends upwards its message says nothing of the variance."""
         return {"latents": (terms.alpha, np.minimum(terms.gamma, 0.0))}
 
-    def best_mean(
-        self, q: dict[str, Any], prior: Any, data: Any, expect: Any, scale: float, threads: int, steps: int
-    ) -> SiteGaussian:
-        """The best mean at these variances: Newton in the dual coordinates, halved where the objective falls."""
-        block: SiteGaussian = q["latents"]
-        variance = block.variance
+    def stepped(self, block: SiteGaussian, here: Tried) -> tuple[float, Callable[[float], SiteGaussian]]:
+        """In the dual coordinates, with the curvature of the data at that mean."""
+        point, _, terms = here
+        slope = terms.alpha - point.dual
+        curvature = -2.0 * self.pull_back(terms, None)["latents"][1]
+        step = SiteGaussian(point.prior_cov, point.dual, curvature).against(slope)
+        return float(slope @ (point.prior_cov @ step)), lambda share: point.moved_by(step / share)
 
-        def at(block: SiteGaussian) -> tuple[SiteGaussian, float, LinearTerms]:
-            terms = self._terms_at({"latents": block}, data, expect, None, variance)
-            return block, float(terms.value.sum()) - 0.5 * float(block.dual @ block.mean), terms
-
-        here = at(block)
-        for _ in range(NEWTON_STEPS):
-            block, value, terms = here
-            slope = terms.alpha - block.dual
-            curvature = -2.0 * self.pull_back(terms, data)["latents"][1]
-            step = SiteGaussian(block.prior_cov, block.dual, curvature).against(slope)
-            if slope @ (block.prior_cov @ step) < NEWTON_TOL * (abs(value) + 1):
-                break
-            tried = (at(block.moved_by(step / 2**halvings)) for halvings in range(MAX_HALVINGS))
-            better = next((there for there in tried if there[1] >= value), None)
-            if better is None:
-                break
-            here = better
-        return here[0]
+    def with_mean(self, block: SiteGaussian, point: SiteGaussian) -> SiteGaussian:
+        """The point itself: it has moved from the block, and kept its messages' precisions."""
+        return point
 
     # ---- hyperparameters
     def evidence_gradient(self, q: dict[str, Any]) -> Array:
@@ -151,20 +99,10 @@ class FullGP(Linear):
     def search(self, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
         """L-BFGS on the bound as a function of the kernel's parameters alone, with q settled at each of them."""
         theta = fit.q["kernel"].value
-        if not self.learned or not theta.size or kernels.already_searched(fit):
+        if not self.learned or not theta.size or already_searched(fit, ["kernel"]):
             return fit.q, False
         search = _Search(self, fit, tol)
-        low, high = self.kernel.bounds.T
-        # As in scikit-learn, parameters that start outside of their bounds start on them.
-        box = list(zip(low, high, strict=True))
-        ascend(
-            search,
-            np.clip(theta, low, high),
-            box,
-            search.seen,
-            lambda value: WINDOW * tol * fit.size(value),
-            MOST_EVALUATIONS,
-        )
+        search.ascend(theta)
         return search.best.q, search.best.q is not fit.q
 
 
@@ -179,31 +117,14 @@ def check_semidefinite(K: Array, kernel: Any) -> None:
         )
 
 
-class _Search:
-    """The bound with q settled, as a function of the kernel's parameters; keeps the best q."""
+class _Search(SettledSearch):
+    """In the kernel's parameters, within their bounds."""
 
     def __init__(self, model: FullGP, fit: Fit, tol: float) -> None:
-        self.model, self.fit, self.tol, self.flat = model, fit, tol, False
-        self.best: Any = fit.here
-        self.ended = False
+        super().__init__(fit, tol, list(zip(*model.kernel.bounds.T, strict=True)))
+        self.model = model
 
-    def look(self, bound: float) -> bool:
-        """One more look at all data; True: the fit must stop."""
-        self.ended = self.ended or self.fit.tick(max(bound, self.best.bound))
-        return self.ended
-
-    def seen(self, best: float) -> bool:
-        """After every evaluation; True: the fit must stop, or no parameter's next e-fold promises `tol`."""
-        return self.look(self.best.bound) or self.flat
-
-    def __call__(self, theta: Array) -> tuple[float, Array]:
-        """Bound and its gradient; q starts from the messages of the best parameters so far."""
-        q = self.model.at(theta, self.best.q["latents"])
-        here = self.fit.settle(q, MOST_EVALUATIONS, SETTLED_SHARE * self.tol, self.look)
-        gradient = self.model.evidence_gradient(here.q)
-        low, high = self.model.kernel.bounds.T
-        inside = np.where(gradient > 0, theta < high, theta > low)
-        self.flat = float(np.abs(gradient[inside]).sum()) < self.tol * self.fit.size(here.bound)
-        if here.bound > self.best.bound:
-            self.best = here
-        return here.bound, gradient
+    def evaluated(self, x: Array) -> tuple[Any, Array]:
+        """q settles from the messages of the best parameters so far."""
+        here = self.settled(self.model.at(x, self.best.q["latents"]))
+        return here, self.model.evidence_gradient(here.q)

@@ -15,7 +15,6 @@ from sklearn.base import clone
 from sklearn.gaussian_process import kernels as sk
 
 from sksvi._parallel import slices
-from sksvi.models.base import Fit
 from sksvi.models.gp.kernel_nodes import Added, Constant, Linear, Multiplied, Opaque, Pair, Power, Radial
 
 Array = np.ndarray
@@ -303,9 +302,3 @@ NODES: dict[type, Any] = {
     sk.ExpSineSquared: _exp_sine_squared,
     sk.PairwiseKernel: lambda kernel: Opaque(kernel, rowwise=True),
 }
-
-
-def already_searched(fit: Fit) -> bool:
-    """Whether the fit's last search ended at the kernel's parameters as they are."""
-    last = fit.searched.get("kernel")
-    return last is not None and np.array_equal(last.value, fit.q["kernel"].value)

@@ -86,10 +86,10 @@ class Gaussian(Distribution):
 
     Parameters
     ----------
-    mean : float, array-like, str or Link
+    mean : float, array-like of shape (n,), str or Link
         A Gaussian node in its place may come through a design.
-    precision : float, array-like, str or Link
-        A Gamma node in its place.
+    precision : float, array-like of shape (n,), str or Link
+        1 / variance; a Gamma node in its place.
     size : int, optional
         Elements of the node; by default as many as the parameters have.
     covariance : {"diag", "full"}, default="diag"
@@ -121,9 +121,11 @@ class Gaussian(Distribution):
 class Gamma(Distribution):
     """x ~ Gamma(shape, rate), of mean shape/rate: a node of positive numbers, or data.
 
+    The density is rate^shape x^(shape - 1) exp(-rate x) / Γ(shape).
+
     Parameters
     ----------
-    shape, rate : float, array-like, str or Link
+    shape, rate : float, array-like of shape (n,), str or Link
         Gamma nodes in their place; a rate is conjugate, a shape is not.
     size : int, optional
         Elements of the node; by default as many as the parameters have.
@@ -184,11 +186,11 @@ class ShapeSlot(Slot):
 
 
 class Beta(Distribution):
-    """x ~ Beta(a, b): a node of probabilities.
+    """x ~ Beta(a, b), of mean a/(a + b): a node of probabilities.
 
     Parameters
     ----------
-    a, b : float or array-like
+    a, b : float or array-like of shape (n,)
     size : int, optional
         Elements of the node; by default as many as the parameters have.
 
@@ -210,7 +212,7 @@ class Beta(Distribution):
 
 
 class Dirichlet(Distribution):
-    """x ~ Dirichlet(concentration): a node of probability vectors.
+    """x ~ Dirichlet(concentration), of mean concentration / its sum: a node of probability vectors.
 
     Parameters
     ----------
@@ -241,7 +243,8 @@ class Poisson(Distribution):
     ----------
     rate : str or Link
         A Gamma node.
-    exposure : float or array-like, default=1.0
+    exposure : float or array-like of shape (n,), default=1.0
+        Positive.
 
     See Also
     --------
@@ -280,7 +283,7 @@ class Binomial(Distribution):
     ----------
     p : str or Link
         A Beta node.
-    trials : int or array-like, default=1
+    trials : int or array-like of shape (n,), default=1
 
     Examples
     --------
@@ -351,8 +354,13 @@ class Likelihood(Distribution):
         See `sksvi.likelihoods`; its scale must be a number.
     f : str or Link
         A Gaussian node; through a design it is a generalized linear model.
-    offset : float or array-like, default=0.0
+    offset : float or array-like of shape (n,), default=0.0
         Log exposure of counts.
+
+    Raises
+    ------
+    ValueError
+        For a likelihood that has no such name.
 
     Examples
     --------

@@ -65,7 +65,7 @@ class Factor:
         ----------
         q : dict
             Blocks of the latent nodes by name: families, of one dimension more than the node where it is a vector.
-        rows : slice or ndarray
+        rows : slice or ndarray of shape (n,)
             Of its data; all of them where it has none.
         expect : Expectation, optional
             The rule for latents of a likelihood.
@@ -97,7 +97,7 @@ class Link:
     ----------
     name : str
         Of the node.
-    index : array-like of int, optional
+    index : array-like of int of shape (n,), optional
         Element of the node for each element of the child: groups.
     design : array-like of shape (n, K), optional
         Rows h: the parameter of a child's element is hᵀ times the (Gaussian) node.

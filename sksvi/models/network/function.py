@@ -36,6 +36,7 @@ class Function(Factor):
         The same arguments to a sequence of derivatives, one per node. None: gradients come from values alone, as they
         do for Beta nodes. Derivatives are more exact where q is narrow.
     data : sequence of array-like of shape (n,), default=()
+        What the rows are of; without any the factor is one term.
 
     Examples
     --------
@@ -117,6 +118,12 @@ class SampledFunction(Factor):
     n_draws : int, default=20
         Per step, at least 4.
     data : sequence of array-like of shape (n,), default=()
+        What the rows are of; without any the factor is one term.
+
+    Raises
+    ------
+    ValueError
+        By a fit, for derivatives that have not the shape of their node's draws.
 
     Examples
     --------

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sksvi.algorithms.rules import SEARCHED, Rule
-from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.families import Free
 from sksvi.families.gaussian.chain import ChainGaussian
-from sksvi.models.base import Fit, Linear, LinearTerms, Table
+from sksvi.models.base import Fit, LinearTerms, Table
+from sksvi.models.per_latent import PerLatent, Tried
+from sksvi.models.settled import already_searched
 from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.search import Search, first_messages
 
@@ -18,11 +20,9 @@ Array = np.ndarray
 
 #: Points whose expectations are found at a time: what is between them stays in the cache.
 TOGETHER = 2**13
-#: Most Newton steps for the mean, and the gain below which they end, relative to the objective.
-NEWTON_STEPS, NEWTON_TOL = 100, 1e-12
 
 
-class DynamicModel(Linear):
+class DynamicModel(PerLatent):
     """States of a latent in time as one block of messages, their parameters and the likelihood's as free blocks.
 
     Parameters
@@ -44,10 +44,6 @@ class DynamicModel(Linear):
         Of points that follow others; None: the dynamics' own. With it no parameter is there to move.
     """
 
-    main = "latents"
-    batchable = False
-    averages = False
-    natural_only = True
     searched = "variances and scales", "give each of them a number"
     remedy = "Fix a variance that the data cannot tell (level_variance and the like), or lower initial_variance."
 
@@ -111,34 +107,7 @@ class DynamicModel(Linear):
         q["latents"] = ChainGaussian(q["latents"].chain, *first_messages(self.likelihood, data))
         return q
 
-    # ---- data
-    def chunks(self, rows: Array | slice, data: Table) -> list[Any]:
-        """All points at once: what is per datum is no more than a sweep."""
-        return [rows]
-
-    def batch(self, data: Table, rows: Array | slice, start: Any = None) -> Table:
-        """The data themselves."""
-        return data
-
     # ---- gradients
-    def message_shapes(self, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """A number each."""
-        return (n,), (n,)
-
-    def terms(self, view: dict[str, Any], batch: Table, expect: Any, rng: Any) -> LinearTerms:
-        """Per point: gradients and E log p, unscaled; zeros where nothing was observed."""
-        return self._terms_at(view, batch, expect, rng, view["latents"].variance)
-
-    def _terms_at(self, q: dict[str, Any], batch: Table, expect: Any, rng: Any, variance: Array) -> LinearTerms:
-        likelihood, linear = self.current_likelihood(q), q["latents"].mean
-        value, alpha, gamma = (np.zeros(len(linear)) for _ in range(3))
-        for rows in self.parts(len(linear)):
-            m = linear[rows] if batch.offset is None else linear[rows] + batch.offset[rows]
-            found = expect(likelihood, batch.y[rows], m, variance[rows], rng)
-            for out, part in zip((value, alpha, gamma), found, strict=True):
-                out[rows] = part
-        return LinearTerms(value, alpha, gamma, linear).weighted(batch.weight)
-
     def parts(self, n: int) -> list[Any]:
         """The observed points, some at a time."""
         if self.seen is None:
@@ -149,34 +118,21 @@ class DynamicModel(Linear):
         """Each latent has its own datum; a message may say that the latent is less sure (Student-t)."""
         return {"latents": (terms.alpha, terms.gamma)}
 
-    def best_mean(
-        self, q: dict[str, Any], prior: Any, data: Any, expect: Any, scale: float, threads: int, steps: int
-    ) -> ChainGaussian:
-        """The best mean at these variances: Newton by messages, halved where the objective falls."""
-        block: ChainGaussian = q["latents"]
-        variance, chain = block.variance, block.chain
-        u = ChainGaussian(chain).mean
+    def prior_mean(self, block: ChainGaussian) -> Array:
+        """That of the chain."""
+        return ChainGaussian(block.chain).mean
 
-        def at(mean: Array, dual: Array) -> tuple[Array, Array, float, LinearTerms]:
-            terms = self._terms_at({**q, "latents": _Moments(mean)}, data, expect, None, variance)
-            return mean, dual, float(terms.value.sum()) - 0.5 * float(dual @ (mean - u)), terms
+    def stepped(self, block: ChainGaussian, here: Tried) -> tuple[float, Callable[[float], _Moments]]:
+        """Towards the mean that the data's messages there make."""
+        mean, dual, terms = here.point.mean, here.point.dual, here.terms
+        curvature = np.maximum(-2.0 * terms.gamma, 0.0)
+        there = ChainGaussian(block.chain, terms.alpha + curvature * mean, curvature)
+        move, pull = there.mean - mean, there.dual - dual
+        return float((terms.alpha - dual) @ move), lambda share: _Moments(mean + move / share, dual + pull / share)
 
-        here = at(block.mean, block.dual)
-        for _ in range(NEWTON_STEPS):
-            mean, dual, value, terms = here
-            curvature = np.maximum(-2.0 * terms.gamma, 0.0)
-            there = ChainGaussian(chain, terms.alpha + curvature * mean, curvature)
-            if (terms.alpha - dual) @ (there.mean - mean) < NEWTON_TOL * (abs(value) + 1):
-                break
-            moves = ((there.mean - mean) / 2**k for k in range(MAX_HALVINGS))
-            pulls = ((there.dual - dual) / 2**k for k in range(MAX_HALVINGS))
-            tried = (at(mean + move, dual + pull) for move, pull in zip(moves, pulls, strict=True))
-            better = next((found for found in tried if found[2] >= value), None)
-            if better is None:
-                break
-            here = better
-        mean, dual, _, _ = here
-        return ChainGaussian(chain, dual + block.weights * mean, block.weights)
+    def with_mean(self, block: ChainGaussian, point: Any) -> ChainGaussian:
+        """Messages of the same weights that make this mean."""
+        return ChainGaussian(block.chain, point.dual + block.weights * point.mean, block.weights)
 
     # ---- parameters
     def search(self, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
@@ -206,13 +162,8 @@ class DynamicModel(Linear):
         return out
 
 
-class _Moments:
-    """A mean in the place of a block."""
+class _Moments(NamedTuple):
+    """A mean in the place of a block, and its dual."""
 
-    def __init__(self, mean: Array) -> None:
-        self.mean = mean
-
-
-def already_searched(fit: Fit, names: list[str]) -> bool:
-    """Whether the fit's last search ended at these parameters."""
-    return bool(fit.searched) and all(np.array_equal(fit.searched[n].value, fit.q[n].value) for n in names)
+    mean: Array
+    dual: Array

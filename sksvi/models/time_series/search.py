@@ -6,17 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sksvi.algorithms.ascent import WINDOW, ascend
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.models.base import Fit, Table
+from sksvi.models.settled import SettledSearch
 
 Array = np.ndarray
 
-#: Share of `tol` to which q settles at each point of the search: its gradient needs the best q.
-SETTLED_SHARE = 0.1
-#: More evaluations than any search takes: `max_iter` ends it.
-MOST_EVALUATIONS = 10_000
 #: Most e-folds by which a search moves a likelihood's parameter.
 WIDEST = 12.0
 #: A search from elsewhere is given up where what it lacks is more than so many of its last gains.
@@ -44,38 +40,26 @@ class Reached(NamedTuple):
     bound: float
 
 
-class Search:
-    """The bound with q settled, as a function of the parameters; keeps the best q."""
+class Search(SettledSearch):
+    """In the parameters of states and likelihood, from several places."""
 
     def __init__(self, model: Any, fit: Fit, tol: float, names: list[str]) -> None:
-        self.model, self.fit, self.tol, self.names = model, fit, tol, names
-        self.best: Any = fit.here
-        self.flat = self.ended = False
+        self.model, self.names = model, names
         self.refused: ValueError | None = None
         self.start = np.concatenate([fit.q[name].value for name in names])
-        self.box: list[tuple[float | None, float | None]] = []
+        box: list[tuple[float | None, float | None]] = []
         for name in names:
             here = fit.q[name].value.tolist()
-            self.box += model.dynamics.box if name == "dynamics" else [(x - WIDEST, x + WIDEST) for x in here]
+            box += model.dynamics.box if name == "dynamics" else [(x - WIDEST, x + WIDEST) for x in here]
+        super().__init__(fit, tol, box)
 
     def look(self, bound: float) -> bool:
-        """One more look at all data; True: the fit must stop."""
+        """One more look at all data; an error of a callback's is remembered as such."""
         try:
-            self.ended = self.ended or self.fit.tick(max(bound, self.best.bound))
+            return super().look(bound)
         except ValueError as error:
             self.refused = error
             raise
-        return self.ended
-
-    def seen(self, best: float) -> bool:
-        """After every evaluation; True: the fit must stop, or no parameter's next e-fold promises `tol`."""
-        return self.look(self.best.bound) or self.flat
-
-    def ascend(self, start: Array, seen: Any = None) -> None:
-        """L-BFGS from these parameters."""
-        start = np.clip(start, *np.array(self.box, dtype=float).T)
-        enough = lambda value: WINDOW * self.tol * self.fit.size(value)  # noqa: E731
-        ascend(self, start, self.box, seen or self.seen, enough, MOST_EVALUATIONS)
 
     def elsewhere(self) -> None:
         """Searches from where one parameter or several began in another place: the bound has more than one top."""
@@ -94,7 +78,7 @@ class Search:
     def settled(self, q: dict[str, Any]) -> Any:
         """Evaluation where steps from q end."""
         try:
-            return self.fit.settle(q, MOST_EVALUATIONS, SETTLED_SHARE * self.tol, self.look)
+            return super().settled(q)
         except ValueError as error:  # no step is possible from here: a point to step back from
             if error is self.refused:  # a callback's own
                 raise
@@ -108,8 +92,8 @@ class Search:
         value = float(model.terms(q, data, self.fit.expect, None).value.sum())
         return Reached(q, self.fit.scale * value - self.fit.divergence(q))
 
-    def __call__(self, x: Array) -> tuple[float, Array]:
-        """Bound and its slope; q starts from the messages of the best parameters so far."""
+    def evaluated(self, x: Array) -> tuple[Any, Array]:
+        """q settles from the messages of the best parameters so far, or is known."""
         values = {name: self.fit.q[name].value for name in self.model.hyper}
         begin = 0
         for name in self.names:
@@ -121,12 +105,7 @@ class Search:
         slope = np.concatenate([slopes[name] for name in self.names])
         if not (np.isfinite(here.bound) and np.all(np.isfinite(slope))):
             raise NotPositiveDefinite("the bound or its slope is not finite at these parameters")
-        low, high = np.array(self.box, dtype=float).T
-        inside = np.where(slope > 0, x < high, x > low)
-        self.flat = float(np.abs(slope[inside]).sum()) < self.tol * self.fit.size(here.bound)
-        if here.bound > self.best.bound:
-            self.best = here
-        return here.bound, slope
+        return here, slope
 
 
 class _Rival:

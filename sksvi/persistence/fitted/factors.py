@@ -44,10 +44,21 @@ def check_factorization(look: Look) -> None:
     look.at("_offset").number()
 
 
+def _sizes(look: Look) -> tuple[int, int]:
+    """Components that the fit has room for, and columns."""
+    return int(look.at("_choices").a(dict).value["n_components"]), look.at("n_features_in_").count(1)
+
+
+def _shaped(look: Look, name: str, shape: tuple[int, ...]) -> None:
+    """A block whose mean has this shape."""
+    block = block_of(look, name)
+    found = np.shape(block.a(Family).value.mean)
+    block.require(found == shape, f"has shape {found}, not {shape}")
+
+
 def check_beta_process(look: Look) -> None:
     """Features, draws, and the units of the columns."""
-    d = look.at("n_features_in_").count(1)
-    k = int(look.at("_choices").a(dict).value["n_components"])
+    k, d = _sizes(look)
     look.at("mean_").array((d,))
     look.at("scale_").number(above=0.0)
     noise = look.at("_noise_size").count(1)
@@ -82,12 +93,10 @@ def check_beta_process(look: Look) -> None:
 
 def check_gamma_process(look: Look) -> None:
     """Components, their weights and shares."""
-    f = look.at("n_features_in_").count(1)
-    k = int(look.at("_choices").a(dict).value["n_components"])
+    k, f = _sizes(look)
     look.at("prior_mean_").number(above=0.0)
-    for name, shape in (("components", (k, f)), ("weights", (k,))):
-        found = np.shape(block_of(look, name).a(Family).value.mean)
-        block_of(look, name).require(found == shape, f"has shape {found}, not {shape}")
+    _shaped(look, "components", (k, f))
+    _shaped(look, "weights", (k,))
     kept = look.at("n_components_").count(1)
     look.at("n_components_").require(kept <= k, f"is {kept}, more than n_components={k}")
     look.at("components_").array((kept, f), "x", least=0.0)
@@ -102,10 +111,8 @@ def check_gamma_process(look: Look) -> None:
 
 def check_gamma_poisson(look: Look) -> None:
     """Components, their shares, and the rates of both priors."""
-    f = look.at("n_features_in_").count(1)
-    k = int(look.at("_choices").a(dict).value["n_components"])
-    found = np.shape(block_of(look, "components").a(Family).value.mean)
-    block_of(look, "components").require(found == (k, f), f"has shape {found}, not {(k, f)}")
+    k, f = _sizes(look)
+    _shaped(look, "components", (k, f))
     for name in ("_first_mean", "activation_rate_", "component_rate_"):
         look.at(name).number(above=0.0)
     for name in ("activation_rate", "component_rate"):
@@ -125,10 +132,8 @@ def check_gamma_factors(look: Look) -> None:
     """Loadings, noise, units and the scatter of the rows."""
     from sksvi.models.gamma_factor.scatter import Scatter
 
-    d = look.at("n_features_in_").count(1)
-    k = int(look.at("_choices").a(dict).value["n_components"])
-    found = np.shape(block_of(look, "loadings").a(Family).value.mean)
-    block_of(look, "loadings").require(found == (k, d), f"has shape {found}, not {(k, d)}")
+    k, d = _sizes(look)
+    _shaped(look, "loadings", (k, d))
     shown(look, "loadings", (k, d))
     look.at("components_").array((k, d), "x", least=0.0)
     for name in ("noise_variance_", "scale_"):

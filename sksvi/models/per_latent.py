@@ -1,0 +1,134 @@
+"""What models with one message per latent have in common: all rows at once, and a Newton solve for the mean.
+
+A full Gaussian process and a latent in time differ in how their prior is held; of the data both see one latent each.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sksvi.algorithms.steps import MAX_HALVINGS
+from sksvi.models.base import Linear, LinearTerms, Table
+
+Array = np.ndarray
+
+#: Most Newton steps for the mean, and the gain below which they end, relative to the objective.
+NEWTON_STEPS, NEWTON_TOL = 100, 1e-12
+
+
+class Tried(NamedTuple):
+    """A mean that was tried, its objective, nats, and the terms of the data there."""
+
+    point: Any
+    value: float
+    terms: LinearTerms
+
+
+def newton(here: Tried, propose: Callable[[Tried], tuple[float, Callable[[float], Tried]]]) -> Tried:
+    """Where Newton steps end, each of them halved while the objective falls.
+
+    Parameters
+    ----------
+    here : Tried
+        Where they begin.
+    propose : callable
+        From a point to twice what its full step gains to second order, and what is found at that step over a number.
+    """
+    for _ in range(NEWTON_STEPS):
+        promised, over = propose(here)
+        if promised < NEWTON_TOL * (abs(here.value) + 1):
+            break
+        tried = (over(2.0**halvings) for halvings in range(MAX_HALVINGS))
+        better = next((there for there in tried if there.value >= here.value), None)
+        if better is None:
+            break
+        here = better
+    return here
+
+
+class PerLatent(Linear):
+    """A Gaussian block `latents` with one message per row, whose moments need all of them.
+
+    A subclass says how its block is held (`stepped`, `prior_mean`, `with_mean`) and how parameters move. What these ask
+    of a block, and of a point that stands for a mean, is ``mean`` (n,) and ``dual`` (n,) = K⁻¹(mean - prior mean).
+    """
+
+    main = "latents"
+    batchable = False
+    averages = False
+    natural_only = True
+
+    likelihood: Any
+
+    def current_likelihood(self, q: dict[str, Any]) -> Any:
+        """The likelihood as q has it: here with no parameter that is learned."""
+        return self.likelihood
+
+    # ---- data
+    def chunks(self, rows: Array | slice, data: Table) -> list[Any]:
+        """All rows at once: what is per datum is little beside the moments of the block."""
+        return [rows]
+
+    def batch(self, data: Table, rows: Array | slice, start: Any = None) -> Table:
+        """The data themselves."""
+        return data
+
+    def parts(self, n: int) -> list[Any]:
+        """Rows whose expectations are wanted, some at a time."""
+        return [slice(None)]
+
+    # ---- gradients
+    def message_shapes(self, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """A number each."""
+        return (n,), (n,)
+
+    def terms(self, view: dict[str, Any], batch: Table, expect: Any, rng: Any) -> LinearTerms:
+        """Per datum: gradients and E log p, unscaled; zeros where nothing was observed."""
+        return self.terms_at(view, view["latents"].mean, view["latents"].variance, batch, expect, rng)
+
+    def terms_at(
+        self, q: dict[str, Any], mean: Array, variance: Array, batch: Table, expect: Any, rng: Any
+    ) -> LinearTerms:
+        """`terms` at these moments of the latents, whatever those of q are."""
+        likelihood = self.current_likelihood(q)
+        value, alpha, gamma = (np.zeros(len(mean)) for _ in range(3))
+        for rows in self.parts(len(mean)):
+            m = mean[rows] if batch.offset is None else mean[rows] + batch.offset[rows]
+            found = expect(likelihood, batch.y[rows], m, variance[rows], rng)
+            for out, part in zip((value, alpha, gamma), found, strict=True):
+                out[rows] = part
+        return LinearTerms(value, alpha, gamma, mean).weighted(batch.weight)
+
+    # ---- the mean
+    def prior_mean(self, block: Any) -> Array | float:
+        """Mean of the latents before any message."""
+        return 0.0
+
+    @abstractmethod
+    def stepped(self, block: Any, here: Tried) -> tuple[float, Callable[[float], Any]]:
+        """A Newton step for the mean at the variances of `block`: what it promises, and the point at a share of it."""
+
+    @abstractmethod
+    def with_mean(self, block: Any, point: Any) -> Any:
+        """The block with the mean of a point and its own variances."""
+
+    def best_mean(
+        self, q: dict[str, Any], prior: Any, data: Any, expect: Any, scale: float, threads: int, steps: int
+    ) -> Any:
+        """The best mean at these variances: Newton by messages, halved where the objective falls."""
+        block = q["latents"]
+        variance, centre = block.variance, self.prior_mean(block)
+
+        def at(point: Any) -> Tried:
+            terms = self.terms_at(q, point.mean, variance, data, expect, None)
+            return Tried(point, float(terms.value.sum()) - 0.5 * float(point.dual @ (point.mean - centre)), terms)
+
+        def propose(here: Tried) -> tuple[float, Callable[[float], Tried]]:
+            promised, over = self.stepped(block, here)
+            return promised, lambda share: at(over(share))
+
+        return self.with_mean(block, newton(at(block), propose).point)

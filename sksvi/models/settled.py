@@ -1,0 +1,76 @@
+"""Searches for hyperparameters by the bound with q settled at each of them: where the block has no collapsed bound."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sksvi.algorithms.ascent import WINDOW, ascend
+from sksvi.models.base import Blocks, Fit
+
+Array = np.ndarray
+
+#: Share of `tol` to which q settles at each point of the search: its gradient needs the best q.
+SETTLED_SHARE = 0.1
+#: More evaluations than any search takes: `max_iter` ends it.
+MOST_EVALUATIONS = 10_000
+
+
+def already_searched(fit: Fit, names: list[str]) -> bool:
+    """Whether the fit's last search ended at these hyperparameters."""
+    found = fit.searched
+    return bool(found) and all(n in found and np.array_equal(found[n].value, fit.q[n].value) for n in names)
+
+
+class SettledSearch(ABC):
+    """The bound with q settled, as a function of hyperparameters alone; keeps the best q.
+
+    Parameters
+    ----------
+    fit : Fit
+    tol : float
+    box : list of (low, high)
+        Between what each hyperparameter lies; None: no bound on that side.
+    """
+
+    def __init__(self, fit: Fit, tol: float, box: list[tuple[float | None, float | None]]) -> None:
+        self.fit, self.tol, self.box = fit, tol, box
+        #: The best evaluation, with ``q`` and ``bound``.
+        self.best: Any = fit.here
+        self.flat = self.ended = False
+
+    @abstractmethod
+    def evaluated(self, x: Array) -> tuple[Any, Array]:
+        """Evaluation where q has settled at these hyperparameters, and the slope of its bound."""
+
+    def look(self, bound: float) -> bool:
+        """One more look at all data; True: the fit must stop."""
+        self.ended = self.ended or self.fit.tick(max(bound, self.best.bound))
+        return self.ended
+
+    def seen(self, best: float) -> bool:
+        """After every evaluation; True: the fit must stop, or no hyperparameter's next e-fold promises `tol`."""
+        return self.look(self.best.bound) or self.flat
+
+    def ascend(self, start: Array, seen: Callable[[float], bool] | None = None) -> None:
+        """L-BFGS from these hyperparameters; those that start outside of their bounds start on them."""
+        start = np.clip(start, *np.array(self.box, dtype=float).T)
+        enough = lambda value: WINDOW * self.tol * self.fit.size(value)  # noqa: E731
+        ascend(self, start, self.box, seen or self.seen, enough, MOST_EVALUATIONS)
+
+    def settled(self, q: Blocks) -> Any:
+        """Evaluation where steps from q end."""
+        return self.fit.settle(q, MOST_EVALUATIONS, SETTLED_SHARE * self.tol, self.look)
+
+    def __call__(self, x: Array) -> tuple[float, Array]:
+        """Bound and its slope; q starts from the messages of the best hyperparameters so far."""
+        here, slope = self.evaluated(x)
+        low, high = np.array(self.box, dtype=float).T
+        inside = np.where(slope > 0, x < high, x > low)
+        self.flat = float(np.abs(slope[inside]).sum()) < self.tol * self.fit.size(here.bound)
+        if here.bound > self.best.bound:
+            self.best = here
+        return here.bound, slope
