@@ -191,6 +191,15 @@ def sample(n: int, size: int, seed: int, start: int = 0, stop: int | None = None
     return np.concatenate(found)
 
 
+#: Numbers up to which an order of all of them is drawn for the sake of a few.
+ALL_IN_ORDER = 2**20
+
+
+def few(n: int, size: int, rng: np.random.Generator) -> Array:
+    """At most `size` of n numbers without repeats, in random order."""
+    return rng.permutation(n)[:size] if n <= max(ALL_IN_ORDER, size) else rng.choice(n, size, replace=False)
+
+
 def stream(seed: int, step: int, chunk: int) -> np.random.Generator:
     """The random numbers of one chunk of rows at one step, whoever computes it."""
     return np.random.default_rng([seed, step, chunk, 1])
