@@ -23,7 +23,7 @@ Array = np.ndarray
 BY_ROW = (
     "predict predict_proba predict_log_proba predict_latent predict_quantiles predict_interval decision_function "
     "sample_y log_predictive_density transform inverse_transform score_samples impute reconstruct fold_in "
-    "proportion_interval"
+    "proportion_interval importance_score"
 ).split()
 
 

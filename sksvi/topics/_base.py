@@ -232,8 +232,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
         proportions : ndarray of shape (n, K)
             Rows sum to 1.
         """
-        X = named(X, feature_names)
-        return self.fit(X).transform(X)
+        return self.fit(X, feature_names=feature_names).transform(X, feature_names=feature_names)
 
     def transform(self, X: Any, return_std: bool = False, feature_names: Any = None) -> Any:
         """Posterior mean of each document's topic proportions.

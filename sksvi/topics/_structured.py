@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -19,11 +20,12 @@ from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference import plan
-from sksvi.inference.memory.locals import Locals
+from sksvi.inference.memory.locals import Locals, LocalsApart
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Table
+from sksvi.models.gamma_factor.scatter import Scatter, scatter_of
 from sksvi.models.topics.anchors import even_counts, first_counts
 from sksvi.models.topics.lda import LOCAL_STEPS, PORTION, LatentDirichlet, dirichlet_marginal
 from sksvi.partitions.facts import Facts, Total
@@ -47,6 +49,16 @@ ALGORITHMS = {"map", "svi", "ssvi-a", "ssvi", "mc-ssvi", "cvi", "h-mc-ssvi", "s-
 def _fractions(data: Table) -> int:
     """Counts that are no whole numbers."""
     return int(np.count_nonzero(data.X.data % 1.0))
+
+
+def _centred_logs(alpha: Array, counts: Array) -> Array:
+    """Log proportions (n, K) of documents, about their means."""
+    logs = np.log(alpha + counts)
+    return logs - logs.mean(1, keepdims=True)
+
+
+def _scatter_of_logs(alpha: Array, data: Table, counts: Array) -> Scatter:
+    return scatter_of(_centred_logs(alpha, counts), True, 1)
 
 
 @with_own_methods
@@ -292,7 +304,19 @@ class StructuredLDA(TopicModel):
     def _streaming_model(self, data: Table, first: bool) -> LatentDirichlet:
         model = self._model(data.X.shape[1])
         model.visit = PORTION
+        vars(self).pop("_of_documents", None)
         return model
+
+    def _run(self, problem: Problem, state: State, passes: int, monitor: Any, tol: float | None = None) -> State:
+        state = super()._run(problem, state, passes, monitor, tol)
+        vars(self).pop("_of_documents", None)
+        if not problem.data.at_hand:  # what is kept of documents does not outlive the fit
+            assert isinstance(state.locals, LocalsApart)
+            logs = partial(_scatter_of_logs, np.array(problem.model.alpha_of(state.q)))
+            found = problem.data.reduced(logs, Scatter.joined, state.locals.apart)
+            if found.freedom:
+                self._of_documents = found.products / found.freedom
+        return state
 
     def _new_state(self, problem: Problem) -> State:
         seed = self._seed()
@@ -345,16 +369,18 @@ class StructuredLDA(TopicModel):
         The model has topics independent a priori; these are of its documents, and none are left of a stream.
         """
         check_is_fitted(self)
-        found = self.state_.locals
-        if not isinstance(found, Locals) or len(found) < 2:
+        found, cov = self.state_.locals, self._of_documents
+        if isinstance(found, Locals) and len(found) > 1:
+            cov = np.atleast_2d(np.cov(_centred_logs(self.doc_topic_prior_, found.values).T))
+        if cov is None:
             raise AttributeError("topic_correlation_ is there after a fit of several documents, and not of a stream")
-        logs = np.log(self.doc_topic_prior_ + found.values)
-        logs -= logs.mean(1, keepdims=True)
-        cov = np.atleast_2d(np.cov(logs.T))
         sd = np.sqrt(np.diagonal(cov))
         out = cov / np.where(sd > 0, sd, 1.0)[:, None] / np.where(sd > 0, sd, 1.0)
         np.fill_diagonal(out, 1.0)
         return np.asarray(out)
+
+    #: Covariance of the centred log proportions of the documents of a fit that keeps nothing of these.
+    _of_documents: Array | None = None
 
     # ---- documents
     def _documents(self, X: Any, local_step: str) -> Any:
