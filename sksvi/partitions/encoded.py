@@ -82,7 +82,9 @@ def known(estimator: Any, start: Any, given: list[tuple[Any, ...]], executor: Ex
     facts = executor.round(reader, [(i, *part) for i, part in enumerate(given)], Facts.joined)
     if not facts.n:
         what = "" if given[0][2] is None else " with a positive sample_weight"
-        raise ValueError(f"X has {len(given)} partitions and no row{what}: {type(estimator).__name__} needs one at least.")
+        raise ValueError(
+            f"X has {len(given)} partitions and no row{what}: {type(estimator).__name__} needs one at least."
+        )
     return facts
 
 
