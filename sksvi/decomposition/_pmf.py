@@ -20,15 +20,15 @@ from sksvi.decomposition._ids import (
     Features,
     check_some_known,
     design_of,
-    id_columns,
     known_ids,
     plates_of,
     positions,
 )
+from sksvi.decomposition._pmf_partitions import RatingsInPartitions
 from sksvi.decomposition._recommend import RecommendationMethods
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, COVARIANCE, FREE, LIKELIHOOD, STREAMED, given_or_not, stays
-from sksvi.estimators.checks import check_numbers, check_row_values, check_same_rows
+from sksvi.estimators.checks import check_numbers, check_same_rows
 from sksvi.estimators.levels import given_order
 from sksvi.estimators.offsets import offset_of
 from sksvi.estimators.regression import RegressionMethods
@@ -61,6 +61,7 @@ def _has_classes(model: Any) -> bool:
 
 @with_own_methods
 class GeneralizedPMF(
+    RatingsInPartitions,
     FactorAttributes,
     RecommendationMethods,
     RegressionMethods,
@@ -316,26 +317,51 @@ class GeneralizedPMF(
         fresh = start.fresh
         if not start.portion:
             self._thin_start = None
-        base = likelihoods.resolve(self.likelihood) if fresh else self.likelihood_
         if not fresh:
             self._check_choices()
-        columns = id_columns(self, X, fresh)
+        columns, y, weight, declared = *self._checked_ratings(X, y, sample_weight, fresh), self._declares(y)
         check_some_known(columns)
-        given, y = y, self._targets(base, columns, y, fresh)
+        y = self._fix_by_targets(self._base(fresh), y, weight, len(y), start, declared)
+        self._fix_ids(columns, fresh)
+        ids = (self.users_, self.items_)
+        where = [plates_of(known, c) for known, c in zip(ids, columns, strict=True)]
+        sizes = [len(known) + int(c.isna().sum()) for known, c in zip(ids, columns, strict=True)]
+        data = Ratings(*where, y, weight, *sizes)
+        self._remember_seen(data, fresh)
+        return data
+
+    def _base(self, fresh: bool) -> Any:
+        """The likelihood before the data have said what is learned, or as they have."""
+        return likelihoods.resolve(self.likelihood) if fresh else self.likelihood_
+
+    @staticmethod
+    def _declares(y: Any) -> bool:
+        """Whether the type of y says which levels there are."""
+        return given_order(y) is not None
+
+    def _fix_by_targets(self, base: Any, y: Array, weight: Array | None, n: int, start: Start, declared: bool) -> Array:
+        """What the targets of a first fit fix; theirs as the fit has them."""
         if start is FIT and not base.ordered and np.all(y == y[0]):
             raise ValueError(
-                f"y needs at least two different values to be factorized; all {len(y)} are {y[0]:g}. Where a pair says "
+                f"y needs at least two different values to be factorized; all {n} are {y[0]:g}. Where a pair says "
                 "that something happened, add pairs with 0 for what did not."
             )
-        weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
-        if base.ordered and fresh:
-            y = self._fix_levels(base, y, given_order(given) is not None).astype(float)
-        if fresh:
-            self.likelihood_ = base.start(y, weight)
-            self._choices = self._fitted_choices()
-            self._scale(y, weight)
-            if base.classifies:
-                self.levels_ = np.array([0, 1])
+        if not start.fresh:
+            return y
+        if base.ordered:
+            y = self._fix_levels(base, y, declared).astype(float)
+        self.likelihood_ = base.start(y, weight)
+        self._choices = self._fitted_choices()
+        self._scale(y, weight)
+        if base.classifies:
+            self.levels_ = np.array([0, 1])
+        return y
+
+    def _fix_ids(self, columns: Any, fresh: bool) -> None:
+        """Users and items, of which a fit that goes on gets more, and their features."""
+        import pandas as pd
+
+        columns = [column if hasattr(column, "isna") else pd.Series(column) for column in columns]
         old = (None, None) if fresh else (self.users_, self.items_)
         if not fresh:
             for side, known, column in zip(SIDES, old, columns, strict=True):
@@ -348,26 +374,18 @@ class GeneralizedPMF(
                 )
         self.users_, self.items_ = (known_ids(c, known) for c, known in zip(columns, old, strict=True))
         self._read_features(fresh)
-        ids = (self.users_, self.items_)
-        where = [plates_of(known, c) for known, c in zip(ids, columns, strict=True)]
-        sizes = [len(known) + int(c.isna().sum()) for known, c in zip(ids, columns, strict=True)]
-        data = Ratings(*where, y, weight, *sizes)
-        self._remember_seen(data, fresh)
-        return data
 
     def _remember_seen(self, data: Ratings, fresh: bool) -> None:
         """Which items each user has rated, each once: starts (n_users + 1,) and items, for `recommend`."""
         n_users, n_items = len(self.users_), len(self.items_)
-        entries = data.sides["users"].of(slice(0, n_users))
-        entries = entries.chosen(entries.other < n_items)
-        users, items = np.repeat(np.arange(n_users), np.diff(entries.starts)), entries.other.astype(np.int64)
+        starts, items = data.items_by_user(n_users, n_items)
         if not fresh:
             old = np.diff(self.seen_[0])
+            users = np.repeat(np.arange(n_users), np.diff(starts))
             users = np.concatenate([np.repeat(np.arange(len(old)), old), users])
-            items = np.concatenate([self.seen_[1], items])
-        pairs = np.unique(users * n_items + items)
-        starts = np.searchsorted(pairs, n_items * np.arange(n_users + 1))
-        self.seen_ = starts, (pairs % n_items).astype(np.int32)
+            pairs = np.unique(users * n_items + np.concatenate([self.seen_[1], items]))
+            starts, items = np.searchsorted(pairs, n_items * np.arange(n_users + 1)), (pairs % n_items).astype(np.int32)
+        self.seen_ = starts, items
 
     def _scale(self, y: Array, weight: Array | None) -> None:
         """The constant part of f and its natural scale, from y alone; what is left of both is learned."""

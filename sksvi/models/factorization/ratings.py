@@ -15,6 +15,8 @@ Array = np.ndarray
 
 #: Entries of a block of columns: enough that NumPy's calls cost little beside their arithmetic.
 CHUNK_ENTRIES = 2**16
+#: Entries that are looked through at a time for which items a user has.
+SEEN_ENTRIES = 2**22
 #: What a column costs beside its entries, in entries.
 COLUMN_COST = 16
 
@@ -120,6 +122,20 @@ class Ratings(InMemory):
 
     def __len__(self) -> int:
         return len(self.sides["users"])
+
+    def items_by_user(self, n_users: int, n_items: int) -> tuple[Array, Array]:
+        """Which of the first items each of the first users has rated, each once: starts (n_users + 1,) and items."""
+        entries, items = self.sides["users"], [np.zeros(0, np.int32)]
+        counts, edges = np.zeros(n_users, np.int64), entries.starts[: n_users + 1]
+        marks = np.searchsorted(edges, np.arange(0, edges[-1], SEEN_ENTRIES))
+        for a, b in pairwise(np.unique([0, *marks, n_users])):
+            part = entries.of(slice(int(a), int(b)))
+            part = part.chosen(part.other < n_items)
+            users = np.repeat(np.arange(b - a), np.diff(part.starts))
+            pairs = np.unique(users * n_items + part.other.astype(np.int64))
+            counts[a:b] = np.bincount(pairs // n_items, minlength=b - a)
+            items.append((pairs % n_items).astype(np.int32))
+        return np.concatenate([[0], np.cumsum(counts)]), np.concatenate(items)
 
     @property
     def y(self) -> Array:

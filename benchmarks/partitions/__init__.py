@@ -1,0 +1,1 @@
+"""Dask collections: more data than memory, or than a machine."""

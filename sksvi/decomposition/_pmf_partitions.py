@@ -1,0 +1,142 @@
+"""Ratings of a Dask collection: ids are counted, then two sorted copies lie on disk as memory maps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sksvi.decomposition._ids import check_some_known, id_columns, known_ids, plates_of, positions
+from sksvi.estimators.checks import check_row_values
+from sksvi.estimators.from_partitions import FEATURES
+from sksvi.estimators.start import Start
+from sksvi.models.factorization.on_disk import ratings_on_disk
+from sksvi.models.factorization.ratings import Ratings
+from sksvi.partitions.collections import aligned, that_count
+from sksvi.partitions.encoded import Reader, bare, named
+from sksvi.partitions.executor import Executor
+from sksvi.partitions.facts import Facts, Targets, Union
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Ids of one side, sorted where they have an order, with how many ratings each has; ratings without an id."""
+
+    ids: Array
+    counts: Array
+    missing: dict[int, int]
+
+    @classmethod
+    def of(cls, column: Any, partition: int) -> Counted:
+        """Those of one partition."""
+        ids = known_ids(column)
+        where = positions(ids, column)
+        return cls(ids, np.bincount(where[where >= 0], minlength=len(ids)), {partition: int(np.sum(where < 0))})
+
+    def joined(self, other: Counted) -> Counted:
+        """Those of both."""
+        import pandas as pd
+
+        ids = known_ids(pd.concat([pd.Series(self.ids), pd.Series(other.ids)]))
+        counts = np.zeros(len(ids), np.int64)
+        for one in (self, other):
+            counts[positions(ids, pd.Series(one.ids))] += one.counts
+        return Counted(ids, counts, {**self.missing, **other.missing})
+
+    def starts(self, known: Array) -> Array:
+        """Where each plate's ratings begin: those of the known ids, then one for each rating without an id."""
+        import pandas as pd
+
+        counts = np.zeros(len(known), np.int64)
+        counts[positions(known, pd.Series(self.ids))] = self.counts
+        return np.cumsum(np.concatenate([[0], counts, np.ones(sum(self.missing.values()), np.int64)]))
+
+
+class RatingsInPartitions:
+    """What `GeneralizedPMF` makes of a collection of ratings, on one machine."""
+
+    def _collected(self: Any, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Ratings:
+        from sksvi.estimators.offsets import remember_offset
+
+        given = aligned(type(self).__name__, X, y=y, sample_weight=sample_weight, offset=None)
+        executor, fresh = Executor(), start.fresh
+        reader = Reader(bare(self), fresh)
+        facts = executor.round(reader, [(i, *part) for i, part in enumerate(given)], Facts.joined)
+        if not facts.n:
+            raise ValueError("X has no rows (n_samples=0); GeneralizedPMF needs at least one pair.")
+        if fresh:
+            vars(self).pop("feature_names_in_", None)
+            vars(self).update(facts.features)
+        targets = self._fix_ratings(facts, start)
+        remember_offset(self, None)
+        starts = {side: facts.own[side].starts(ids) for side, ids in (("users", self.users_), ("items", self.items_))}
+        weighted = sample_weight is not None
+        data = ratings_on_disk(self._entries(executor, given, facts), starts, weighted, targets)
+        self._remember_seen(data, fresh)
+        return data
+
+    def _facts(self: Any, X: Any, y: Any, sample_weight: Any, offset: Any, number: int, fresh: bool) -> Facts:
+        columns, values, weight = self._checked_ratings(X, y, sample_weight, fresh)
+        base = self._base(fresh)
+        own: dict[str, Any] = {
+            side: Counted.of(column, number) for side, column in zip(("users", "items"), columns, strict=True)
+        }
+        if base.ordered:
+            values, own["levels"] = self.levels_[values.astype(int)], Union(self.levels_, self._declares(y))
+        total = float(len(values) if weight is None else weight.sum())
+        features = {name: getattr(self, name) for name in FEATURES if hasattr(self, name)}
+        return Facts(
+            {number: (len(values), total)}, features, np.float64, Targets.of(values, weight, None, number), 2, own=own
+        )
+
+    def _checked_ratings(self: Any, X: Any, y: Any, sample_weight: Any, fresh: bool) -> tuple[Any, Array, Any]:
+        """Columns of ids, values (positions among the levels of an ordinal y) and weights."""
+        columns = id_columns(self, X, fresh)
+        values = self._targets(self._base(fresh), columns, y, fresh)
+        return columns, values, check_row_values(sample_weight, len(values), "sample_weight", weights=True)
+
+    def _fix_ratings(self: Any, facts: Facts, start: Start) -> Any:
+        """What all ratings fix, by their targets in few rows."""
+        assert facts.targets is not None
+        table, base = facts.targets.table, self._base(start.fresh)
+        if "levels" in facts.own:
+            self.levels_ = facts.own["levels"].values if start.fresh else self.levels_
+            table = replace(table, y=positions(self.levels_, table.y).astype(float))
+        known = [facts.own[side].ids for side in ("users", "items")]
+        if not all(len(ids) for ids in known):
+            check_some_known([_missing(ids) for ids in known])
+        self._fix_by_targets(base, table.y, table.weight, table.n_rows, start, declared=self._declared(facts))
+        self._fix_ids(known, start.fresh)
+        return table
+
+    @staticmethod
+    def _declared(facts: Facts) -> bool:
+        return "levels" in facts.own and facts.own["levels"].declared
+
+    def _entries(self: Any, executor: Executor, given: list[Any], facts: Facts) -> Iterator[tuple[Array, ...]]:
+        """(user, item, value, weight) of every rating, a partition at a time."""
+        before = {"users": 0, "items": 0}
+        for number, part in enumerate(given):
+            if not facts.rows[number][0]:
+                continue
+            rows = executor.fetched(part)
+            with named(number):
+                X, y, sample_weight, _ = that_count(*rows)
+                columns, values, weight = self._checked_ratings(X, y, sample_weight, False)
+                where = []
+                for side, column, ids in zip(("users", "items"), columns, (self.users_, self.items_), strict=True):
+                    plates = plates_of(ids, column)
+                    plates[plates >= len(ids)] += before[side]
+                    before[side] += facts.own[side].missing[number]
+                    where.append(plates)
+            yield (*where, values, weight) if weight is not None else (*where, values)
+
+
+def _missing(ids: Array) -> Any:
+    import pandas as pd
+
+    return pd.Series(ids) if len(ids) else pd.Series([None])
