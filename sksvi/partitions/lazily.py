@@ -180,8 +180,8 @@ def collected(estimator: Any, name: str, asked: dict[str, Any], X: Any, parts: l
     import dask.dataframe as dd
     from dask import delayed
 
-    if hasattr(X, "chunks") and not hasattr(shape, "iloc"):
-        rows = X.chunks[0]
+    if not hasattr(shape, "iloc") and (hasattr(X, "chunks") or shape.ndim > 2):
+        rows = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(parts)  # a frame has two dimensions
         if sp.issparse(shape):
             blocks = [da.from_delayed(part, (n, shape.shape[1]), meta=shape) for part, n in zip(parts, rows)]
         else:

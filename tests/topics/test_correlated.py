@@ -323,12 +323,8 @@ def test_adagrad_topics_take_adagrads_steps(corpus, algorithm, batch_size, monke
     monkeypatch.setattr(correlated, "first_counts", random_counts)
     options = {"topics": "adagrad", "algorithm": algorithm, "batch_size": batch_size}
     model = small(max_iter=1, **options).fit(corpus.data)
-    start = (
-        random_counts(
-            Table(sp.csr_matrix(corpus.data), np.zeros(corpus.data.shape[0])), model._word_prior(), _seed(model)
-        )
-        + model._word_prior()
-    )
+    documents = Table(sp.csr_matrix(corpus.data), np.zeros(corpus.data.shape[0]))
+    start = random_counts(documents, model._word_prior(), _seed(model)) + model._word_prior()
     step = np.log(model.components_) - np.log(start / start.sum(1, keepdims=True))
     for row in step:
         above = row > row.mean()
