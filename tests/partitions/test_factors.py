@@ -37,7 +37,7 @@ def counts():
 @pytest.fixture(scope="module")
 def measured():
     rng = np.random.default_rng(1)
-    found = rng.standard_normal((150, 3)) @ rng.gamma(0.5, 1.0, (3, 8)) + 0.3 * rng.standard_normal((150, 8)) + 4.0
+    found = rng.standard_normal((150, 3)) @ rng.gamma(0.5, 1.0, (3, 8)) + 0.5 * rng.standard_normal((150, 8)) + 4.0
     return found
 
 
@@ -53,8 +53,8 @@ def holes(X, rows):
     return X
 
 
-NMF = {"n_components": 5, "batch_size": None, "max_iter": 10, "random_state": 0}
-BPFA = {"n_components": 5, "batch_size": None, "max_iter": 12, "random_state": 0, "algorithm": "cvi"}
+NMF = {"n_components": 5, "batch_size": None, "max_iter": 4, "random_state": 0}
+BPFA = {"n_components": 5, "batch_size": None, "max_iter": 5, "random_state": 0, "algorithm": "cvi"}
 
 
 def same(model, here, apart, score=True):
@@ -90,14 +90,13 @@ def test_given_components(counts):
 
 
 def test_tight_bound_is_drawn_from_the_same_numbers(counts):
-    model = GammaPoissonFactorization(3, bound="tight", batch_size=None, max_iter=40, tol=1e-2, random_state=0)
+    model = GammaPoissonFactorization(3, bound="tight", batch_size=None, max_iter=12, tol=1e-1, random_state=0)
     one = model.fit(chunked(counts)).components_
     with dask.config.set(scheduler="threads", num_workers=2):
         np.testing.assert_array_equal(model.fit(chunked(counts)).components_, one)
 
 
-@pytest.mark.parametrize("local_step", ["mean-field", "spike-slab"])
-@pytest.mark.parametrize("init", ["random", "gibbs"])
+@pytest.mark.parametrize(("local_step", "init"), [("mean-field", "random"), ("spike-slab", "data")])
 def test_same_fit_of_sparse_factors(measured, local_step, init):
     model = BetaProcessFA(**{**BPFA, "local_step": local_step, "init": init, "noise": "columns"})
     found = same(model, holes(measured, 60), chunked(holes(measured, 60)))
@@ -125,7 +124,7 @@ def test_units_add_up():
 
 @pytest.mark.parametrize("batch_size", [None, 30])
 @pytest.mark.parametrize(
-    "model", [BetaProcessFA(5, max_iter=3, random_state=0), GammaProcessNMF(5, max_iter=3, random_state=0)]
+    "model", [BetaProcessFA(5, max_iter=2, random_state=0), GammaProcessNMF(5, max_iter=2, random_state=0)]
 )
 def test_draws_are_the_same_bits_for_any_scheduler(model, counts, batch_size):
     model = clone(model).set_params(algorithm="mc-ssvi", batch_size=batch_size)
@@ -134,10 +133,10 @@ def test_draws_are_the_same_bits_for_any_scheduler(model, counts, batch_size):
         np.testing.assert_array_equal(model.fit(chunked(counts)).components_, one)
 
 
-@pytest.mark.parametrize("noise", [0.3, "auto", "per-feature"])
+@pytest.mark.parametrize("noise", ["auto", 0.5])
 def test_gamma_factors_know_the_scatter_of_all_rows(measured, noise):
     """Their search ends a little elsewhere wherever the scatter is rounded otherwise, as that of the rows in reverse."""
-    model = GammaFactorModel(2, noise_variance=noise, max_iter=30, random_state=0)
+    model = GammaFactorModel(2, noise_variance=noise, max_iter=10, random_state=0)
     here, apart = clone(model).fit(measured), clone(model).fit(chunked(measured))
     np.testing.assert_allclose(apart.mean_, here.mean_, rtol=1e-13)
     np.testing.assert_allclose(apart.scale_, here.scale_, rtol=1e-12)
@@ -185,7 +184,7 @@ def test_bad_input(counts, measured):
         BetaProcessFA(3).fit(chunked(nothing))
     with pytest.raises(ValueError, match="algorithm='gibbs' draws for every row in turn"):
         BetaProcessFA(3, algorithm="gibbs").fit(chunked(measured))
-    with pytest.raises(ValueError, match=r"partition 2: .*column 3 of X, row 0.*NaN"):
-        GammaFactorModel(2).fit(chunked(np.where(np.arange(150)[:, None] < 80, measured, nothing)))
+    with pytest.raises(ValueError, match=r"partition 3: .*column 3 of X, row 0.*NaN"):
+        GammaFactorModel(2).fit(chunked(np.where(np.arange(150)[:, None] < 120, measured, nothing)))
     with pytest.warns(UserWarning, match="X has fractions"):
-        GammaPoissonFactorization(3, max_iter=60, tol=1e-2).fit(chunked(counts / 40.0))
+        GammaPoissonFactorization(3, max_iter=4).fit(chunked(counts / 40.0))

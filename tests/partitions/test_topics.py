@@ -40,16 +40,16 @@ def chunked(X, size=40):
     return da.from_array(X.toarray(), chunks=(size, X.shape[1])).map_blocks(sp.csr_matrix)
 
 
-def framed(X, n=4):
+def framed(X, n=3):
     return dd.from_pandas(pd.DataFrame(X.toarray(), columns=WORDS), npartitions=n)
 
 
 def lda(**options):
-    return StructuredLDA(3, **{"batch_size": None, "max_iter": 8, "random_state": 0, **options})
+    return StructuredLDA(3, **{"batch_size": None, "max_iter": 4, "random_state": 0, **options})
 
 
 def ctm(**options):
-    return CorrelatedTopicModel(3, **{"batch_size": None, "max_iter": 5, "random_state": 0, **options})
+    return CorrelatedTopicModel(3, **{"batch_size": None, "max_iter": 3, "random_state": 0, **options})
 
 
 @pytest.mark.parametrize(
@@ -57,11 +57,9 @@ def ctm(**options):
     [
         lda(),
         lda(algorithm="svi", doc_topic_prior="auto", topic_word_prior="auto"),
-        lda(local_step="cvb0"),
-        ctm(),
         ctm(algorithm="cvi", bound="simple"),
     ],
-    ids=["lda", "learned", "cvb0", "ctm", "cvi"],
+    ids=["lda", "learned", "ctm"],
 )
 def test_same_fit(model, counts):
     here = model.fit(counts)
@@ -83,21 +81,21 @@ def test_starts_look_at_the_same_few_documents(counts, monkeypatch):
 
 def test_words_have_names(counts):
     """Those of a frame, or those that are given."""
-    given, frame = lda(max_iter=2).fit(chunked(counts, 38), feature_names=WORDS), lda(max_iter=2).fit(framed(counts))
+    given, frame = lda(max_iter=2).fit(chunked(counts, 50), feature_names=WORDS), lda(max_iter=2).fit(framed(counts))
     assert list(given.feature_names_in_) == list(frame.feature_names_in_) == WORDS
     np.testing.assert_array_equal(given.components_, frame.components_)
     reversed_ = framed(counts)[WORDS[::-1]]
     shares = frame.transform(reversed_)
     assert list(shares.columns) == list(frame.get_feature_names_out())
     np.testing.assert_array_equal(shares.compute(), frame.transform(framed(counts).compute()))
-    named = given.fit_transform(chunked(counts, 38), feature_names=WORDS)
+    named = given.fit_transform(chunked(counts, 50), feature_names=WORDS)
     np.testing.assert_array_equal(named.compute(), shares.compute())
-    assert given.score(chunked(counts, 38), feature_names=WORDS) == frame.score(reversed_)
+    assert given.score(chunked(counts, 50), feature_names=WORDS) == frame.score(reversed_)
 
 
 @pytest.mark.parametrize("batch_size", [None, 30])
 def test_draws_are_the_same_bits_for_any_scheduler(counts, batch_size):
-    model = lda(algorithm="ssvi", local_step="gibbs", batch_size=batch_size, max_iter=3)
+    model = lda(algorithm="ssvi", local_step="gibbs", batch_size=batch_size, max_iter=2)
     one = model.fit(chunked(counts)).components_
     with dask.config.set(scheduler="threads", num_workers=2):
         np.testing.assert_array_equal(model.fit(chunked(counts)).components_, one)
@@ -143,14 +141,14 @@ def test_fractions_are_told_of_once(counts):
     assert sum("whole" in str(one.message) for one in told) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        lda(max_iter=30, tol=1e-2).fit(chunked(counts * 0.5))
+        lda(max_iter=20, tol=1e-1).fit(chunked(counts * 0.5))
 
 
 def test_partitions_without_documents(counts):
     """Some of a filter; of all a clear error."""
     frame = framed(counts)
-    some = frame[frame["w0"] > 1.0 + (frame.index > 75) * 1e3]
-    assert [len(part) == 0 for part in some.partitions] == [False, False, True, True]
+    some = frame[frame["w0"] > 1.0 + (frame.index > 40) * 1e3]
+    assert [len(part) == 0 for part in some.partitions] == [False, True, True]
     apart, here = lda(max_iter=2).fit(some), lda(max_iter=2).fit(some.compute())
     np.testing.assert_allclose(apart.components_, here.components_, rtol=1e-9)
     assert apart.score(some) == pytest.approx(here.score(some.compute()), rel=1e-12)
