@@ -45,7 +45,7 @@ def _either(a: Union, b: Union) -> Union:
 
 
 def first_categories(column: Any) -> tuple[Array, bool]:
-    """Declared categories, or values that are there, in their order if they have one; and whether these are declared."""
+    """Declared categories, else the values that are there in their order, if they have one; whether declared."""
     import pandas as pd
 
     declared = isinstance(column.dtype, pd.CategoricalDtype)

@@ -41,7 +41,7 @@ def measured():
     return found
 
 
-def chunked(values, size=40):
+def chunked(values, size=60):
     return da.from_array(values, chunks=(size, values.shape[1]))
 
 
@@ -68,20 +68,19 @@ def same(model, here, apart, score=True):
 
 @pytest.mark.parametrize(
     "model",
-    [
-        GammaProcessNMF(**NMF),
-        GammaProcessNMF(**{**NMF, "init": "random", "prior_mean": 2.0}),
-        GammaPoissonFactorization(**NMF),
-        GammaPoissonFactorization(**{**NMF, "init": "rows"}),
-    ],
-    ids=["process", "random", "poisson", "rows"],
+    [GammaProcessNMF(**NMF), GammaPoissonFactorization(**NMF), GammaPoissonFactorization(**{**NMF, "init": "rows"})],
+    ids=["process", "poisson", "rows"],
 )
 def test_same_fit_of_counts(model, counts, monkeypatch):
     same(model, holes(counts, 60), chunked(holes(counts, 60)))
-    same(model, sp.csr_matrix(counts), chunked(counts).map_blocks(sp.csr_matrix))
-    starts = {name: (start, 30) for name, (start, _) in _gamma_base.STARTS.items()}
+    starts = {name: (start, 30) for name, (start, _) in _gamma_base.STARTS.items()}  # few rows of many
     monkeypatch.setattr(_gamma_base, "STARTS", starts)
     same(clone(model).set_params(max_iter=2), counts, chunked(counts))
+
+
+def test_same_fit_of_sparse_counts(counts):
+    model = GammaProcessNMF(**{**NMF, "init": "random", "prior_mean": 2.0})
+    same(model, sp.csr_matrix(counts), chunked(counts).map_blocks(sp.csr_matrix))
 
 
 def test_given_components(counts):
@@ -90,7 +89,7 @@ def test_given_components(counts):
 
 
 def test_tight_bound_is_drawn_from_the_same_numbers(counts):
-    model = GammaPoissonFactorization(3, bound="tight", batch_size=None, max_iter=12, tol=1e-1, random_state=0)
+    model = GammaPoissonFactorization(3, bound="tight", batch_size=None, max_iter=8, tol=1e-1, random_state=0)
     one = model.fit(chunked(counts)).components_
     with dask.config.set(scheduler="threads", num_workers=2):
         np.testing.assert_array_equal(model.fit(chunked(counts)).components_, one)
@@ -135,7 +134,7 @@ def test_draws_are_the_same_bits_for_any_scheduler(model, counts, batch_size):
 
 @pytest.mark.parametrize("noise", ["auto", 0.5])
 def test_gamma_factors_know_the_scatter_of_all_rows(measured, noise):
-    """Their search ends a little elsewhere wherever the scatter is rounded otherwise, as that of the rows in reverse."""
+    """Their search ends a little elsewhere where the scatter is rounded otherwise, as that of the rows in reverse."""
     model = GammaFactorModel(2, noise_variance=noise, max_iter=10, random_state=0)
     here, apart = clone(model).fit(measured), clone(model).fit(chunked(measured))
     np.testing.assert_allclose(apart.mean_, here.mean_, rtol=1e-13)
@@ -175,7 +174,7 @@ def test_bad_input(counts, measured):
     bad = counts.copy()
     bad[50, 2] = -1.0
     model = GammaProcessNMF()
-    with pytest.raises(ValueError, match=r"partition 1: .*column 2 of X has -1 in row 10"):
+    with pytest.raises(ValueError, match=r"partition 0: .*column 2 of X has -1 in row 50"):
         model.fit(chunked(bad))
     assert vars(model) == vars(GammaProcessNMF())
     nothing = measured.copy()
@@ -184,7 +183,7 @@ def test_bad_input(counts, measured):
         BetaProcessFA(3).fit(chunked(nothing))
     with pytest.raises(ValueError, match="algorithm='gibbs' draws for every row in turn"):
         BetaProcessFA(3, algorithm="gibbs").fit(chunked(measured))
-    with pytest.raises(ValueError, match=r"partition 3: .*column 3 of X, row 0.*NaN"):
+    with pytest.raises(ValueError, match=r"partition 2: .*column 3 of X, row 0.*NaN"):
         GammaFactorModel(2).fit(chunked(np.where(np.arange(150)[:, None] < 120, measured, nothing)))
     with pytest.warns(UserWarning, match="X has fractions"):
         GammaPoissonFactorization(3, max_iter=4).fit(chunked(counts / 40.0))

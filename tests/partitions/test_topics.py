@@ -36,7 +36,7 @@ def counts():
     return sp.csr_matrix(found)
 
 
-def chunked(X, size=40):
+def chunked(X, size=60):
     return da.from_array(X.toarray(), chunks=(size, X.shape[1])).map_blocks(sp.csr_matrix)
 
 
@@ -164,7 +164,7 @@ def test_an_error_names_partition_and_column(counts):
     bad = counts.toarray()
     bad[90, 4] = -1.0
     model = lda()
-    with pytest.raises(ValueError, match=r"partition 2: .*column 4 of X has -1 in row 10"):
+    with pytest.raises(ValueError, match=r"partition 1: .*column 4 of X has -1 in row 30"):
         model.fit(chunked(sp.csr_matrix(bad)))
     assert vars(model) == vars(lda())
 
