@@ -76,8 +76,12 @@ class Data(Sized, Protocol):
         """
         ...
 
-    def held(self, function: Callable[..., Any], beside: Any = None) -> Any:
-        """What a function says of the rows (and of what was kept `beside` them), kept where they lie."""
+    def held(self, function: Callable[[Any], Any]) -> Any:
+        """What a function says of the rows, kept where they lie: numbers per row do not travel."""
+        ...
+
+    def made(self, function: Callable[..., Any], beside: Any = None) -> Any:
+        """Data that a function makes of the rows, kept where they lie; ``beside``: data made of them before."""
         ...
 
 
@@ -122,8 +126,12 @@ class InMemory:
         """`function` of the rows, with what was kept beside them."""
         return function(self) if beside is None else function(self, beside)
 
-    def held(self, function: Callable[..., Any], beside: Any = None) -> Any:
+    def held(self, function: Callable[[Any], Any]) -> Any:
         """What a function says of the rows."""
+        return function(self)
+
+    def made(self, function: Callable[..., Any], beside: Any = None) -> Any:
+        """What a function makes of the rows."""
         return self.reduced(function, beside=beside)
 
 

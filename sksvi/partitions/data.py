@@ -130,9 +130,18 @@ class Partitioned:
         """`function` of every partition, with what was kept beside it, combined in a tree."""
         return self.executor.round(function, self._with(beside), combine)
 
-    def held(self, function: Callable[..., Any], beside: Any = None) -> Apart:
-        """What a function says of every partition (and of what was kept `beside` it), kept where it lies."""
-        return Apart(self.executor.kept(function, self._with(beside)))
+    def held(self, function: Callable[[Any], Any]) -> Apart:
+        """What a function says of every partition, kept where it lies."""
+        return Apart(self.executor.kept(function, self._with(None)))
+
+    def made(self, function: Callable[..., Any], beside: Any = None) -> Partitioned:
+        """Data that a function makes of every partition, kept where it lies."""
+        return replace(self, parts=self.executor.kept(function, self._with(beside)))
+
+    @property
+    def handles(self) -> list[Any]:
+        """Partitions, where these lie beside others."""
+        return self.parts
 
     def _with(self, beside: Any) -> list[tuple[Any, ...]]:
         each = [] if beside is None else [beside.handles]

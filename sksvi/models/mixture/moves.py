@@ -55,18 +55,14 @@ class Moves:
     def __init__(self, model: MixtureModel, data: Any, q: Blocks) -> None:
         self.model, self.data = model, data
         self.view, self.gone = model.view(q, None), np.zeros(model.n_components, bool)
-        self.shares = data.held(partial(found_shares, model, self.view, self.gone))
-        self.counts = self._asked(all_counts, model)
+        self.shares = data.made(partial(found_shares, model, self.view, self.gone))
+        self.counts = self._counted()
         #: What entropy loses when two components become one, as far as it was asked.
         self.lost: dict[tuple[int, int], float] = {}
 
-    def _asked(self, function: Any, *args: Any) -> Any:
-        """What a function of rows and responsibilities says, summed over rows."""
-        return self.data.reduced(partial(function, *args), beside=self.shares)
-
-    def _moved(self, function: Any, *args: Any) -> None:
-        """New responsibilities."""
-        self.shares = self.data.held(partial(function, *args), beside=self.shares)
+    def _counted(self) -> Counts:
+        """Counts that the responsibilities make of the rows."""
+        return self.data.reduced(partial(all_counts, self.model), beside=self.shares)  # type: ignore[no-any-return]
 
     def run(self, every: bool) -> tuple[Blocks, int]:
         """The best q after moves that gain, and how many they were.
@@ -82,7 +78,7 @@ class Moves:
             taken += 1
         taken += 0 if every else self._clearly_merged()
         taken += self._gathered()
-        return self.model.updated({name: (part,) for name, part in self._asked(all_counts, self.model).items()}), taken
+        return self.model.updated({name: (part,) for name, part in self._counted().items()}), taken
 
     # ---- what responsibilities are worth
     def _used(self, least: float) -> Array:
@@ -113,7 +109,7 @@ class Moves:
         all_rows = self.data.total_weight
         worth = self._worth(self.counts, np.arange(self.model.n_components))
         worth += float(gammaln(self.model.concentration) - gammaln(self.model.concentration + all_rows))
-        return worth + float(self._asked(all_entropy))
+        return worth + float(self.shares.reduced(all_entropy))
 
     # ---- moves
     def _clearly_merged(self) -> int:
@@ -134,7 +130,7 @@ class Moves:
         before, old = (self.shares, self.counts, self.gone), self.bound()
         to = np.zeros((self.model.n_components, self.model.n_components))
         to[:, used[-1]] = 1.0
-        self._moved(in_other_columns, to)
+        self.shares = self.shares.made(partial(in_other_columns, to))
         self.counts = {name: np.tensordot(to.T, part, axes=1) for name, part in self.counts.items()}
         self.gone = np.arange(len(to)) != used[-1]
         if self.bound() > old:
@@ -167,14 +163,15 @@ class Moves:
             some = order[at : at + size]
             new = [others[j] for j in some if (k, others[j]) not in self.lost]
             if new:
-                self.lost.update(zip(((k, other) for other in new), self._asked(entropies_of_merges, k, new)))
+                lost = self.shares.reduced(partial(entropies_of_merges, k, new))
+                self.lost.update(zip(((k, other) for other in new), lost, strict=True))
             yield from some
             at, size = at + size, 2 * size
 
     def _merge(self, k: int, other: int) -> None:
         to = np.eye(self.model.n_components)
         to[k, k], to[k, other] = 0.0, 1.0
-        self._moved(in_other_columns, to)
+        self.shares = self.shares.made(partial(in_other_columns, to))
         self.gone[k] = True
         for part in self.counts.values():
             part[other] += part[k]
@@ -187,13 +184,14 @@ class Moves:
         for k in used[:-1]:
             gone = self.gone.copy()
             gone[k] = True
-            how = self.model, self.view, gone, k
-            before, after, gain = self._asked(changes_without, *how)
+            how = self.view, gone, k
+            changes = partial(changes_without, self.model, *how)
+            before, after, gain = self.data.reduced(changes, beside=self.shares)
             # What is taken away was there but for rounding.
             counts = {name: np.maximum(part - before[name], 0.0) + after[name] for name, part in self.counts.items()}
             gain += self._worth(counts, used) - self._worth(self.counts, used)
             if gain > LEAST_GAIN:
-                self._moved(without, *how)
+                self.shares = self.data.made(partial(without, *how), beside=self.shares)
                 self.counts, self.gone = counts, gone
                 self.lost.clear()
                 return True

@@ -1,14 +1,18 @@
-"""Responsibilities (n, K) of some rows, a sparse matrix: what moves ask of them, where the rows lie."""
+"""Responsibilities of rows, and what moves ask of them where the rows lie.
+
+Most questions need no row but its weight: rows that are read anew for every question are not read for these.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import softmax, xlogy
 
-from sksvi.models.base import Table
+from sksvi.models.base import InMemory, Table
 from sksvi.models.mixture.model import MixtureModel, View
 
 Array = np.ndarray
@@ -18,10 +22,22 @@ Counts = dict[str, Array]
 NO_SHARE = 1e-12
 
 
-def found_shares(model: MixtureModel, view: View, gone: Array, data: Table) -> Any:
+@dataclass(frozen=True)
+class Shares(InMemory):
+    """Responsibilities, a sparse matrix (n, K), and the weights of rows (n,)."""
+
+    shares: Any
+    weight: Array
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+
+def found_shares(model: MixtureModel, view: View, gone: Array, data: Table) -> Shares:
     """Those of components that are not gone."""
     parts = model.chunks(slice(0, len(data)), data)
-    return sp.vstack([sp.csr_matrix(_found(view, gone, data, rows)) for rows in parts], format="csc")
+    found = sp.vstack([sp.csr_matrix(_found(view, gone, data, rows)) for rows in parts], format="csc")
+    return Shares(found, np.ones(len(data)) if data.weight is None else data.weight)
 
 
 def _found(view: View, gone: Array, data: Table, rows: slice | Array) -> Array:
@@ -32,20 +48,16 @@ def _found(view: View, gone: Array, data: Table, rows: slice | Array) -> Array:
     return np.asarray(shares / shares.sum(1, keepdims=True))
 
 
-def _weight(data: Table) -> Array:
-    return np.ones(len(data)) if data.weight is None else data.weight
-
-
-def _counted(model: MixtureModel, data: Table, rows: slice | Array, shares: Array) -> Counts:
-    said = model.counted(shares * _weight(data)[rows][:, None], data.X[rows])
+def _counted(model: MixtureModel, data: Table, weight: Array, rows: slice | Array, shares: Array) -> Counts:
+    said = model.counted(shares * weight[rows][:, None], data.X[rows])
     return {name: part for name, (part,) in said.items()}
 
 
-def all_counts(model: MixtureModel, data: Table, shares: Any) -> Counts:
+def all_counts(model: MixtureModel, data: Table, known: Shares) -> Counts:
     """Counts of components, and of their values."""
-    by_row = shares.tocsr()
+    by_row = known.shares.tocsr()
     parts = model.chunks(slice(0, len(data)), data)
-    found = [_counted(model, data, rows, by_row[rows].toarray()) for rows in parts]
+    found = [_counted(model, data, known.weight, rows, by_row[rows].toarray()) for rows in parts]
     return {name: np.sum([part[name] for part in found], axis=0) for name in found[0]}
 
 
@@ -55,14 +67,15 @@ def _entropy(weight: Array, shares: Array) -> float:
     return -float(weight @ (own if own.ndim == 1 else own.sum(1)))
 
 
-def all_entropy(data: Table, shares: Any) -> float:
+def all_entropy(known: Shares) -> float:
     """That of all components."""
-    return _entropy(_weight(data)[shares.indices], shares.data)
+    return _entropy(known.weight[known.shares.indices], known.shares.data)
 
 
-def entropies_of_merges(k: int, others: list[int], data: Table, shares: Any) -> Array:
+def entropies_of_merges(k: int, others: list[int], known: Shares) -> Array:
     """What a component's becoming one with each other gains, at most 0."""
-    weight, one = _weight(data), shares[:, [k]]
+    weight, shares = known.weight, known.shares
+    one = shares[:, [k]]
 
     def of(column: Any) -> float:
         return _entropy(weight[column.indices], column.data)
@@ -71,31 +84,31 @@ def entropies_of_merges(k: int, others: list[int], data: Table, shares: Any) -> 
     return np.array([of(one + two) - (own + of(two)) for two, own in pairs])
 
 
-def in_other_columns(to: Array, data: Table, shares: Any) -> Any:
-    """Responsibilities that other components take over: `to` (K, K) is one where a row's does its column's."""
-    moved = (shares @ sp.csc_matrix(to)).tocsc()
+def in_other_columns(to: Array, known: Shares) -> Shares:
+    """Those that other components take over: `to` (K, K) is one where a column takes over a row's."""
+    moved = (known.shares @ sp.csc_matrix(to)).tocsc()
     moved.eliminate_zeros()
-    return moved
+    return Shares(moved, known.weight)
 
 
 def changes_without(
-    model: MixtureModel, view: View, gone: Array, k: int, data: Table, shares: Any
+    model: MixtureModel, view: View, gone: Array, k: int, data: Table, known: Shares
 ) -> tuple[Counts, Counts, float]:
     """Counts of the rows of a component before and after they go to others, and what entropy gains by that."""
-    rows, old, new = _redistributed(view, gone, k, data, shares)
-    before, after = (_counted(model, data, rows, part) for part in (old, new))
-    weight = _weight(data)[rows]
+    rows, old, new = _redistributed(view, gone, k, data, known)
+    before, after = (_counted(model, data, known.weight, rows, part) for part in (old, new))
+    weight = known.weight[rows]
     return before, after, _entropy(weight, new) - _entropy(weight, old)
 
 
-def without(model: MixtureModel, view: View, gone: Array, k: int, data: Table, shares: Any) -> Any:
-    """Responsibilities once the rows of a component went to others."""
-    rows, _, new = _redistributed(view, gone, k, data, shares)
-    changed = shares.tolil()
+def without(view: View, gone: Array, k: int, data: Table, known: Shares) -> Shares:
+    """Those once the rows of a component went to others."""
+    rows, _, new = _redistributed(view, gone, k, data, known)
+    changed = known.shares.tolil()
     changed[rows] = new
-    return changed.tocsc()
+    return Shares(changed.tocsc(), known.weight)
 
 
-def _redistributed(view: View, gone: Array, k: int, data: Table, shares: Any) -> tuple[Array, Array, Array]:
-    rows = np.sort(shares[:, [k]].indices)
-    return rows, shares.tocsr()[rows].toarray(), _found(view, gone, data, rows)
+def _redistributed(view: View, gone: Array, k: int, data: Table, known: Shares) -> tuple[Array, Array, Array]:
+    rows = np.sort(known.shares[:, [k]].indices)
+    return rows, known.shares.tocsr()[rows].toarray(), _found(view, gone, data, rows)
