@@ -154,6 +154,11 @@ def tree_sum(results: Iterable[Any]) -> Any:
     return reduce(lambda low, high: add(high, low), left)
 
 
+def end_to_end(a: tuple[Array, ...], b: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Each array followed by its counterpart."""
+    return tuple(np.concatenate(pair) for pair in zip(a, b, strict=True))
+
+
 def scaled(gradient: Any, scale: float) -> Any:
     """N/B times a gradient: a batch blown up to the population."""
     if scale == 1.0 or gradient is None:
@@ -184,6 +189,15 @@ def sample(n: int, size: int, seed: int, start: int = 0, stop: int | None = None
         rows = low + np.sort(np.random.default_rng([seed, 0, 2, block]).choice(high - low, share, replace=False))
         found.append(rows[(rows >= start) & (rows < stop)])
     return np.concatenate(found)
+
+
+#: Numbers up to which an order of all of them is drawn for the sake of a few.
+ALL_IN_ORDER = 2**20
+
+
+def few(n: int, size: int, rng: np.random.Generator) -> Array:
+    """At most `size` of n numbers without repeats, in random order."""
+    return rng.permutation(n)[:size] if n <= max(ALL_IN_ORDER, size) else rng.choice(n, size, replace=False)
 
 
 def stream(seed: int, step: int, chunk: int) -> np.random.Generator:

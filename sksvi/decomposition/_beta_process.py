@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,6 +14,7 @@ from sksvi.decomposition._factor_predictions import ROWS, FactorPredictions
 from sksvi.decomposition._factor_summaries import FactorSummaries, effective_number
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, stays
+from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.magnitudes import LARGEST_UNIT, check_magnitudes
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
@@ -26,6 +27,7 @@ from sksvi.inference.state import State
 from sksvi.models.base import Table
 from sksvi.models.beta_process.model import LOCAL_STEPS, BetaProcess
 from sksvi.models.beta_process.start import data_start, given_factors, start_at
+from sksvi.partitions.facts import Facts
 
 Array = np.ndarray
 
@@ -40,7 +42,7 @@ INIT_ROWS, INIT_SWEEPS = 2000, 50
 
 
 @with_own_methods
-class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
+class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, BaseSVI):
     """Sparse factor analysis with a learned number of factors and missing entries (beta process factor analysis).
 
     Each row is y = (z∘w)Φ + noise: of K factors Φ_k it uses those with z_k = 1, which is rare, with weights w_k.
@@ -256,16 +258,35 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         return self._partial_fit(X, None, None, None)
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
-        fresh = start.fresh
+        X = self._checked(X, start.fresh)
+        if start.fresh:
+            self._fix_units(Units.of(X))
+        elif not start.share:
+            self._check_choices()
+        return Table(self._scaled(X), np.broadcast_to(0.0, (len(X),)))
+
+    def _checked(self, X: Any, fresh: bool) -> Array:
+        """Rows of a fit."""
         X = validate_data(self, X, reset=fresh, any_unit=True, **ROWS)
         self._draws: Any = None
-        if not fresh:
-            self._check_choices()
-        else:
-            self.mean_, self.scale_ = standard_units(X, getattr(self, "feature_names_in_", None))
-            self._noise_size = X.shape[1] if self.noise == "columns" else 1
+        if fresh:
             self._dtype = X.dtype.name
-        return Table(self._scaled(X), np.broadcast_to(0.0, (len(X),)))
+        return np.asarray(X)
+
+    def _fix_units(self, units: Units) -> None:
+        self.mean_, self.scale_ = units.of_fit(getattr(self, "feature_names_in_", None))
+        self._noise_size = self.n_features_in_ if self.noise == "columns" else 1
+
+    # ---- rows in partitions
+    def _facts(self, X: Any, y: Any, sample_weight: Any, offset: Any, number: int, fresh: bool) -> Facts:
+        X = self._checked(X, fresh)
+        (n, d), dtype, own = X.shape, np.dtype(self._dtype), {"units": Units.of(X)}
+        return Facts({number: (n, float(n))}, self._features, dtype, None, d, 8.0 * (d + 5), False, own)
+
+    def _fix_rows(self, facts: Facts, fresh: bool) -> None:
+        self._draws = None
+        if fresh:
+            self._fix_units(facts.own["units"])
 
     def _scaled(self, X: Array) -> Array:
         """Rows in the unit of the fit, in which magnitudes are limited."""
@@ -371,25 +392,50 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, BaseSVI):
         return tags
 
 
-def standard_units(X: Array, names: Any = None) -> tuple[Array, float]:
-    """Column means and one common standard deviation of the observed entries.
+@dataclass(frozen=True)
+class Units:
+    """What rows say of their unit, in terms of their largest number: squares then neither overflow nor vanish.
 
-    Raises
-    ------
-    ValueError
-        For a column in which nothing was observed.
+    top: the largest number. seen (D,): observed entries of each column. mean (D,): theirs. square: sum of the squared
+    deviations of all.
     """
-    seen = ~np.isnan(X)
-    empty = np.flatnonzero(~seen.any(0))
-    if len(empty):
-        name = repr(names[empty[0]]) if names is not None else str(empty[0])
-        raise ValueError(f"column {name} of X has no observed entry: drop it, or give it one.")
-    # Divided by the largest number, so that squares neither overflow nor vanish.
-    top = float(np.nanmax(np.abs(X))) or 1.0
-    if top < 1.0 / LARGEST_UNIT:
-        raise ValueError(f"X is at most {top:g}, whose square is no number: give X in another unit.")
-    scaled = X.astype(np.float64) / top
-    mean = np.nanmean(scaled, 0)
-    sd = float(np.sqrt(np.nanmean(np.square(scaled - mean))))
-    # Rounding is all that constant columns leave, and no scale.
-    return mean * top, sd * top if sd > 1e-14 else 1.0
+
+    top: float
+    seen: Array
+    mean: Array
+    square: float
+
+    @classmethod
+    def of(cls, X: Array) -> Units:
+        """Of some rows, NaN where an entry is missing."""
+        top = float(np.fmax.reduce(np.abs(X), axis=None, initial=0.0))
+        scaled = X.astype(np.float64) / (top or 1.0)
+        seen = (~np.isnan(X)).sum(0)
+        mean = np.nansum(scaled, 0) / np.maximum(seen, 1)
+        return cls(top, seen, mean, float(np.nansum(np.square(scaled - mean))))
+
+    def joined(self, other: Units) -> Units:
+        """Of these rows and the other's."""
+        top, seen = max(self.top, other.top), self.seen + other.seen
+        a, b = (part.top / (top or 1.0) for part in (self, other))
+        apart, share = b * other.mean - a * self.mean, other.seen / np.maximum(seen, 1)
+        square = a**2 * self.square + b**2 * other.square + float(np.sum(self.seen * share * np.square(apart)))
+        return Units(top, seen, a * self.mean + share * apart, square)
+
+    def of_fit(self, names: Any = None) -> tuple[Array, float]:
+        """Column means and one common standard deviation of the observed entries.
+
+        Raises
+        ------
+        ValueError
+            For a column in which nothing was observed.
+        """
+        empty, top = np.flatnonzero(self.seen == 0), self.top or 1.0
+        if len(empty):
+            name = repr(names[empty[0]]) if names is not None else str(empty[0])
+            raise ValueError(f"column {name} of X has no observed entry: drop it, or give it one.")
+        if top < 1.0 / LARGEST_UNIT:
+            raise ValueError(f"X is at most {top:g}, whose square is no number: give X in another unit.")
+        sd = float(np.sqrt(self.square / self.seen.sum()))
+        # Rounding is all that constant columns leave, and no scale.
+        return self.mean * top, sd * top if sd > 1e-14 else 1.0

@@ -17,6 +17,7 @@ from sksvi.estimators.validation import check_table, validate_data
 from sksvi.models.base import Table
 from sksvi.models.beta_process.globals import Globals, at_values, draw, expected
 from sksvi.models.beta_process.model import BetaProcess, LocalTerms, split
+from sksvi.partitions.lazily import added
 
 Array = np.ndarray
 
@@ -233,11 +234,15 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         -------
         float
         """
-        X = self._rows(X)
-        given, asked = halved_entries(X)
-        if not np.any(~np.isnan(asked)):
+        total, n = added(self, "_scored", X)
+        if not n:
             raise ValueError("score needs at least one observed entry.")
-        return float(self._log_density(given, asked).sum() / np.sum(~np.isnan(asked)))
+        return float(total / n)
+
+    def _scored(self, X: Any) -> tuple[float, int]:
+        """Sum of the log densities of the entries that are asked for, and how many they are."""
+        given, asked = halved_entries(self._rows(X))
+        return self._log_density(given, asked).sum(), int(np.sum(~np.isnan(asked)))
 
 
 def local_draws(model: BetaProcess, view: Globals, data: Table, rows: slice, key: int, random: bool) -> LocalTerms:

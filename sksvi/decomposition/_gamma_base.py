@@ -13,25 +13,28 @@ from sksvi import _memory, algorithms
 from sksvi.decomposition._gamma_predictions import GammaPredictions
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, stays
+from sksvi.estimators.from_partitions import RowsFromPartitions
+from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, check_table
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Table
-from sksvi.models.nmf.cells import Cells
+from sksvi.models.nmf.cells import table
 from sksvi.models.nmf.rows import PORTION
-from sksvi.models.nmf.start import at_random, from_groups, from_rows
+from sksvi.models.nmf.start import CHOSEN_AMONG, GROUPED, at_random, from_groups, from_rows, some_rows
+from sksvi.partitions.facts import Facts, Total
 
 Array = np.ndarray
 
 #: Rows up to which a step takes all of them, and rows of a batch beyond.
 SMALL_ROWS, BATCH_ROWS = 20_000, 5_000
-#: Where components begin.
-STARTS = {"groups": from_groups, "rows": from_rows}
+#: Where components begin, and how many rows that is found from.
+STARTS = {"groups": (from_groups, GROUPED), "rows": (from_rows, CHOSEN_AMONG)}
 
 
-class GammaFactors(GammaPredictions, BaseSVI):
-    """Needs `_encode`, `_model(n_features)` and `_expose`."""
+class GammaFactors(GammaPredictions, RowsFromPartitions, BaseSVI):
+    """Needs `_fix_mean(mean)`, `_model(n_features)` and `_expose`."""
 
     _parameter_constraints: dict[str, list[Any]] = {
         **{name: rule for name, rule in BaseSVI._parameter_constraints.items() if name != "covariance"},
@@ -100,6 +103,28 @@ class GammaFactors(GammaPredictions, BaseSVI):
         self._validate_params()
         return self._partial_fit(X, None, None, None)
 
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+        found = self._cells(X, reset=start.fresh)
+        if start.fresh:
+            self._fix_mean(found.mean or 1.0)
+        elif not start.share:
+            self._check_choices()
+        if not isinstance(self.init, str):
+            self._given(found.shape[1])
+        return table(found)
+
+    def _fix_mean(self, mean: float) -> None:
+        """What the mean of the cells fixes."""
+        raise AttributeError(f"{type(self).__name__} does not say what a mean fixes")
+
+    def _row_facts(self, data: Table) -> dict[str, Any]:
+        return {"cells": Total(data.X.sums)}
+
+    def _fix_rows(self, facts: Facts, fresh: bool) -> None:
+        if fresh:
+            total, n = facts.own["cells"].value
+            self._fix_mean(float(total / n) if total else 1.0)
+
     def _given(self, n_features: int) -> Array:
         """The components of `init`, scaled to mean 1 as the prior's are."""
         given = check_table(self.init, name="init", dtype=np.float64)
@@ -112,6 +137,7 @@ class GammaFactors(GammaPredictions, BaseSVI):
 
     def _check_memory(self, data: Table) -> None:
         K, (n, F) = float(self.n_components), data.X.shape
+        n = n if data.at_hand else 0
         numbers = 40 * K * F + 6 * K * n
         _memory.need(8.0 * numbers, f"n_components={self.n_components} for {F} columns", "lower n_components")
 
@@ -130,11 +156,14 @@ class GammaFactors(GammaPredictions, BaseSVI):
 
     def _new_state(self, problem: Problem) -> State:
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        problem.model.start = self._start(problem.data.X, seed)
+        problem.model.start = self._start(problem.data, seed)
         return first_state(problem, seed)
 
-    def _start(self, found: Cells, seed: int) -> Array:
+    def _start(self, data: Any, seed: int) -> Array:
+        K, n_features = int(self.n_components), data.X.shape[1]
         if not isinstance(self.init, str):
-            return self._given(found.shape[1])
-        K = int(self.n_components)
-        return at_random(K, found.shape[1], seed) if self.init == "random" else STARTS[self.init](found, K, seed)
+            return self._given(n_features)
+        if self.init == "random":
+            return at_random(K, n_features, seed)
+        start, most = STARTS[self.init]
+        return start(some_rows(data, seed, most), K, seed)

@@ -18,6 +18,7 @@ from sksvi.decomposition._gamma_factor_predictions import ROWS, GammaFactorPredi
 from sksvi.estimators import findings
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, stays, truth
+from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import FIRST_PORTION, PORTION, Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
@@ -29,6 +30,10 @@ from sksvi.inference.start import counting_on, first_state
 from sksvi.inference.state import State, StepInfo, recorded, thinned
 from sksvi.models.gamma_factor.model import MANY_POINTS, POINTS, GammaFactors
 from sksvi.models.gamma_factor.scatter import Scatter, scatter_of
+from sksvi.partitions.collections import aligned, is_collection
+from sksvi.partitions.encoded import known, one_by_one
+from sksvi.partitions.executor import Executor
+from sksvi.partitions.facts import Facts
 
 Array = np.ndarray
 
@@ -45,7 +50,7 @@ def noise_kind(estimator: Any, name: str) -> str:
 
 
 @with_own_methods
-class GammaFactorModel(GammaFactorPredictions, BaseSVI):
+class GammaFactorModel(GammaFactorPredictions, RowsFromPartitions, BaseSVI):
     """Factor analysis with non-negative loadings that have gamma priors.
 
     y_n ~ N(mean, ΛΛᵀ + Ψ) with diagonal Ψ, as in scikit-learn's ``FactorAnalysis``, and Λ_dk ~ Gamma(prior_shape,
@@ -247,6 +252,11 @@ class GammaFactorModel(GammaFactorPredictions, BaseSVI):
             As `fit`; for other columns than those of earlier chunks, and after a fit that was cut off.
         """
         self._validate_params()
+        if is_collection(X):
+            with self._all_or_nothing():
+                for part, *_ in one_by_one(type(self).__name__, X, y=None, sample_weight=None, offset=None):
+                    self.partial_fit(part)
+            return self
         with self._all_or_nothing(), _parallel.single_threaded_blas():
             first = not hasattr(self, "state_")
             if not first:
@@ -286,18 +296,40 @@ class GammaFactorModel(GammaFactorPredictions, BaseSVI):
         return thinned(recorded(state, info, perf_counter() - started))
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Scatter:
-        X = validate_data(self, X, reset=start.fresh, **ROWS)
         if not start.fresh:
             self._check_choices()
-        else:
-            self._dtype = X.dtype.name
         self._check_draws()
-        self._check_size(X.shape[1])
-        data = scatter_of(X, bool(self.fit_mean), _parallel.n_threads(self.n_jobs))
-        self._scatter = data
-        if start.fresh:
-            self.scale_ = self._units(data)
+        data = self._scattered(X, start.fresh)
+        self._keep(data, start.fresh)
         return data
+
+    def _scattered(self, X: Any, fresh: bool) -> Scatter:
+        """The scatter of rows."""
+        X = validate_data(self, X, reset=fresh, **ROWS)
+        if fresh:
+            self._dtype = X.dtype.name
+        self._check_size(X.shape[1])
+        return scatter_of(X, bool(self.fit_mean), _parallel.n_threads(self.n_jobs))
+
+    def _keep(self, data: Scatter, fresh: bool) -> None:
+        self._scatter = data
+        if fresh:
+            self.scale_ = self._units(data)
+
+    # ---- rows in partitions
+    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Scatter:
+        """Partitions say their scatter, and nothing else is asked of them."""
+        self._check_draws()
+        facts = known(self, start, aligned(type(self).__name__, X, y=None, sample_weight=None, offset=None), Executor())
+        self._fix(facts, start.fresh)
+        return self._scatter
+
+    def _facts(self, X: Any, y: Any, sample_weight: Any, offset: Any, number: int, fresh: bool) -> Facts:
+        data = self._scattered(X, fresh)
+        return Facts({number: (len(X), data.n)}, self._features, np.dtype(self._dtype), own={"scatter": data})
+
+    def _fix_rows(self, facts: Facts, fresh: bool) -> None:
+        self._keep(facts.own["scatter"], fresh)
 
     def _check_draws(self) -> None:
         expect = expectations.resolve(self.expectation)

@@ -16,6 +16,7 @@ from sksvi.estimators.checks import check_count, check_flag
 from sksvi.estimators.validation import check_table, validate_data
 from sksvi.integrals.gamma_nodes import nodes, orders
 from sksvi.models.gamma_factor.density import projection
+from sksvi.partitions.lazily import added
 from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
@@ -155,7 +156,12 @@ class GammaFactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         -------
         float
         """
-        return float(np.mean(self.score_samples(X)))
+        total, n = added(self, "_scored", X)
+        return float(total / n)
+
+    def _scored(self, X: Any) -> tuple[float, int]:
+        each = self.score_samples(X)
+        return np.sum(each), len(each)
 
     # ---- the distribution of a row
     def get_covariance(self) -> Array:

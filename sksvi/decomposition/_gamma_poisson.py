@@ -12,14 +12,12 @@ from sksvi.decomposition._gamma_base import GammaFactors
 from sksvi.decomposition._gamma_recommend import ColumnRecommendations
 from sksvi.estimators.changes import anew
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.families import Gamma, Point
 from sksvi.inference.memory.locals import Locals
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.models.base import Table
-from sksvi.models.nmf.cells import table
 from sksvi.models.nmf.poisson import LEAST_ROWS, GammaPoisson
 from sksvi.models.nmf.rows import CHUNKS
 from sksvi.models.nmf.tight import DRAWS, TightGammaPoisson
@@ -30,17 +28,22 @@ Array = np.ndarray
 MODELS = {"auxiliary": GammaPoisson, "tight": TightGammaPoisson}
 
 
-def of_unit(counts: Array) -> Iterator[str]:
+def of_unit(data: Any) -> Iterator[str]:
     """Cells that are not 0 and no counts, in a unit in which each says less than one count would."""
-    if not len(counts):
-        return
-    mean = float(counts.mean())
-    if mean < 1.0 and np.any(counts != np.floor(counts)):
+    total, n, fractions = data.reduced(_sums)
+    mean = float(total / max(n, 1))
+    if mean < 1.0 and fractions:
         yield (
             f"X has fractions, and its cells that are not 0 have a mean of {mean:.3g}: as counts they say little, and "
             "the priors draw the fit towards them. Multiply X by what makes counts of it (255 for pixels in [0, 1]), "
             "or take the counts that it was made from (of words, in the place of tf-idf)."
         )
+
+
+def _sums(data: Table) -> tuple[float, int, int]:
+    """Sum and number of the cells that are not 0, and how many of them are no counts."""
+    counts = data.X.counts.data
+    return counts.sum(), len(counts), int(np.sum(counts != np.floor(counts)))
 
 
 @with_own_methods
@@ -184,15 +187,8 @@ class GammaPoissonFactorization(ColumnRecommendations, GammaFactors):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
-        found = self._cells(X, reset=start.fresh)
-        if start.fresh:
-            self._first_mean = (found.mean or 1.0) / int(self.n_components)
-        else:
-            self._check_choices()
-        if not isinstance(self.init, str):
-            self._given(found.shape[1])
-        return table(found)
+    def _fix_mean(self, mean: float) -> None:
+        self._first_mean = mean / int(self.n_components)
 
     def _model(self, n_features: int) -> GammaPoisson:
         return self._model_of(self.bound, n_features)
@@ -210,17 +206,18 @@ class GammaPoissonFactorization(ColumnRecommendations, GammaFactors):
         super()._check_memory(data)
         if self.bound == "tight":
             K, (n, F) = float(self.n_components), data.X.shape
+            n = n if data.at_hand else 0
             numbers = 6 * DRAWS * K * (F + max(LEAST_ROWS, n / CHUNKS))
             _memory.need(8.0 * numbers, f"bound='tight' with n_components={self.n_components}", "take 'auxiliary'")
 
     def _findings(self, problem: Problem, state: State) -> Iterator[str]:
         yield from super()._findings(problem, state)
-        yield from of_unit(problem.data.X.counts.data)
+        yield from of_unit(problem.data)
 
     def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
         yield from super()._portion_findings(data, first)
         if first:
-            yield from of_unit(data.X.counts.data)
+            yield from of_unit(data)
 
     def _run(self, problem: Problem, state: State, passes: int, monitor: Any, tol: float | None = None) -> State:
         """Where draws are taken, they begin where auxiliary counts have settled."""

@@ -18,6 +18,7 @@ from sksvi.estimators.validation import check_table, validate_data
 from sksvi.families import Gamma
 from sksvi.models.nmf import density
 from sksvi.models.nmf.cells import Cells, cells
+from sksvi.partitions.lazily import added
 from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
@@ -226,13 +227,18 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             Where all cells are missing.
         """
         check_is_fitted(self)
+        total, n = added(self, "_scored", X)
+        if not n:
+            raise ValueError("score needs at least one cell that is not missing.")
+        return float(total / n)
+
+    def _scored(self, X: Any) -> tuple[float, float]:
+        """Sum of the log probabilities of the cells that are asked for, and how many they are."""
         X = self._rows(X)
         if not sp.issparse(X):
             known, asked = halved_entries(X.astype(np.float64))
-            total = float(np.sum(~np.isnan(asked)))
-            if not total:
-                raise ValueError("score needs at least one cell that is not missing.")
-            return float(self._log_density(cells(known), lambda rows: asked[rows]).sum() / total)
+            n = float(np.sum(~np.isnan(asked)))
+            return self._log_density(cells(known), lambda rows: asked[rows]).sum(), n
         half = first_half(np.arange(X.shape[1]), np.array([0, X.shape[1]]))
         found = cells(X)
         known = Cells(found.counts @ sp.diags_array(half.astype(float), format="csr"), np.broadcast_to(half, X.shape))
@@ -240,7 +246,7 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         def others(rows: slice) -> Array:
             return np.where(half, np.nan, found.counts[rows].toarray())
 
-        return float(self._log_density(known, others).sum() / (X.shape[0] * np.sum(~half)))
+        return self._log_density(known, others).sum(), float(X.shape[0] * np.sum(~half))
 
     # ---- tables
     def summary(self, coverage: float = 0.9) -> Any:

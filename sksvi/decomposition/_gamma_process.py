@@ -13,14 +13,11 @@ from sksvi.algorithms.rows import SSVIA
 from sksvi.decomposition._gamma_base import GammaFactors
 from sksvi.estimators.changes import FREE, auto_or_number, stays
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.families import Gamma
 from sksvi.inference import plan
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
-from sksvi.models.base import Table
-from sksvi.models.nmf.cells import table
 from sksvi.models.nmf.model import GammaProcess
 from sksvi.schedules import Constant
 
@@ -187,16 +184,8 @@ class GammaProcessNMF(GammaFactors):
         self.verbose = verbose
 
     # ---- fitting
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
-        found = self._cells(X, reset=start.fresh)
-        if not start.fresh:
-            self._check_choices()
-        else:
-            own = found.mean or 1.0
-            self.prior_mean_ = own if isinstance(self.prior_mean, str) else float(self.prior_mean)
-        if not isinstance(self.init, str):
-            self._given(found.shape[1])
-        return table(found)
+    def _fix_mean(self, mean: float) -> None:
+        self.prior_mean_ = mean if isinstance(self.prior_mean, str) else float(self.prior_mean)
 
     def _model(self, n_features: int) -> GammaProcess:
         return GammaProcess(

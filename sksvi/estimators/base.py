@@ -291,7 +291,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         return None
 
     def _finish(self, model: Any, state: State, weight: float) -> None:
-        self.state_ = state
+        self.state_ = replace(state, locals=state.locals.left)
         self.lower_bound_ = float(state.bound if state.finished else state.bounds[-1])
         self._passes_counted(state)
         self.n_steps_ = int(state.steps)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sksvi.estimators.offsets import remember_offset
-from sksvi.estimators.start import PARTITION, Start
+from sksvi.estimators.start import GLANCE, PARTITION, Start
 from sksvi.models.base import Table
 from sksvi.partitions.encoded import encoded
 from sksvi.partitions.facts import Facts, Targets
@@ -23,9 +23,9 @@ class FromPartitions:
     """What rows in partitions say at a glance, what that fixes, and a partition in the terms of the fit.
 
     A subclass has ``_read(X, y, sample_weight, offset, fresh)``: checked rows with targets as they are given;
-    ``_target_facts(y, data)``: values of the target, and what else is to be known of it; ``_column_facts(data)``;
-    ``_fix_target(facts, fresh)`` and ``_fix_columns(facts, targets, fresh)``, which set what a fit to the same rows in
-    memory sets.
+    ``_target_facts(y, data)``: values of the target (None: there is none), and what else is to be known of it;
+    ``_column_facts(data)``; ``_fix_target(facts, fresh)`` and ``_fix_columns(facts, targets, fresh)``, which set what a
+    fit to the same rows in memory sets.
     """
 
     def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
@@ -39,23 +39,28 @@ class FromPartitions:
         values, own = self._target_facts(y, data)  # type: ignore[attr-defined]
         return Facts(
             {number: (len(data), data.total_weight)},
-            {name: getattr(self, name) for name in FEATURES if hasattr(self, name)},
-            data.X.dtype,
-            Targets.of(values, data.weight, data.offset, number),
+            self._features,
+            np.dtype(self._dtype) if hasattr(self, "_dtype") else None,
+            None if values is None else Targets.of(values, data.weight, data.offset, number),
             data.X.shape[1],
             data.bytes_per_row,
             offset is not None and bool(np.any(np.asarray(offset))),
             {**own, **self._column_facts(data)},  # type: ignore[attr-defined]
         )
 
-    def _fix(self, facts: Facts, fresh: bool) -> Table:
-        """What all rows fix; the targets of a fit to them in few rows."""
+    @property
+    def _features(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in FEATURES if hasattr(self, name)}
+
+    def _fix(self, facts: Facts, fresh: bool) -> Table | None:
+        """What all rows fix; the targets of a fit to them in few rows, where they have any."""
         if fresh:
             vars(self).pop("feature_names_in_", None)
             vars(self).update(facts.features)
         else:
             self._check_choices()  # type: ignore[attr-defined]
-        self._dtype = np.dtype(facts.dtype).name
+        if facts.dtype is not None:
+            self._dtype = np.dtype(facts.dtype).name
         targets = self._fix_target(facts, fresh)  # type: ignore[attr-defined]
         self._fix_columns(facts, targets, fresh)  # type: ignore[attr-defined]
         return targets  # type: ignore[no-any-return]
@@ -70,4 +75,45 @@ class FromPartitions:
         if data.X.dtype != dtype:
             y = data.y.astype(dtype) if data.y.dtype.kind == "f" else data.y
             data = replace(data, X=data.X.astype(dtype), y=y)
+        return replace(data, first=start)
+
+
+class RowsFromPartitions(FromPartitions):
+    """The same of estimators without a target.
+
+    ``_row_facts(data)``: what is to be known of the rows of a partition; ``_fix_rows(facts, fresh)``.
+    """
+
+    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
+        if self._algorithm().row.sampler:  # type: ignore[attr-defined]
+            raise ValueError(
+                f"algorithm={self.algorithm!r} draws for every row in turn and needs all of them at hand, and X is a "  # type: ignore[attr-defined]
+                "Dask collection: choose a variational algorithm, or give it X.compute()."
+            )
+        return super()._collected(X, y, sample_weight, offset, start)
+
+    def _read(self, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool) -> Any:
+        return self._encode(X, None, sample_weight, None, GLANCE if fresh else PARTITION)  # type: ignore[attr-defined]
+
+    def _target_facts(self, y: Any, data: Any) -> tuple[None, dict[str, Any]]:
+        return None, {}
+
+    def _column_facts(self, data: Any) -> dict[str, Any]:
+        return self._row_facts(data)
+
+    def _row_facts(self, data: Any) -> dict[str, Any]:
+        return {}
+
+    def _fix_target(self, facts: Facts, fresh: bool) -> None:
+        return None
+
+    def _fix_columns(self, facts: Facts, targets: None, fresh: bool) -> None:
+        self._fix_rows(facts, fresh)
+
+    def _fix_rows(self, facts: Facts, fresh: bool) -> None:
+        """What all rows fix."""
+
+    def _encode_partition(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: int, dtype: Any) -> Table:
+        """A partition with rows."""
+        data = self._encode(X, None, sample_weight, None, PARTITION)  # type: ignore[attr-defined]
         return replace(data, first=start)

@@ -9,7 +9,7 @@ class Start(NamedTuple):
     """How data come to an estimator.
 
     fresh: classes, levels, likelihood and the like are fixed by these data. portion: the data are a part of a stream.
-    share: the data are a part of what has fixed all that data fix, scales included.
+    share: the data are a part of what has fixed all that data fix, scales included; fresh: of what will fix it.
     """
 
     fresh: bool
@@ -20,3 +20,5 @@ class Start(NamedTuple):
 #: `fit`, a warm start, the first `partial_fit`, and the others; a partition of the data of a fit.
 FIT, MORE, FIRST_PORTION, PORTION = Start(True, False), Start(False, False), Start(True, True), Start(False, True)
 PARTITION = Start(False, True, share=True)
+#: A partition that is asked what it has, before all of them fix anything.
+GLANCE = Start(True, True, share=True)

@@ -17,6 +17,7 @@ from sksvi import _memory, _parallel, algorithms
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED
 from sksvi.estimators.checks import check_count, check_row_values, check_seed
+from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions
@@ -27,6 +28,7 @@ from sksvi.models.base import Table
 from sksvi.models.mixture.cells import Cells
 from sksvi.models.mixture.model import MixtureModel, View
 from sksvi.models.mixture.moves import Moves
+from sksvi.partitions.lazily import added
 from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
@@ -38,7 +40,7 @@ SMALL_ROWS, BATCH_SHARE, SMALLEST_BATCH, LARGEST_BATCH = 64, 10, 20, 2000
 LEAST_ROWS = 0.5
 
 
-class Mixture(DensityMixin, BaseSVI):
+class Mixture(RowsFromPartitions, DensityMixin, BaseSVI):
     """A mixture whose columns are independent within a component; a subclass encodes its tables."""
 
     #: A chunk is many small steps: one step on all of it would say little more than one on some of its rows.
@@ -116,6 +118,9 @@ class Mixture(DensityMixin, BaseSVI):
         """Values of each column."""
         raise AttributeError(f"{type(self).__name__} does not count its values")
 
+    def _check_columns(self) -> None:
+        """An error for a column of a fit that holds nothing."""
+
     # ---- fitting
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit to rows.
@@ -175,7 +180,9 @@ class Mixture(DensityMixin, BaseSVI):
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
         cells = self._cells(X, start.fresh)
-        if not start.fresh:
+        if start.fresh and not start.share:
+            self._check_columns()
+        if not (start.fresh or start.share):
             self._check_choices()
         weight = check_row_values(sample_weight, len(cells), "sample_weight", weights=True)
         if weight is not None and self._algorithm().row.sampler and np.any(weight != 1.0):
@@ -300,7 +307,12 @@ class Mixture(DensityMixin, BaseSVI):
         -------
         score : float
         """
-        return float(np.mean(self.score_samples(X)))
+        total, n = added(self, "_scored", X)
+        return float(total / n)
+
+    def _scored(self, X: Any) -> tuple[float, int]:
+        each = self.score_samples(X)
+        return np.sum(each), len(each)
 
     def _sampled(self, n_samples: Any, random_state: Any) -> tuple[Array, Array]:
         """Codes (n, D) of new rows, and their components."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,46 @@ from sksvi.estimators.tables import as_table, hashed
 from sksvi.estimators.validation import validate_data, with_own_methods
 from sksvi.mixture._base import Mixture
 from sksvi.models.mixture.cells import Cells, Layout
+from sksvi.partitions.facts import Facts, Union
 
 Array = np.ndarray
 WANTED = "a table of categories, one row per sample"
+
+
+@dataclass(frozen=True)
+class Categories:
+    """What the columns of some rows hold."""
+
+    columns: tuple[Union, ...]
+
+    @property
+    def values(self) -> list[Array]:
+        """By column."""
+        return [column.values for column in self.columns]
+
+    def joined(self, other: Categories) -> Categories:
+        """Of these rows and the other's."""
+        return Categories(tuple(_either(a, b) for a, b in zip(self.columns, other.columns, strict=True)))
+
+
+def _either(a: Union, b: Union) -> Union:
+    """Values of both, in the order that a column of them would have."""
+    import pandas as pd
+
+    if not (len(a.values) and len(b.values)):
+        return a if len(a.values) else b
+    if a.declared and b.declared and np.array_equal(a.values, b.values):
+        return a
+    return Union(*first_categories(pd.Series(np.concatenate([a.values, b.values]))))
+
+
+def first_categories(column: Any) -> tuple[Array, bool]:
+    """Declared categories, else the values that are there in their order, if they have one; whether declared."""
+    import pandas as pd
+
+    declared = isinstance(column.dtype, pd.CategoricalDtype)
+    found = column if declared else column.astype("category")
+    return np.asarray(found.cat.categories), declared
 
 
 @with_own_methods
@@ -120,27 +158,18 @@ class CategoricalMixture(Mixture):
                 f"Found array with 0 {what} (shape={X.shape}) while a minimum of 1 is required by "
                 f"{type(self).__name__}."
             )
-        X = X.toarray() if hasattr(X, "toarray") else X
-        columns = [self._column(X, d) for d in range(X.shape[1])]
+        columns = self._columns(X)
         if reset:
-            self.categories_ = [self._first_categories(column, d) for d, column in enumerate(columns)]
+            self.categories_ = [first_categories(column)[0] for column in columns]
         codes = [self._codes(column, d) for d, column in enumerate(columns)]
         return Layout(self._sizes()).cells(np.stack(codes, axis=1))
 
-    def _column(self, X: Any, d: int) -> Any:
+    def _columns(self, X: Any) -> list[Any]:
         import pandas as pd
 
-        column = hashed(X.iloc[:, d] if hasattr(X, "iloc") else pd.Series(X[:, d], name=d))
-        return column
-
-    def _first_categories(self, column: Any, d: int) -> Array:
-        """Declared categories, or the values that are there, in their order where they have one."""
-        import pandas as pd
-
-        found = column if isinstance(column.dtype, pd.CategoricalDtype) else column.astype("category")
-        if not len(found.cat.categories):
-            raise ValueError(f"column {self._column_name(d)!r} of X has no value in any row: drop it.")
-        return np.asarray(found.cat.categories)
+        X = X.toarray() if hasattr(X, "toarray") else X
+        each = (X.iloc[:, d] if hasattr(X, "iloc") else pd.Series(X[:, d], name=d) for d in range(X.shape[1]))
+        return [hashed(column) for column in each]
 
     def _codes(self, column: Any, d: int) -> Array:
         """Position of each value among the column's categories, -1 where it is missing."""
@@ -158,6 +187,22 @@ class CategoricalMixture(Mixture):
                 "category up front by a pandas.Categorical."
             )
         return np.where(missing, -1, codes)
+
+    def _check_columns(self) -> None:
+        for d, values in enumerate(self.categories_):
+            if not len(values):
+                raise ValueError(f"column {self._column_name(d)!r} of X has no value in any row: drop it.")
+
+    # ---- rows in partitions
+    def _facts(self, X: Any, *part: Any) -> Facts:
+        facts = super()._facts(X, *part)
+        columns = self._columns(as_table(X, WANTED))
+        return replace(facts, own={"categories": Categories(tuple(Union(*first_categories(c)) for c in columns))})
+
+    def _fix_rows(self, facts: Facts, fresh: bool) -> None:
+        if fresh:
+            self.categories_ = facts.own["categories"].values
+            self._check_columns()
 
     def _sizes(self) -> tuple[int, ...]:
         return tuple(len(categories) for categories in self.categories_)

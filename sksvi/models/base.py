@@ -80,6 +80,10 @@ class Data(Sized, Protocol):
         """What a function says of the rows, kept where they lie: numbers per row do not travel."""
         ...
 
+    def made(self, function: Callable[..., Any], beside: Any = None) -> Any:
+        """Data that a function makes of the rows, kept where they lie; ``beside``: data made of them before."""
+        ...
+
 
 class Lost(RuntimeError):
     """What was kept beside rows is gone with the worker that held it."""
@@ -125,6 +129,10 @@ class InMemory:
     def held(self, function: Callable[[Any], Any]) -> Any:
         """What a function says of the rows."""
         return function(self)
+
+    def made(self, function: Callable[..., Any], beside: Any = None) -> Any:
+        """What a function makes of the rows."""
+        return self.reduced(function, beside=beside)
 
 
 class TwoSided(Data, Protocol):

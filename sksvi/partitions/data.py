@@ -128,14 +128,24 @@ class Partitioned:
 
     def reduced(self, function: Callable[..., Any], combine: Any = None, beside: Any = None) -> Any:
         """`function` of every partition, with what was kept beside it, combined in a tree."""
-        parts = [(part,) for part in self.parts]
-        if beside is not None:
-            parts = list(zip(self.parts, beside.handles, strict=True))
-        return self.executor.round(function, parts, combine)
+        return self.executor.round(function, self._with(beside), combine)
 
     def held(self, function: Callable[[Any], Any]) -> Apart:
         """What a function says of every partition, kept where it lies."""
-        return Apart(self.executor.kept(function, [(part,) for part in self.parts]))
+        return Apart(self.executor.kept(function, self._with(None)))
+
+    def made(self, function: Callable[..., Any], beside: Any = None) -> Partitioned:
+        """Data that a function makes of every partition, kept where it lies."""
+        return replace(self, parts=self.executor.kept(function, self._with(beside)))
+
+    @property
+    def handles(self) -> list[Any]:
+        """Partitions, where these lie beside others."""
+        return self.parts
+
+    def _with(self, beside: Any) -> list[tuple[Any, ...]]:
+        each = [] if beside is None else [beside.handles]
+        return list(zip(self.parts, *each, strict=True))
 
     def take(self, rows: Any) -> Table:
         """A few rows, brought here."""

@@ -70,24 +70,37 @@ class Encoder:
             return copy.copy(self.estimator)._encode_partition(*that_count(*part), start, self.dtype)
 
 
-def encoded(estimator: Any, start: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Partitioned, Facts]:
-    """The data of a fit, and what all rows say at a glance; a fresh `start` fixes by it what the data fix.
+def known(estimator: Any, start: Any, given: list[tuple[Any, ...]], executor: Executor) -> Facts:
+    """What all rows say at a glance.
 
     Raises
     ------
     ValueError
         Naming the partition: what `fit` raises of arrays, or columns that other partitions do not have.
     """
-    from dask import delayed
-
-    name = type(estimator).__name__
-    given = aligned(name, X, y=y, sample_weight=sample_weight, offset=offset)
-    executor = Executor()
     reader = Reader(clone(estimator) if start.fresh else bare(estimator), start.fresh)
     facts = executor.round(reader, [(i, *part) for i, part in enumerate(given)], Facts.joined)
     if not facts.n:
-        what = "" if sample_weight is None else " with a positive sample_weight"
-        raise ValueError(f"X has {len(given)} partitions and no row{what}: {name} needs one at least.")
+        what = "" if given[0][2] is None else " with a positive sample_weight"
+        raise ValueError(
+            f"X has {len(given)} partitions and no row{what}: {type(estimator).__name__} needs one at least."
+        )
+    return facts
+
+
+def encoded(estimator: Any, start: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Partitioned, Facts]:
+    """The data of a fit, and what all rows say; a fresh `start` fixes by it what the data fix.
+
+    Raises
+    ------
+    ValueError
+        As `known`.
+    """
+    from dask import delayed
+
+    given = aligned(type(estimator).__name__, X, y=y, sample_weight=sample_weight, offset=offset)
+    executor = Executor()
+    facts = known(estimator, start, given, executor)
     targets = estimator._fix(facts, start.fresh)
     numbers = [number for number in range(len(given)) if facts.rows[number][0]]
     starts = np.cumsum([0, *(facts.rows[number][0] for number in numbers)])

@@ -116,7 +116,8 @@ def _joined(a: tuple[Any, Any, Any], b: tuple[Any, Any, Any]) -> tuple[Any, Any,
 class Facts:
     """What fixes a fit: rows and weight of each partition, columns' names, and what an estimator wants to know besides.
 
-    own: by name, anything with ``joined``.
+    dtype: of what the fit answers in, None where that is no matter of the rows.
+    targets: None of rows that have none. own: by name, anything with ``joined``.
     """
 
     rows: dict[int, tuple[int, float]]
@@ -162,10 +163,9 @@ class Facts:
                 f"partition {second}: X has the columns {there}, those of partition {first} are {here}: all partitions "
                 "must have the same."
             )
-        assert self.targets is not None and other.targets is not None
-        targets = self.targets.joined(other.targets)
+        targets = None if self.targets is None or other.targets is None else self.targets.joined(other.targets)
         own = {name: one.joined(other.own[name]) for name, one in self.own.items()}
-        dtype = np.result_type(self.dtype, other.dtype)
+        dtype = None if self.dtype is None else np.result_type(self.dtype, other.dtype)
         size = (self.n * self.bytes_per_row + other.n * other.bytes_per_row) / (self.n + other.n)
         offset = self.offset or other.offset
         return Facts(rows, self.features, dtype, targets, self.n_columns, size, offset, own)
@@ -211,3 +211,14 @@ class Union:
         if self.declared and other.declared and np.array_equal(self.values, other.values):
             return self
         return Union(np.unique(np.concatenate([self.values, other.values])))
+
+
+@dataclass(frozen=True)
+class Total:
+    """Numbers that add up."""
+
+    value: Any
+
+    def joined(self, other: Total) -> Total:
+        """Their sum."""
+        return Total(self.value + other.value)

@@ -23,7 +23,7 @@ Array = np.ndarray
 BY_ROW = (
     "predict predict_proba predict_log_proba predict_latent predict_quantiles predict_interval decision_function "
     "sample_y log_predictive_density transform inverse_transform score_samples impute reconstruct fold_in "
-    "proportion_interval"
+    "proportion_interval importance_score"
 ).split()
 
 
@@ -71,6 +71,37 @@ def lazily(estimator: Any, method: Callable[..., Any], args: Any, kwargs: Any) -
     pick = delayed(_item, pure=False)
     each = ([pick(part, k) for part in found] for k in range(len(shape)))
     return tuple(collected(estimator, name, asked, X, one, like) for one, like in zip(each, shape, strict=True))
+
+
+def added(estimator: Any, name: str, X: Any, *args: Any) -> Any:
+    """What a method says of rows, a number or several; of a collection's partitions the sum, each where it lies."""
+    if not is_collection(X):
+        return getattr(estimator, name)(X, *args)
+    parts = [(number, part) for number, part in enumerate(partitions(X, "X"))]
+    found = Executor().round(Share(travelling(estimator), name, args), parts)
+    if found is None:
+        raise ValueError(f"X has {len(parts)} partitions and no row: {type(estimator).__name__} needs one at least.")
+    return found
+
+
+class Share:
+    """What one partition adds to a sum; None: it has no rows.
+
+    Parameters
+    ----------
+    estimator : estimator
+    name : str
+        Of a method.
+    args : tuple
+        What it takes besides rows.
+    """
+
+    def __init__(self, estimator: Any, name: str, args: tuple[Any, ...]) -> None:
+        self.estimator, self.name, self.args = estimator, name, args
+
+    def __call__(self, number: int, X: Any) -> Any:
+        with named(number):
+            return getattr(self.estimator, self.name)(X, *self.args) if X.shape[0] else None
 
 
 class Answer:
@@ -149,8 +180,8 @@ def collected(estimator: Any, name: str, asked: dict[str, Any], X: Any, parts: l
     import dask.dataframe as dd
     from dask import delayed
 
-    if hasattr(X, "chunks") and not hasattr(shape, "iloc"):
-        rows = X.chunks[0]
+    if not hasattr(shape, "iloc") and (hasattr(X, "chunks") or shape.ndim > 2):
+        rows = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(parts)  # a frame has two dimensions
         if sp.issparse(shape):
             blocks = [da.from_delayed(part, (n, shape.shape[1]), meta=shape) for part, n in zip(parts, rows)]
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from numbers import Integral
 from typing import Any, Self
@@ -16,11 +15,15 @@ from sklearn.utils.validation import _num_features, check_is_fitted
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_count, check_counts, check_flag, n_rows
 from sksvi.estimators.completion import halved
+from sksvi.estimators.findings import warn_user
+from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import PORTION, Start
 from sksvi.estimators.validation import check_table, validate_data
 from sksvi.models.base import Table
 from sksvi.models.topics.scores import word_scores
+from sksvi.partitions.facts import Facts, Total
+from sksvi.partitions.lazily import added
 from sksvi.predictive.coverage import tail_of
 from sksvi.topics._words import moved, named, places, warn_of_unknown, words_of
 
@@ -32,7 +35,7 @@ SMALL_DOCUMENTS, BATCH_SHARE, SMALLEST_BATCH, LARGEST_BATCH = 200, 24, 50, 1024
 SEED_COUNT = 50.0
 
 
-class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
+class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPartitions, BaseSVI):
     """Counts of words by document; a subclass gives a document's proportions and the topics."""
 
     posterior_: Posterior
@@ -149,14 +152,24 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
 
     # ---- rows
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
-        if not start.fresh:
+        if not (start.fresh or start.share):
             self._check_choices()
         X = self._counts(X, reset=start.fresh, grow=start is PORTION)
-        empty = int(np.sum(np.diff(X.indptr) == 0))
-        if empty:
-            warnings.warn(f"{empty} of {X.shape[0]} documents have no words: they get the prior.", UserWarning, 4)
+        data = Table(X, np.zeros(X.shape[0]))
+        if not start.share:
+            self._tell_of_empty(_empty(data), len(data))
         self._word_prior()
-        return Table(X, np.zeros(X.shape[0]))
+        return data
+
+    def _tell_of_empty(self, empty: int, n: int) -> None:
+        if empty:
+            warn_user(f"{empty} of {n} documents have no words: they get the prior.")
+
+    def _row_facts(self, data: Table) -> dict[str, Any]:
+        return {"empty": Total(_empty(data))}
+
+    def _fix_rows(self, facts: Facts, fresh: bool) -> None:
+        self._tell_of_empty(facts.own["empty"].value, facts.n)
 
     def _counts(self, X: Any, reset: bool = False, grow: bool = False) -> Any:
         """X as a CSR matrix of counts without stored zeros, a column per known word; `grow` takes new words in."""
@@ -219,8 +232,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
         proportions : ndarray of shape (n, K)
             Rows sum to 1.
         """
-        X = named(X, feature_names)
-        return self.fit(X).transform(X)
+        return self.fit(X, feature_names=feature_names).transform(X, feature_names=feature_names)
 
     def transform(self, X: Any, return_std: bool = False, feature_names: Any = None) -> Any:
         """Posterior mean of each document's topic proportions.
@@ -294,10 +306,15 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
             Nats per word; higher is better.
         """
         check_is_fitted(self)
-        observed, held = halved(self._counts(named(X, feature_names)))
-        if held.nnz == 0:
+        total, words = added(self, "_scored", X, feature_names)
+        if not words:
             raise ValueError("X has no words to score: every document is empty.")
-        return float(self._word_scores(observed, held).sum() / held.sum())
+        return float(total / words)
+
+    def _scored(self, X: Any, feature_names: Any) -> tuple[float, float]:
+        """Sum of the log probabilities of held-out words, and how many they are."""
+        observed, held = halved(self._counts(named(X, feature_names)))
+        return self._word_scores(observed, held).sum(), held.sum()
 
     def perplexity(self, X: Any, feature_names: Any = None) -> float:
         """exp(-score): the number of equally likely words that held-out words are as hard to guess as.
@@ -390,3 +407,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
         return tags
+
+
+def _empty(data: Table) -> int:
+    """Documents without words."""
+    return int(np.sum(np.diff(data.X.indptr) == 0))

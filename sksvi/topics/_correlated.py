@@ -246,6 +246,7 @@ class CorrelatedTopicModel(TopicModel):
 
     def _check_memory(self, data: Table) -> None:
         K, (n, words) = float(self.n_components), data.X.shape
+        n = n if data.at_hand else 0
         local = K**2 if self.covariance == "full" else 3 * K
         remedy = "lower n_components, or leave rare words out"
         _memory.need(8.0 * (14 * K * words + n * local), f"n_components={self.n_components} for {words} words", remedy)
@@ -263,7 +264,7 @@ class CorrelatedTopicModel(TopicModel):
 
     def _new_state(self, problem: Problem) -> State:
         seed = self._seed()
-        problem.model.start = first_counts(problem.data.X, problem.model.word_prior, seed)
+        problem.model.start = first_counts(problem.data, problem.model.word_prior, seed)
         return first_state(problem, seed)
 
     # ---- what a fit leaves behind

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -15,17 +15,20 @@ from sksvi import _memory, _parallel, algorithms
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, auto_or_number, stays
 from sksvi.estimators.completion import halved
+from sksvi.estimators.findings import warn_user
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference import plan
-from sksvi.inference.memory.locals import Locals
+from sksvi.inference.memory.locals import Locals, LocalsApart
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Table
+from sksvi.models.gamma_factor.scatter import Scatter, scatter_of
 from sksvi.models.topics.anchors import even_counts, first_counts
 from sksvi.models.topics.lda import LOCAL_STEPS, PORTION, LatentDirichlet, dirichlet_marginal
+from sksvi.partitions.facts import Facts, Total
 from sksvi.predictive.coverage import tail_of
 from sksvi.topics._base import TopicModel
 from sksvi.topics._words import named
@@ -41,6 +44,21 @@ FEWEST_WORDS = 1.0
 #: Words of a document that Gibbs sampling is not asked about, and those that it cannot hold.
 LONG, LONGEST = 1e5, 1e7
 ALGORITHMS = {"map", "svi", "ssvi-a", "ssvi", "mc-ssvi", "cvi", "h-mc-ssvi", "s-dsvi"}
+
+
+def _fractions(data: Table) -> int:
+    """Counts that are no whole numbers."""
+    return int(np.count_nonzero(data.X.data % 1.0))
+
+
+def _centred_logs(alpha: Array, counts: Array) -> Array:
+    """Log proportions (n, K) of documents, about their means."""
+    logs = np.log(alpha + counts)
+    return logs - logs.mean(1, keepdims=True)
+
+
+def _scatter_of_logs(alpha: Array, data: Table, counts: Array) -> Scatter:
+    return scatter_of(_centred_logs(alpha, counts), True, 1)
 
 
 @with_own_methods
@@ -218,22 +236,32 @@ class StructuredLDA(TopicModel):
         data = super()._encode(X, y, sample_weight, offset, start)
         if self.local_step == "gibbs":
             self._check_words(data.X)
+            if not start.share:
+                self._tell_of_fractions(_fractions(data))
         return data
 
+    def _row_facts(self, data: Table) -> dict[str, Any]:
+        return {**super()._row_facts(data), "fractions": Total(_fractions(data))}
+
+    def _fix_rows(self, facts: Facts, fresh: bool) -> None:
+        super()._fix_rows(facts, fresh)
+        if self.local_step == "gibbs":
+            self._tell_of_fractions(facts.own["fractions"].value)
+
     def _check_words(self, X: Any) -> None:
-        """Of counts that words are drawn by: an error where there are too many, a warning of fractions."""
+        """An error where there are too many words to draw a topic for each."""
         size = np.asarray(X.sum(1), float).ravel()
         if np.any(size > LONGEST):
             raise ValueError(
                 f'X has a document of {size.max():g} words (row {int(np.argmax(size))}) and local_step="gibbs" draws a '
                 'topic for each of them: choose "cvb0" or "mean-field".'
             )
-        if np.any(X.data % 1.0):
-            warnings.warn(
+
+    def _tell_of_fractions(self, n: int) -> None:
+        if n:
+            warn_user(
                 'X has counts that are no whole numbers: local_step="gibbs" rounds each up with the probability of its '
-                'fraction; "cvb0" and "mean-field" take fractions as they are.',
-                UserWarning,
-                5,
+                'fraction; "cvb0" and "mean-field" take fractions as they are.'
             )
 
     def _learns_alpha(self) -> str:
@@ -269,13 +297,26 @@ class StructuredLDA(TopicModel):
 
     def _check_memory(self, data: Table) -> None:
         K, (n, words) = float(self.n_components), data.X.shape
+        n = n if data.at_hand else 0
         remedy = "lower n_components, or leave rare words out"
         _memory.need(8.0 * (14 * K * words + 3 * n * K), f"n_components={self.n_components} for {words} words", remedy)
 
     def _streaming_model(self, data: Table, first: bool) -> LatentDirichlet:
         model = self._model(data.X.shape[1])
         model.visit = PORTION
+        vars(self).pop("_of_documents", None)
         return model
+
+    def _run(self, problem: Problem, state: State, passes: int, monitor: Any, tol: float | None = None) -> State:
+        state = super()._run(problem, state, passes, monitor, tol)
+        vars(self).pop("_of_documents", None)
+        if not problem.data.at_hand:  # what is kept of documents does not outlive the fit
+            assert isinstance(state.locals, LocalsApart)
+            logs = partial(_scatter_of_logs, np.array(problem.model.alpha_of(state.q)))
+            found = problem.data.reduced(logs, Scatter.joined, state.locals.apart)
+            if found.freedom:
+                self._of_documents = found.products / found.freedom
+        return state
 
     def _new_state(self, problem: Problem) -> State:
         seed = self._seed()
@@ -287,16 +328,16 @@ class StructuredLDA(TopicModel):
 
         Topics that share few words have anchors, and are found from them at once; others are better found from even.
         """
-        X, model = problem.data.X, problem.model
-        anchored = first_counts(X, model.eta, seed)
+        data, model = problem.data, problem.model
+        anchored = first_counts(data, model.eta, seed)
         rng = np.random.default_rng([seed, 5])
-        rows = rng.permutation(X.shape[0])[:TRIAL_DOCUMENTS]
-        known, held = halved(X[np.sort(rows[::TRIAL_SHARE])])
+        rows = _parallel.few(len(data), TRIAL_DOCUMENTS, rng)
+        known, held = halved(data.take(np.sort(rows[::TRIAL_SHARE])).X)
         rows = np.sort(np.delete(rows, np.s_[::TRIAL_SHARE]))
         if self.prior_words or self.n_components == 1 or not len(rows) or not held.nnz:
             return anchored
-        trial = plan.changed(problem, data=problem.data.take(rows), total=None)
-        starts, scores = (even_counts(X, self.n_components, rng), anchored), []
+        trial = plan.changed(problem, data=data.take(rows), total=None)
+        starts, scores = (even_counts(data, self.n_components, rng), anchored), []
         for model.start in starts:
             q = plan.run(trial, first_state(trial, seed), TRIAL_PASSES, 0.0).q
             scores.append(model.with_local("cvb0").completion(q, known, held, problem.threads))
@@ -328,16 +369,18 @@ class StructuredLDA(TopicModel):
         The model has topics independent a priori; these are of its documents, and none are left of a stream.
         """
         check_is_fitted(self)
-        found = self.state_.locals
-        if not isinstance(found, Locals) or len(found) < 2:
+        found, cov = self.state_.locals, self._of_documents
+        if isinstance(found, Locals) and len(found) > 1:
+            cov = np.atleast_2d(np.cov(_centred_logs(self.doc_topic_prior_, found.values).T))
+        if cov is None:
             raise AttributeError("topic_correlation_ is there after a fit of several documents, and not of a stream")
-        logs = np.log(self.doc_topic_prior_ + found.values)
-        logs -= logs.mean(1, keepdims=True)
-        cov = np.atleast_2d(np.cov(logs.T))
         sd = np.sqrt(np.diagonal(cov))
         out = cov / np.where(sd > 0, sd, 1.0)[:, None] / np.where(sd > 0, sd, 1.0)
         np.fill_diagonal(out, 1.0)
         return np.asarray(out)
+
+    #: Covariance of the centred log proportions of the documents of a fit that keeps nothing of these.
+    _of_documents: Array | None = None
 
     # ---- documents
     def _documents(self, X: Any, local_step: str) -> Any:

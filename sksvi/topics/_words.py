@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import _get_feature_names
 
 from sksvi.estimators.validation import check_table
+from sksvi.partitions.collections import is_collection, partitions
 
 Array = np.ndarray
 
@@ -33,6 +34,8 @@ def named(X: Any, feature_names: Any) -> Any:
     """
     if feature_names is None:
         return X
+    if is_collection(X):
+        return NamedCollection(X, feature_names)
     own, words = _get_feature_names(X), np.array(feature_names, dtype=object)
     counts = WordCounts(check_table(X, accept_sparse="csr", dtype=[np.float64, np.float32]))
     if words.shape != (counts.shape[1],):
@@ -44,6 +47,28 @@ def named(X: Any, feature_names: Any) -> Any:
         raise ValueError("feature_names are not the names of X's columns: leave them out, or rename the columns.")
     counts.words = words
     return counts
+
+
+class NamedCollection:
+    """A Dask collection whose partitions have words for columns.
+
+    Parameters
+    ----------
+    X : collection
+    feature_names : array-like of shape (V,)
+    """
+
+    def __init__(self, X: Any, feature_names: Any) -> None:
+        self.X, self.feature_names, self.npartitions = X, feature_names, X.npartitions
+
+    def __dask_graph__(self) -> Any:
+        return self.X.__dask_graph__()
+
+    def to_delayed(self) -> list[Any]:
+        """The partitions with their words."""
+        from dask import delayed
+
+        return [delayed(named, pure=False)(part, self.feature_names) for part in partitions(self.X, "X")]
 
 
 def words_of(X: Any) -> Array | None:

@@ -316,14 +316,15 @@ def test_adagrad_topics_take_adagrads_steps(corpus, algorithm, batch_size, monke
     From random topics, where no gradient vanishes.
     """
 
-    def random_counts(X, word_prior, seed):
+    def random_counts(data, word_prior, seed):
         shares = np.random.default_rng([seed, 3]).exponential(size=word_prior.shape)
-        return np.asarray(X.sum(0)).ravel() / len(word_prior) * shares
+        return np.asarray(data.X.sum(0)).ravel() / len(word_prior) * shares
 
     monkeypatch.setattr(correlated, "first_counts", random_counts)
     options = {"topics": "adagrad", "algorithm": algorithm, "batch_size": batch_size}
     model = small(max_iter=1, **options).fit(corpus.data)
-    start = random_counts(sp.csr_matrix(corpus.data), model._word_prior(), _seed(model)) + model._word_prior()
+    documents = Table(sp.csr_matrix(corpus.data), np.zeros(corpus.data.shape[0]))
+    start = random_counts(documents, model._word_prior(), _seed(model)) + model._word_prior()
     step = np.log(model.components_) - np.log(start / start.sum(1, keepdims=True))
     for row in step:
         above = row > row.mean()

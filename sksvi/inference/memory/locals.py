@@ -28,6 +28,11 @@ class NoLocals:
         """Itself."""
         return self
 
+    @property
+    def left(self) -> NoLocals:
+        """What is left of them with a fitted estimator."""
+        return self
+
 
 NO_LOCALS = NoLocals()
 
@@ -51,6 +56,11 @@ class LocalsApart(NoLocals):
     def copy(self) -> LocalsApart:
         """Its own list of what lies where."""
         return LocalsApart(self.apart.copy(), self.repairs)
+
+    @property
+    def left(self) -> NoLocals:
+        """Nothing: they go with the workers' memory, and a fit that goes on finds them anew."""
+        return NO_LOCALS
 
 
 class Locals(NoLocals):

@@ -185,7 +185,7 @@ class BetaProcess(Sampleable):
     def batch(self, data: Table, rows: Any, start: Array | None = None) -> Rows:
         """The rows, split into values and mask."""
         streams = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else np.asarray(rows)
-        return Rows(*split(data.X[rows]), streams, start)
+        return Rows(*split(data.X[rows]), data.first + streams, start)
 
     # ---- globals
     def view(self, q: dict[str, Any], rng: np.random.Generator | None) -> Globals:

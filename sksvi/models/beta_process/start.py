@@ -28,7 +28,9 @@ def data_start(model: Any, data: Table) -> dict[str, Any]:
     rng = np.random.default_rng([model.seed, 2])
     rows = rng.choice(n, K, replace=n < K)
     # A weight of the prior is 1 long or so, but rows are sums of several features.
-    phi = np.nan_to_num(data.X[rows]) + 0.1 * rng.standard_normal(model.shape) / np.sqrt(model.shape[1])
+    order = np.argsort(rows, kind="stable")
+    own = data.take(rows[order]).X[np.argsort(order)]
+    phi = np.nan_to_num(own) + 0.1 * rng.standard_normal(model.shape) / np.sqrt(model.shape[1])
     return start_at(model, phi, n)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +29,8 @@ STEP_RATE, WHOLE_RATE = RobbinsMonro(delay=20.0, kappa=0.6), RobbinsMonro(delay=
 FORMING_PASSES = 10
 #: Weight of a row that is the centre of a component at the start; the rest is what all rows have in common.
 START_SHARE = 0.1
+#: Most rows that centres are chosen among.
+CENTRES_AMONG = 2**16
 
 
 @dataclass
@@ -132,26 +135,41 @@ class MixtureModel(Sampleable):
         return matched(self, draws)
 
     # ---- start
-    def begin(self, data: Table, rng: np.random.Generator) -> Blocks:
+    def begin(self, data: Any, rng: np.random.Generator) -> Blocks:
         """Random rows as centres, drawn towards what all rows have in common."""
-        centres = data.X[self._centres(data, rng)]
+        centres = self._centres(data, rng)
         each = data.total_weight / self.n_components
-        everything = self.counted(np.ones((len(data), 1)) if data.weight is None else data.weight[:, None], data.X)
+        everything = data.reduced(self._in_common)
         own = self.counted(np.eye(self.n_components), centres)
         common = (1.0 - START_SHARE) / self.n_components
         return self.updated({name: (START_SHARE * each * own[name][0] + common * everything[name][0],) for name in own})
 
-    def _centres(self, data: Table, rng: np.random.Generator) -> Array:
-        """A row for each component, by weight; which, does not depend on their order, or on how repeats are told."""
-        place = data.X.ones @ rng.standard_normal(self.layout.width)
-        random = rng.standard_normal(len(self.layout.columns))
-        place = place if data.X.missing is None else place + data.X.missing @ random
+    def _in_common(self, data: Table) -> Gradient:
+        """Counts of all rows."""
+        return self.counted(np.ones((len(data), 1)) if data.weight is None else data.weight[:, None], data.X)
+
+    def _centres(self, data: Any, rng: np.random.Generator) -> Cells:
+        """A row for each component, by weight; which, does not depend on their order, or on how repeats are told.
+
+        Of many rows the centres are among a sample.
+        """
+        line = rng.standard_normal(self.layout.width), rng.standard_normal(len(self.layout.columns))
+        if len(data) > CENTRES_AMONG:
+            data = data.portion(CENTRES_AMONG, int(rng.integers(2**62)))
+        place, weight = data.reduced(partial(self._places, line), _parallel.end_to_end)
         # Rounded, so that equal rows are equal wherever they stand.
         order = np.argsort(np.round(place, 9), kind="stable")
-        weight = np.ones(len(data)) if data.weight is None else data.weight
         ends = np.cumsum(weight[order])
         at = (rng.permutation(self.n_components) + rng.random(self.n_components)) / self.n_components
-        return order[np.minimum(np.searchsorted(ends, at * ends[-1], side="right"), len(order) - 1)]
+        rows = order[np.minimum(np.searchsorted(ends, at * ends[-1], side="right"), len(order) - 1)]
+        given = np.argsort(rows, kind="stable")
+        return data.take(rows[given]).X[np.argsort(given)]  # type: ignore[no-any-return]
+
+    def _places(self, line: tuple[Array, Array], data: Table) -> tuple[Array, Array]:
+        """Where rows are along a random line, and their weights."""
+        place = data.X.ones @ line[0]
+        place = place if data.X.missing is None else place + data.X.missing @ line[1]
+        return place, np.ones(len(data)) if data.weight is None else data.weight
 
     def updated(self, said: Gradient) -> Blocks:
         """The posterior of complete data."""

@@ -7,12 +7,24 @@ where it is positive: the bound at the end is no lower than at the start.
 
 from __future__ import annotations
 
-import numpy as np
-import scipy.sparse as sp
-from scipy.special import gammaln, softmax, xlogy
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
-from sksvi.models.base import Blocks, Table
+import numpy as np
+from scipy.special import gammaln
+
+from sksvi.models.base import Blocks
 from sksvi.models.mixture.model import MixtureModel
+from sksvi.models.mixture.shares import (
+    all_counts,
+    all_entropy,
+    changes_without,
+    entropies_of_merges,
+    found_shares,
+    in_other_columns,
+    without,
+)
 
 Array = np.ndarray
 Counts = dict[str, Array]
@@ -25,45 +37,32 @@ ANY_ROWS = 1e-2
 #: Share of the bound that merges of smaller components must gain together. Noise split into a group per few rows gains
 #: several hundredths to a quarter; small groups that the data do have, less than a thousandth.
 CLEAR_GAIN = 0.01
-#: Least gain of a move, nats; a responsibility below `NO_SHARE` is none.
-LEAST_GAIN, NO_SHARE = 1e-3, 1e-12
+#: Least gain of a move, nats.
+LEAST_GAIN = 1e-3
 
 
 class Moves:
-    """Responsibilities of all rows, and what moves do to them.
+    """Responsibilities of all rows, and what moves do to them; they stay where the rows are.
 
     Parameters
     ----------
     model : MixtureModel
-    data : Table
+    data : Data
     q : dict
         Blocks that responsibilities are found at.
     """
 
-    def __init__(self, model: MixtureModel, data: Table, q: Blocks) -> None:
+    def __init__(self, model: MixtureModel, data: Any, q: Blocks) -> None:
         self.model, self.data = model, data
-        self.weight = np.ones(len(data)) if data.weight is None else data.weight
         self.view, self.gone = model.view(q, None), np.zeros(model.n_components, bool)
-        self.parts = model.chunks(slice(0, len(data)), data)
-        self.shares = sp.vstack([sp.csr_matrix(self._found(rows)) for rows in self.parts], format="csc")
-        self.counts = self._all_counts()
+        self.shares = data.made(partial(found_shares, model, self.view, self.gone))
+        self.counts = self._counted()
+        #: What entropy loses when two components become one, as far as it was asked.
+        self.lost: dict[tuple[int, int], float] = {}
 
-    def _found(self, rows: slice | Array) -> Array:
-        """Responsibilities of some rows, of components that are still there."""
-        logs = self.view.logs(self.data.X[rows])
-        logs[:, self.gone] = -np.inf
-        shares = softmax(logs, axis=1)
-        shares[shares < NO_SHARE] = 0.0
-        return np.asarray(shares / shares.sum(1, keepdims=True))
-
-    def _counted(self, rows: slice | Array, shares: Array) -> Counts:
-        said = self.model.counted(shares * self.weight[rows][:, None], self.data.X[rows])
-        return {name: part for name, (part,) in said.items()}
-
-    def _all_counts(self) -> Counts:
-        shares = self.shares.tocsr()
-        found = [self._counted(rows, shares[rows].toarray()) for rows in self.parts]
-        return {name: np.sum([part[name] for part in found], axis=0) for name in found[0]}
+    def _counted(self) -> Counts:
+        """Counts that the responsibilities make of the rows."""
+        return self.data.reduced(partial(all_counts, self.model), beside=self.shares)  # type: ignore[no-any-return]
 
     def run(self, every: bool) -> tuple[Blocks, int]:
         """The best q after moves that gain, and how many they were.
@@ -79,7 +78,7 @@ class Moves:
             taken += 1
         taken += 0 if every else self._clearly_merged()
         taken += self._gathered()
-        return self.model.updated({name: (part,) for name, part in self._all_counts().items()}), taken
+        return self.model.updated({name: (part,) for name, part in self._counted().items()}), taken
 
     # ---- what responsibilities are worth
     def _used(self, least: float) -> Array:
@@ -105,17 +104,12 @@ class Moves:
         share = self.model.share
         return np.asarray(gammaln(share + rows) - gammaln(share))
 
-    def _entropy(self, rows: Array, shares: Array) -> float:
-        """-Σ r log r of some rows, nats; shares (n,) of one component, or (n, K)."""
-        own = xlogy(shares, shares)
-        return -float(self.weight[rows] @ (own if own.ndim == 1 else own.sum(1)))
-
     def bound(self) -> float:
         """The bound at these responsibilities and the best q for them, nats."""
-        all_rows = self.weight.sum()
+        all_rows = self.data.total_weight
         worth = self._worth(self.counts, np.arange(self.model.n_components))
         worth += float(gammaln(self.model.concentration) - gammaln(self.model.concentration + all_rows))
-        return worth + self._entropy(self.shares.indices, self.shares.data)
+        return worth + float(self.shares.reduced(all_entropy))
 
     # ---- moves
     def _clearly_merged(self) -> int:
@@ -127,6 +121,7 @@ class Moves:
         if self.bound() - old > CLEAR_GAIN * abs(old):
             return taken
         self.shares, self.counts, self.gone = before
+        self.lost.clear()
         return 0
 
     def _gathered(self) -> int:
@@ -135,7 +130,7 @@ class Moves:
         before, old = (self.shares, self.counts, self.gone), self.bound()
         to = np.zeros((self.model.n_components, self.model.n_components))
         to[:, used[-1]] = 1.0
-        self.shares = (self.shares @ sp.csr_matrix(to)).tocsc()
+        self.shares = self.shares.made(partial(in_other_columns, to))
         self.counts = {name: np.tensordot(to.T, part, axes=1) for name, part in self.counts.items()}
         self.gone = np.arange(len(to)) != used[-1]
         if self.bound() > old:
@@ -154,48 +149,52 @@ class Moves:
             both = {name: part[others] + part[k] for name, part in self.counts.items()}
             gains = self._evidence(both) - own[i] - own[i + 1 :]
             gains += self._of_weights(both["weights"]) - self._of_weights(rows[others]) - self._of_weights(rows[k])
-            for j in np.argsort(-gains, kind="stable"):
-                if gains[j] <= LEAST_GAIN:  # entropy falls
-                    break
-                if gains[j] + self._entropy_of_merge(k, others[j]) > LEAST_GAIN:
+            order = np.argsort(-gains, kind="stable")
+            for j in self._likely(k, others, order[: np.sum(gains > LEAST_GAIN)]):  # entropy falls
+                if gains[j] + self.lost[k, others[j]] > LEAST_GAIN:
                     self._merge(k, others[j])
                     return True
         return False
 
-    def _entropy_of_merge(self, k: int, other: int) -> float:
-        one, two = self.shares[:, [k]], self.shares[:, [other]]
-        together, *apart = (self._entropy(column.indices, column.data) for column in (one + two, one, two))
-        return together - sum(apart)
+    def _likely(self, k: int, others: Array, order: Array) -> Iterator[int]:
+        """Places of merges in their order, once it is known what their entropy loses: asked of ever more at a time."""
+        at, size = 0, 1
+        while at < len(order):
+            some = order[at : at + size]
+            new = [others[j] for j in some if (k, others[j]) not in self.lost]
+            if new:
+                lost = self.shares.reduced(partial(entropies_of_merges, k, new))
+                self.lost.update(zip(((k, other) for other in new), lost, strict=True))
+            yield from some
+            at, size = at + size, 2 * size
 
     def _merge(self, k: int, other: int) -> None:
-        keep = sp.identity(self.model.n_components, format="lil")
-        keep[k, k], keep[k, other] = 0.0, 1.0
-        self.shares = (self.shares @ keep.tocsc()).tocsc()
-        self.shares.eliminate_zeros()
+        to = np.eye(self.model.n_components)
+        to[k, k], to[k, other] = 0.0, 1.0
+        self.shares = self.shares.made(partial(in_other_columns, to))
         self.gone[k] = True
         for part in self.counts.values():
             part[other] += part[k]
             part[k] = 0.0
+        self.lost = {pair: lost for pair, lost in self.lost.items() if not {k, other} & set(pair)}
 
     def _deleted(self) -> bool:
         """Whether the rows of a component went to the others."""
         used = self._used(ANY_ROWS)
-        by_row = self.shares.tocsr()
         for k in used[:-1]:
-            rows = np.sort(self.shares[:, [k]].indices)
-            self.gone[k] = True
-            old, new = by_row[rows].toarray(), self._found(rows)
-            before, after = self._counted(rows, old), self._counted(rows, new)
+            gone = self.gone.copy()
+            gone[k] = True
+            how = self.view, gone, k
+            changes = partial(changes_without, self.model, *how)
+            before, after, gain = self.data.reduced(changes, beside=self.shares)
             # What is taken away was there but for rounding.
             counts = {name: np.maximum(part - before[name], 0.0) + after[name] for name, part in self.counts.items()}
-            gain = self._worth(counts, used) - self._worth(self.counts, used)
-            gain += self._entropy(rows, new) - self._entropy(rows, old)
+            gain += self._worth(counts, used) - self._worth(self.counts, used)
             if gain > LEAST_GAIN:
-                changed = by_row.tolil()
-                changed[rows] = new
-                self.shares, self.counts = changed.tocsc(), counts
+                self.shares = self.data.made(partial(without, *how), beside=self.shares)
+                self.counts, self.gone = counts, gone
+                self.lost.clear()
                 return True
-            self.gone[k] = False
         return False
 
     def _worth(self, counts: Counts, used: Array) -> float:

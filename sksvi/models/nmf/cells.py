@@ -38,8 +38,22 @@ class Cells:
     @property
     def mean(self) -> float:
         """Mean of the seen cells; of none 0."""
+        total, n = self.sums
+        return float(total / n) if n else 0.0
+
+    @property
+    def sums(self) -> Array:
+        """Sum of the counts, and seen cells, (2,)."""
         n = float(np.prod(self.shape, dtype=float)) if self.seen is None else float(self.seen.sum())
-        return float(self.counts.sum()) / n if n else 0.0
+        return np.array([float(self.counts.sum()), n])
+
+    def stacked(self, other: Cells) -> Cells:
+        """These rows, then the other's."""
+        counts = sp.vstack([self.counts, other.counts], format="csr")
+        if self.seen is None and other.seen is None:
+            return Cells(counts)
+        masks = (np.ones(part.shape, bool) if part.seen is None else part.seen for part in (self, other))
+        return Cells(counts, np.concatenate(list(masks)))
 
 
 def cells(X: Any) -> Cells:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import operator
+from functools import partial
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
+from sksvi.models.base import Table
 from sksvi.models.nmf.cells import Cells
 
 Array = np.ndarray
@@ -14,6 +19,29 @@ Array = np.ndarray
 CHOSEN_AMONG, FLOOR = 5000, 3.0
 #: Most rows that are grouped, rounds of k-means, and what every cell has beside its group's mean.
 GROUPED, GROUPINGS, GROUP_FLOOR = 2000, 10, 0.3
+
+
+def some_rows(data: Any, seed: int, most: int) -> Cells:
+    """Rows with counts, not too many: all that a start looks at."""
+    parts = data.reduced(_with_counts, operator.add)
+    ends = np.cumsum([0, *(n for _, n in parts)])
+    wanted = _some(int(ends[-1]), seed, most)
+    own = {first: wanted[(wanted >= a) & (wanted < b)] - a for (first, _), a, b in zip(parts, ends, ends[1:])}
+    return data.reduced(partial(_those, own), Table.joined).X  # type: ignore[no-any-return]
+
+
+def _with_counts(data: Table) -> list[tuple[int, int]]:
+    """The number of the first row, and how many of the rows have counts."""
+    return [(data.first, int(np.count_nonzero(np.diff(data.X.counts.indptr))))]
+
+
+def _those(wanted: dict[int, Array], data: Table) -> Table:
+    return data.take(np.flatnonzero(np.diff(data.X.counts.indptr))[wanted[data.first]])
+
+
+def _some(n: int, seed: int, most: int) -> Array:
+    """At most so many of n rows."""
+    return np.arange(n) if n <= most else np.sort(np.random.default_rng([seed, 0, 4]).choice(n, most, replace=False))
 
 
 def from_rows(found: Cells, n_components: int, seed: int) -> Array:
@@ -31,9 +59,8 @@ def from_rows(found: Cells, n_components: int, seed: int) -> Array:
 
 def _chosen(found: Cells, seed: int, most: int = CHOSEN_AMONG) -> Array:
     """Rows with counts, not too many."""
-    rng = np.random.default_rng([seed, 0, 4])
     some = np.flatnonzero(np.diff(found.counts.indptr))
-    return some if len(some) <= most else np.sort(rng.choice(some, most, replace=False))
+    return some[_some(len(some), seed, most)]  # type: ignore[no-any-return]
 
 
 def _differing(found: Cells, some: Array, n_components: int, seed: int) -> Array:

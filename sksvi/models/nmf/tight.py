@@ -91,7 +91,7 @@ class TightGammaPoisson(GammaPoisson):
     def batch(self, data: Table, rows: Array, start: Array | None = None) -> NamedRows:
         """The rows, and where (n1, c) start."""
         start = np.zeros((len(rows), 2 * self.shape[0])) if start is None else start
-        return NamedRows(data.X[rows], data.y[rows], start, np.asarray(rows))
+        return NamedRows(data.X[rows], data.y[rows], start, data.first + np.asarray(rows))
 
     def started(self, view: RatedView, batch: Rows) -> Array:
         """(n1, c) of every row: where it was, or at its auxiliary counts."""

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from sksvi.models.base import Table
+
 Array = np.ndarray
 
 #: Documents that are looked at, at most.
@@ -34,25 +36,32 @@ EVEN = 100.0
 RANDOM = 0.1
 
 
-def first_counts(X: Any, word_prior: Array, seed: int) -> Array:
+def word_totals(data: Table) -> Array:
+    """Counts (V,) of each word in all documents."""
+    return np.asarray(data.X.sum(0), float).ravel()
+
+
+def first_counts(data: Any, word_prior: Array, seed: int) -> Array:
     """Expected counts (K, V) to start from: each word's total in its shares, seed words where they belong.
 
     Topics that start as (sums of) documents end at a smaller bound: they are too alike.
     """
     n_topics, rng = len(word_prior), np.random.default_rng([seed, 3])
-    total = np.asarray(X.sum(0), float).ravel()
+    total = data.reduced(word_totals)
     random = rng.gamma(1.0, 1.0, word_prior.shape) / n_topics
-    found = anchored_shares(X, n_topics, rng)
+    n = len(data)
+    some = np.arange(n) if n <= MOST_DOCUMENTS else np.sort(rng.choice(n, MOST_DOCUMENTS, replace=False))
+    found = anchored_shares(data.take(some).X, n_topics, rng)
     shares = random.copy()
     shares[: len(found)] = RANDOM * shares[: len(found)] + (1.0 - RANDOM) * found
     raised = word_prior / word_prior.min() if word_prior.min() > 0 else 1.0 + word_prior
-    return total * _in_seeded_order(shares, raised) * raised
+    return np.asarray(total * _in_seeded_order(shares, raised) * raised)
 
 
-def even_counts(X: Any, n_topics: int, rng: np.random.Generator) -> Array:
+def even_counts(data: Any, n_topics: int, rng: np.random.Generator) -> Array:
     """Expected counts (K, V) to start from: each word's total in shares that are nearly the same for all topics."""
-    shares = rng.gamma(EVEN, 1.0 / EVEN, (n_topics, X.shape[1])) / n_topics
-    return np.asarray(shares * np.asarray(X.sum(0), float).ravel())
+    shares = rng.gamma(EVEN, 1.0 / EVEN, (n_topics, data.X.shape[1])) / n_topics
+    return np.asarray(shares * data.reduced(word_totals))
 
 
 def _in_seeded_order(shares: Array, raised: Array) -> Array:
@@ -66,8 +75,6 @@ def _in_seeded_order(shares: Array, raised: Array) -> Array:
 
 def anchored_shares(X: Any, n_topics: int, rng: np.random.Generator) -> Array:
     """p(topic | word), (K, V), or fewer rows where the documents do not tell so many topics apart."""
-    if X.shape[0] > MOST_DOCUMENTS:
-        X = X[np.sort(rng.choice(X.shape[0], MOST_DOCUMENTS, replace=False))]
     points, known = word_points(X, n_topics, rng)
     total = np.asarray(X.sum(0), float).ravel()
     often = np.diff(X.tocsc().indptr) >= max(2.0, RARE_SHARE * X.shape[0])

@@ -232,7 +232,7 @@ class CorrelatedTopics(Local):
         part = data.X[rows]
         start = self._fresh(len(rows)) if start is None else start
         counts = np.ascontiguousarray(part.data, np.float64)
-        return Documents(part.indptr, part.indices, counts, np.asarray(rows) % len(self.nodes), start)
+        return Documents(part.indptr, part.indices, counts, (data.first + np.asarray(rows)) % len(self.nodes), start)
 
     def view(self, q: dict[str, Any], rng: Any) -> View:
         """Topics as documents see them: E log β, log β, or the logarithm of a draw."""

@@ -219,7 +219,7 @@ class LatentDirichlet(Local):
         part = data.X[rows]
         start = np.zeros((len(rows), self.n_topics)) if start is None else start
         counts = np.ascontiguousarray(part.data, np.float64)
-        return Documents(part.indptr, part.indices, counts, np.asarray(rows, np.int64), start)
+        return Documents(part.indptr, part.indices, counts, data.first + np.asarray(rows, np.int64), start)
 
     def view(self, q: Blocks, rng: Any) -> View:
         """Topics as documents see them: E log β, or log β of a draw, up to a factor per word."""

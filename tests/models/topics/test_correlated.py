@@ -353,9 +353,13 @@ def test_start_is_near_the_topics(global_random_seed):
     assert matched(corpus.components, found)[0].mean() >= 0.95
 
 
+def documents(X):
+    return Table(X, np.zeros(X.shape[0]))
+
+
 def test_start_where_there_are_too_few_words_or_documents():
     for X in (np.eye(3), np.ones((4, 2)), np.full((1, 5), 2.0), np.full((3, 4), 0.2)):
-        counts = anchors.first_counts(sp.csr_matrix(X), np.full((6, X.shape[1]), 0.1), 0)
+        counts = anchors.first_counts(documents(sp.csr_matrix(X)), np.full((6, X.shape[1]), 0.1), 0)
         assert np.all(counts >= 0) and np.all(np.isfinite(counts)) and counts.sum() > 0
         assert np.linalg.matrix_rank(counts) == min(counts.shape)  # no two topics start alike
 
@@ -365,7 +369,7 @@ def test_start_puts_topics_where_their_seed_words_are():
     prior = np.full((4, 100), 0.2)
     for topic, words in enumerate(np.argsort(-corpus.components, axis=1)[[2, 0, 3, 1], :5]):
         prior[topic, words] += 50.0
-    counts = anchors.first_counts(corpus.data, prior, 0) / prior
+    counts = anchors.first_counts(documents(corpus.data), prior, 0) / prior
     np.testing.assert_array_equal(matched(corpus.components[[2, 0, 3, 1]], counts)[1], np.arange(4))
 
 
