@@ -129,6 +129,7 @@ class Executor:
     @property
     def _lost(self) -> tuple[type[BaseException], ...]:
         from concurrent.futures import CancelledError
+
         from distributed import KilledWorker
         from distributed.comm import CommClosedError
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from sksvi._seeds import check_seed
 from sksvi.partitions.collections import is_collection, like, partitions
 from sksvi.partitions.encoded import named
 from sksvi.partitions.executor import Executor, Sent, called
@@ -115,8 +116,6 @@ def seeds_of(asked: dict[str, Any], n: int) -> list[int | None]:
     """A seed of its own for every partition of what is drawn."""
     if "random_state" not in asked:
         return [None] * n
-    from sksvi.estimators.checks import check_seed
-
     rng = check_seed(asked.pop("random_state"))
     return [int(seed) for seed in rng.randint(np.iinfo(np.int32).max, size=n)]
 
