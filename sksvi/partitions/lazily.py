@@ -54,7 +54,7 @@ def lazily(estimator: Any, method: Callable[..., Any], args: Any, kwargs: Any) -
     parts = {first: partitions(X, first)}
     for other, values in asked.items():
         if other != first and is_collection(values):
-            parts[other] = partitions(like(values, X), other)
+            parts[other] = partitions(like(values, X, other, first), other)
             if len(parts[other]) != len(parts[first]):
                 found = f"{other} has {len(parts[other])} partitions and {first} has {len(parts[first])}"
                 raise ValueError(f"{found}: repartition one like the other.")

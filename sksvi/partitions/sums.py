@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from sksvi import _parallel
-from sksvi.partitions.collections import aligned, is_collection, that_count
+from sksvi.partitions.collections import aligned, in_memory, is_collection, that_count
 from sksvi.partitions.encoded import named
 from sksvi.partitions.executor import Executor
 
@@ -40,6 +40,7 @@ def summed(
         Naming the partition: what `function` raises; or a collection without rows.
     """
     if not is_collection(X):
+        in_memory(estimator, X, y=y, sample_weight=sample_weight, offset=offset)
         return function(X, y, sample_weight, offset)
     parts = aligned(estimator, X, y=y, sample_weight=sample_weight, offset=offset)
     numbered = [(number, *part) for number, part in enumerate(parts)]
