@@ -83,7 +83,7 @@ def encoded(estimator: Any, start: Any, X: Any, y: Any, sample_weight: Any, offs
     name = type(estimator).__name__
     given = aligned(name, X, y=y, sample_weight=sample_weight, offset=offset)
     executor = Executor()
-    reader = Reader(clone(estimator) if start.fresh else bare(estimator), start.fresh)
+    reader = Reader(bare(clone(estimator) if start.fresh else estimator), start.fresh)
     facts = executor.round(reader, [(i, *part) for i, part in enumerate(given)], Facts.joined)
     if not facts.n:
         what = "" if sample_weight is None else " with a positive sample_weight"

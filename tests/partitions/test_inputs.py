@@ -474,7 +474,7 @@ def test_predictions_refuse_what_they_refuse_in_memory():
     model = BayesianGLMClassifier().fit(X, y)
     with pytest.raises(ValueError, match="feature names"):
         model.predict(framed(X.rename(columns={"a": "A"}))).compute()
-    with pytest.raises(ValueError, match="2 features|feature names"):
+    with pytest.raises(ValueError, match=r"2 features|feature names"):
         model.predict(framed(X[["a", "b"]])).compute()
     with pytest.raises(ValueError, match="coverage"):
         BayesianGLMRegressor().fit(X, y).predict_interval(framed(X), coverage=2.0).compute()
