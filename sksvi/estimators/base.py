@@ -36,7 +36,7 @@ from sksvi.inference.search import Looks
 from sksvi.inference.start import continued, counting_on, first_state
 from sksvi.inference.state import State, with_own_lists
 from sksvi.likelihoods.support import LARGEST
-from sksvi.partitions.collections import is_collection
+from sksvi.partitions.collections import in_memory, is_collection
 from sksvi.partitions.encoded import one_by_one
 
 Array = np.ndarray
@@ -165,6 +165,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         """The rows of a fit, here or where they lie."""
         if is_collection(X):
             return self._collected(X, y, sample_weight, offset, start)
+        in_memory(type(self).__name__, X, y=y, sample_weight=sample_weight, offset=offset)
         data = self._encode(X, y, sample_weight, offset, start)
         remember_offset(self, offset)
         return data

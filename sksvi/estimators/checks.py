@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils import check_array, check_consistent_length
 
 from sksvi import _memory
+from sksvi._seeds import check_seed as check_seed
 from sksvi.estimators.magnitudes import check_magnitudes, check_weights
 from sksvi.estimators.validation import check_numeric_target
 from sksvi.predictive.coverage import tail_of
@@ -37,15 +38,6 @@ def check_numbers(values: Any, name: str) -> Array:
         if name in str(error):
             raise
         raise ValueError(f"{name} must be numbers: {error}") from error
-
-
-def check_seed(random_state: Any) -> np.random.RandomState:
-    """The generator that a user's `random_state` stands for; an error that names the parameter."""
-    try:
-        return check_random_state(random_state)
-    except (TypeError, ValueError) as error:
-        found = f"found {random_state!r}"
-        raise ValueError(f"random_state must be an integer, a RandomState or None; {found}.") from error
 
 
 def check_count(value: Any, name: str, least: int = 1, bytes_each: float = 0.0) -> int:

@@ -16,7 +16,10 @@ from sksvi.estimators.labels import check_labels, is_text
 from sksvi.estimators.start import FIRST_PORTION, FIT, PORTION, Start
 from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Table
+from sksvi.partitions.collections import is_collection
 from sksvi.partitions.facts import Facts, Union
+from sksvi.partitions.lazily import travelling
+from sksvi.partitions.sums import summed
 
 Array = np.ndarray
 
@@ -217,12 +220,19 @@ class ClassificationMethods(ClassifierMixin):
         float
         """
         check_is_fitted(self)
+        bare = travelling(self) if is_collection(X) else self
+        hits, weight = summed(type(self).__name__, bare._hits, X, y, sample_weight, offset)
+        return float(hits / weight)
+
+    def _hits(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[float, float]:
+        """Weight of the rows whose label is predicted, and of all."""
         y = check_labels(y)
         check_same_rows(X, y)
         weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
         if is_text(y) != is_text(self.classes_):
             raise ValueError(f"y has labels such as {y.tolist()[0]!r}; the fit had {self.classes_.tolist()}.")
-        return float(np.average(self.predict(X, offset) == y, weights=weight))
+        weight = np.ones(len(y)) if weight is None else weight
+        return float(weight @ (self.predict(X, offset) == y)), float(weight.sum())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.metrics import d2_absolute_error_score, r2_score
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -24,8 +24,12 @@ from sksvi.estimators.checks import (
     n_rows,
 )
 from sksvi.estimators.levels import are_numbers, first_levels, given_order, levels_in_use, positions
+from sksvi.estimators.scores import least_steps, level_losses, losses, share_saved
 from sksvi.models.base import Table
+from sksvi.partitions.collections import is_collection
 from sksvi.partitions.facts import Facts, Union
+from sksvi.partitions.lazily import travelling
+from sksvi.partitions.sums import summed
 from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
@@ -253,19 +257,42 @@ class RegressionMethods(RegressorMixin):
         -------
         float
         """
+        check_is_fitted(self)
+        name, bare = type(self).__name__, travelling(self) if is_collection(X) else self
+        n, weight, left, said = summed(name, bare._losses, X, y, sample_weight, offset)
+        if self._named_levels:
+            return share_saved(left, least_steps(said), n, "D^2 score")
+        # What the mean of all rows would lose: a second look, at y alone.
+        mean = self.likelihood_.null_mean(np.asarray(said / weight)[None], None)[0]
+        null = summed(name, partial(bare._null_loss, mean), y, None, sample_weight)
+        return share_saved(left, null, n if self._by_squares else 2, "R^2 score")
+
+    @property
+    def _by_squares(self) -> bool:
+        """Whether the score is R², of squared errors."""
+        one = np.full((1, 2) if self.likelihood_.paired else 1, 0.5)
+        return bool(self.likelihood_.ordered) or self.likelihood_.unit_deviance(one, one.ravel()[:1]) is None
+
+    def _losses(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
+        """Of some rows, as `scores.losses`."""
         y = self._check_y(X, y)
         prediction = self.predict(X, offset=offset)
         weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
         if self._named_levels:
-            return float(d2_absolute_error_score(y, positions(self.levels_, prediction), sample_weight=weight))
+            return level_losses(y, positions(self.levels_, prediction), len(self.levels_), weight)
         y = self._values(y)
-        deviance = None if self.likelihood_.ordered else self.likelihood_.unit_deviance(y, prediction)
-        if deviance is None:
-            return float(r2_score(y, prediction, sample_weight=weight))
-        left = np.average(deviance, weights=weight)
-        null = np.average(self.likelihood_.unit_deviance(y, self.likelihood_.null_mean(y, weight)), weights=weight)
-        # As r2_score does where y is constant.
-        return float(1.0 - left / null) if null > 0 else float(left == 0)
+        return losses(self._loss(y, prediction), y, weight)
+
+    def _null_loss(self, mean: float, y: Any, _: Any, sample_weight: Any, __: Any) -> float:
+        """What one mean for all loses of some rows."""
+        y = self._values(self._check_y(y, y))
+        weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
+        loss = self._loss(y, np.full(len(y), mean))
+        return float(loss.sum() if weight is None else weight @ loss)
+
+    def _loss(self, y: Array, prediction: Array) -> Array:
+        """Deviance of each row, or its squared error."""
+        return np.square(y - prediction) if self._by_squares else self.likelihood_.unit_deviance(y, prediction)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

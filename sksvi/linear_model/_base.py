@@ -38,7 +38,7 @@ from sksvi.linear_model._switched_off import SwitchedOff, switched_off
 from sksvi.linear_model._units import OwnScales
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
-from sksvi.partitions.facts import Facts
+from sksvi.partitions.facts import Either, Facts
 from sksvi.predictive import Predictive
 from sksvi.predictive.latents import check_latents
 
@@ -206,10 +206,10 @@ class BayesianGLM(FromPartitions, OwnScales, BaseSVI):
     def _column_facts(self, data: Table) -> dict[str, Any]:
         fixed = self._fixed_part(data.X)
         middle = Columns.of(fixed, data.weight, centred=True, scaled=False).centre
-        return {"columns": Known.of(fixed, data.weight, middle)}
+        return {"columns": Known.of(fixed, data.weight, middle), "sparse": Either(sp.issparse(fixed))}
 
     def _fix_columns(self, facts: Facts, targets: Table, fresh: bool) -> None:
-        self._fix_by(facts.own["columns"], targets, fresh)
+        self._fix_by(facts.own["columns"], targets, fresh, facts.own["sparse"].value)
 
     # ---- going on from a fit
     def _continued(self, problem: Problem) -> State:

@@ -87,12 +87,12 @@ class OwnScales:
         if not isinstance(self.intercept_precision, str):
             self._intercept_prior = self._intercept(targets)
 
-    def _fix_by(self, known: Known, targets: Table, fresh: bool) -> None:
-        """The same by what columns of rows that lie elsewhere are known to spread over."""
+    def _fix_by(self, known: Known, targets: Table, fresh: bool, sparse: bool) -> None:
+        """The same by what columns of rows that lie elsewhere are known to spread over; sparse ones are not centred."""
         if not fresh:
             self._fix_more(self._columns.told(known, 0.0) if self._scaled else self._columns, targets)
             return
-        self._columns = Columns.known_by(known, self._centred, self._scaled)
+        self._columns = Columns.known_by(known, self._centred and not sparse, self._scaled)
         self._fix_scales(targets)
         self._spreads = known.about(np.zeros(len(known.centre))).spread if self._one_for_all else None
 

@@ -27,6 +27,7 @@ from sksvi.models.network.factors import Factor
 from sksvi.models.network.model import NetworkModel, Rows
 from sksvi.network._build import Built
 from sksvi.network._checks import check_structure
+from sksvi.partitions.collections import is_collection
 
 #: By how much Gaussian nodes are narrowed at a time until the first bound is a number, and how often at most.
 NARROWING, NARROWINGS = 4.0, 20
@@ -187,6 +188,8 @@ class Network:
             raise ValueError(f"order must be 'in turn' or 'parallel', not {order!r}.")
         if max_iter < 1 or not tol >= 0:
             raise ValueError(f"max_iter must be at least 1 and tol at least 0; found {max_iter} and {tol}.")
+        if any(is_collection(values) for values in (data or {}).values()):
+            raise TypeError("Network takes no Dask collection: give it the numbers (.compute()).")
         built = Built(self.nodes, self.factors, {} if data is None else data)
         starts = {**_starts(built.priors), **_checked_start(start or {}, built.priors)}
         n_rows = 0 if batch_size is None else _rows(built.joined, batch_size)

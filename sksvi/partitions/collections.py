@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+#: What may be one number for all rows.
+ONE_FOR_ALL = ("sample_weight", "offset")
+
 
 def is_collection(X: Any) -> bool:
     """Whether X is a Dask array, DataFrame or Series."""
     return hasattr(X, "__dask_graph__") and (hasattr(X, "npartitions"))
+
+
+def a_kind(values: Any) -> str:
+    """The type of something with its article."""
+    kind = type(values).__name__
+    return f"an {kind}" if kind[0] in "aeiouAEIOU" or kind == "ndarray" else f"a {kind}"
+
+
+def in_memory(estimator: str, X: Any, **beside: Any) -> None:
+    """An error about a collection beside rows in memory.
+
+    Raises
+    ------
+    TypeError
+        Naming the parameter.
+    """
+    for name, values in beside.items():
+        if is_collection(values):
+            raise TypeError(
+                f"{name} is a Dask collection and X is {a_kind(X)}: give {estimator} both as collections of the same "
+                f"partitions, or both in memory ({name}.compute())."
+            )
 
 
 def aligned(estimator: str, X: Any, **beside: Any) -> list[tuple[Any, ...]]:
@@ -25,15 +51,15 @@ def aligned(estimator: str, X: Any, **beside: Any) -> list[tuple[Any, ...]]:
     """
     parts = [partitions(X, "X")]
     for name, values in beside.items():
-        if values is None:
-            parts.append([None] * len(parts[0]))
+        if values is None or (name in ONE_FOR_ALL and isinstance(values, Real)):
+            parts.append([values] * len(parts[0]))
             continue
         if not is_collection(values):
             raise TypeError(
-                f"X is a Dask collection and {name} is a {type(values).__name__}: give {estimator} both as collections "
+                f"X is a Dask collection and {name} is {a_kind(values)}: give {estimator} both as collections "
                 f"of the same partitions, such as dask.array.from_array({name}, chunks=...)."
             )
-        parts.append(partitions(like(values, X), name))
+        parts.append(partitions(like(values, X, name), name))
         if len(parts[-1]) != len(parts[0]):
             raise ValueError(
                 f"{name} has {len(parts[-1])} partitions and X has {len(parts[0])}: repartition one like the other."
@@ -41,12 +67,21 @@ def aligned(estimator: str, X: Any, **beside: Any) -> list[tuple[Any, ...]]:
     return list(zip(*parts, strict=True))
 
 
-def like(values: Any, X: Any) -> Any:
-    """An array in chunks of the same rows as X, where both know theirs."""
+def like(values: Any, X: Any, name: str, given: str = "X") -> Any:
+    """An array in chunks of the same rows as X, where both know theirs.
+
+    Raises
+    ------
+    ValueError
+        Other numbers of rows.
+    """
     own, chunks = getattr(values, "chunks", None), getattr(X, "chunks", None)
     if own is None or chunks is None or own[0] == chunks[0] or np.isnan(sum(own[0]) + sum(chunks[0])):
         return values
-    return values.rechunk({0: chunks[0]}) if sum(own[0]) == sum(chunks[0]) else values
+    if sum(own[0]) != sum(chunks[0]):
+        found = f"{name} has {sum(own[0])} rows and {given} has {sum(chunks[0])}"
+        raise ValueError(f"{found}: both must hold the same rows.")
+    return values.rechunk({0: chunks[0]})
 
 
 def partitions(values: Any, name: str) -> list[Any]:
@@ -70,14 +105,14 @@ def that_count(X: Any, y: Any, weight: Any, offset: Any) -> tuple[Any, Any, Any,
     """
     n = X.shape[0]
     for name, values in (("y", y), ("sample_weight", weight), ("offset", offset)):
-        if values is not None and len(values) != n:
+        if values is not None and not isinstance(values, Real) and len(values) != n:
             raise ValueError(f"X has {n} rows and {name} has {len(values)}: both must hold the same rows.")
-    if weight is None or not n or np.ndim(weight) != 1:
+    if not n or np.ndim(weight) != 1:
         return X, y, weight, offset
     keep = np.flatnonzero(np.asarray(weight) != 0)
     if len(keep) == n:
         return X, y, weight, offset
-    return tuple(None if part is None else _rows(part, keep) for part in (X, y, weight, offset))  # type: ignore[return-value]
+    return tuple(part if np.ndim(part) == 0 else _rows(part, keep) for part in (X, y, weight, offset))  # type: ignore[return-value]
 
 
 def _rows(values: Any, keep: Any) -> Any:

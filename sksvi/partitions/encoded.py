@@ -78,7 +78,7 @@ def known(estimator: Any, start: Any, given: list[tuple[Any, ...]], executor: Ex
     ValueError
         Naming the partition: what `fit` raises of arrays, or columns that other partitions do not have.
     """
-    reader = Reader(clone(estimator) if start.fresh else bare(estimator), start.fresh)
+    reader = Reader(bare(clone(estimator) if start.fresh else estimator), start.fresh)
     facts = executor.round(reader, [(i, *part) for i, part in enumerate(given)], Facts.joined)
     if not facts.n:
         what = "" if given[0][2] is None else " with a positive sample_weight"

@@ -200,6 +200,17 @@ class Moments:
 
 
 @dataclass(frozen=True)
+class Either:
+    """What is so of all rows once it is of any."""
+
+    value: bool
+
+    def joined(self, other: Either) -> Either:
+        """Of both."""
+        return self if self.value else other
+
+
+@dataclass(frozen=True)
 class Union:
     """Values that any row has, sorted, or in the order that a categorical type declares."""
 

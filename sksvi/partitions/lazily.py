@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_random_state
 
+from sksvi._seeds import check_seed
 from sksvi.partitions.collections import is_collection, like, partitions
 from sksvi.partitions.encoded import named
 from sksvi.partitions.executor import Executor, Sent, called
@@ -54,7 +54,7 @@ def lazily(estimator: Any, method: Callable[..., Any], args: Any, kwargs: Any) -
     parts = {first: partitions(X, first)}
     for other, values in asked.items():
         if other != first and is_collection(values):
-            parts[other] = partitions(like(values, X), other)
+            parts[other] = partitions(like(values, X, other, first), other)
             if len(parts[other]) != len(parts[first]):
                 found = f"{other} has {len(parts[other])} partitions and {first} has {len(parts[first])}"
                 raise ValueError(f"{found}: repartition one like the other.")
@@ -147,7 +147,7 @@ def seeds_of(asked: dict[str, Any], n: int) -> list[int | None]:
     """A seed of its own for every partition of what is drawn."""
     if "random_state" not in asked:
         return [None] * n
-    rng = check_random_state(asked.pop("random_state"))
+    rng = check_seed(asked.pop("random_state"))
     return [int(seed) for seed in rng.randint(np.iinfo(np.int32).max, size=n)]
 
 

@@ -211,6 +211,26 @@ class Gaussian(PreciseGaussian):
 
     structure = DENSE
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickles hold: a symmetric precision and its triangular root as one matrix and a diagonal."""
+        state, P, C = vars(self).copy(), self.precision, self._root
+        if C is None or np.ndim(P) != 2 or np.any(np.triu(C, 1)) or not np.array_equal(P, P.T):
+            return state
+        orders = tuple("C" if part.flags.c_contiguous else "F" for part in (P, C))
+        both = np.where(np.tri(len(P), dtype=bool), C, P)
+        return {**state, "precision": None, "_root": None, "both": (both, np.diagonal(P), orders)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        both = state.pop("both", None)
+        vars(self).update(state)
+        if both is not None:
+            packed, diagonal, orders = both
+            below = np.tri(len(packed), dtype=bool)
+            P = np.array(np.where(below, packed.T, packed), order=orders[0])
+            np.fill_diagonal(P, diagonal)
+            self.precision, self._root = P, np.array(np.where(below, packed, 0.0), order=orders[1])
+
     def lifted(self, lift: Array, off: Array, mean: Array) -> Gaussian:
         """N(mean, ·) whose precision is this one's through `lift` (P', P) plus `off` (P', P'), per plate."""
         return Gaussian(mean, lift @ self.precision @ lift.T + off)

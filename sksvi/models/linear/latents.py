@@ -25,6 +25,10 @@ class LinearLatents(Linear):
     full: bool
     _kept: tuple[Any, Array, Array] | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is found again from the weights: it is larger than they are."""
+        return {**vars(self), "_kept": None}
+
     @property
     def width(self) -> int:
         """Weights of one latent, P."""

@@ -1,0 +1,38 @@
+"""Shares of a loss that predictions save, as sums over rows: the rows may lie in partitions."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
+
+Array = np.ndarray
+
+
+def losses(loss: Array, y: Array, weight: Array | None) -> tuple[int, float, float, Any]:
+    """Of some rows: how many, their weight, their loss, and the sum of y."""
+    weight = np.ones(len(loss)) if weight is None else weight
+    return len(loss), float(weight.sum()), float(weight @ loss), weight @ np.asarray(y, float)
+
+
+def level_losses(codes: Array, predicted: Array, n_levels: int, weight: Array | None) -> tuple[int, float, float, Any]:
+    """The same for levels, losses in steps from level to level; instead of their sum the weight of each level."""
+    weight = np.ones(len(codes)) if weight is None else weight
+    steps = np.abs(codes - predicted).astype(float)
+    return len(codes), float(weight.sum()), float(weight @ steps), np.bincount(codes, weight, n_levels)
+
+
+def least_steps(weights: Array) -> float:
+    """The least loss of one level for all rows, that of a median, by the weight of each level."""
+    at = np.arange(len(weights))
+    return float((np.abs(at[:, None] - at) @ weights).min())
+
+
+def share_saved(left: float, null: float, n: int, name: str) -> float:
+    """1 - left/null as scikit-learn's scores have it: 1 or 0 where y is constant, undefined for one row."""
+    if n < 2:
+        warnings.warn(f"{name} is not well-defined with less than two samples.", UndefinedMetricWarning, stacklevel=4)
+        return float("nan")
+    return float(1.0 - left / null) if null > 0 else float(left == 0)
