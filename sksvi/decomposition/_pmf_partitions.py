@@ -15,7 +15,7 @@ from sksvi.estimators.start import Start
 from sksvi.models.factorization.on_disk import ratings_on_disk
 from sksvi.models.factorization.ratings import Ratings
 from sksvi.partitions.collections import aligned, that_count
-from sksvi.partitions.encoded import Reader, bare, named
+from sksvi.partitions.encoded import known, named
 from sksvi.partitions.executor import Executor
 from sksvi.partitions.facts import Facts, Targets, Union
 
@@ -64,10 +64,7 @@ class RatingsInPartitions:
 
         given = aligned(type(self).__name__, X, y=y, sample_weight=sample_weight, offset=None)
         executor, fresh = Executor(), start.fresh
-        reader = Reader(bare(self), fresh)
-        facts = executor.round(reader, [(i, *part) for i, part in enumerate(given)], Facts.joined)
-        if not facts.n:
-            raise ValueError("X has no rows (n_samples=0); GeneralizedPMF needs at least one pair.")
+        facts = known(self, start, given, executor)
         if fresh:
             vars(self).pop("feature_names_in_", None)
             vars(self).update(facts.features)
@@ -106,11 +103,11 @@ class RatingsInPartitions:
         if "levels" in facts.own:
             self.levels_ = facts.own["levels"].values if start.fresh else self.levels_
             table = replace(table, y=positions(self.levels_, table.y).astype(float))
-        known = [facts.own[side].ids for side in ("users", "items")]
-        if not all(len(ids) for ids in known):
-            check_some_known([_missing(ids) for ids in known])
+        ids_of = [facts.own[side].ids for side in ("users", "items")]
+        if not all(len(ids) for ids in ids_of):
+            check_some_known([_missing(ids) for ids in ids_of])
         self._fix_by_targets(base, table.y, table.weight, table.n_rows, start, declared=self._declared(facts))
-        self._fix_ids(known, start.fresh)
+        self._fix_ids(ids_of, start.fresh)
         return table
 
     @staticmethod

@@ -85,6 +85,7 @@ def known(estimator: Any, start: Any, given: list[tuple[Any, ...]], executor: Ex
         raise ValueError(
             f"X has {len(given)} partitions and no row{what}: {type(estimator).__name__} needs one at least."
         )
+    facts.check_columns()
     return facts
 
 

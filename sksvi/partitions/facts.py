@@ -128,6 +128,7 @@ class Facts:
     bytes_per_row: float = 0.0
     offset: bool = False
     own: dict[str, Any] = field(default_factory=dict)
+    kinds: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
     @property
     def n(self) -> int:
@@ -145,30 +146,46 @@ class Facts:
         return found
 
     def joined(self, other: Facts) -> Facts:
-        """Those of both; a partition without rows says nothing.
-
-        Raises
-        ------
-        ValueError
-            Partitions with different columns.
-        """
+        """Those of both; a partition without rows says nothing, and of other columns no more than which."""
         rows = {**self.rows, **other.rows}
         if not self.n or not other.n:
             return replace(self if self.n else other, rows=rows)
-        mine, its = (tuple(np.atleast_1d(one.features.get("feature_names_in_", ()))) for one in (self, other))
-        if mine != its or self.features["n_features_in_"] != other.features["n_features_in_"]:
-            first, second = min(self.rows), min(other.rows)
-            here, there = (list(a) or one.features["n_features_in_"] for a, one in ((mine, self), (its, other)))
-            raise ValueError(
-                f"partition {second}: X has the columns {there}, those of partition {first} are {here}: all partitions "
-                "must have the same."
-            )
+        kinds = dict(self.columns)
+        for columns, first in other.columns.items():
+            kinds[columns] = min(first, kinds.get(columns, first))
+        if len(kinds) > 1:
+            return replace(self, rows=rows, kinds=kinds)
         targets = None if self.targets is None or other.targets is None else self.targets.joined(other.targets)
         own = {name: one.joined(other.own[name]) for name, one in self.own.items()}
         dtype = None if self.dtype is None else np.result_type(self.dtype, other.dtype)
         size = (self.n * self.bytes_per_row + other.n * other.bytes_per_row) / (self.n + other.n)
         offset = self.offset or other.offset
-        return Facts(rows, self.features, dtype, targets, self.n_columns, size, offset, own)
+        return Facts(rows, self.features, dtype, targets, self.n_columns, size, offset, own, kinds)
+
+    @property
+    def columns(self) -> dict[tuple[Any, ...], int]:
+        """Names, or the number, of the columns that partitions have, with the first partition that has them."""
+        if self.kinds:
+            return self.kinds
+        names = tuple(np.atleast_1d(self.features.get("feature_names_in_", ())))
+        first = min(number for number, (n, _) in self.rows.items() if n)
+        return {(names or self.features["n_features_in_"],): first}
+
+    def check_columns(self) -> None:
+        """An error where partitions have different columns: the first of those that differ from the first of all.
+
+        Raises
+        ------
+        ValueError
+        """
+        ((here, first), *others) = sorted(self.columns.items(), key=lambda kind: kind[1])
+        if others:
+            (there, second), *_ = others
+            shown = [list(kind[0]) if isinstance(kind[0], tuple) else kind[0] for kind in (here, there)]
+            raise ValueError(
+                f"partition {second}: X has the columns {shown[1]}, those of partition {first} are {shown[0]}: all "
+                "partitions must have the same."
+            )
 
 
 @dataclass(frozen=True)

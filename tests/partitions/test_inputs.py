@@ -491,7 +491,7 @@ def test_frames_out_by_set_output():
 
 # ---- who takes none
 def others():
-    return [sksvi.GPClassifier(), sksvi.DynamicGLM(), sksvi.GeneralizedPMF()]
+    return [sksvi.GPClassifier(), sksvi.DynamicGLM()]
 
 
 @pytest.mark.parametrize("model", others(), ids=repr)
