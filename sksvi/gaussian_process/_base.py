@@ -220,11 +220,7 @@ class SparseGP(FromPartitions, BaseSVI):
         return _parallel.chunk_rows(self._most_points, False)
 
     def _column_facts(self, data: Table) -> dict[str, Any]:
-        facts = {"columns": Moments.of(data.X, data.weight)}
-        if data.y.ndim > 1 or data.y.dtype.kind != "f":
-            return facts
-        at = data.y if data.offset is None else data.y - data.offset
-        return {**facts, "target": Moments.of(at, data.weight)}
+        return {"columns": Moments.of(data.X, data.weight)}
 
     def _fix_columns(self, facts: Facts, targets: Table, fresh: bool) -> None:
         columns = facts.own["columns"]

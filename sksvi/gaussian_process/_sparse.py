@@ -20,7 +20,7 @@ from sksvi.gaussian_process._base import SparseGP
 from sksvi.gaussian_process._start import checked_noise, merged, noiseless, refused, spread_of
 from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Table
-from sksvi.partitions.facts import Facts
+from sksvi.partitions.facts import Facts, Moments
 
 Array = np.ndarray
 
@@ -232,6 +232,13 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         if not base.ordered:
             base.check_target(y)
         return self._rows(X, y, sample_weight, offset)
+
+    def _target_facts(self, y: Any, data: Table) -> tuple[Array, dict[str, Any]]:
+        values, facts = super()._target_facts(y, data)
+        if not self._base(True).measured:
+            return values, facts
+        at = data.y if data.offset is None else data.y - data.offset
+        return values, {**facts, "target": Moments.of(at, data.weight)}
 
     def _fix_target(self, facts: Facts, fresh: bool) -> Table:
         targets = self._targets_of(facts, fresh)

@@ -141,6 +141,26 @@ def test_many_rows_by_sums(likelihood, many, global_random_seed):
     assert np.any(model.kernel_.theta != model.kernel_.clone_with_theta(model.kernel_.bounds[:, 0]).theta)
 
 
+def test_types_of_targets_differ(many, global_random_seed):
+    """Numbers are whole in one partition, and the first partition has labels of another type."""
+    X, f, _ = table(global_random_seed)
+    y = np.round(f)
+    y[250:] = f[250:]
+    pieces = [dask.delayed(y[:250].astype(int)), dask.delayed(y[250:])]
+    apart = da.concatenate([da.from_delayed(piece, (n,), float) for piece, n in zip(pieces, (250, 150), strict=True)])
+    options = {"batch_size": None, "noise_variance": 0.3, "optimize_hyperparameters": False, "max_iter": 3}
+    model, rows = of("gaussian", **options), parts(X, [0, 250, 400])
+    found = clone(model).fit(rows, apart).lower_bound_
+    assert found == pytest.approx(model.fit(X, y).lower_bound_, rel=1e-9)
+    labels = np.where(y > 0.0, 1.0, 0.0)
+    pieces = [dask.delayed(labels[:250].astype(int)), dask.delayed(labels[250:])]
+    apart = da.concatenate([da.from_delayed(piece, (n,), float) for piece, n in zip(pieces, (250, 150), strict=True)])
+    options = {"batch_size": None, "optimize_hyperparameters": False, "max_iter": 3}
+    model = of("logit", **options)
+    found = clone(model).fit(rows, apart).lower_bound_
+    assert found == pytest.approx(model.fit(X, labels).lower_bound_, rel=1e-9)
+
+
 def test_many_rows_of_which_few_differ(many, global_random_seed):
     X, f, rng = table(global_random_seed)
     X = np.round(X / 3.0)
