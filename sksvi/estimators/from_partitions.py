@@ -19,6 +19,14 @@ Array = np.ndarray
 FEATURES = ("n_features_in_", "feature_names_in_")
 
 
+def in_double(X: Any) -> Any:
+    """X with what it has in single precision in double: before anything is scaled."""
+    if hasattr(X, "iloc"):
+        single = [name for name, dtype in X.dtypes.items() if dtype == np.float32]
+        return X.astype(dict.fromkeys(single, np.float64)) if single else X
+    return X.astype(np.float64) if X.dtype == np.float32 else X
+
+
 class FromPartitions:
     """What rows in partitions say at a glance, what that fixes, and a partition in the terms of the fit.
 
@@ -70,12 +78,10 @@ class FromPartitions:
         return facts.n_columns
 
     def _encode_partition(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: int, dtype: Any) -> Table:
-        """A partition with rows; its dtype may be another than that of all."""
-        data = self._encode(X, y, sample_weight, offset, PARTITION)  # type: ignore[attr-defined]
-        if data.X.dtype != dtype:
-            y = data.y.astype(dtype) if data.y.dtype.kind == "f" else data.y
-            data = replace(data, X=data.X.astype(dtype), y=y)
-        return replace(data, first=start)
+        """A partition with rows; its precision may be lower than that of all."""
+        if dtype == np.float64:
+            X = in_double(X)
+        return replace(self._encode(X, y, sample_weight, offset, PARTITION), first=start)  # type: ignore[attr-defined]
 
 
 class RowsFromPartitions(FromPartitions):
