@@ -132,5 +132,5 @@ def test_bad_input(table):
     assert vars(model) == before
     with pytest.raises(ValueError, match="algorithm='gibbs' draws for every row in turn"):
         binary(algorithm="gibbs").fit(chunked(table))
-    with pytest.raises(TypeError, match="sample_weight is a ndarray"):
+    with pytest.raises(TypeError, match="sample_weight is an ndarray"):
         binary().fit(chunked(table), sample_weight=np.ones(240))

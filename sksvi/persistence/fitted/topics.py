@@ -52,3 +52,5 @@ def check_lda(look: Look) -> None:
     local = look.at("state_").at("locals")
     if isinstance(local.value, Locals):
         local.at("values").array((None, k), least=0.0)
+    if look.has("_of_documents"):
+        look.at("_of_documents").array((k, k))
