@@ -1,0 +1,1 @@
+"""Fits to Dask collections: the same answer, faults, memory, cost, network, a real table."""
