@@ -1,1 +1,1 @@
-"""Dask collections: more data than memory, or than a machine."""
+"""Fits to Dask collections: the same answer, faults, memory, cost, network, ratings, a real table."""

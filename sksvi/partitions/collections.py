@@ -92,7 +92,8 @@ def partitions(values: Any, name: str) -> list[Any]:
         if values.ndim == 2 and values.numblocks[1] > 1:
             values = values.rechunk({1: -1})
         return list(values.to_delayed().ravel())
-    return list(values.to_delayed())
+    # Dask's other optimisations join the files of a few columns, X in one way and y in another.
+    return list(values.simplify().to_delayed(optimize_graph=False))
 
 
 def that_count(X: Any, y: Any, weight: Any, offset: Any) -> tuple[Any, Any, Any, Any]:

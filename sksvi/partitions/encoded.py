@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from sksvi.partitions.collections import aligned, that_count
 from sksvi.partitions.data import Columns, Partitioned
-from sksvi.partitions.executor import Executor, Sent, called
+from sksvi.partitions.executor import Executor, called
 from sksvi.partitions.facts import Facts
 
 #: Share of the memory up to which encoded rows stay where they are; more of them are read and encoded in every pass.
@@ -105,8 +105,7 @@ def encoded(estimator: Any, start: Any, X: Any, y: Any, sample_weight: Any, offs
     targets = estimator._fix(facts, start.fresh)
     numbers = [number for number in range(len(given)) if facts.rows[number][0]]
     starts = np.cumsum([0, *(facts.rows[number][0] for number in numbers)])
-    # A node of its own in the graph, so that what encodes is sent once and found again with what it encoded.
-    encoder = delayed(Sent(Encoder(bare(estimator), facts.dtype)), pure=False, traverse=False)
+    encoder = executor.sent(Encoder(bare(estimator), facts.dtype))
     task = delayed(called, pure=False)
     parts = [task(encoder, number, int(first), *given[number]) for number, first in zip(numbers, starts)]
     if float(starts[-1]) * facts.bytes_per_row <= HELD_SHARE * executor.memory:

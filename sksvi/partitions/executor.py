@@ -7,6 +7,7 @@ depend neither on the number of workers nor on who does what.
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -20,12 +21,35 @@ ATTEMPTS = 5
 
 
 class Sent:
-    """What is sent to every worker once: no collection, so that Dask does not look inside."""
+    """What travels to a worker once, a node of the graph: a collection for nobody, and bytes for the scheduler.
 
-    __slots__ = ("thing",)
+    Workers hand it to each other, and where one dies with it the scheduler has it still.
+    """
 
     def __init__(self, thing: Any) -> None:
-        self.thing = thing
+        self._thing, self._packed = thing, None
+
+    @property
+    def thing(self) -> Any:
+        """What was sent."""
+        packed = self._packed
+        if packed is not None:
+            self._thing, self._packed = pickle.loads(packed), None
+        return self._thing
+
+    def packed(self) -> bytes:
+        """The same as bytes."""
+        if self._packed is not None:
+            return self._packed
+        import cloudpickle
+
+        return cloudpickle.dumps(self._thing)  # type: ignore[no-any-return]
+
+    def __getstate__(self) -> bytes:
+        return self.packed()
+
+    def __setstate__(self, packed: bytes) -> None:
+        self._thing, self._packed = None, packed
 
 
 def called(sent: Sent, *args: Any) -> Any:
@@ -48,20 +72,13 @@ def _item(values: Any, *at: int) -> Any:
     return values
 
 
-def large_graphs() -> Any:
-    """Without Dask's warning of graphs above 10 MB: q is in it, once, on purpose."""
-    import dask
-
-    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"})
-
-
 class Executor:
     """Dask's scheduler as it is when a fit begins: that of the active client, else the local one."""
 
     def __init__(self) -> None:
         from dask.base import get_scheduler
 
-        self._client = getattr(get_scheduler(), "__self__", None)
+        self._client, self._bytes_sent = getattr(get_scheduler(), "__self__", None), 0
 
     def round(self, function: Callable[..., Any], parts: list[tuple[Any, ...]], combine: Any = None) -> Any:
         """What `function` says of every part, summed or combined in a tree."""
@@ -121,7 +138,7 @@ class Executor:
         if self._client is None:
             return list(dask.persist(*tasks))
         self._check_open()
-        with large_graphs():
+        with self._quiet():
             return list(self._client.persist(tasks))
 
     def _asked(self, function: Callable[..., Any], parts: list[tuple[Any, ...]]) -> list[Any]:
@@ -131,8 +148,18 @@ class Executor:
         """
         from dask import delayed
 
-        node, task = delayed(Sent(function), pure=False, traverse=False), delayed(called, pure=False)
-        return [task(node, *part) for part in parts]
+        task, sent = delayed(called, pure=False), self.sent(function)
+        return [task(sent, *part) for part in parts]
+
+    def sent(self, thing: Any) -> Any:
+        """A node of its own in the graph; its bytes are no large graph that a user should hear of."""
+        from dask import delayed
+
+        there = Sent(thing)
+        if self._client is not None:
+            there.__setstate__(there.packed())
+            self._bytes_sent = len(there.packed())
+        return delayed(there, pure=False, traverse=False)
 
     @staticmethod
     def _tree(tasks: list[Any], combine: Callable[[Any, Any], Any]) -> Any:
@@ -164,13 +191,22 @@ class Executor:
         raise AssertionError
 
     def _result(self, task: Any) -> Any:
-        with large_graphs():
+        with self._quiet():
             future = self._client.compute(task)
         try:
             return future.result()
         except BaseException:
-            self._client.cancel(future, force=True)
+            if self._client.status == "running":
+                self._client.cancel(future, force=True)
             raise
+
+    def _quiet(self) -> Any:
+        """Dask's warning of large graphs is about what users put into them, not about what is sent here."""
+        import dask
+        from dask.utils import parse_bytes
+
+        name = "distributed.admin.large-graph-warning-threshold"
+        return dask.config.set({name: parse_bytes(dask.config.get(name)) + self._bytes_sent})
 
     @property
     def _lost(self) -> tuple[type[BaseException], ...]:

@@ -191,7 +191,7 @@ def collected(estimator: Any, name: str, asked: dict[str, Any], X: Any, parts: l
     framed = delayed(as_frame, pure=False)
     if not hasattr(shape, "iloc"):
         names = column_names(estimator, name, asked)
-        parts = [framed(part, rows.index, names) for part, rows in zip(parts, X.to_delayed(), strict=True)]
+        parts = [framed(part, rows.index, names) for part, rows in zip(parts, partitions(X, "X"), strict=True)]
     divisions = tuple(X.divisions) if hasattr(X, "divisions") and X.known_divisions else None
     return dd.from_delayed(parts, meta=meta, divisions=divisions, verify_meta=False)
 

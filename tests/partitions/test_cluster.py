@@ -133,6 +133,14 @@ def test_a_worker_is_killed_in_the_middle_of_a_task(client, tmp_path):
     assert os.path.exists(once)
 
 
+def test_large_graphs_are_no_news(client):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((100, 200)), rng.standard_normal(100)
+    X, y = da.from_array(X, chunks=(50, -1)).persist(), da.from_array(y, chunks=(50,))
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "300kB"}):
+        BayesianGLMRegressor(prior_precision=1.0).fit(X, y)
+
+
 def test_a_client_that_is_closed_ends_the_fit(cluster, client):
     given = rows()
     model = clone(MODELS["logit"]).fit(*given)

@@ -94,6 +94,21 @@ def test_partitions_of_unknown_sizes():
     assert model.score(unknown, target) == pytest.approx(inside.score(X.to_numpy(), y), abs=1e-12)
 
 
+def test_columns_of_one_folder_stay_aligned(tmp_path):
+    """Dask reads several files as one where a few of their columns are asked for."""
+    X, y = labels()
+    for k in range(12):
+        X.assign(y=y).iloc[20 * k : 20 * (k + 1)].to_parquet(tmp_path / f"part{k:02d}.parquet", index=False)
+    frame = dd.read_parquet(tmp_path)
+    given = frame[["a", "b", "c"]], frame["y"]
+    assert len(given[0].to_delayed()) != len(given[1].to_delayed())
+    model = BayesianGLMClassifier(random_state=0).fit(*given)
+    same(model, BayesianGLMClassifier(random_state=0).fit(X, y))
+    assert model.score(*given) == pytest.approx(model.score(X, y), abs=1e-12)
+    few = BayesianGLMClassifier(random_state=0).fit(frame[["a"]], frame["y"])
+    np.testing.assert_array_equal(few.predict(frame[["a"]]).compute(), few.predict(X[["a"]]))
+
+
 def test_empty_partitions_say_nothing():
     X, y = labels(words=True)
     inside = BayesianGLMClassifier(random_state=0).fit(X, y)
