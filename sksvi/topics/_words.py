@@ -64,7 +64,11 @@ class NamedCollection:
     def __dask_graph__(self) -> Any:
         return self.X.__dask_graph__()
 
-    def to_delayed(self) -> list[Any]:
+    def simplify(self) -> NamedCollection:
+        """Itself: that of X is simplified where its partitions are asked for."""
+        return self
+
+    def to_delayed(self, optimize_graph: bool = True) -> list[Any]:
         """The partitions with their words."""
         from dask import delayed
 
