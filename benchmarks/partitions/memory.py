@@ -42,7 +42,13 @@ def lazy(quick: bool) -> list[dict[str, Any]]:
     with cluster(2, memory_limit="1GiB") as client:
         for likelihood in ("logit", "poisson"):
             X, y = lazily(likelihood, n, 20, size)
-            rows.append(row_of(f"made lazily, {likelihood}", n, watched(client, partial(model(likelihood, batch_size=None).fit, X, y))))
+            rows.append(
+                row_of(
+                    f"made lazily, {likelihood}",
+                    n,
+                    watched(client, partial(model(likelihood, batch_size=None).fit, X, y)),
+                )
+            )
     return rows
 
 
