@@ -106,7 +106,7 @@ def arithmetic(d: int, n: int) -> float:
 
 
 def predicted(rate: dict[int, float], empty: list[dict[str, Any]], link: float = 1.25e9) -> list[dict[str, Any]]:
-    """Seconds of a pass over 10⁹ rows: compute / W + r P + l log₈ P + D² / B, partitions four times as many as workers."""
+    """Seconds of a pass over 10⁹ rows: compute / W + r P + l log₈ P + D² / B, with P = 4 W partitions."""
     t = {row["partitions"]: row["seconds of an empty round"] for row in empty}
     few, many = sorted(t)[-2:]
     each, level = (t[many] - t[few]) / (many - few), t[min(t)]
