@@ -149,3 +149,13 @@ def test_van_drivers(tmp_path, monkeypatch, capsys):
     assert abs(step - 0.0244) < 3e-4 and abs(law + 0.279) < 3e-3  # as published
     assert "24 % fewer" in printed and "90 % intervals held 94 % of the 36 months" in printed
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["forecast_fan.png", "van_drivers.png"]
+
+
+def test_local_cluster(capsys):
+    pytest.importorskip("distributed", reason="needs the extra dask")
+    from examples import local_cluster
+
+    local_cluster.main(["--rows", "8000", "--partitions", "4"])
+    printed = capsys.readouterr().out
+    accuracy, held = float(re.search(r"accuracy ([\d.]+)", printed)[1]), float(re.search(r"hold ([\d.]+)%", printed)[1])
+    assert "4 partitions on 2 workers" in printed and 0.64 < accuracy < 0.75 and held > 90.0

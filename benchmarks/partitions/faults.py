@@ -39,28 +39,28 @@ def disturbed(name: str, given: Any, client: Any, wait: float, which: int) -> di
 def main(quick: bool = False) -> int:
     rng, found = np.random.default_rng(18), []
     n, most = (60_000, (1, 1, 0)) if quick else (600_000, MOMENTS)
-    with cluster(2) as client:
-        for name, moments in zip(NAMES, most, strict=True):
-            given = chunked(ESTIMATORS[name][1](n, 20, 0), 12)
-            seconds = []
+    for name, moments in zip(NAMES, most, strict=True):
+        given = chunked(ESTIMATORS[name][1](n, 20, 0), 12)
+        with cluster(2):
             for _ in range(2):
                 start = time.perf_counter()
                 calm = ESTIMATORS[name][0]().fit(*given)
-                seconds.append(time.perf_counter() - start)
-            for _ in range(moments):
-                share, which = float(rng.random()), int(rng.integers(2))
-                again = disturbed(name, given, client, share * seconds[-1], which)
-                row = {
-                    "estimator": name,
-                    "killed after, share of the fit": round(share, 3),
-                    "worker": which,
-                    "in time": again["in time"],
-                    "seconds": round(again["seconds"], 2),
-                    "seconds undisturbed": round(seconds[-1], 2),
-                    "same bits": bits(again["fitted"]) == bits(calm),
-                }
-                found.append(row)
-                progress(row)
+                calm_seconds = time.perf_counter() - start
+        for _ in range(moments):
+            share, which = float(rng.random()), int(rng.integers(2))
+            with cluster(2) as client:  # a new one: a nanny may give up on a worker that is killed twice
+                again = disturbed(name, given, client, share * calm_seconds, which)
+            row = {
+                "estimator": name,
+                "killed after, share of the fit": round(share, 3),
+                "worker": which,
+                "in time": again["in time"],
+                "seconds": round(again["seconds"], 2),
+                "seconds undisturbed": round(calm_seconds, 2),
+                "same bits": bits(again["fitted"]) == bits(calm),
+            }
+            found.append(row)
+            progress(row)
     same = sum(row["same bits"] for row in found)
     notes = [f"{same} of {len(found)} fits ended with the bits of the undisturbed one; {n} rows, 20 columns, 12 parts."]
     report("partitions/faults", "A worker killed at random moments of a fit", found, notes, quick)
