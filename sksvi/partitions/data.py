@@ -25,6 +25,10 @@ class Columns:
     dtype: Any
 
 
+#: Numbers of a portion up to which a pass over it costs less here than a round of tasks.
+HERE = 2**20
+
+
 class Apart:
     """What rows in partitions keep beside them: a handle each, another one after every step.
 
@@ -155,9 +159,11 @@ class Partitioned:
         wanted = [(part, chosen[a:b] - start) for part, a, b, start in zip(self.parts, at, at[1:], self.starts)]
         return self.executor.round(Table.take, [pair for pair in wanted if len(pair[1])], Table.joined)  # type: ignore[no-any-return]
 
-    def portion(self, size: int, seed: int) -> Partitioned:
-        """About `size` rows, drawn without repeats; they are kept where they lie."""
+    def portion(self, size: int, seed: int) -> Any:
+        """About `size` rows, drawn without repeats: here where they are few numbers, else kept where they lie."""
         n, ends = len(self), list(zip(self.starts, self.starts[1:]))
+        if size * self.X.shape[1] <= HERE:
+            return self.take(_parallel.sample(n, size, seed))
         rows = [_parallel.sample(n, size, seed, int(a), int(b)) - a for a, b in ends]
         return self._of([(part, own) for part, own in zip(self.parts, rows) if len(own)])
 

@@ -28,9 +28,10 @@ class Together(Partitioned):
     block: int = 1
     wanted: int = 1
 
-    def portion(self, size: int, seed: int) -> Partitioned:
+    def portion(self, size: int, seed: int) -> Any:
         """About `size` rows, drawn without repeats, in the same blocks."""
-        return cut(gathered(super().portion(size, seed), _same), self.block, self.wanted)
+        rows = super().portion(size, seed)
+        return rows if rows.at_hand else cut(gathered(rows, _same), self.block, self.wanted)
 
 
 @dataclass(frozen=True)

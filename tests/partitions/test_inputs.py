@@ -429,7 +429,7 @@ def test_a_checkpoint_of_a_fit_to_a_collection_goes_on(tmp_path):
 
 
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
-def test_ctrl_c_in_the_middle_of_a_pass(scheduler):
+def test_ctrl_c_in_the_middle_of_a_pass(scheduler, heard):
     X, y = counts()
     slow, asked = threading.Event(), []
 

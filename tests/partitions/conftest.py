@@ -1,0 +1,15 @@
+"""What tests of collections share."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+
+@pytest.fixture
+def heard():
+    """Ctrl-C is heard, also where the suite runs in the background of a shell that ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
