@@ -87,7 +87,7 @@ class AtPass:
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("name", ["logit", "monte-carlo"])
+@pytest.mark.parametrize("name", ["logit", pytest.param("monte-carlo", marks=pytest.mark.exhaustive)])
 def test_the_same_bits_for_any_number_of_workers_and_any_assignment(client, name):
     given = rows()
     expected = alone(name, given)
@@ -133,6 +133,7 @@ def test_a_worker_is_killed_in_the_middle_of_a_task(client, tmp_path):
     assert os.path.exists(once)
 
 
+@pytest.mark.exhaustive
 def test_large_graphs_are_no_news(client):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((100, 200)), rng.standard_normal(100)

@@ -80,9 +80,13 @@ CROSSED, SLOPES = {"groups": ["g", "h"]}, {"groups": "g", "random_slopes": {"g":
 @pytest.mark.parametrize(
     ("likelihood", "options"),
     [
-        ("gaussian", {**CROSSED, **SLOPES, "groups": ["g", "h"], "covariance": "diag", "max_iter": 3}),
-        ("poisson", {**CROSSED, "noise": True}),
-        ("poisson", {**SLOPES, "noise": True, "bound": "simple"}),
+        pytest.param(
+            "gaussian",
+            {**CROSSED, **SLOPES, "groups": ["g", "h"], "covariance": "diag", "max_iter": 3},
+            marks=pytest.mark.exhaustive,
+        ),
+        pytest.param("poisson", {**CROSSED, "noise": True}, marks=pytest.mark.exhaustive),
+        pytest.param("poisson", {**SLOPES, "noise": True, "bound": "simple"}, marks=pytest.mark.exhaustive),
         ("poisson", {"noise": True, "bound": "mean-field"}),
         ("poisson", {}),
         ("ordinal", SLOPES),
