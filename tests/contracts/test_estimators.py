@@ -117,11 +117,13 @@ def test_every_algorithm(estimator, check):
     check(estimator)
 
 
+@pytest.mark.exhaustive
 @parametrize_with_checks(DIAGONAL + PRIORS)
 def test_diagonal_covariance_and_priors(estimator, check):
     check(estimator)
 
 
+@pytest.mark.exhaustive  # each likelihood as such, and with every estimator that takes it, in the short part
 @parametrize_with_checks(LIKELIHOODS)
 def test_every_likelihood(estimator, check):
     check(estimator)
