@@ -13,3 +13,12 @@ def heard():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def local_scheduler():
+    """Partitions one after another in this process, whatever client another test left open."""
+    import dask
+
+    with dask.config.set(scheduler="synchronous"):
+        yield

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -138,8 +139,12 @@ def test_large_graphs_are_no_news(client):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((100, 200)), rng.standard_normal(100)
     X, y = da.from_array(X, chunks=(50, -1)).persist(), da.from_array(y, chunks=(50,))
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "300kB"}):
-        BayesianGLMRegressor(prior_precision=1.0).fit(X, y)
+    threshold = {"distributed.admin.large-graph-warning-threshold": "300kB"}
+    with dask.config.set(threshold), warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        model = BayesianGLMRegressor(prior_precision=1.0).fit(X, y)
+    assert not [one for one in heard if "large graph" in str(one.message)]
+    assert model.converged_
 
 
 def test_a_client_that_is_closed_ends_the_fit(cluster, client):

@@ -26,13 +26,8 @@ import dask.array as da
 import dask.dataframe as dd
 from dask import delayed
 
+pytestmark = pytest.mark.usefixtures("local_scheduler")
 N = 240
-
-
-@pytest.fixture(autouse=True)
-def local_scheduler():
-    with dask.config.set(scheduler="synchronous"):
-        yield
 
 
 def table(seed=0, n=N):
@@ -73,7 +68,7 @@ def same(one, other, rtol=1e-9):
     np.testing.assert_allclose(one.coef_std_, other.coef_std_, rtol=1e-7)
 
 
-def unchanged(model, match, *args, error=ValueError, method="fit", **options):
+def assert_refused(model, match, *args, error=ValueError, method="fit", **options):
     """A call is refused, and the estimator is as it was."""
     before = dict(vars(model))
     with pytest.raises(error, match=match):
@@ -120,7 +115,7 @@ def test_empty_partitions_say_nothing():
     same(model, inside, 1e-8)
     assert len(model.predict_proba(whole[["a", "b", "c"]]).compute()) == N
     assert model.score(whole[["a", "b", "c"]], whole["y"]) == pytest.approx(inside.score(X, y), abs=1e-9)
-    unchanged(model, "4 partitions and no row", none[["a", "b", "c"]], none["y"])
+    assert_refused(model, "4 partitions and no row", none[["a", "b", "c"]], none["y"])
     with pytest.raises(ValueError, match="4 partitions and no row"):
         model.score(none[["a", "b", "c"]], none["y"])
 
@@ -135,7 +130,7 @@ def test_a_partition_without_one_of_the_classes():
         model = BayesianGLMClassifier(random_state=0).fit(rows, target)
         assert model.classes_.tolist() == ["no", "yes"]
         np.testing.assert_allclose(model.coef_, inside.coef_, rtol=1e-7)
-    unchanged(model, "at least 2 classes", framed(X)[["a", "b", "c"]], framed(pd.Series(np.full(N, "yes"))))
+    assert_refused(model, "at least 2 classes", framed(X)[["a", "b", "c"]], framed(pd.Series(np.full(N, "yes"))))
 
 
 @pytest.mark.parametrize("kind", ["object", "string", "category", "float", "bool"])
@@ -204,7 +199,7 @@ def test_weights_and_offsets_are_collections_or_one_number():
     assert score == pytest.approx(inner.score(X.to_numpy(), y, sample_weight=weight, offset=offset), rel=1e-9)
     one = {"sample_weight": 2.0, "offset": 0.5}
     same(clone(model).fit(chunked(X), chunked(y), **one), clone(model).fit(X.to_numpy(), y, **one))
-    unchanged(model, "no row with a positive", chunked(X), chunked(y), sample_weight=chunked(np.zeros(N)))
+    assert_refused(model, "no row with a positive", chunked(X), chunked(y), sample_weight=chunked(np.zeros(N)))
 
 
 @pytest.mark.parametrize("learned", [True, False])
@@ -281,7 +276,7 @@ def test_a_bad_value_is_named_with_partition_and_column(value, match):
     with dask.config.set({"dataframe.convert-string": False}):
         given = framed(wrong)
         model = BayesianGLMClassifier().fit(X, y)
-        unchanged(model, "partition 2: column 'b' of X.* row 10.*", given, framed(pd.Series(y)))
+        assert_refused(model, "partition 2: column 'b' of X.* row 10.*", given, framed(pd.Series(y)))
         with pytest.raises(ValueError, match=f"partition 2: column 'b' of X.*{match}"):
             model.predict(given).compute()
         with pytest.raises(ValueError, match=f"partition 2: column 'b' of X.*{match}"):
@@ -292,13 +287,13 @@ def test_a_bad_target_is_named_with_its_partition():
     X, y = counts()
     y = y.astype(float)
     y[200] = np.nan
-    unchanged(BayesianGLMRegressor(likelihood="poisson"), "partition 3: .*y contains NaN", chunked(X), chunked(y))
+    assert_refused(BayesianGLMRegressor(likelihood="poisson"), "partition 3: .*y contains NaN", chunked(X), chunked(y))
     y[200] = -1.0
-    unchanged(BayesianGLMRegressor(likelihood="poisson"), "partition 3: .*-1", chunked(X), chunked(y))
+    assert_refused(BayesianGLMRegressor(likelihood="poisson"), "partition 3: .*-1", chunked(X), chunked(y))
     _, y = labels(words=True)
     y = y.astype(object)
     y[70] = None
-    unchanged(BayesianGLMClassifier(), "partition 1: .*row 10", chunked(X), chunked(y))
+    assert_refused(BayesianGLMClassifier(), "partition 1: .*row 10", chunked(X), chunked(y))
 
 
 def test_bad_weights_and_offsets_are_named_with_their_partition():
@@ -312,7 +307,7 @@ def test_bad_weights_and_offsets_are_named_with_their_partition():
     ):
         values = np.ones(N)
         values[100] = value
-        unchanged(model, match, chunked(X), chunked(y), **{name: chunked(values)})
+        assert_refused(model, match, chunked(X), chunked(y), **{name: chunked(values)})
 
 
 def test_other_columns_in_one_partition():
@@ -325,38 +320,40 @@ def test_other_columns_in_one_partition():
         (parts[2][["a", "c", "b"]], "partition 2: X has the columns"),
     ):
         given = pieces([*parts[:2], other, parts[3]], X.iloc[:0])
-        unchanged(BayesianGLMClassifier(), match, given, target)
+        assert_refused(BayesianGLMClassifier(), match, given, target)
 
 
 def test_rows_that_do_not_belong_together():
     X, y = labels()
     model = BayesianGLMClassifier()
-    unchanged(model, "y is an ndarray", chunked(X), y, error=TypeError)
-    unchanged(model, "y is a list", chunked(X), y.tolist(), error=TypeError)
-    unchanged(model, "y is a Series", framed(X), pd.Series(y), error=TypeError)
-    unchanged(model, "sample_weight is an ndarray", chunked(X), chunked(y), np.ones(N), error=TypeError)
-    unchanged(model, "offset is an ndarray", chunked(X), chunked(y), offset=np.ones(N), error=TypeError)
-    unchanged(model, "y has 3 partitions and X has 4", framed(X), framed(pd.Series(y), 3))
-    unchanged(model, "y has 230 rows and X has 240", chunked(X), chunked(y[:230]))
+    assert_refused(model, "y is an ndarray", chunked(X), y, error=TypeError)
+    assert_refused(model, "y is a list", chunked(X), y.tolist(), error=TypeError)
+    assert_refused(model, "y is a Series", framed(X), pd.Series(y), error=TypeError)
+    assert_refused(model, "sample_weight is an ndarray", chunked(X), chunked(y), np.ones(N), error=TypeError)
+    assert_refused(model, "offset is an ndarray", chunked(X), chunked(y), offset=np.ones(N), error=TypeError)
+    assert_refused(model, "y has 3 partitions and X has 4", framed(X), framed(pd.Series(y), 3))
+    assert_refused(model, "y has 230 rows and X has 240", chunked(X), chunked(y[:230]))
     short = [pd.Series(y[i : i + 60]) for i in range(0, N, 60)]
     short[1] = short[1].iloc[:50]
-    unchanged(model, "partition 1: X has 60 rows and y has 50", framed(X), pieces(short, short[0].iloc[:0]))
-    unchanged(model, "requires y", chunked(X), None)
+    assert_refused(model, "partition 1: X has 60 rows and y has 50", framed(X), pieces(short, short[0].iloc[:0]))
+    assert_refused(model, "requires y", chunked(X), None)
     with pytest.raises(TypeError, match="y is an ndarray"):
         BayesianGLMClassifier().fit(X, y).score(chunked(X), y)
 
 
 def test_tables_of_one_or_three_dimensions():
     X, y = labels()
-    unchanged(BayesianGLMClassifier(), "Expected 2D", chunked(X.to_numpy()[:, 0]), chunked(y))
-    unchanged(BayesianGLMClassifier(), "Expected a 2-dim", framed(X["a"]), framed(pd.Series(y)))
-    unchanged(BayesianGLMClassifier(), "X has 3 dimensions", chunked(np.ones((N, 2, 2))), chunked(y))
-    unchanged(BayesianGLMClassifier(), "y should be a 1d array", chunked(X), chunked(np.ones((N, 2))))
+    assert_refused(BayesianGLMClassifier(), "Expected 2D", chunked(X.to_numpy()[:, 0]), chunked(y))
+    assert_refused(BayesianGLMClassifier(), "Expected a 2-dim", framed(X["a"]), framed(pd.Series(y)))
+    assert_refused(BayesianGLMClassifier(), "X has 3 dimensions", chunked(np.ones((N, 2, 2))), chunked(y))
+    assert_refused(BayesianGLMClassifier(), "y should be a 1d array", chunked(X), chunked(np.ones((N, 2))))
 
 
 def test_a_target_in_partitions_beside_rows_in_memory():
     X, y = labels()
-    unchanged(BayesianGLMClassifier(), "y is a Dask collection and X is a DataFrame", X, chunked(y), error=TypeError)
+    assert_refused(
+        BayesianGLMClassifier(), "y is a Dask collection and X is a DataFrame", X, chunked(y), error=TypeError
+    )
 
 
 # ---- a fit in time
@@ -422,7 +419,7 @@ def test_a_checkpoint_of_a_fit_to_a_collection_goes_on(tmp_path):
     model = BayesianGLMRegressor(likelihood="poisson", random_state=0)
     whole = clone(model).fit(chunked(X), chunked(y))
     interrupted = clone(model).set_callbacks(Checkpoint(path, every=1), Passes(KeyboardInterrupt()))
-    unchanged(interrupted, "interrupted, and .* as it was before", chunked(X), chunked(y), error=KeyboardInterrupt)
+    assert_refused(interrupted, "interrupted, and .* as it was before", chunked(X), chunked(y), error=KeyboardInterrupt)
     again = sksvi.load(path).set_params(warm_start=True).fit(chunked(X), chunked(y))
     np.testing.assert_allclose(again.coef_, whole.coef_, rtol=1e-6)
     assert again.n_iter_ >= 2
@@ -443,7 +440,7 @@ def test_ctrl_c_in_the_middle_of_a_pass(scheduler, heard):
     model = BayesianGLMRegressor(likelihood="poisson", random_state=0).fit(X.to_numpy(), y)
     slow.set()
     with dask.config.set(scheduler=scheduler):
-        unchanged(model, "BayesianGLMRegressor was interrupted", given, chunked(y), error=KeyboardInterrupt)
+        assert_refused(model, "BayesianGLMRegressor was interrupted", given, chunked(y), error=KeyboardInterrupt)
     assert asked
 
 
@@ -513,8 +510,8 @@ def others():
 @pytest.mark.parametrize("model", others(), ids=repr)
 def test_estimators_that_are_no_sum_over_rows_say_so(model):
     X, y = labels()
-    unchanged(model, f"{type(model).__name__} takes no Dask collection", chunked(X), chunked(y), error=TypeError)
-    unchanged(
+    assert_refused(model, f"{type(model).__name__} takes no Dask collection", chunked(X), chunked(y), error=TypeError)
+    assert_refused(
         model, f"{type(model).__name__} takes no Dask collection", framed(X), framed(pd.Series(y)), error=TypeError
     )
 
@@ -523,7 +520,7 @@ def test_networks_say_so():
     from sksvi.network import Gamma, Gaussian, Network
 
     network = Network({"m": Gaussian(0.0, 0.1), "t": Gamma(1.0, 1.0), "y": Gaussian("m", "t")})
-    unchanged(network, "Network takes no Dask collection", {"y": chunked(np.ones(N))}, error=TypeError)
+    assert_refused(network, "Network takes no Dask collection", {"y": chunked(np.ones(N))}, error=TypeError)
 
 
 # ---- Polars and Arrow

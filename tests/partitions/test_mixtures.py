@@ -15,13 +15,10 @@ dask = pytest.importorskip("dask", reason="needs the extra dask")
 da = pytest.importorskip("dask.array", reason="needs the extra dask")
 dd = pytest.importorskip("dask.dataframe", reason="needs the extra dask")
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* did not converge in max_iter")
-
-
-@pytest.fixture(autouse=True)
-def local_scheduler():
-    with dask.config.set(scheduler="synchronous"):
-        yield
+pytestmark = [
+    pytest.mark.usefixtures("local_scheduler"),
+    pytest.mark.filterwarnings("ignore:.* did not converge in max_iter"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -18,14 +18,11 @@ dask = pytest.importorskip("dask", reason="needs the extra dask")
 da = pytest.importorskip("dask.array", reason="needs the extra dask")
 dd = pytest.importorskip("dask.dataframe", reason="needs the extra dask")
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* did not converge in max_iter")
+pytestmark = [
+    pytest.mark.usefixtures("local_scheduler"),
+    pytest.mark.filterwarnings("ignore:.* did not converge in max_iter"),
+]
 WORDS = [f"w{j}" for j in range(30)]
-
-
-@pytest.fixture(autouse=True)
-def local_scheduler():
-    with dask.config.set(scheduler="synchronous"):
-        yield
 
 
 @pytest.fixture(scope="module")
