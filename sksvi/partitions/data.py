@@ -92,7 +92,7 @@ class Partitioned:
     def seen(self, look: Any, rows: Any) -> Any:
         """What a look at rows says, summed over partitions; what these keep beside them is renewed."""
         pieces = getattr(rows, "pieces", [(p, None) for p in range(len(self.parts))])
-        local, sites = getattr(look.locals, "apart", None), look.sites
+        local, sites = look.locals.apart, look.sites
         parts = [(self.parts[p], share) for p, share in pieces]
         if local is None and sites is None:
             return self.executor.round(partial(_seen, look), parts)

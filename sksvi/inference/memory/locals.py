@@ -10,9 +10,13 @@ Array = np.ndarray
 
 
 class NoLocals:
-    """For models that keep nothing per row."""
+    """For models that keep nothing per row.
+
+    ``apart`` : what rows in partitions keep beside them, where they do.
+    """
 
     repairs = 0
+    apart: Any = None
 
     def of(self, rows: Any) -> Any:
         """No start."""
