@@ -92,8 +92,12 @@ class ClassificationMethods(ClassifierMixin):
 
     def _codes(self, y: Array) -> Array:
         """Position of each label in ``classes_``."""
-        at = {label: code for code, label in enumerate(self.classes_.tolist())}
-        codes = np.array([at.get(label, -1) for label in y.tolist()], dtype=np.intp)
+        if is_text(y) or is_text(self.classes_):
+            at = {label: code for code, label in enumerate(self.classes_.tolist())}
+            codes = np.array([at.get(label, -1) for label in y.tolist()], dtype=np.intp)
+        else:
+            codes = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
+            codes[self.classes_[codes] != y] = -1
         if np.any(codes < 0):
             strange = sorted(set(y[codes < 0].tolist()), key=str)[:MOST_NAMED]
             raise ValueError(

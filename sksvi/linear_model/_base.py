@@ -205,8 +205,8 @@ class BayesianGLM(FromPartitions, OwnScales, BaseSVI):
     # ---- rows in partitions
     def _column_facts(self, data: Table) -> dict[str, Any]:
         fixed = self._fixed_part(data.X)
-        middle = Columns.of(fixed, data.weight, centred=True, scaled=False).centre
-        return {"columns": Known.of(fixed, data.weight, middle), "sparse": Either(sp.issparse(fixed))}
+        known = Columns.of(fixed, data.weight, centred=True, scaled=True).known
+        return {"columns": known, "sparse": Either(sp.issparse(fixed))}
 
     def _fix_columns(self, facts: Facts, targets: Table, fresh: bool) -> None:
         self._fix_by(facts.own["columns"], targets, fresh, facts.own["sparse"].value)

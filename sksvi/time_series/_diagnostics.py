@@ -304,8 +304,9 @@ def _probabilities(predicted: Predictive, y: Array) -> tuple[Array, Array]:
     """P(Y < y) and P(Y <= y)."""
     likelihood = predicted.likelihood
     if likelihood.paired:
-        n = y.sum(axis=1)
-        low, high = (_successes(predicted, y[:, 0] - less, n) for less in (1.0, 0.0))
+        successes, failures = likelihood.outcomes(y)
+        n = successes + failures
+        low, high = (_successes(predicted, successes - less, n) for less in (1.0, 0.0))
         return low, high
     high = predicted.cdf(y)
     if not (likelihood.discrete or likelihood.ordered):
