@@ -13,6 +13,7 @@ from sksvi import likelihoods
 from sksvi.estimators.classification import ClassificationMethods
 from sksvi.estimators.labels import labels_given
 from sksvi.estimators.levels import given_order
+from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import FIT, Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
@@ -146,7 +147,9 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> SparseGPRegressor:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+    ) -> SparseGPRegressor:
         """Fit q, kernel, noise and inducing points to (X, y).
 
         Parameters
@@ -156,7 +159,10 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         sample_weight : array-like of shape (n,), default=None
             A row of weight k counts as k rows.
         offset : array-like of shape (n,), default=None
-            Added to f; the log exposure for "poisson".
+            Added to f.
+        exposure : array-like of shape (n,), default=None
+            What a count is a count of, such as time, area or persons: positive, multiplies the rate exp(f) of
+            "poisson" and "negative-binomial" (its logarithm is added to f).
 
         Returns
         -------
@@ -169,11 +175,13 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
             y outside the likelihood's support, numbers that are not finite, negative or only zero weights, equal rows
             alone, an impossible kernel or bound.
         """
-        return self._fit(X, y, sample_weight, offset)
+        return self._fit(X, y, sample_weight, with_exposure(self, offset, exposure))
 
     @available_if(_streams)
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> SparseGPRegressor:
+    def partial_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+    ) -> SparseGPRegressor:
         """Go on with one more chunk of data; the first ones say where inducing points begin, with "cvi" the kernel too.
 
         Under "cvi" kernel and points are learned anew whenever the rows have doubled, while the sample holds all of
@@ -183,7 +191,7 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         ----------
         X : array-like of shape (n, D)
         y : array-like of shape (n,), binomial (n, 2)
-        sample_weight, offset : array-like of shape (n,), default=None
+        sample_weight, offset, exposure : array-like of shape (n,), default=None
 
         Returns
         -------
@@ -195,7 +203,7 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         ValueError
             As `fit`; ordinal levels that the first call did not have.
         """
-        return self._partial_fit(X, y, sample_weight, offset)
+        return self._partial_fit(X, y, sample_weight, with_exposure(self, offset, exposure))
 
     def _base_likelihood(self) -> Any:
         noise = checked_noise(self.noise_variance)

@@ -566,3 +566,34 @@ def test_frames_of_polars_and_arrow_keep_their_names(make, library):
     inside, outside = clone(model).fit(X, y), clone(model).fit(library(X), y)
     assert list(outside.feature_names_in_) == list(inside.feature_names_in_)
     np.testing.assert_array_equal(getattr(outside, method)(library(X)), getattr(inside, method)(X))
+
+
+def by_wire(values):
+    """An array whose numbers begin at no whole number, as bytes from a worker may."""
+    raw = np.empty(values.nbytes + 3, np.uint8)[3:]
+    moved = raw.view(values.dtype).reshape(values.shape)
+    moved[...] = values
+    assert not moved.flags.aligned
+    return moved
+
+
+@pytest.mark.parametrize("form", ["array", "frame"])
+def test_rows_by_wire_give_the_same_bits(form):
+    X, f, rng = table(n=40_000)
+    y = f + rng.standard_normal(len(f))
+    parts = [slice(start, start + 20_000) for start in (0, 20_000)]
+    fits = []
+    for made in (np.ascontiguousarray, by_wire):
+        own = [(made(X.to_numpy()[rows]), made(y[rows])) for rows in parts]
+        if form == "array":
+            given = [
+                da.concatenate([da.from_delayed(delayed(part[k]), part[k].shape, float) for part in own]) for k in (0, 1)
+            ]
+        else:
+            frames = [[pd.DataFrame(part[0], columns=X.columns, copy=False) for part in own], []]
+            frames[1] = [pd.Series(part[1], copy=False) for part in own]
+            given = [dd.from_delayed([delayed(one) for one in some], meta=some[0].iloc[:0]) for some in frames]
+        fits.append(BayesianGLMRegressor().fit(*given))
+    assert fits[0].lower_bound_ == fits[1].lower_bound_ and fits[0].noise_ == fits[1].noise_
+    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
+    np.testing.assert_array_equal(fits[0].coef_std_, fits[1].coef_std_)
