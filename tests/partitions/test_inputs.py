@@ -577,23 +577,17 @@ def by_wire(values):
     return moved
 
 
-@pytest.mark.parametrize("form", ["array", "frame"])
-def test_rows_by_wire_give_the_same_bits(form):
-    X, f, rng = table(n=40_000)
-    y = f + rng.standard_normal(len(f))
-    parts = [slice(start, start + 20_000) for start in (0, 20_000)]
-    fits = []
-    for made in (np.ascontiguousarray, by_wire):
-        own = [(made(X.to_numpy()[rows]), made(y[rows])) for rows in parts]
-        if form == "array":
-            given = [
-                da.concatenate([da.from_delayed(delayed(part[k]), part[k].shape, float) for part in own]) for k in (0, 1)
-            ]
-        else:
-            frames = [[pd.DataFrame(part[0], columns=X.columns, copy=False) for part in own], []]
-            frames[1] = [pd.Series(part[1], copy=False) for part in own]
-            given = [dd.from_delayed([delayed(one) for one in some], meta=some[0].iloc[:0]) for some in frames]
-        fits.append(BayesianGLMRegressor(random_state=0).fit(*given))
-    assert fits[0].lower_bound_ == fits[1].lower_bound_ and fits[0].noise_ == fits[1].noise_
-    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
-    np.testing.assert_array_equal(fits[0].coef_std_, fits[1].coef_std_)
+def test_what_comes_by_wire_is_aligned_before_it_is_summed():
+    """NumPy sums misaligned numbers in another order: other last digits on a worker than here."""
+    from sksvi.partitions.collections import that_count
+
+    X, f, _ = table(n=9_000)
+    matrix = sp.csr_matrix(X.to_numpy())
+    matrix.data = by_wire(matrix.data)
+    y = by_wire(f)
+    assert y.sum() != f.sum()
+    for rows in (by_wire(X.to_numpy()), pd.DataFrame(by_wire(X.to_numpy()), columns=X.columns, copy=False), matrix):
+        given = that_count(rows, pd.Series(y, copy=False), y, None)
+        assert given[1].sum() == f.sum() and given[2].sum() == f.sum()
+        values = [given[0][name].to_numpy() for name in X] if hasattr(rows, "iloc") else [given[0].data if sp.issparse(rows) else given[0]]
+        assert all(part.flags.aligned for part in values)
