@@ -196,7 +196,9 @@ class RegressionMethods(RegressorMixin):
         tail = tail_of(coverage)
         return self.predict_quantiles(X, [tail, 1.0 - tail], offset, exposure)
 
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None, offset: Any = None, exposure: Any = None) -> Array:
+    def sample_y(
+        self, X: Any, n_samples: int = 1, random_state: Any = None, offset: Any = None, exposure: Any = None
+    ) -> Array:
         """Draws of y from the predictive distribution, rows independent.
 
         Parameters

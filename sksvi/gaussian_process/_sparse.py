@@ -10,7 +10,8 @@ from sklearn.base import _fit_context
 from sklearn.utils.metaestimators import available_if
 
 from sksvi import likelihoods
-from sksvi.estimators.classification import ClassificationMethods
+from sksvi.estimators.changes import FREE
+from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
 from sksvi.estimators.labels import labels_given
 from sksvi.estimators.levels import given_order
 from sksvi.estimators.offsets import with_exposure
@@ -282,6 +283,9 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         Whether the kernel's parameters are learned; its fixed ones stay.
     optimize_inducing : bool, default=True
         Whether the inducing points are moved.
+    class_weight : {"balanced"}, dict or None, default=None
+        What rows of each label count for, beside their sample_weight: "balanced" as if all labels were equally
+        frequent. Probabilities are then those of data weighted so, and no longer of the data as they come.
     algorithm : {"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi", "fp"} or instance, default="cvi"
         How q is fitted; see :mod:`sksvi.algorithms`. On mini-batches "cvi" keeps a message per row only where kernel
         and inducing points are fixed; else it steps as "mc-ssvi", as messages would go stale: see ``algorithm_``.
@@ -356,7 +360,9 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
     _parameter_constraints: dict[str, list[Any]] = {
         **SparseGP._parameter_constraints,
         "likelihood": [StrOptions({"logit", "bernoulli", "probit", "softmax"}), Likelihood],
+        "class_weight": CLASS_WEIGHT,
     }
+    _changes = {**SparseGP._changes, "class_weight": FREE}
 
     def __init__(
         self,
@@ -369,6 +375,7 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         noise_variance: Any = "auto",
         optimize_hyperparameters: bool = True,
         optimize_inducing: bool = True,
+        class_weight: Any = None,
         algorithm: Any = "cvi",
         expectation: Any = "auto",
         covariance: str = "full",
@@ -410,6 +417,7 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
             random_state=random_state,
             verbose=verbose,
         )
+        self.class_weight = class_weight
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> SparseGPClassifier:
@@ -491,4 +499,4 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         """Rows as they are given, checked."""
         noiseless(self.noise_variance, self.likelihood)
         X, y = validate_data(self, X, labels_given(y), reset=fresh, dtype=[np.float64, np.float32])
-        return self._rows(X, y, sample_weight, offset)
+        return self._by_class(self._rows(X, y, sample_weight, offset))

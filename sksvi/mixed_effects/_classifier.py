@@ -52,6 +52,9 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         intercept alone would be, with a standard deviation of 10 times that of a measured target, behind a link of 10;
         sparse columns count as centred at 0.
     fit_intercept : bool, default=True
+    class_weight : {"balanced"}, dict or None, default=None
+        What rows of each label count for, beside their sample_weight: "balanced" as if all labels were equally
+        frequent. Probabilities are then those of data weighted so, and no longer of the data as they come.
     algorithm : {"auto", "mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi", "fp"} or instance, default="auto"
         How q is fitted; see :mod:`sksvi.algorithms`. "auto": `fit` takes "mc-ssvi", `partial_fit` "cvi", which absorbs
         what each chunk says where the others take a step for it.
@@ -153,6 +156,7 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         prior_precision: Any = "auto",
         intercept_precision: Any = "auto",
         fit_intercept: bool = True,
+        class_weight: Any = None,
         algorithm: Any = "auto",
         expectation: Any = "auto",
         covariance: str = "full",
@@ -174,6 +178,7 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
             prior_precision=prior_precision,
             intercept_precision=intercept_precision,
             fit_intercept=fit_intercept,
+            class_weight=class_weight,
             algorithm=algorithm,
             expectation=expectation,
             covariance=covariance,

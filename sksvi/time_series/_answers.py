@@ -179,9 +179,7 @@ class Answers:
         dtype = np.dtype(getattr(self, "_dtype", "float64"))
         return Predictive(self.likelihood_, m.astype(dtype, copy=False), v.astype(dtype, copy=False))
 
-    def predict(
-        self, X: Any = None, return_std: bool = False, offset: Any = None, exposure: Any = None
-    ) -> Any:
+    def predict(self, X: Any = None, return_std: bool = False, offset: Any = None, exposure: Any = None) -> Any:
         """Predictive mean of y: at fitted points given all data (smoothed), at later ones ahead.
 
         Parameters

@@ -101,9 +101,7 @@ class Diagnostics:
         """
         return self._table(self._predicted(), coverage, self.index_)
 
-    def log_predictive_density(
-        self, X: Any = None, y: Any = None, offset: Any = None, exposure: Any = None
-    ) -> Array:
+    def log_predictive_density(self, X: Any = None, y: Any = None, offset: Any = None, exposure: Any = None) -> Array:
         """Log density of each observation, one step ahead: given those before it (prequential).
 
         Parameters
@@ -132,8 +130,8 @@ class Diagnostics:
         if y is None:
             if X is not None or offset is not None:
                 raise ValueError(
-                    f"{'offset, or exposure,' if X is None else 'X'} was given without y: give the observations whose density is "
-                    "wanted, or nothing for that of the fitted ones."
+                    f"{'offset, or exposure,' if X is None else 'X'} was given without y: give the observations whose "
+                    "density is wanted, or nothing for that of the fitted ones."
                 )
             seen = self._seen()
             return np.where(seen, self._predicted().log_prob(self._series.y), np.nan)
@@ -186,9 +184,7 @@ class Diagnostics:
             self.likelihood_.check_target(series(np.zeros((len(values), 0)), values, observed(values), None, None).y)
         return values
 
-    def score(
-        self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None
-    ) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None) -> float:
         """R², or the share of deviance explained (D²) for counts, rates and binary y, of what was observed.
 
         Parameters

@@ -585,7 +585,6 @@ def test_what_comes_by_wire_is_aligned_before_it_is_summed():
     matrix = sp.csr_matrix(X.to_numpy())
     matrix.data = by_wire(matrix.data)
     y = by_wire(f)
-    assert y.sum() != f.sum()
     for rows in (by_wire(X.to_numpy()), pd.DataFrame(by_wire(X.to_numpy()), columns=X.columns, copy=False), matrix):
         given = that_count(rows, pd.Series(y, copy=False), y, None)
         assert given[1].sum() == f.sum() and given[2].sum() == f.sum()
