@@ -66,8 +66,8 @@ class ClassificationMethods(ClassifierMixin):
     def _fix_classes(self, classes: Any) -> None:
         if isinstance(self.class_weight, str):
             raise ValueError(
-                f"class_weight={self.class_weight!r} needs all rows at hand, and partial_fit has one chunk: give a dict "
-                "of weights, such as n / (K · n_c) of the frequencies that you expect."
+                f"class_weight={self.class_weight!r} needs all rows at hand, and partial_fit has one chunk: give a "
+                "dict of weights, such as n / (K · n_c) of the frequencies that you expect."
             )
         if not hasattr(self, "state_"):
             if classes is None:

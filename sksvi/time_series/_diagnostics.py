@@ -122,7 +122,7 @@ class Diagnostics:
         Raises
         ------
         ValueError
-            For X, offset or exposure without y, X and y that differ in length, y outside the likelihood's support, and times
+            For X, offset or exposure without y, X and y that differ in length, y outside the support, and times
             before the first point or between two.
         """
         check_is_fitted(self)
