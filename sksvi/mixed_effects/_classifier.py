@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from sksvi import likelihoods
+from sksvi.estimators.changes import FREE
+from sksvi.estimators.classification import CLASS_WEIGHT
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.linear_model import BayesianGLMClassifier
 from sksvi.mixed_effects._base import MixedEffects
@@ -140,7 +142,9 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
     _parameter_constraints: dict[str, list[Any]] = {
         **MixedEffects._parameter_constraints,
         "likelihood": [StrOptions({"logit", "bernoulli", "probit"}), likelihoods.Likelihood],
+        "class_weight": CLASS_WEIGHT,
     }
+    _changes = {**MixedEffects._changes, "class_weight": FREE}
 
     def __init__(
         self,

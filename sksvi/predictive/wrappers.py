@@ -252,15 +252,15 @@ def save(model: Any, path: Any) -> None:
     path : str or path-like
         Where to; ``sksvi.load`` reads it.
 
-    Warns
-    -----
-    UserWarning
-        If there are transformers, which are not saved.
-
     Raises
     ------
     TypeError
         If there is no estimator with ``save`` inside.
+
+    Warns
+    -----
+    UserWarning
+        If there are transformers, which are not saved.
     """
     inner, steps, inverses = unwrapped(model)
     _method(_with_names(model), "save")(path)

@@ -130,7 +130,7 @@ class Diagnostics:
         if y is None:
             if X is not None or offset is not None:
                 raise ValueError(
-                    f"{'offset, or exposure,' if X is None else 'X'} was given without y: give the observations whose "
+                    f"{'offset' if X is None else 'X'} was given without y: give the observations whose "
                     "density is wanted, or nothing for that of the fitted ones."
                 )
             seen = self._seen()
