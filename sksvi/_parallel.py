@@ -10,7 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from functools import cache, reduce
 from typing import Any
 
@@ -94,8 +94,6 @@ _ONE_THREAD = _OneThread()
 
 def single_threaded_blas() -> AbstractContextManager[Any]:
     """Hold BLAS to one thread: our own threads work on chunks of rows, and bits stay the same."""
-    if os.environ.get("OPENBLAS_NUM_THREADS") == "1" and os.environ.get("MKL_NUM_THREADS", "1") == "1":
-        return nullcontext()
     return _ONE_THREAD
 
 

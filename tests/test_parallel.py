@@ -153,20 +153,21 @@ def test_n_threads():
     assert _parallel.n_threads(-1) >= 1
 
 
-def test_blas_is_held_to_one_thread(monkeypatch):
+@pytest.mark.parametrize("said", [None, "1"], ids=["environment is silent", "environment says one"])
+def test_blas_is_held_to_one_thread(monkeypatch, said):
+    """Whatever the environment says by now: a cluster of this process sets it once BLAS has been loaded with more."""
     import threadpoolctl
 
-    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
-    with _parallel.single_threaded_blas():
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.setenv(name, said) if said else monkeypatch.delenv(name, raising=False)
+    with threadpoolctl.threadpool_limits(2, user_api="blas"), _parallel.single_threaded_blas():
         blas = [pool for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
         assert all(pool["num_threads"] == 1 for pool in blas)
 
 
-def test_the_limit_of_blas_is_taken_back_by_the_last(monkeypatch):
+def test_the_limit_of_blas_is_taken_back_by_the_last():
     """Of two that overlap, neither restores the limit of the other."""
     from threadpoolctl import threadpool_info, threadpool_limits
-
-    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
 
     def threads():
         return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
@@ -182,11 +183,10 @@ def test_the_limit_of_blas_is_taken_back_by_the_last(monkeypatch):
         assert threads() == before
 
 
-def test_a_thread_holds_blas_to_one_thread_whoever_controls_it(monkeypatch):
+def test_a_thread_holds_blas_to_one_thread_whoever_controls_it():
     """Also where the main thread has set a limit, and where another thread is the last one out."""
     from threadpoolctl import threadpool_info, threadpool_limits
 
-    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     found, inside, out = [], threading.Event(), threading.Event()
 
     def threads():
