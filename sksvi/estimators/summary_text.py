@@ -15,8 +15,8 @@ Array = np.ndarray
 MOST_ROWS, LAST_ROWS, LONGEST = 40, 10, 40
 #: Significant digits of a standard deviation, and of a number that has none.
 DIGITS, OF_POINTS = 2, 3
-#: Decimals beyond those of the middle row, and digits of the largest number, that a column has at most: rows that ask for
-#: more have numbers of their own. Numbers from which on exponents are shown.
+#: Decimals beyond those of the middle row, and digits of the largest number, that a column has at most: rows that ask
+#: for more have numbers of their own. Numbers from which on exponents are shown.
 BEYOND, WIDE, LARGE = 2, 8, 1e8
 #: Standard deviations in a 90 % interval, whose length stands for the spread of a ratio.
 LENGTH = 3.3
