@@ -66,34 +66,62 @@ def learned_rows(
     DataFrame
         Columns mean, std, lower, upper; without rows where nothing was learned.
     """
+    ask = reported or (lambda likelihood: likelihood.reported)
+
+    def at(unconstrained: Array) -> dict[str, float]:
+        return ask(likelihood.replace(unconstrained))
+
+    information = getattr(learned, "information", None)
+    return point_rows(ask(likelihood), at, likelihood.unconstrained, information, coverage, likelihood.positive)
+
+
+def point_rows(
+    rows: dict[str, float],
+    at: Callable[[Array], dict[str, float]],
+    value: Array,
+    information: Array | None,
+    coverage: float,
+    positive: bool = True,
+) -> Any:
+    """Named functions of a point that was learned, by the delta method with the curvature that it keeps.
+
+    Parameters
+    ----------
+    rows : dict
+        Names and numbers, at the point.
+    at : callable
+        The same at other unconstrained values, (P,).
+    value, information : ndarray of shape (P,) and (P, P), or None
+        The point and its curvature.
+    coverage : float
+        Of the equal-tailed interval.
+    positive : bool, default=True
+        Whether intervals are of logarithms.
+
+    Returns
+    -------
+    DataFrame
+        Columns mean, std, lower, upper.
+    """
     import pandas as pd
 
-    half = ndtri(1.0 - tail_of(coverage))
-    ask = reported or (lambda likelihood: likelihood.reported)
-    rows = ask(likelihood)
-    value = np.array(list(rows.values()), float)
-    std = _spread(likelihood, learned, ask, value)
-    with np.errstate(over="ignore"):
-        if likelihood.positive:
-            ends = [value * np.exp(side * half * std / value) for side in (-1.0, 1.0)]
-        else:
-            ends = [value + side * half * std for side in (-1.0, 1.0)]
-    return pd.DataFrame(dict(zip(COLUMNS, [value, std, *ends], strict=True)), index=list(rows))
+    half, mean = ndtri(1.0 - tail_of(coverage)), np.array(list(rows.values()), float)
+    std = np.full(len(mean), np.nan)
+    if len(mean) and information is not None and _tells_apart(information):
+        slopes = np.empty((len(mean), len(value)))
+        for p, unit in enumerate(STEP * np.eye(len(value))):
+            high, low = (np.array(list(at(value + side * unit).values())) for side in (1.0, -1.0))
+            slopes[:, p] = (high - low) / (2.0 * STEP)
+        std = np.sqrt(np.einsum("rp,pr->r", slopes, np.linalg.solve(information, slopes.T)))
+    with np.errstate(over="ignore"):  # of what is hardly known the upper end may be infinite
+        ends = [mean * np.exp(side * half * std / mean) if positive else mean + side * half * std for side in (-1, 1)]
+    return pd.DataFrame(dict(zip(COLUMNS, [mean, std, *ends], strict=True)), index=list(rows))
 
 
-def _spread(likelihood: Any, learned: Any, ask: Callable[[Any], dict[str, float]], value: Array) -> Array:
-    """Standard deviations of reported parameters by the delta method."""
-    start, unknown = likelihood.unconstrained, np.full(len(value), np.nan)
-    if learned is None or getattr(learned, "information", None) is None or not len(start) or not len(value):
-        return unknown
-    curvature = np.linalg.eigvalsh(learned.information)
-    if not curvature[0] > np.finfo(float).eps * curvature[-1]:
-        return unknown
-    slopes = np.empty((len(value), len(start)))
-    for p, unit in enumerate(STEP * np.eye(len(start))):
-        high, low = (np.array(list(ask(likelihood.replace(start + side * unit)).values())) for side in (1.0, -1.0))
-        slopes[:, p] = (high - low) / (2.0 * STEP)
-    return np.sqrt(np.einsum("rp,pr->r", slopes, np.linalg.solve(learned.information, slopes.T)))
+def _tells_apart(information: Array) -> bool:
+    """Whether every direction has a curvature."""
+    curvature = np.linalg.eigvalsh(information)
+    return bool(len(curvature) and curvature[0] > np.finfo(float).eps * curvature[-1])
 
 
 def joined(tables: Sequence[Any]) -> Any:

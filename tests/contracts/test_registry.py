@@ -224,7 +224,7 @@ def test_a_fit_is_told_as_text(cls, tmp_path):
         model.summary_text()
     model.fit(X, y)
     text = model.summary_text(0.8)
-    told = header(text)
+    told = cases.header(text)
     weight = told["ratings" if "ratings" in told else "rows"]
     assert text.startswith(f"{cls.__name__}\n") and float(weight) == model.n_samples_seen_
     assert told["lower bound"] == f"{model.lower_bound_:,.2f} nats" and told["passes"] == str(model.n_iter_)
@@ -233,7 +233,7 @@ def test_a_fit_is_told_as_text(cls, tmp_path):
         assert told["likelihood"].startswith(type(model.likelihood_).__name__)
     n, lines = len(model.summary()), text.partition("\n\n")[2].split("\n")
     assert len(lines) == 1 + min(n, 41) and lines[0].split()[-1] == model.summary().columns[-1]
-    scored = header(model.summary_text(X=X, y=y))
+    scored = cases.header(model.summary_text(X=X, y=y))
     assert float(scored[model._score_name]) == pytest.approx(model.score(X, y), abs=1e-4)
     model.save(tmp_path / "model.sksvi")
     assert sksvi.load(tmp_path / "model.sksvi").summary_text(0.8) == text
@@ -241,15 +241,9 @@ def test_a_fit_is_told_as_text(cls, tmp_path):
         stream, classes = clone(model), {"classes": np.unique(y)} if is_classifier(model) else {}
         for _ in range(2):
             stream.partial_fit(X, *[] if y is None else [y], **classes)
-        told = header(stream.summary_text())
+        told = cases.header(stream.summary_text())
         assert float(told["ratings" if "ratings" in told else "rows"]) == 2 * model.n_samples_seen_
         assert told["lower bound"] == f"{stream.lower_bound_:,.2f} nats"
-
-
-def header(text: str) -> dict[str, str]:
-    """The lines of a summary's text between its title and its table."""
-    lines = text.partition("\n\n")[0].split("\n")[1:]
-    return dict(re.split(r" {2,}", line, maxsplit=1) for line in lines)
 
 
 @pytest.mark.parametrize(("cls", "algorithm"), choices("algorithm"))

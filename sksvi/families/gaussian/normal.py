@@ -82,7 +82,7 @@ class Normal(Family):
         """One plate less another, coordinates without covariance: plates are independent."""
         assert not self.full and self.mean.ndim == 2
         precision = 1.0 / (self.variance[plate] + self.variance[other])
-        return DIAGONAL.block(self.mean[plate] - self.mean[other], precision)  # type: ignore[misc]
+        return DIAGONAL.block(self.mean[plate] - self.mean[other], precision)
 
     def spread_of(self, rows: Any) -> Array:
         """diag(A S Aᵀ) for a row block A (`models.linear.rows`), by the way that is cheapest for both."""
