@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -188,3 +190,19 @@ def test_networks_are_told_too():
         "passes": str(network.n_iter_),
         "converged": "yes",
     }
+
+
+def test_the_texts_in_the_guide_are_what_its_code_prints(capsys):
+    """Words to the letter, numbers to one in their last digits."""
+    page = (Path(__file__).resolve().parents[2] / "doc" / "glm.md").read_text(encoding="utf-8")
+    section = page.partition("## A fit as a table and as text")[2].partition("\n## ")[0]
+    blocks = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", section, re.DOTALL)
+    names: dict[str, object] = {}
+    for code, shown in blocks:
+        exec(code, names)
+        printed = capsys.readouterr().out
+        number = r"-?\d[\d,]*(?:\.\d+)?"
+        assert re.sub(rf"{number}| +", " ", printed).split() == re.sub(rf"{number}| +", " ", shown).split()
+        found, wanted = ([float(x.replace(",", "")) for x in re.findall(number, text)] for text in (printed, shown))
+        np.testing.assert_allclose(found, wanted, rtol=0.02, atol=0.1)
+    assert len(blocks) == 2
