@@ -18,19 +18,10 @@ from sksvi import _memory, _parallel, likelihoods
 from sksvi.estimators import findings
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, auto_or_number, stays, truth
-from sksvi.estimators.checks import check_flag, check_row_values
+from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.from_partitions import FromPartitions
 from sksvi.estimators.offsets import checked_offset, offset_of
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.summaries import (
-    COLUMNS,
-    checked_reference,
-    contrasts,
-    effect_table,
-    exponentiated,
-    joined,
-    learned_rows,
-)
 from sksvi.estimators.validation import StrOptions, validate_data
 from sksvi.families import InUnits, ProjectedGaussian
 from sksvi.inference import plan
@@ -43,13 +34,13 @@ from sksvi.inference.state import State, with_own_lists
 from sksvi.linear_model._columns import Columns, Known
 from sksvi.linear_model._earlier import in_units
 from sksvi.linear_model._subspace import in_subspace, informed
+from sksvi.linear_model._summaries import CoefficientTables
 from sksvi.linear_model._switched_off import SwitchedOff, switched_off
 from sksvi.linear_model._units import OwnScales
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
 from sksvi.partitions.facts import Either, Facts
 from sksvi.predictive import Predictive
-from sksvi.predictive.coverage import tail_of
 from sksvi.predictive.latents import check_latents
 
 Array = np.ndarray
@@ -63,7 +54,7 @@ LARGEST, SHARE = 3, 0.1
 COVARIANCES = 13
 
 
-class BayesianGLM(FromPartitions, OwnScales, BaseSVI):
+class BayesianGLM(CoefficientTables, FromPartitions, OwnScales, BaseSVI):
     """Parameters and fitted attributes that classifier and regressor share."""
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -402,83 +393,6 @@ class BayesianGLM(FromPartitions, OwnScales, BaseSVI):
     def _column_names(self) -> list[str]:
         """Names of the columns that have a coefficient."""
         return list(getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]))
-
-    def summary(self, coverage: float = 0.9, exponentiate: bool = False, reference: Any = None) -> Any:
-        """Posterior of every coefficient, then the learned parameters of the likelihood.
-
-        Parameters
-        ----------
-        coverage : float, default=0.9
-            Of the equal-tailed interval (lower, upper).
-        exponentiate : bool, default=False
-            Whether to add ``exp(mean)``, ``exp(lower)`` and ``exp(upper)``: odds ratios of a logit link (of an ordinal
-            target: of more than any level), rate ratios of a log link.
-        reference : label, default=None
-            For more than two classes: the class that coefficients of the others are compared with; rows are then the
-            differences w_c - w_reference, with the covariance between classes that the posterior has.
-
-        Returns
-        -------
-        DataFrame
-            Columns mean, std, lower, upper, direction; one row per coefficient, by class for more than two classes.
-            ``direction`` is the posterior probability that a coefficient has the sign of its mean. Parameters of the
-            likelihood that were learned follow (``std(residual)`` of Gaussian noise, ``dispersion``, ``scale``, ``df``,
-            ``cut_points[k]``), without direction and exp: points with the spread that the data's curvature leaves them,
-            all else as fitted, NaN where the fit keeps none. Fixed ones have no row. Where the learned prior switched
-            coefficients off, a column switched_off says which, and std, lower, upper and direction are those under the
-            widest prior that the data allow (a 90 % profile-likelihood interval of its scale): the posterior under the
-            best one has no width.
-
-        Raises
-        ------
-        ValueError
-            exponentiate=True with another link, or for more than two classes without `reference`; a `reference` that is
-            none of more than two classes.
-        """
-        check_is_fitted(self)
-        tail_of(coverage)
-        effects = self._effects(coverage, reference)
-        if check_flag(exponentiate, "exponentiate"):
-            if reference is None and self.likelihood_.n_latents > 1:
-                raise ValueError(
-                    "exponentiate=True of more than two classes needs a class that the odds are against: set reference "
-                    f"to one of {self.classes_.tolist()}."
-                )
-            effects = exponentiated(effects, self.likelihood_, type(self).__name__)
-        return joined([effects, *self._scale_tables(coverage)])
-
-    def _scale_tables(self, coverage: float) -> list[Any]:
-        """What a summary has below the coefficients."""
-        return [learned_rows(self.likelihood_, self.state_.q.get("likelihood"), coverage)]
-
-    def _effects(self, coverage: float, reference: Any) -> Any:
-        """A summary's table of the coefficients."""
-        import pandas as pd
-
-        weights, off = self.posterior_["weights"], getattr(self, "_switched_off", None)
-        classes = getattr(self, "classes_", None)
-        mean, std = weights.mean, weights.std
-        own = std if off is None else off.std.reshape(mean.shape) * std
-        centre = mean if off is None else off.mean.reshape(mean.shape) * std
-        which = None if off is None else off.which.reshape(mean.shape)
-        if reference is not None:
-            at = checked_reference(reference, classes, mean.ndim == 2, type(self).__name__)
-            kept, mean, std = contrasts(weights, at)
-            # Under the widest prior the classes of a coefficient that is off are as good as independent.
-            own, centre = np.hypot(own[kept], own[at]), centre[kept] - centre[at]
-            classes, which = classes[kept], None if which is None else which[kept]  # type: ignore[index]
-        names = self._column_names() + ["intercept"] * self.fit_intercept
-        index = pd.Index(names, name="coefficient")
-        if mean.ndim == 2:
-            index = pd.MultiIndex.from_product([classes, names], names=["class", "coefficient"])
-        table = effect_table(mean, std, coverage, index)
-        if which is None:
-            return table
-        wide, off = effect_table(centre, own, coverage, index), which.ravel()
-        told = ["std", "lower", "upper", "direction"]
-        table.loc[off, told] = wide.loc[off, told]
-        table.insert(len(COLUMNS), "switched_off", off)
-        return table
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
