@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from scipy.linalg import block_diag
 
@@ -174,3 +176,9 @@ def gaussian_answer(A, y, noise, precision, weight=None, offset=None):
     fit = weight @ (r - A @ mean) ** 2 / noise + precision @ mean**2
     log_det = np.linalg.slogdet(posterior)[1] - np.log(precision).sum()
     return mean, posterior, -0.5 * (fit + log_det + weight.sum() * np.log(2 * np.pi * noise))
+
+
+def header(text):
+    """The lines of a `summary_text` between its title and its table, by name."""
+    lines = text.partition("\n\n")[0].split("\n")[1:]
+    return dict(re.split(r" {2,}", line, maxsplit=1) for line in lines)

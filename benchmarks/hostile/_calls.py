@@ -313,10 +313,11 @@ def usable(call: Call, model: Any) -> str:
 
 
 def known(summary: Any) -> Any:
-    """A summary without what is blank of points that were estimated: a spread and an interval."""
+    """A summary without what is blank: spread and interval of points that were estimated, the sign of what has none."""
     points = summary["std"].isna()
     blank = [name for name in ("std", "lower", "upper") if name in summary]
-    return summary.mask(np.asarray(points)[:, None] & summary.columns.isin(blank), 0.0)
+    summary = summary.mask(np.asarray(points)[:, None] & summary.columns.isin(blank), 0.0)
+    return summary.fillna({"direction": 0.5}) if "direction" in summary else summary
 
 
 def not_finite(found: Any, method: str) -> str:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi.estimators.checks import interval_table
 from sksvi.estimators.posterior import Posterior
+from sksvi.estimators.summaries import effect_table, joined, learned_rows
+from sksvi.estimators.summary_text import counted
 from sksvi.families import DiagonalGaussian, GaussianPlates
 from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.gaussian import FactorModel
@@ -21,6 +22,8 @@ class FactorAttributes:
     """Needs the state of a fit, the ids of both sides, `_prior(side, ids)` and `_new_model(priors)`."""
 
     state_: Any
+    likelihood_: Any
+    n_samples_seen_: float
     users_: Array
     items_: Array
     _offset: float
@@ -111,8 +114,12 @@ class FactorAttributes:
     def _n_features_out(self) -> int:
         return self._k
 
+    def _told_of_data(self) -> list[tuple[str, str]]:
+        sides = [(side, f"{len(ids):,}") for side, ids in (("users", self.users_), ("items", self.items_))]
+        return [("ratings", counted(self.n_samples_seen_)), *sides, ("factors", str(self._k))]
+
     def summary(self, coverage: float = 0.9) -> Any:
-        """Posterior of the biases.
+        """Posterior of the biases, then the learned parameters of the likelihood.
 
         Parameters
         ----------
@@ -122,7 +129,10 @@ class FactorAttributes:
         Returns
         -------
         DataFrame
-            Columns mean, std, lower, upper; rows by kind (global, user, item) and id. Without biases, the factors.
+            Columns mean, std, lower, upper, direction (the posterior probability of the mean's sign); rows by kind
+            (global, user, item) and id. Without biases, the factors. The last rows, of an empty kind, are the
+            likelihood's: ``std(residual)``, ``dispersion``, ``scale``, ``df`` or ``cut_points[k]`` where they were
+            learned, points with the spread that the data's curvature leaves them, factors as fitted.
         """
         import pandas as pd
 
@@ -140,4 +150,5 @@ class FactorAttributes:
             index = pd.MultiIndex.from_arrays([kinds, ids, factors], names=["kind", "id", "factor"])
             mean = np.concatenate([self.posterior_[side].mean.ravel() for side in SIDES])
             std = np.concatenate([self.posterior_[side].std.ravel() for side in SIDES])
-        return interval_table(mean, std, coverage, index)
+        learned = learned_rows(self.likelihood_, self.state_.q.get("likelihood"), coverage)
+        return joined([effect_table(mean, std, coverage, index), learned])

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 
 from sksvi import _memory, _parallel, algorithms, expectations
 from sksvi.decomposition._gamma_factor_findings import of_common_noise, of_least_noise
-from sksvi.decomposition._gamma_factor_predictions import ROWS, GammaFactorPredictions
+from sksvi.decomposition._gamma_factor_predictions import NOISE_FLOOR, ROWS, GammaFactorPredictions
 from sksvi.estimators import findings
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, stays, truth
@@ -37,8 +37,6 @@ from sksvi.partitions.facts import Facts
 
 Array = np.ndarray
 
-#: Least learned noise variance, as a share of its columns' variance.
-NOISE_FLOOR = 1e-4
 #: Fewest draws that a natural gradient is found from.
 LEAST_DRAWS = 4
 

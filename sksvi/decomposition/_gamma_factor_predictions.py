@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel
 from sksvi.estimators.checks import check_count, check_flag
+from sksvi.estimators.summaries import joined, point_rows
 from sksvi.estimators.validation import check_table, validate_data
 from sksvi.integrals.gamma_nodes import nodes, orders
 from sksvi.models.gamma_factor.density import projection
@@ -21,6 +22,8 @@ from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
 
+#: Least learned noise variance, as a share of its columns' variance.
+NOISE_FLOOR = 1e-4
 #: How scikit-learn validates rows.
 ROWS = {"dtype": [np.float64, np.float32]}
 #: Points of the posterior over which the projection to factors is averaged, and rows that are drawn at a time.
@@ -34,6 +37,7 @@ class GammaFactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     components_: Array
     noise_variance_: Array
     mean_: Array
+    scale_: Array
     state_: Any
     n_features_in_: int
     n_jobs: Any
@@ -210,7 +214,7 @@ class GammaFactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     # ---- tables
     def summary(self, coverage: float = 0.9) -> Any:
-        """Posterior of the loadings.
+        """Posterior of the loadings, and the learned noise.
 
         Parameters
         ----------
@@ -220,7 +224,9 @@ class GammaFactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         Returns
         -------
         DataFrame
-            Columns mean, std, lower, upper; one row per component and column of X.
+            Columns mean, std, lower, upper; one row per component and column of X. Learned noise follows under an empty
+            component, as ``std(residual)`` or per column as ``std(residual, name)``: points with the spread that the
+            data's curvature leaves them, loadings as fitted.
         """
         import pandas as pd
 
@@ -231,7 +237,18 @@ class GammaFactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         names = [f"x{d}" for d in range(self.n_features_in_)] if names is None else list(names)
         index = pd.MultiIndex.from_product([self.get_feature_names_out(), names], names=["component", "feature"])
         columns = {"mean": q.mean, "std": q.std, "lower": lower, "upper": upper}
-        return pd.DataFrame({name: values.ravel() for name, values in columns.items()}, index=index)
+        table = pd.DataFrame({name: values.ravel() for name, values in columns.items()}, index=index)
+        learned = self.state_.q.get("noise")
+        if learned is None:
+            return table
+        told = ["std(residual)"] if len(learned.value) == 1 else [f"std(residual, {name})" for name in names]
+
+        def noise(log_noise: Array) -> dict[str, float]:
+            std = np.sqrt(NOISE_FLOOR + np.exp(log_noise)) * self.scale_[: len(told)]
+            return dict(zip(told, std.tolist(), strict=True))
+
+        rows = point_rows(noise(learned.value), noise, learned.value, learned.information, coverage)
+        return joined([table, rows])
 
     @property
     def _n_features_out(self) -> int:

@@ -56,6 +56,7 @@ class ClassificationMethods(ClassifierMixin):
     """
 
     _binary_only = False
+    _score_name = "accuracy"
     likelihood: Any
     likelihood_: Any
     classes_: Array

@@ -283,6 +283,12 @@ class RegressionMethods(RegressorMixin):
         one = np.full((1, 2) if self.likelihood_.paired else 1, 0.5)
         return bool(self.likelihood_.ordered) or self.likelihood_.unit_deviance(one, one.ravel()[:1]) is None
 
+    @property
+    def _score_name(self) -> str:
+        if self._named_levels:
+            return "D² of levels"
+        return "R²" if self._by_squares else "D²"
+
     def _losses(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
         """Of some rows, as `scores.losses`."""
         y = self._check_y(X, y)

@@ -23,6 +23,7 @@ from sksvi.estimators.offsets import checked_offset, offset_of
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.response import MOST, ResponseDraws
 from sksvi.estimators.start import PARTITION, Start
+from sksvi.estimators.summaries import joined, learned_rows
 from sksvi.estimators.validation import StrOptions, check_table, validate_data
 from sksvi.gaussian_process._start import (
     INPUT_UNIT,
@@ -53,6 +54,7 @@ from sksvi.models.linear.rows import DenseRows
 from sksvi.partitions.facts import Facts, Moments
 from sksvi.partitions.together import cut, gathered
 from sksvi.predictive import Predictive
+from sksvi.predictive.coverage import tail_of
 from sksvi.predictive.latents import check_latents
 
 Array = np.ndarray
@@ -446,7 +448,7 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
             yield rows, f if offset is None else f + offset[rows].reshape(-1, *[1] * (f.ndim - 1)), d
 
     def summary(self, coverage: float = 0.9) -> Any:
-        """Hyperparameters and the posterior of f at every inducing point.
+        """Hyperparameters, the posterior of f at every inducing point, and learned parameters of the likelihood.
 
         Parameters
         ----------
@@ -456,18 +458,27 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
         Returns
         -------
         DataFrame
-            Columns mean, std, lower, upper. Hyperparameters are point estimates, whose uncertainty is not known: their
-            std, lower and upper are NaN.
+            Columns mean, std, lower, upper. A kernel's numbers with one per column have its name where X had names, as
+            in ``length_scale(price)``. They are point estimates, whose uncertainty is not known: their std, lower and
+            upper are NaN. So are those of the likelihood (``noise_variance``, and ``std(residual)``, ``dispersion``,
+            ``scale``, ``df``, ``cut_points[k]`` in the last rows), whose spread is what the curvature of the data
+            leaves them, kernel and f as fitted; NaN where they were fixed or the fit keeps none.
         """
         import pandas as pd
 
         check_is_fitted(self)
-        names, values = hyperparameters(self.kernel_)
+        tail_of(coverage)
+        names, values = hyperparameters(self.kernel_, getattr(self, "feature_names_in_", None))
+        inducing, learned = self.posterior_["inducing"], self.state_.q.get("likelihood")
+        places = [f"f{of or ''}(inducing_points_[{j}])" for *of, j in np.ndindex(inducing.mean.shape)]
+        points = interval_table(np.array(values), np.full(len(values), np.nan), coverage, pd.Index(names))
+        latents = interval_table(inducing.mean + self.mean_, inducing.std, coverage, pd.Index(places))
+        tables = [latents, learned_rows(self.likelihood_, learned, coverage)]
         if self.likelihood_.noise is not None:
-            names, values = [*names, "noise_variance"], [*values, self.likelihood_.noise]
-        inducing = self.posterior_["inducing"]
-        for *of, j in np.ndindex(inducing.mean.shape):
-            names.append(f"f{of or ''}(inducing_points_[{j}])")
-        mean = np.concatenate([values, np.ravel(inducing.mean) + self.mean_])
-        std = np.concatenate([np.full(len(values), np.nan), np.ravel(inducing.std)])
-        return interval_table(mean, std, coverage, pd.Index(names, name="quantity"))
+            tables.insert(0, learned_rows(self.likelihood_, learned, coverage, _noise))
+        return joined([points.rename_axis("quantity"), *tables])
+
+
+def _noise(likelihood: Any) -> dict[str, float]:
+    """What users know as the noise of a process."""
+    return {"noise_variance": likelihood.noise}

@@ -19,9 +19,10 @@ from sksvi.estimators.labels import labels_given
 from sksvi.estimators.offsets import checked_offset, offset_of
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import FIT, MORE, Start
+from sksvi.estimators.summaries import joined
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.families.gaussian.views import ChosenRows
-from sksvi.gaussian_process._start import distinct
+from sksvi.gaussian_process._start import distinct, hyperparameters
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START
 from sksvi.inference.state import State
@@ -290,7 +291,7 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         return Predictive(self.likelihood_, m, v)
 
     def summary(self, coverage: float = 0.9) -> Any:
-        """Posterior of f at the training rows of positive weight.
+        """Posterior of f at the training rows of positive weight, and the kernel's numbers.
 
         Parameters
         ----------
@@ -300,14 +301,18 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         Returns
         -------
         DataFrame
-            Columns mean, std, lower, upper; one row per training row.
+            Columns mean, std, lower, upper; one row per training row, then the kernel's hyperparameters, as
+            ``length_scale(price)`` where there is one per named column: point estimates, whose std, lower and upper
+            are NaN.
         """
         import pandas as pd
 
         check_is_fitted(self)
         latents = self.posterior_["latents"]
-        mean, std = latents.mean, latents.std
-        return interval_table(mean, std, coverage, pd.Index(self._counted, name="row"))
+        rows = interval_table(latents.mean, latents.std, coverage, pd.Index(self._counted, name="row"))
+        names, values = hyperparameters(self.kernel_, getattr(self, "feature_names_in_", None))
+        kernel = interval_table(np.array(values), np.full(len(values), np.nan), coverage, pd.Index(names, dtype=object))
+        return joined([rows, kernel])
 
 
 def kernel_of_one_scale(data: Table) -> Any:

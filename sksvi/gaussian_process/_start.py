@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -75,12 +76,19 @@ def of_all(targets: Table, known: Any) -> Table:
     return replace(targets, y=targets.offset + at)
 
 
-def hyperparameters(kernel: Any) -> tuple[list[str], list[float]]:
-    """Names and values of a kernel's numbers, fixed ones too."""
+def hyperparameters(kernel: Any, columns: Any = None) -> tuple[list[str], list[float]]:
+    """Names and values of a kernel's numbers, fixed ones too; those with one per column are named by `columns`."""
     names, values = [], []
+    ends = Counter(part.name.rpartition("__")[2] for part in kernel.hyperparameters)
     for part in kernel.hyperparameters:
         value = np.ravel(kernel.get_params()[part.name])
-        names += [part.name] if len(value) == 1 else [f"{part.name}[{j}]" for j in range(len(value))]
+        end = part.name.rpartition("__")[2]
+        if len(value) == 1:
+            names.append(part.name)
+        elif columns is None:
+            names += [f"{part.name}[{j}]" for j in range(len(value))]
+        else:  # the path to a part of the kernel only where two parts have numbers of that name
+            names += [f"{end if ends[end] == 1 else part.name}({column})" for column in columns]
         values += value.tolist()
     return names, values
 

@@ -54,8 +54,13 @@ class Likelihood(BaseEstimator):
         (a, b) where E[y | f] = exp(f) = mu and Var[y | f] = a mu + b mu^2.
     poles_only : bool
         p(y | f) is smooth up to the poles that `width` is measured to, so that a coarser grid serves.
+    ratio : {"odds", "rate"} or None
+        What a step of log r in f multiplies by r: the odds of y (of more than a level, of one class against another)
+        or its mean.
     learned : tuple of str
         Names of the parameters that `start` replaced by numbers and that a fit goes on to learn.
+    positive : bool
+        Those are positive numbers, so that tables have intervals of their logarithms.
     """
 
     n_latents: int = 1
@@ -72,6 +77,7 @@ class Likelihood(BaseEstimator):
     ordered: bool = False
     paired: bool = False
     learned: tuple[str, ...] = ()
+    positive: bool = True
     #: Least value of a learned scale, as `start` finds it: data that are fitted exactly would take it to zero.
     least: float = 0.0
 
@@ -110,6 +116,11 @@ class Likelihood(BaseEstimator):
     def variance_function(self) -> tuple[float, float] | None:
         """(a, b) where E[y | f] = exp(f) = mu and Var[y | f] = a mu + b mu^2: closed moments of y; else None."""
         return None
+
+    @property
+    def ratio(self) -> str | None:
+        """What exp of a change of f multiplies: "odds", "rate" (the mean), or None where it multiplies neither."""
+        return None if self.variance_function is None else "rate"
 
     def overdispersible(self, y: Array) -> bool:
         """Whether data y can show more variance than p(y | f): counts and rates without a dispersion of their own."""
@@ -259,6 +270,16 @@ class Likelihood(BaseEstimator):
     def start(self, y: Array, weight: Array | None = None) -> Likelihood:
         """Copy with every "auto" parameter replaced by a first value found from y, shape (n,), and its weights."""
         return self._replaced({}, self._automatic())
+
+    @property
+    def reported(self) -> dict[str, float]:
+        """Learned parameters as tables show them: names and numbers."""
+        values = {name: np.asarray(getattr(self, name), dtype=float) for name in self.learned}
+        return {
+            name if not value.ndim else f"{name}[{k}]": float(number)
+            for name, value in values.items()
+            for k, number in enumerate(value.ravel())
+        }
 
     def informed(self, y: Array) -> bool:
         """Whether y says anything about the learned parameters; where not, they stay as `start` found them."""

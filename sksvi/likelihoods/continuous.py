@@ -90,6 +90,10 @@ class Gaussian(Likelihood):
         return started
 
     @property
+    def reported(self) -> dict[str, float]:
+        return {"std(residual)": float(np.sqrt(self._number("variance")))} if self.learned else {}
+
+    @property
     def unconstrained(self) -> np.ndarray:
         return np.log([self._number("variance") - self.least]) if self.learned else np.zeros(0)
 

@@ -70,6 +70,10 @@ class Bernoulli(Likelihood):
         return self.link == "logit"
 
     @property
+    def ratio(self) -> str | None:
+        return "odds" if self._is_logit() else None
+
+    @property
     def width(self) -> float:
         return 1.0 if self._is_logit() else 0.75
 
@@ -145,6 +149,7 @@ class Binomial(Likelihood):
     discrete = True
     paired = True
     symmetric = True
+    ratio = "odds"
 
     def __init__(self, *, target: str = "failures"):
         self.target = target

@@ -38,6 +38,7 @@ class Ordinal(Likelihood):
     discrete = True
     ordered = True
     poles_only = True
+    positive = False
 
     def __init__(self, *, cut_points: Any = "auto", slope: float = 1.0):
         self.cut_points = cut_points
@@ -53,6 +54,10 @@ class Ordinal(Likelihood):
     @property
     def width(self) -> float:
         return 1.0 / self._number("slope")
+
+    @property
+    def ratio(self) -> str | None:
+        return "odds" if self._number("slope") == 1.0 else None
 
     @property
     def bends(self) -> np.ndarray:

@@ -32,6 +32,7 @@ class Softmax(Likelihood):
 
     discrete = True
     classifies = True
+    ratio = "odds"
 
     def __init__(self, n_classes: int):
         self.n_classes = n_classes

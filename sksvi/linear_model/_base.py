@@ -18,7 +18,7 @@ from sksvi import _memory, _parallel, likelihoods
 from sksvi.estimators import findings
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, auto_or_number, stays, truth
-from sksvi.estimators.checks import check_row_values, interval_table
+from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.from_partitions import FromPartitions
 from sksvi.estimators.offsets import checked_offset, offset_of
 from sksvi.estimators.posterior import Posterior
@@ -35,6 +35,7 @@ from sksvi.inference.state import State, with_own_lists
 from sksvi.linear_model._columns import Columns, Known
 from sksvi.linear_model._earlier import in_units
 from sksvi.linear_model._subspace import in_subspace, informed
+from sksvi.linear_model._summaries import CoefficientTables
 from sksvi.linear_model._switched_off import SwitchedOff, switched_off
 from sksvi.linear_model._units import OwnScales
 from sksvi.models.base import Table
@@ -54,7 +55,7 @@ LARGEST, SHARE = 3, 0.1
 COVARIANCES = 13
 
 
-class BayesianGLM(ResponseDraws, FromPartitions, OwnScales, BaseSVI):
+class BayesianGLM(CoefficientTables, ResponseDraws, FromPartitions, OwnScales, BaseSVI):
     """Parameters and fitted attributes that classifier and regressor share."""
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -398,40 +399,6 @@ class BayesianGLM(ResponseDraws, FromPartitions, OwnScales, BaseSVI):
     def _column_names(self) -> list[str]:
         """Names of the columns that have a coefficient."""
         return list(getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]))
-
-    def summary(self, coverage: float = 0.9) -> Any:
-        """Posterior of every coefficient.
-
-        Parameters
-        ----------
-        coverage : float, default=0.9
-            Of the equal-tailed interval (lower, upper).
-
-        Returns
-        -------
-        DataFrame
-            Columns mean, std, lower, upper; one row per coefficient, by class for more than two classes. Where the
-            learned prior switched coefficients off, a column switched_off says which, and std, lower and upper are
-            those under the widest prior that the data allow (a 90 % profile-likelihood interval of its scale): the
-            posterior under the best one has no width.
-        """
-        import pandas as pd
-
-        check_is_fitted(self)
-        weights = self.posterior_["weights"]
-        mean, std = weights.mean, weights.std
-        names = self._column_names() + ["intercept"] * self.fit_intercept
-        index = pd.Index(names, name="coefficient")
-        if mean.ndim == 2:
-            index = pd.MultiIndex.from_product([self.classes_, names], names=["class", "coefficient"])
-        table = interval_table(mean, std, coverage, index)
-        off = getattr(self, "_switched_off", None)
-        if off is None:
-            return table
-        wide = interval_table(off.mean.reshape(mean.shape) * std, off.std.reshape(mean.shape) * std, coverage, index)
-        which = off.which.ravel()
-        table.loc[which, ["std", "lower", "upper"]] = wide.loc[which, ["std", "lower", "upper"]]
-        return table.assign(switched_off=which)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

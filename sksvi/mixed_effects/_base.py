@@ -19,6 +19,7 @@ from sksvi.estimators.changes import FREE, stays, text
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
 from sksvi.estimators.strangers import ON_UNSEEN
+from sksvi.estimators.summaries import COLUMNS
 from sksvi.estimators.tables import as_table
 from sksvi.estimators.validation import ENCODE, StrOptions, check_numeric_target, check_table, validate_data
 from sksvi.families import InUnits, Marginal
@@ -31,6 +32,7 @@ from sksvi.models.mixed.glm import Groups, MixedModel
 from sksvi.models.mixed.group_scales import SETTLED, SETTLING_PASSES, LogScales, log_scales
 from sksvi.models.mixed.levels import GroupedDesign
 from sksvi.partitions.facts import Facts
+from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
 
@@ -422,48 +424,57 @@ class MixedEffects(BayesianGLM):
         if not hasattr(self, "posterior_") or self.groups is None:
             raise AttributeError("group effects are there after a fit with groups")
 
-    def summary(self, coverage: float = 0.9) -> Any:
-        """Posterior of every coefficient, of the groups' standard deviations, the residual's and the noise variance.
-
-        The residual's is a learned point, with the spread that the data's curvature gives it.
+    def summary(self, coverage: float = 0.9, exponentiate: bool = False, reference: Any = None) -> Any:
+        """Posterior of every coefficient, the groups' standard deviations, the likelihood's parameters, the noise.
 
         Parameters
         ----------
         coverage : float, default=0.9
             Of the equal-tailed interval (lower, upper).
+        exponentiate : bool, default=False
+            Whether to add ``exp(mean)``, ``exp(lower)`` and ``exp(upper)`` of the coefficients: odds ratios of a logit
+            link, rate ratios of a log link, within a group.
+        reference : None
+            For more than two classes, which mixed effects do not have: a label is an error.
 
         Returns
         -------
         DataFrame
-            Columns mean, std, lower, upper.
+            Columns mean, std, lower, upper, direction, as in `BayesianGLMRegressor.summary`. Below the coefficients:
+            ``std(group, effect)`` between the levels of each group, with the spread of its posterior; learned
+            parameters of the likelihood, ``std(residual)`` for Gaussian noise, points with the spread that the data's
+            curvature leaves them; ``noise variance`` per row.
+
+        Raises
+        ------
+        ValueError
+            exponentiate=True with a link that is neither log nor logit.
         """
+        return super().summary(coverage, exponentiate, reference)
+
+    def _told_of_data(self) -> list[tuple[str, str]]:
+        lines = super()._told_of_data()
+        if self.groups is None:
+            return lines
+        effects = (", ".join(["intercept", *map(str, names)]) for names, _ in self._slopes)
+        rows = zip(self._group_names(), self._levels, effects, strict=True)
+        groups = [f"{group} ({len(levels):,} levels: {own})" for group, levels, own in rows]
+        return [*lines, ("groups", ", ".join(groups))]
+
+    def _scale_tables(self, coverage: float) -> list[Any]:
         import pandas as pd
 
-        tables = [super().summary(coverage)]
+        tables = super()._scale_tables(coverage)
         if self.groups is not None:
-            tables.append(self._user_scales.table([f"std({g}, {e})" for g, e in self.group_std_.index], coverage))
-            tables += self._residual(coverage)
+            names = [f"std({group}, {effect})" for group, effect in self.group_std_.index]
+            tables.insert(0, self._user_scales.table(names, coverage))
         if self.noise_scale_:
-            tail = 0.5 - 0.5 * coverage
+            tail = tail_of(coverage)
             ends = [self.noise_scale_ * np.sqrt(-2.0 * np.log1p(-p)) for p in (tail, 1 - tail)]
             noise = self.posterior_["noise"]
             row = [float(noise.mean[0]), float(noise.std[0]), *ends]
-            tables.append(pd.DataFrame([row], index=["noise variance"], columns=["mean", "std", "lower", "upper"]))
-        table = pd.concat(tables).rename_axis("coefficient")
-        return table.assign(switched_off=table["switched_off"].eq(True)) if "switched_off" in table else table
-
-    def _residual(self, coverage: float) -> list[Any]:
-        """A table of the standard deviation of learned Gaussian noise, log-normal about its value; else none."""
-        import pandas as pd
-        from scipy.special import ndtri
-
-        learned, variance = self.state_.q.get("likelihood"), self.likelihood_.noise_variance
-        if variance is None or learned is None or learned.information is None:
-            return []
-        std, spread = np.sqrt(variance), 0.5 / np.sqrt(learned.information[0, 0])
-        half = ndtri(0.5 + coverage / 2) * spread
-        row = [std, std * spread, std * np.exp(-half), std * np.exp(half)]
-        return [pd.DataFrame([row], index=["std(residual)"], columns=["mean", "std", "lower", "upper"])]
+            tables.append(pd.DataFrame([row], index=["noise variance"], columns=COLUMNS))
+        return tables
 
     # ---- prediction
     def _predicting(self, X: Any) -> tuple[Any, Any]:

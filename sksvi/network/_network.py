@@ -15,6 +15,7 @@ from sksvi import schedules
 from sksvi.algorithms import CVI
 from sksvi.estimators import findings
 from sksvi.estimators.posterior import Posterior
+from sksvi.estimators.summary_text import counted, page
 from sksvi.families.base import Message
 from sksvi.inference import plan
 from sksvi.inference.engine import exact_bound
@@ -276,6 +277,36 @@ class Network:
             for at in np.ndindex(block.mean.shape)
         ]
         return pd.DataFrame(rows, columns=["node", "element", "mean", "std"])
+
+    def summary_text(self) -> str:
+        """The fit as text to print: how it ended, and `summary`, rounded.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+
+        Examples
+        --------
+        >>> from sksvi.network import Gamma, Network, Poisson
+        >>> network = Network({"rate": Gamma(1.0, 1.0), "y": Poisson("rate")}).fit({"y": [3.0, 5.0]})
+        >>> print(network.summary_text())
+        Network
+        lower bound  -5.86 nats
+        passes       3
+        converged    yes
+        <BLANKLINE>
+        node  element  mean  std
+        rate  0         3.0  1.0
+        """
+        table = self.summary().set_index(["node", "element"])
+        bound, passes = f"{self.lower_bound_:,.2f} nats", counted(self.n_iter_)
+        told = [("lower bound", bound), ("passes", passes), ("converged", "yes" if self.converged_ else "no")]
+        return page(type(self).__name__, told, table)
 
 
 def _schedule(rate: Any) -> Any:

@@ -50,6 +50,7 @@ def check_likelihood(likelihood: Likelihood, y: Array, *, seed: int = 0) -> None
         _check_derivatives(likelihood, y, rng)
         _check_stable(likelihood, y)
         _check_levels(likelihood, y, rng)
+        _check_ratio(likelihood, rng)
         if likelihood.n_latents == 1:
             _check_noise(likelihood, y, rng)
             _check_rate(likelihood, y, rng)
@@ -186,6 +187,26 @@ def _check_rate(likelihood: Likelihood, y: Array, rng: np.random.Generator) -> N
     if given is not None:
         for found, wanted in zip(given, Auto()(likelihood, y, f, v), strict=True):
             _assert_close(found, wanted, "expected_given_rate", likelihood)
+
+
+def _check_ratio(likelihood: Likelihood, rng: np.random.Generator) -> None:
+    """A step of log 2 in f doubles the mean, or the odds of each level, against class 0 or of more than it."""
+    f = _latents(likelihood, 5, rng)
+    if likelihood.ratio == "rate":
+        _assert_close(likelihood.mean(f + np.log(2.0)), 2.0 * likelihood.mean(f), "ratio", likelihood)
+    if likelihood.ratio != "odds":
+        return
+    levels = likelihood.levels
+    assert levels is not None, f"{likelihood}: ratio is that of odds, and there are no levels"
+    for level in levels[1:]:
+        if likelihood.n_latents > 1:
+            before = likelihood.log_prob(level, f) - likelihood.log_prob(0.0, f)
+            f_after = f + np.log(2.0) * np.eye(likelihood.n_latents)[int(level)]
+            after = likelihood.log_prob(level, f_after) - likelihood.log_prob(0.0, f_after)
+        else:
+            below = np.stack([likelihood.cdf(level - 1.0, at) for at in (f, f + np.log(2.0))])
+            before, after = np.log(1.0 - below) - np.log(below)
+        _assert_close(after, before + np.log(2.0), "ratio", likelihood, 1e-9)
 
 
 def _check_marginal(likelihood: Likelihood, y: Array, rng: np.random.Generator) -> None:

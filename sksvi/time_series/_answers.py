@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi.estimators.checks import check_count, check_flag, check_seed, interval_table
 from sksvi.estimators.findings import warn_user
 from sksvi.estimators.offsets import checked_offset, offset_of, with_exposure
+from sksvi.estimators.summaries import effect_table, exponentiated, joined, learned_rows
 from sksvi.estimators.validation import validate_data
 from sksvi.families.gaussian.chain import Chain, ChainGaussian
 from sksvi.predictive import Predictive
@@ -430,31 +431,42 @@ class Answers:
             table[name, "mean"], table[name, "std"] = mean[:, k], np.sqrt(variance[:, k])
         return pd.DataFrame(table, index=self.index_)
 
-    def summary(self, coverage: float = 0.9) -> Any:
-        """What was learned, and the parts of f at the last point.
+    def summary(self, coverage: float = 0.9, exponentiate: bool = False) -> Any:
+        """What was learned, the parts of f at the last point, coefficients, and the likelihood's learned parameters.
 
         Parameters
         ----------
         coverage : float, default=0.9
             Of the equal-tailed interval (lower, upper).
+        exponentiate : bool, default=False
+            Whether to add ``exp(mean)``, ``exp(lower)`` and ``exp(upper)`` of parts and coefficients: odds ratios of a
+            logit link, rate ratios of a log link.
 
         Returns
         -------
         DataFrame
-            Columns mean, std, lower, upper. Variances, dampings, periods and scales are point estimates, whose
-            uncertainty is not known: their std, lower and upper are NaN.
+            Columns mean, std, lower, upper, direction (the posterior probability of the mean's sign, of parts and
+            coefficients). Variances, dampings, periods, ``noise`` and what the likelihood calls by its own names in
+            the last rows are point estimates, whose uncertainty is not known: their std, lower and upper are NaN.
+
+        Raises
+        ------
+        ValueError
+            exponentiate=True with a link that is neither log nor logit.
         """
         import pandas as pd
 
         check_is_fitted(self)
-        rows: dict[str, tuple[float, float]] = {}
+        tail_of(coverage)
+        points: dict[str, float] = {}
         for name in ("level_variance", "trend_variance", "seasonal_variance", "cycle_variance"):
             for k, value in enumerate(np.atleast_1d(getattr(self, f"{name}_", ()))):
-                rows[name if k == 0 else f"{name}[{k}]"] = float(value), np.nan
+                points[name if k == 0 else f"{name}[{k}]"] = float(value)
         for name in ("damping", "cycle_damping", "cycle_period", "noise"):
             value = getattr(self, f"{name}_", None)
             if value is not None:
-                rows[name] = float(value), np.nan
+                points[name] = float(value)
+        rows: dict[str, tuple[float, float]] = {}
         names, parts, by = self._parts()
         for name, part, use in zip(names, parts, by, strict=True):
             if use:
@@ -464,5 +476,10 @@ class Answers:
         columns = [str(name) for name in getattr(self, "feature_names_in_", range(self.n_features_in_))]
         for name, mean, std in zip(columns, self.coef_, self.coef_std_, strict=True):  # type: ignore[attr-defined]
             rows[f"coefficient {name}"] = float(mean), float(std)
-        table = np.array(list(rows.values()))
-        return interval_table(table[:, 0], table[:, 1], coverage, pd.Index(list(rows), name="quantity"))
+        table = np.array(list(rows.values())).reshape(-1, 2)
+        effects = effect_table(table[:, 0], table[:, 1], coverage, pd.Index(list(rows)))
+        if check_flag(exponentiate, "exponentiate"):
+            effects = exponentiated(effects, self.likelihood_, type(self).__name__)
+        first = pd.DataFrame({"mean": points}, columns=list(effects), dtype=float).rename_axis("quantity")
+        learned = learned_rows(self.likelihood_, self.state_.q.get("likelihood"), coverage)  # type: ignore[attr-defined]
+        return joined([first, effects, learned])

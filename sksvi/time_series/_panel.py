@@ -66,6 +66,16 @@ class Panel:
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    # ---- what is told of all of them
+    @property
+    def _score_name(self) -> str:
+        one = vars(self).get("_members", [super()])[0]
+        return str(one._score_name)
+
+    def _told_of_data(self) -> list[tuple[str, str]]:
+        lines: list[tuple[str, str]] = super()._told_of_data()  # type: ignore[misc]
+        return [*lines, ("series", f"{len(self._members):,}")] if "_members" in vars(self) else lines
+
     # ---- rows of a long table
     def _divided(self: Any, X: Any, y: Any, fits: bool) -> tuple[Array, _Rows, _Rows]:
         """Label of each row, X without it, and y; of a fit X is None where it has no other column."""

@@ -198,6 +198,7 @@ def test_switched_off_is_saved_and_forgotten(X, rng, tmp_path):
         "std",
         "lower",
         "upper",
+        "direction",
     ]
 
 
@@ -272,7 +273,7 @@ def test_coefficients_that_are_off_have_an_interval(global_random_seed):
     y = 1e4 * rng.standard_normal(40)
     y -= X @ np.linalg.lstsq(X - X.mean(0), y - y.mean(), rcond=None)[0]  # nothing is left for the columns to say
     model = BayesianGLMRegressor().fit(X, y)
-    assert model.summary()["switched_off"].to_numpy()[:3].all()
+    assert model.summary()["switched_off"].to_numpy()[:3].all() and np.all(model.summary()["direction"][:3] < 1)
     np.testing.assert_allclose(model.coef_std_, model.summary()["std"].to_numpy()[:3])
     least = np.std(y) / np.sqrt(len(y)) / X.std(0)
     assert np.all(model.coef_std_ > 0.5 * least) and np.all(model.coef_std_ < 2.0 * least)

@@ -54,10 +54,18 @@ def found(test):
     return test
 
 
+def effects(model):
+    """The rows of a summary that are about effects, and what it says of them."""
+    table = model.summary()
+    assert table["direction"].dropna().between(0.5, 1.0).all()
+    return table.drop(index=model.likelihood_.reported, errors="ignore").drop(columns="direction")
+
+
 def finite(model, X, y=None, **arguments):
     """Every number that users can ask for."""
     out = [model.coef_, model.coef_std_, model.intercept_, model.lower_bound_, model.lower_bounds_]
-    out += [model.summary().to_numpy(float), *model.predict_latent(X, **arguments)]
+    # Parameters of the likelihood are points, whose spread may be unknown; without one there is no sign to ask for.
+    out += [effects(model).to_numpy(float), model.summary()["mean"].to_numpy(), *model.predict_latent(X, **arguments)]
     if isinstance(model, BayesianGLMClassifier):
         out += [model.predict_proba(X, **arguments), model.decision_function(X, **arguments)]
     else:

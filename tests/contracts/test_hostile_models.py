@@ -51,8 +51,11 @@ def target(name, X, rng):
 def finite(model, X, y):
     """Every number that users can ask for."""
     table = model.summary()
-    if hasattr(model, "kernel_"):  # points without a standard deviation
-        table = table.drop(index=[*hyperparameters(model.kernel_)[0], "noise_variance"], errors="ignore")
+    # Points without a standard deviation, rows without a sign.
+    table = table.drop(columns="direction", errors="ignore").drop(index=model.likelihood_.reported, errors="ignore")
+    if hasattr(model, "kernel_"):
+        points = hyperparameters(model.kernel_, getattr(model, "feature_names_in_", None))[0]
+        table = table.drop(index=[*points, "noise_variance"], errors="ignore")
     out = [model.lower_bound_, model.lower_bounds_, table.to_numpy(float), model.summary()["mean"]]
     out += model.predict_latent(X)
     out.append(model.predict_proba(X) if is_classifier(model) else model.predict_interval(X))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import StrOptions
 
 import sksvi
@@ -208,10 +209,41 @@ def test_a_fit_leaves_what_is_promised(cls):
     assert model.fit(X, y) is model
     assert np.isfinite(model.lower_bound_) and len(model.lower_bounds_) == len(model.history_) == model.n_iter_
     assert {"bound", "rows", "seconds"} <= set(model.history_.columns)
-    assert set(model.summary().columns) == {"mean", "std", "lower", "upper"}
+    columns = list(model.summary().columns)
+    assert columns[:4] == ["mean", "std", "lower", "upper"] and set(columns[4:]) <= {"direction", "switched_off"}
     assert model.n_features_in_ == X.shape[1] and model.posterior_
     assert not hasattr(model, "likelihood") or model.likelihood_ is not None
     assert not hasattr(clone(model), "posterior_") and repr(clone(model)) == repr(model)
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_a_fit_is_told_as_text(cls, tmp_path):
+    """Of a fit, of the same loaded, and of a stream: the header says what attributes say, the table has its rows."""
+    model, X, y = small(cls)
+    with pytest.raises(NotFittedError, match=rf"{cls.__name__}.*not fitted"):
+        model.summary_text()
+    model.fit(X, y)
+    text = model.summary_text(0.8)
+    told = cases.header(text)
+    weight = told["ratings" if "ratings" in told else "rows"]
+    assert text.startswith(f"{cls.__name__}\n") and float(weight) == model.n_samples_seen_
+    assert told["lower bound"] == f"{model.lower_bound_:,.2f} nats" and told["passes"] == str(model.n_iter_)
+    assert told["converged"].startswith("yes" if model.converged_ else "no") and told["intervals"] == "80 %"
+    if hasattr(model, "likelihood_"):
+        assert told["likelihood"].startswith(type(model.likelihood_).__name__)
+    n, lines = len(model.summary()), text.partition("\n\n")[2].split("\n")
+    assert len(lines) == 1 + min(n, 41) and lines[0].split()[-1] == model.summary().columns[-1]
+    scored = cases.header(model.summary_text(X=X, y=y))
+    assert float(scored[model._score_name]) == pytest.approx(model.score(X, y), abs=1e-4)
+    model.save(tmp_path / "model.sksvi")
+    assert sksvi.load(tmp_path / "model.sksvi").summary_text(0.8) == text
+    if hasattr(cls, "partial_fit"):
+        stream, classes = clone(model), {"classes": np.unique(y)} if is_classifier(model) else {}
+        for _ in range(2):
+            stream.partial_fit(X, *[] if y is None else [y], **classes)
+        told = cases.header(stream.summary_text())
+        assert float(told["ratings" if "ratings" in told else "rows"]) == 2 * model.n_samples_seen_
+        assert told["lower bound"] == f"{stream.lower_bound_:,.2f} nats"
 
 
 @pytest.mark.parametrize(("cls", "algorithm"), choices("algorithm"))

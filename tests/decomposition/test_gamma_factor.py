@@ -57,7 +57,12 @@ def test_parts_are_found(global_random_seed):
     np.testing.assert_allclose(model.mean_, X.mean(0) + 5.0, rtol=1e-9)
     assert np.all(np.diff(np.square(model.components_ / model.scale_).sum(1)) <= 1e-3)
     table = model.summary()
-    assert list(table.index.names) == ["component", "feature"] and len(table) == 12
+    assert list(table.index.names) == ["component", "feature"] and len(table) == 12 + 6
+    np.testing.assert_allclose(np.square(table["mean"][12:]), model.noise_variance_)
+    # Wider than that of 2,000 draws, as factors may explain a part of it.
+    noise = table[12:]
+    assert np.all(np.abs(noise["mean"] - 0.3) < 5 * noise["std"])
+    assert np.all(noise["std"] > noise["mean"] / np.sqrt(4000))
     assert np.all((table.lower <= table["mean"]) & (table["mean"] <= table.upper))
     assert model.posterior_["loadings"].sample(7, 0).shape == (7, 2, 6)
 
@@ -216,6 +221,9 @@ def test_columns_keep_their_names_and_single_precision_its_type():
     X = pd.DataFrame(rows(0)[0], columns=list("abcdef"))
     model = GammaFactorModel(2, random_state=0).fit(X)
     assert model.summary().index.get_level_values("feature")[:6].tolist() == list("abcdef")
+    assert model.summary().index[-1][1] == "f"
+    learned = GammaFactorModel(2, noise_variance="auto", random_state=0).fit(X)
+    assert learned.summary().index[-1] == ("", "std(residual)")
     small = GammaFactorModel(2, random_state=0).fit(X.to_numpy(np.float32))
     assert small.components_.dtype == small.transform(X.to_numpy(np.float32)).dtype == np.float32
     np.testing.assert_allclose(small.components_, model.components_, atol=5e-3)

@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -127,8 +128,12 @@ def test_posterior_and_its_attributes(global_random_seed):
     pairs = [(u, i) for u in model.users_ for i in model.items_]
     np.testing.assert_allclose(model.predict_latent(pairs)[0], mean.ravel(), rtol=1e-9, atol=1e-12)
     table = model.summary()
-    np.testing.assert_array_equal(table["mean"], q.biases.mean)
-    assert np.all(table["lower"] < table["upper"]) and len(pmf(biases=False).fit(X, y).summary()) == 2 * (n + m)
+    np.testing.assert_array_equal(table["mean"][:-1], q.biases.mean)
+    np.testing.assert_allclose(table["direction"][:-1], norm.cdf(np.abs(q.biases.mean) / q.biases.std))
+    assert np.all(table["lower"] < table["upper"])
+    assert table.index[-1] == ("", "std(residual)") and table["mean"].iloc[-1] == np.sqrt(model.noise_)
+    free = pmf(biases=False).fit(X, y).summary()
+    assert len(free) == 2 * (n + m) + 1 and free.index[-1] == ("", "", "std(residual)")
     plain = pmf(biases=False, covariance="diag").fit(X, y)
     assert plain.user_covariance_.shape == (n, 2) and not hasattr(plain, "user_biases_")
     assert model.noise_ == model.likelihood_.noise > 0

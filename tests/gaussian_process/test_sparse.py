@@ -481,11 +481,15 @@ def test_summary_and_warm_start(global_random_seed):
     data = data_for("gaussian", global_random_seed, weight=False)
     model = SparseGPRegressor(n_inducing=8, random_state=0, warm_start=True).fit(data.X, data.y)
     table = model.summary()
-    assert list(table.columns) == ["mean", "std", "lower", "upper"] and len(table) == 1 + 2 + 1 + 8
+    assert list(table.columns) == ["mean", "std", "lower", "upper"] and len(table) == 1 + 2 + 1 + 8 + 1
     assert table.loc["noise_variance", "mean"] == model.noise_variance_
     # Hyperparameters are points: how uncertain they are is not known, which is not the same as zero.
-    assert table.iloc[:-8][["std", "lower", "upper"]].isna().to_numpy().all()
-    assert np.all(np.isfinite(table["mean"])) and np.all(table.iloc[-8:]["std"] > 0)
+    assert table.iloc[:3][["std", "lower", "upper"]].isna().to_numpy().all()
+    assert np.all(np.isfinite(table["mean"])) and np.all(table.iloc[3:]["std"] > 0)
+    # The same curvature in the noise's variance and in its standard deviation.
+    noise, std = table.loc["noise_variance"], table.loc["std(residual)"]
+    np.testing.assert_allclose(noise[["mean", "lower", "upper"]], std[["mean", "lower", "upper"]] ** 2, rtol=1e-6)
+    assert std["std"] == pytest.approx(std["mean"] / np.sqrt(2 * len(data)), rel=0.1)
     before = model.lower_bound_
     assert model.fit(data.X, data.y).lower_bound_ >= before - 1e-6 * abs(before)
 

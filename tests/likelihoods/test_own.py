@@ -197,6 +197,9 @@ def test_own_likelihoods_do_not_contradict_themselves(name, global_random_seed):
         (Waiting, {"variance_function": (1.0, 1.0)}, [0.3, 2.0], "variance_function"),
         (Gaussian, {"scale_mixture": StudentT(scale=1.0, df=3.0).scale_mixture}, [0.3, 2.0], "scale_mixture"),
         (Waiting, {"expected_given_rate": lambda s, y, m, r: (m, m, m)}, [0.3, 2.0], "expected_given_rate"),
+        (ComplementaryLogLog, {"ratio": "odds"}, [0.0, 1.0], "ratio"),
+        (Gaussian, {"ratio": "odds"}, [0.3, 2.0], "no levels"),
+        (Logistic, {"ratio": "rate"}, [0.3, 2.0], "ratio"),
         (Bernoulli, {"log_predictive_derivatives": lambda s, y, m, v: (m, m, m)}, [0.0, 1.0], "log_predictive_deriv"),
     ],
 )
@@ -380,7 +383,9 @@ def test_a_learned_scale_of_ones_own(global_random_seed):
     y = X @ [1.0, -0.5] + rng.logistic(scale=0.4, size=800)
     model = GMERegressor(likelihood=Logistic(), noise=False).fit(X, y)
     # the information of 800 rows on log scale is 800 (3 + pi^2) / 9
-    assert abs(np.log(model.likelihood_.scale / 0.4)) < 4 / np.sqrt(800 * (3 + np.pi**2) / 9)
+    relative = 1 / np.sqrt(800 * (3 + np.pi**2) / 9)
+    assert abs(np.log(model.likelihood_.scale / 0.4)) < 4 * relative
+    assert model.summary().loc["scale", "std"] == pytest.approx(relative * model.likelihood_.scale, rel=0.15)
     assert np.all(np.abs(model.coef_ - [1.0, -0.5]) < 4 * model.coef_std_)
 
 
@@ -392,6 +397,11 @@ def test_linear_models_take_them_too(global_random_seed):
     model = BayesianGLMClassifier(likelihood=ComplementaryLogLog()).fit(X, labels)
     assert list(model.classes_) == ["event", "none"]
     assert model.predict_proba(X).shape == (500, 2)
+    with pytest.raises(ValueError, match=r"exponentiate=True.*ComplementaryLogLog\(\)"):
+        model.summary(exponentiate=True)
+    waits = BayesianGLMRegressor(likelihood=Waiting()).fit(X, rng.exponential(np.exp(f)))
+    table = waits.summary(exponentiate=True)
+    np.testing.assert_allclose(table["exp(mean)"][:2], np.exp(waits.coef_))
     counts = BayesianGLMRegressor(likelihood=TwoTrials()).fit(X, 10.0 * TwoTrials().sample(f, rng))
     np.testing.assert_array_equal(counts.levels_, [0.0, 10.0, 20.0])
     assert counts.predict_proba(X).shape == (500, 3)

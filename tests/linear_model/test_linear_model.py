@@ -183,7 +183,7 @@ def test_gaussian_predictions_are_the_textbook_ones(X, rng):
     np.testing.assert_allclose(model.predict_interval(X), np.column_stack([m - half, m + half]), rtol=1e-9)
     np.testing.assert_allclose(model.log_predictive_density(X, y), norm.logpdf(y, m, np.sqrt(variance)), rtol=1e-9)
     summary = model.summary(coverage=0.5)
-    assert list(summary.columns) == ["mean", "std", "lower", "upper"]
+    assert list(summary.columns) == ["mean", "std", "lower", "upper", "direction"]
     assert list(summary.index) == ["x0", "x1", "x2", "intercept"] and summary.index.name == "coefficient"
     np.testing.assert_allclose(summary["upper"], mean + norm.ppf(0.75) * np.sqrt(np.diagonal(cov)), rtol=1e-8)
 
@@ -201,7 +201,7 @@ def test_priors_and_intercept(prior, fit_intercept, X, rng):
         assert isinstance(model.prior_precision_, float)
     if not isinstance(prior, str):
         np.testing.assert_array_equal(model.prior_precision_, prior)
-    assert len(model.summary()) == D + fit_intercept
+    assert len(model.summary()) == D + fit_intercept + 1
 
 
 def test_scores(X, rng):
@@ -329,7 +329,7 @@ def test_frames_keep_their_names(X, rng):
     y = pd.Series(target("gaussian", X, rng), index=frame.index)
     model = BayesianGLMRegressor().fit(frame, y)
     assert list(model.feature_names_in_) == ["age", "income", "height"]
-    assert list(model.summary().index) == ["age", "income", "height", "intercept"]
+    assert list(model.summary().index) == ["age", "income", "height", "intercept", "std(residual)"]
     assert isinstance(model.predict(frame), np.ndarray)
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame[["income", "age", "height"]])

@@ -291,7 +291,8 @@ def test_parts_add_up_to_the_latent(options):
     assert model.states_.shape == (80, 2 * len(model._dynamics.names))
     assert np.all(np.isfinite(model.forecast(5, X.iloc[-5:].set_axis(range(80, 85))).to_numpy()))
     table = model.summary()
-    assert list(table.columns) == ["mean", "std", "lower", "upper"]
+    assert list(table.columns) == ["mean", "std", "lower", "upper", "direction"]
+    np.testing.assert_array_equal(table["direction"].isna(), table["std"].isna())
 
 
 def test_a_coefficient_is_in_the_units_of_its_column():

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from sksvi.families.base import RULE_NODES, Draw, Family
-from sksvi.families.gaussian.structures import DENSE, Structure
+from sksvi.families.gaussian.structures import DENSE, DIAGONAL, Structure
 
 Array = np.ndarray
 
@@ -77,6 +77,12 @@ class Normal(Family):
     def spread(self, rows: Array) -> Array:
         """x S xᵀ for each row x of (n, P)."""
         return self.structure.spread(self.root, rows)
+
+    def contrast(self, plate: int, other: int) -> Any:
+        """One plate less another, coordinates without covariance: plates are independent."""
+        assert not self.full and self.mean.ndim == 2
+        precision = 1.0 / (self.variance[plate] + self.variance[other])
+        return DIAGONAL.block(self.mean[plate] - self.mean[other], precision)
 
     def spread_of(self, rows: Any) -> Array:
         """diag(A S Aᵀ) for a row block A (`models.linear.rows`), by the way that is cheapest for both."""

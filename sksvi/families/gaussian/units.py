@@ -55,6 +55,10 @@ class InUnits(Normal):
         """One plate."""
         return InUnits(self.inner[plate], self.centre, self.scale)
 
+    def contrast(self, plate: int, other: int) -> InUnits:
+        """One plate less another."""
+        return InUnits(self.inner.contrast(plate, other), self.centre, self.scale)
+
     @property
     def mean(self) -> Array:  # type: ignore[override]
         """(..., D + extra)."""

@@ -129,6 +129,15 @@ class ClassGaussian(Normal):
         """C of each class's own weights, S = CᵀC, (K, P, P)."""
         return np.stack([inverse_factor(np.linalg.inv(block)) for block in self.cov])
 
+    def contrast(self, plate: int, other: int) -> Gaussian:
+        """The weights of one class less those of another."""
+        width = self.mean.shape[1]
+        pair = np.zeros((width, self.joint.mean.size))
+        index = np.arange(width)
+        pair[index, plate * width + index], pair[index, other * width + index] = 1.0, -1.0
+        half = self.joint.uncoloured(pair)
+        return Gaussian(self.mean[plate] - self.mean[other], np.linalg.inv(half @ half.T))
+
     def latents(self, rows: Any) -> tuple[Array, Array]:
         """Mean (n, K) and covariance (n, K, K) of the K latents of a row block (`models.projection`)."""
         return rows.classes(self.mean, self.cov_blocks)
@@ -181,6 +190,11 @@ class ProjectedGaussian(Normal):
     def __getitem__(self, plate: int) -> ProjectedGaussian:
         """One plate."""
         return ProjectedGaussian(self.scale, self.basis, self.inner[plate], self.off_std)
+
+    def contrast(self, plate: int, other: int) -> ProjectedGaussian:
+        """One plate less another; off the subspace they are independent."""
+        inner = self.inner.contrast(plate, other)
+        return ProjectedGaussian(self.scale, self.basis, inner, float(np.sqrt(2.0)) * self.off_std)
 
     @property
     def root(self) -> Array:

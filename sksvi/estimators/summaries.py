@@ -1,0 +1,198 @@
+"""What the tables of `summary` are made of: signs, parameters of the likelihood, ratios, contrasts of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from sksvi.estimators.checks import interval_table
+from sksvi.predictive.coverage import tail_of
+
+Array = np.ndarray
+
+#: What every table has first, what further rows have of it, and what `exponentiate=True` adds.
+COLUMNS = ["mean", "std", "lower", "upper"]
+RATIOS = ["mean", "lower", "upper"]
+#: Step of the finite differences that bring a spread from unconstrained to reported parameters.
+STEP = 1e-5
+
+
+def direction(mean: Array, std: Array) -> Array:
+    """Probability that an effect has the sign of its mean, Φ(|mean| / std); NaN where there is no spread to ask.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.estimators.summaries import direction
+    >>> direction(np.array([0.0, -1.96, 2.0]), np.array([1.0, 1.0, 0.0])).round(3)
+    array([0.5  , 0.975, 1.   ])
+    """
+    mean, std = np.asarray(mean, float), np.asarray(std, float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(ndtr(np.abs(mean) / std))
+
+
+def effect_table(mean: Array, std: Array, coverage: float, index: Any) -> Any:
+    """`interval_table` of effects, which have a sign: with their `direction`."""
+    return interval_table(mean, std, coverage, index).assign(direction=direction(np.ravel(mean), np.ravel(std)))
+
+
+# ---- parameters of the likelihood
+def learned_rows(
+    likelihood: Any, learned: Any, coverage: float, reported: Callable[[Any], dict[str, float]] | None = None
+) -> Any:
+    """The learned parameters of a likelihood with the spread that the curvature of its data leaves them.
+
+    They are points of a fit. Their spread is that of a normal in unconstrained coordinates whose precision is the
+    curvature of the expected log likelihood at the fitted q, all else as it is; NaN where the fit keeps no curvature,
+    or one that does not tell the parameters apart. Intervals of positive parameters are those of their logarithm.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        As fitted.
+    learned : Point or None
+        The block "likelihood" of q.
+    coverage : float
+        Of the equal-tailed interval.
+    reported : callable, optional
+        Of a likelihood the names and numbers of the rows; None: those that it reports itself.
+
+    Returns
+    -------
+    DataFrame
+        Columns mean, std, lower, upper; without rows where nothing was learned.
+    """
+    ask = reported or (lambda likelihood: likelihood.reported)
+
+    def at(unconstrained: Array) -> dict[str, float]:
+        return ask(likelihood.replace(unconstrained))
+
+    information = getattr(learned, "information", None)
+    return point_rows(ask(likelihood), at, likelihood.unconstrained, information, coverage, likelihood.positive)
+
+
+def point_rows(
+    rows: dict[str, float],
+    at: Callable[[Array], dict[str, float]],
+    value: Array,
+    information: Array | None,
+    coverage: float,
+    positive: bool = True,
+) -> Any:
+    """Named functions of a point that was learned, by the delta method with the curvature that it keeps.
+
+    Parameters
+    ----------
+    rows : dict
+        Names and numbers, at the point.
+    at : callable
+        The same at other unconstrained values, (P,).
+    value, information : ndarray of shape (P,) and (P, P), or None
+        The point and its curvature.
+    coverage : float
+        Of the equal-tailed interval.
+    positive : bool, default=True
+        Whether intervals are of logarithms.
+
+    Returns
+    -------
+    DataFrame
+        Columns mean, std, lower, upper.
+    """
+    import pandas as pd
+
+    half, mean = ndtri(1.0 - tail_of(coverage)), np.array(list(rows.values()), float)
+    std = np.full(len(mean), np.nan)
+    if len(mean) and information is not None and _tells_apart(information):
+        slopes = np.empty((len(mean), len(value)))
+        for p, unit in enumerate(STEP * np.eye(len(value))):
+            high, low = (np.array(list(at(value + side * unit).values())) for side in (1.0, -1.0))
+            slopes[:, p] = (high - low) / (2.0 * STEP)
+        std = np.sqrt(np.einsum("rp,pr->r", slopes, np.linalg.solve(information, slopes.T)))
+    with np.errstate(over="ignore"):  # of what is hardly known the upper end may be infinite
+        ends = [mean * np.exp(side * half * std / mean) if positive else mean + side * half * std for side in (-1, 1)]
+    return pd.DataFrame(dict(zip(COLUMNS, [mean, std, *ends], strict=True)), index=list(rows))
+
+
+def _tells_apart(information: Array) -> bool:
+    """Whether every direction has a curvature."""
+    curvature = np.linalg.eigvalsh(information)
+    return bool(len(curvature) and curvature[0] > np.finfo(float).eps * curvature[-1])
+
+
+def joined(tables: Sequence[Any]) -> Any:
+    """Tables one below the other, under the index of the first; a plain name is the last level of an index of several.
+
+    What further tables have no column for is NaN, or False where it is a flag.
+    """
+    import pandas as pd
+
+    names = tables[0].index.names
+    first, *others = [table for table in tables if len(table)] or tables[:1]
+    if not others:
+        return first.rename_axis(index=names)
+    flags = [name for name in first if first[name].dtype == bool]
+    others = [table.assign(**dict.fromkeys(flags, False)) for table in others]
+    levels = first.index.nlevels
+    if levels > 1:
+        others = [table.set_axis(_last_level(table.index, levels), axis=0) for table in others]
+    missing = [table.reindex(columns=list(first)) for table in others]
+    table = pd.concat([first, *missing]).astype({name: bool for name in flags})
+    return table.rename_axis(index=names)
+
+
+def _last_level(names: Any, levels: int) -> Any:
+    """An index of so many levels, of which the names are the last and the others empty."""
+    import pandas as pd
+
+    return pd.MultiIndex.from_tuples([("",) * (levels - 1) + (name,) for name in names])
+
+
+# ---- ratios
+def exponentiated(table: Any, likelihood: Any, what: str) -> Any:
+    """A table of effects with exp of their means and of the ends of their intervals.
+
+    Raises
+    ------
+    ValueError
+        Where exp of an effect is no ratio, naming the likelihood.
+    """
+    if likelihood.ratio is None:
+        raise ValueError(
+            f"exponentiate=True needs a logit or log link, of whose coefficients exp is an odds or rate ratio; {what} "
+            f"was fitted with {likelihood!r}: leave exponentiate=False."
+        )
+    with np.errstate(over="ignore"):
+        return table.assign(**{f"exp({name})": np.exp(table[name].to_numpy(float)) for name in RATIOS})
+
+
+# ---- classes
+def checked_reference(reference: Any, classes: Any, several: bool, what: str) -> int:
+    """Position of the reference class; `several`: each class has coefficients of its own.
+
+    Raises
+    ------
+    ValueError
+        Naming `reference`: coefficients are not by class, or it is none of the classes.
+    """
+    if not several:
+        found = "has no classes" if classes is None else f"has the two classes {classes.tolist()}"
+        raise ValueError(
+            f"reference={reference!r} is for more than two classes, where each has coefficients of its own; {what} "
+            f"{found}: leave it out."
+        )
+    known = classes.tolist()
+    if reference not in known:
+        raise ValueError(f"reference={reference!r} is none of the classes, which are {known}.")
+    return int(known.index(reference))
+
+
+def contrasts(weights: Any, reference: int) -> tuple[list[int], Array, Array]:
+    """Classes but one, and mean and std (K - 1, P) of their weights less those of that one."""
+    classes = [k for k in range(len(weights.mean)) if k != reference]
+    blocks = [weights.contrast(k, reference) for k in classes]
+    return classes, np.stack([block.mean for block in blocks]), np.stack([block.std for block in blocks])

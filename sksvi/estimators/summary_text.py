@@ -1,0 +1,251 @@
+"""A fit in a page of text: what it is, how it ended, and its table rounded by how uncertain the numbers are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from sksvi.estimators.summaries import COLUMNS, RATIOS
+
+Array = np.ndarray
+
+#: Rows that are printed at most, those of them that are the table's last, and the longest label.
+MOST_ROWS, LAST_ROWS, LONGEST = 40, 10, 40
+#: Significant digits of a standard deviation, and of a number that has none.
+DIGITS, OF_POINTS = 2, 3
+#: Decimals beyond those of the middle row, and digits of the largest number, that a column has at most: rows that ask
+#: for more have numbers of their own. Numbers from which on exponents are shown.
+BEYOND, WIDE, LARGE = 2, 8, 1e8
+#: Standard deviations in a 90 % interval, whose length stands for the spread of a ratio.
+LENGTH = 3.3
+POINT = "-"
+
+
+class SummaryText:
+    """`summary_text` for whoever has `summary` and the counters of a fit."""
+
+    #: What `score` is called.
+    _score_name = "score"
+    summary: Any
+    score: Any
+
+    def summary_text(
+        self,
+        coverage: float = 0.9,
+        X: Any = None,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        offset: Any = None,
+        **options: Any,
+    ) -> str:
+        """The fit as text to print: what it is, how it ended, and `summary`, rounded.
+
+        Numbers of a column have the same decimals, so many that standard deviations show two digits; rows that are far
+        smaller have three digits of their own. Of more than 40 rows the middle is left out.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the equal-tailed interval (lower, upper).
+        X : {array-like, sparse matrix} of shape (n, D), default=None
+            Rows to score: with them, or with y, the header has `score` by its name (R², D², accuracy, ...). A fit keeps
+            no rows, so that it has no score of its own.
+        y : array-like of shape (n,), default=None
+            Their targets.
+        sample_weight, offset : array-like of shape (n,), default=None
+            For `score`.
+        **options
+            Of `summary`, such as ``exponentiate=True``.
+
+        Returns
+        -------
+        str
+            ``rows`` in the header is the weight of all rows that were seen, ``lower bound`` is in nats.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError
+            As `summary` and `score`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sksvi import BayesianGLMRegressor
+        >>> X = np.arange(20.0)[:, None]
+        >>> y = 2.0 * X[:, 0] + np.tile([-1.0, 1.0], 10)
+        >>> print(BayesianGLMRegressor().fit(X, y).summary_text(0.9, X, y))
+        BayesianGLMRegressor
+        rows         20
+        columns      1
+        likelihood   Gaussian(variance=1.103)
+        lower bound  -38.97 nats
+        passes       11
+        converged    yes
+        R²           0.9927
+        intervals    90 %
+        <BLANKLINE>
+        coefficient      mean    std   lower  upper  direction
+        x0              2.014  0.041   1.947  2.081      1.000
+        intercept      -0.135  0.452  -0.879  0.608      0.617
+        std(residual)   1.050  0.166   0.810  1.363          -
+        """
+        check_is_fitted(self)
+        table = self.summary(coverage=coverage, **options)
+        told = [*self._told_of_data(), *self._told_of_fit()]
+        if X is not None or y is not None:
+            given = {"sample_weight": sample_weight, "offset": offset}
+            given = {name: value for name, value in given.items() if value is not None}
+            told.append((self._score_name, f"{self.score(X, y, **given):.4f}"))
+        told.append(("intervals", f"{100 * coverage:g} %"))
+        return page(type(self).__name__, told, table)
+
+    def _told_of_data(self) -> list[tuple[str, str]]:
+        """Names and values of header lines about the data."""
+        lines = [("rows", counted(self.n_samples_seen_))]  # type: ignore[attr-defined]
+        return [*lines, ("columns", counted(self.n_features_in_))]  # type: ignore[attr-defined]
+
+    def _told_of_fit(self: Any) -> list[tuple[str, str]]:
+        """Names and values of header lines about the fit."""
+        likelihood = getattr(self, "likelihood_", None)
+        lines = [] if likelihood is None else [("likelihood", said_briefly(likelihood))]
+        lines.append(("lower bound", f"{self.lower_bound_:,.2f} nats"))
+        state = getattr(self, "state_", None)
+        if state is not None and state.counted:
+            converged = "in the last chunk" if self.converged_ else "not in the last chunk"
+            return [*lines, ("chunks", counted(self.n_iter_)), ("converged", converged)]
+        return [*lines, ("passes", counted(self.n_iter_)), ("converged", self._told_of_end(state))]
+
+    def _told_of_end(self: Any, state: Any) -> str:
+        """Whether a fit converged, and if not, what ended it."""
+        if self.converged_:
+            return "yes"
+        if state is not None and not state.finished:
+            return "no, cut off: a checkpoint, from which fit goes on with warm_start=True"
+        if self.n_iter_ >= self._most_passes():
+            return f"no, ended by the most passes ({self._most_passes():,})"
+        return "no, stopped before"
+
+
+# ---- lines
+def page(title: str, told: list[tuple[str, str]], table: Any) -> str:
+    """Title, header lines and table, one below the other."""
+    width = max(len(name) for name, _ in told)
+    header = [f"{name:<{width}}  {value}" for name, value in told]
+    return "\n".join([title, *header, "", *lines_of(table)])
+
+
+def counted(value: float) -> str:
+    """A count or a sum of weights."""
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+
+
+def said_briefly(likelihood: Any) -> str:
+    """A likelihood with its numbers, rounded."""
+    return f"{type(likelihood).__name__}({', '.join(_argument(*pair) for pair in likelihood.get_params().items())})"
+
+
+def _argument(name: str, value: Any) -> str:
+    if isinstance(value, float):
+        return f"{name}={value:.4g}"
+    if np.ndim(value):
+        return f"{name}=[{', '.join(f'{number:.4g}' for number in np.ravel(value))}]"
+    return f"{name}={value!r}"
+
+
+def lines_of(table: Any) -> list[str]:
+    """The rows of a table of `summary`, its columns aligned."""
+    n = len(table)
+    kept = np.arange(n) if n <= MOST_ROWS else np.r_[: MOST_ROWS - LAST_ROWS, n - LAST_ROWS : n]
+    shown = table.iloc[kept]
+    labels = [shown.index.get_level_values(level) for level in range(shown.index.nlevels)]
+    names = ["" if name is None else str(name) for name in shown.index.names]
+    left = [_left(name, [_label(value) for value in column]) for name, column in zip(names, labels, strict=True)]
+    cells = _numbers(shown)
+    right = [_right(str(name), cells[name]) for name in shown]
+    lines = ["  ".join(row).rstrip() for row in zip(*left, *right, strict=True)]
+    if len(kept) < n:
+        lines.insert(1 + MOST_ROWS - LAST_ROWS, f"… {n - len(kept):,} more: summary()")
+    return lines
+
+
+def _label(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def _left(name: str, cells: list[str]) -> list[str]:
+    width = max(map(len, [name, *cells]))
+    return [f"{cell:<{width}}" for cell in [name, *cells]]
+
+
+def _right(name: str, cells: list[str]) -> list[str]:
+    width = max(map(len, [name, *cells]))
+    return [f"{cell:>{width}}" for cell in [name, *cells]]
+
+
+# ---- rounding
+def _numbers(table: Any) -> dict[str, list[str]]:
+    """Cells as text, by column."""
+    cells = {name: [_plain(value) for value in table[name]] for name in table}
+    own = [name for name in COLUMNS if name in table]
+    cells |= rounded(table[own].to_numpy(float), table["std"].to_numpy(float), own)
+    ratios = [f"exp({name})" for name in RATIOS if f"exp({name})" in table]
+    if ratios:
+        values = table[ratios].to_numpy(float)
+        with np.errstate(invalid="ignore"):  # infinite ends
+            cells |= rounded(values, (values[:, 2] - values[:, 1]) / LENGTH, ratios)
+    if "direction" in table:
+        cells["direction"] = [POINT if np.isnan(p) else f"{p:.3f}" for p in table["direction"]]
+    return cells
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def rounded(values: Array, std: Array, names: list[str]) -> dict[str, list[str]]:
+    """Numbers (n, columns) as text: all with the same decimals, found from the standard deviations of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.estimators.summary_text import rounded
+    >>> numbers = np.array([[51234.5, 310.2], [3.0, 12.3], [0.0001234, 0.00001]])
+    >>> rounded(numbers, numbers[:, 1], ["mean", "std"])
+    {'mean': ['51234', '3', '0.000123'], 'std': ['310', '12', '1e-05']}
+    """
+    need = _needed(values, std)
+    known = need[~np.isnan(need)]
+    largest = np.max(np.abs(values), initial=1.0, where=np.abs(values) < LARGE)
+    most = min(np.median(known) + BEYOND, WIDE - 1.0 - np.floor(np.log10(largest))) if len(known) else 0.0
+    fine = need > most
+    decimals = int(np.max(need, initial=0.0, where=need <= most))
+    return {
+        name: [_cell(value, decimals, alone) for value, alone in zip(column, fine, strict=True)]
+        for name, column in zip(names, values.T, strict=True)
+    }
+
+
+def _needed(values: Array, std: Array) -> Array:
+    """Decimals that a row asks for by its standard deviation, or by its first number where it has none; NaN: none."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        of_std = DIGITS - 1 - np.floor(np.log10(std))
+        of_value = OF_POINTS - 1 - np.floor(np.log10(np.abs(values[:, 0])))
+    need = np.where(np.isfinite(of_std), of_std, of_value)
+    return np.where(np.isfinite(need), np.maximum(need, 0.0), np.nan)
+
+
+def _cell(value: float, decimals: int, alone: bool) -> str:
+    if np.isnan(value):
+        return POINT
+    if alone or abs(value) >= LARGE:
+        return f"{value:.3g}"
+    text = f"{value:.{decimals}f}"
+    return text.removeprefix("-") if float(text) == 0.0 else text

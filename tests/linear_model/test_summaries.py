@@ -1,0 +1,268 @@
+"""What a summary says beside means and intervals: signs, ratios, contrasts of classes, parameters of the likelihood."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMERegressor, SparseGPRegressor, load
+from sksvi.likelihoods import Bernoulli, Gaussian, NegativeBinomial, Ordinal, Poisson, Softmax, StudentT
+from tests.cases import LEARNED, TRUTH
+
+N, D, DRAWS = 200, 3, 20_000
+#: Names of the rows that each likelihood adds to a table.
+ROWS = {
+    "gaussian": ["std(residual)"],
+    "negative-binomial": ["dispersion"],
+    "student-t": ["df", "scale"],
+    "ordinal": ["cut_points[0]", "cut_points[1]", "cut_points[2]"],
+}
+
+
+@pytest.fixture
+def rng(global_random_seed):
+    return np.random.default_rng(global_random_seed)
+
+
+@pytest.fixture
+def X(rng):
+    return rng.standard_normal((N, D))
+
+
+def drawn(likelihood, X, rng):
+    """Targets whose latent is 0.8, -0.5 and 0 times the columns; of several classes those times -1, 0 and 1."""
+    f = X[:, :3] @ [0.8, -0.5, 0.0]
+    if likelihood.n_latents > 1:
+        f = f[:, None] * [-1.0, 0.0, 1.0]
+    return likelihood.sample(f, rng)
+
+
+def classified(X, rng, covariance="full"):
+    y = np.array(["a", "b", "c"])[drawn(Softmax(n_classes=3), X, rng).astype(int)]
+    return BayesianGLMClassifier(covariance=covariance).fit(X, y)
+
+
+# ---- signs
+def test_direction_is_the_share_of_draws_with_the_sign_of_the_mean(X, rng):
+    model = BayesianGLMRegressor().fit(X, drawn(Gaussian(variance=9.0), X, rng))
+    table = model.summary().iloc[: D + 1]
+    np.testing.assert_allclose(table["direction"], norm.cdf(np.abs(table["mean"]) / table["std"]))
+    draws = model.posterior_["weights"].sample(DRAWS, random_state=0)
+    share = np.mean(np.sign(draws) == np.sign(table["mean"].to_numpy()), axis=0)
+    error = np.sqrt(table["direction"] * (1 - table["direction"]) / DRAWS)
+    assert np.all(np.abs(share - table["direction"]) <= 4 * error + 5 / DRAWS)  # near 1 by a few draws
+
+
+# ---- ratios
+@pytest.mark.parametrize("name", ["logit", "binomial", "poisson", "negative-binomial", "ordinal"])
+def test_exponentiated_effects_are_exp_of_their_ends(name, X, rng):
+    likelihood = TRUTH[name]
+    f = X @ [0.8, -0.5, 0.0]
+    y = likelihood.sample_trials(f, 3, rng) if name == "binomial" else likelihood.sample(f, rng)
+    model = BayesianGLMRegressor(likelihood=name).fit(X, y)
+    plain, table = model.summary(0.8), model.summary(0.8, exponentiate=True)
+    pd.testing.assert_frame_equal(table[plain.columns], plain)
+    assert list(table.columns[5:]) == ["exp(mean)", "exp(lower)", "exp(upper)"]
+    for end in ("mean", "lower", "upper"):
+        np.testing.assert_allclose(table[f"exp({end})"][: D + 1], np.exp(plain[end][: D + 1]))
+        assert table[f"exp({end})"][D + 1 :].isna().all()
+
+
+@pytest.mark.parametrize(
+    "likelihood",
+    [Gaussian(), StudentT(), Bernoulli(link="probit"), Poisson(rate="softplus"), Ordinal(slope=2.0)],
+    ids=lambda likelihood: type(likelihood).__name__,
+)
+def test_other_links_have_no_ratios(likelihood, X, rng):
+    model = BayesianGLMRegressor(likelihood=likelihood).fit(X, rng.integers(0, 2, N) * 1.0)
+    with pytest.raises(ValueError, match=rf"exponentiate=True .*BayesianGLMRegressor.*{type(likelihood).__name__}\("):
+        model.summary(exponentiate=True)
+    with pytest.raises(TypeError, match="exponentiate must be True or False; found 'yes'"):
+        model.summary(exponentiate="yes")
+
+
+# ---- classes
+@pytest.mark.parametrize("covariance", ["full", "diag"])
+@pytest.mark.parametrize("wide", [False, True])
+def test_contrasts_have_the_moments_of_draws(covariance, wide, rng):
+    X = rng.standard_normal((25, 40)) + 3.0 if wide else 2.0 * rng.standard_normal((N, D)) + 1.0
+    model = classified(X, rng, covariance)
+    table = model.summary(reference="b")
+    assert list(table.index.unique("class")) == ["a", "c"] and table.index.names == ["class", "coefficient"]
+    draws = model.posterior_["weights"].sample(DRAWS, random_state=0)
+    differences = (draws[:, [0, 2]] - draws[:, [1]]).reshape(DRAWS, -1)
+    std = table["std"].to_numpy()
+    if "switched_off" in table:  # they are told under a wider prior
+        differences, std = differences[:, ~table["switched_off"]], std[~table["switched_off"]]
+        table = table[~table["switched_off"]]
+    assert np.all(np.abs(differences.mean(0) - table["mean"]) < 5 * std / np.sqrt(DRAWS))
+    assert np.all(np.abs(differences.std(0) / std - 1) < 5 / np.sqrt(2 * DRAWS))
+    np.testing.assert_allclose(table["upper"] - table["mean"], norm.ppf(0.95) * std)
+    np.testing.assert_allclose(table["direction"], norm.cdf(np.abs(table["mean"]) / std))
+
+
+def test_contrasts_do_without_the_shift_that_a_softmax_does_not_feel(X, rng):
+    """Each class's own coefficients are known up to a shift of all, their differences are known better."""
+    model = classified(X, rng)
+    own, to_a, to_b = model.summary(), model.summary(reference="a"), model.summary(reference="b")
+    np.testing.assert_allclose(to_a.loc["b", "mean"], -to_b.loc["a", "mean"])
+    np.testing.assert_allclose(to_a.loc["b", "std"], to_b.loc["a", "std"])
+    cov = model.posterior_["weights"].inner.cov_blocks
+    apart = np.sqrt(np.diagonal(cov[0, 0] + cov[1, 1] - cov[0, 1] - cov[1, 0]))[:D] / model._columns.scale
+    np.testing.assert_allclose(to_a.loc["b", "std"][:D], apart)
+    assert np.all(to_a.loc["b", "std"] < np.hypot(own.loc["a", "std"], own.loc["b", "std"]))
+    odds = model.summary(reference="a", exponentiate=True)
+    np.testing.assert_allclose(odds["exp(upper)"], np.exp(to_a["upper"]))
+    with pytest.raises(ValueError, match=r"exponentiate=True.*set reference to one of \['a', 'b', 'c'\]"):
+        model.summary(exponentiate=True)
+    with pytest.raises(ValueError, match=r"reference='z' is none of the classes, which are \['a', 'b', 'c'\]"):
+        model.summary(reference="z")
+
+
+def test_a_reference_needs_coefficients_by_class(X, rng):
+    y = np.where(drawn(Bernoulli(), X, rng) > 0, "yes", "no")
+    two = BayesianGLMClassifier().fit(X, y)
+    with pytest.raises(ValueError, match=r"reference='no'.*BayesianGLMClassifier has the two classes \['no', 'yes'\]"):
+        two.summary(reference="no")
+    with pytest.raises(ValueError, match=r"reference=0.*BayesianGLMRegressor has no classes"):
+        BayesianGLMRegressor().fit(X, X[:, 0]).summary(reference=0)
+    each = BayesianGLMClassifier(likelihood="softmax").fit(X, y)
+    odds, same = each.summary(reference="no", exponentiate=True), two.summary(exponentiate=True)
+    np.testing.assert_allclose(odds["mean"], same["mean"], atol=0.2)
+    np.testing.assert_allclose(odds["std"], same["std"], rtol=0.2)
+
+
+def test_contrasts_of_coefficients_that_are_off_have_a_width(X, rng):
+    y = np.array(["a", "b", "c"])[drawn(Softmax(n_classes=3), X, rng).astype(int)]
+    known = np.column_stack([X, y[:, None] == ["a", "b", "c"], BayesianGLMClassifier().fit(X, y).predict_proba(X)])
+    idle = rng.standard_normal(N)
+    idle -= known @ np.linalg.lstsq(known, idle, rcond=None)[0]  # nothing is left for it to say
+    model = BayesianGLMClassifier(prior_precision="ard").fit(np.column_stack([X, idle]), y)
+    own, table = model.summary(), model.summary(reference="c")
+    assert list(own.columns) == list(table.columns) == ["mean", "std", "lower", "upper", "switched_off", "direction"]
+    for name in ("a", "b"):
+        assert table.loc[(name, "x3"), "switched_off"] and not table.loc[(name, "x0"), "switched_off"]
+        apart = np.hypot(own.loc[(name, "x3"), "std"], own.loc[("c", "x3"), "std"])
+        assert table.loc[(name, "x3"), "std"] == pytest.approx(apart)
+        assert table.loc[(name, "x3"), "lower"] < 0 < table.loc[(name, "x3"), "upper"]
+
+
+# ---- parameters of the likelihood
+@pytest.mark.parametrize("name", list(ROWS))
+def test_learned_parameters_follow_the_coefficients(name, X, rng, tmp_path):
+    y = drawn(TRUTH[name], X, rng)
+    model = BayesianGLMRegressor(likelihood=LEARNED[name]).fit(X, y)
+    table = model.summary()
+    assert list(table.index[D + 1 :]) == ROWS[name]
+    rows = table.iloc[D + 1 :]
+    assert rows["direction"].isna().all() and np.all(rows["std"] > 0)
+    assert np.all(rows["lower"] < rows["mean"]) and np.all(rows["mean"] < rows["upper"])
+    assert rows["mean"].tolist() == list(model.likelihood_.reported.values())
+    model.save(tmp_path / "model")
+    pd.testing.assert_frame_equal(load(tmp_path / "model").summary(), table)
+    # Going on from the fit counts no row twice, and a stream of the same rows knows as much.
+    again = model.set_params(warm_start=True).fit(X, y).summary()
+    np.testing.assert_allclose(again["std"], table["std"], rtol=0.05)
+    stream = BayesianGLMRegressor(likelihood=LEARNED[name])
+    for part in np.array_split(np.arange(N), 2):
+        stream.partial_fit(X[part], y[part])
+    np.testing.assert_allclose(stream.summary()["std"], table["std"], rtol=0.1)
+
+
+def test_parameters_that_are_fixed_have_no_row(X, rng):
+    for likelihood in (NegativeBinomial(dispersion=0.5), Gaussian(variance=1.0), Ordinal(cut_points=[0.5, 1.5])):
+        y = drawn(TRUTH["ordinal"], X, rng).clip(0, 2)
+        assert len(BayesianGLMRegressor(likelihood=likelihood).fit(X, y).summary()) == D + 1
+    half = BayesianGLMRegressor(likelihood=StudentT(df=4.0)).fit(X, X[:, 0] + rng.standard_normal(N)).summary()
+    assert list(half.index[D + 1 :]) == ["scale"]
+
+
+def test_noise_has_the_spread_of_a_standard_deviation(X, rng):
+    """σ/√(2n), and an interval of its logarithm; weights count as rows."""
+    y = drawn(Gaussian(variance=4.0), X, rng)
+    weight = rng.integers(1, 4, N)
+    table = BayesianGLMRegressor().fit(X, y, weight).summary(0.8)
+    noise = table.loc["std(residual)"]
+    relative = 1 / np.sqrt(2 * weight.sum())
+    assert noise["std"] == pytest.approx(noise["mean"] * relative, rel=1e-3)
+    ends = noise["mean"] * np.exp(norm.ppf([0.1, 0.9]) * relative)
+    np.testing.assert_allclose(noise[["lower", "upper"]].astype(float), ends, rtol=1e-3)
+
+
+def test_dispersion_has_the_curvature_of_its_likelihood(rng):
+    """Where q(w) is narrow: that of the log likelihood in the logarithm of the dispersion, at the fitted rate."""
+    X = rng.standard_normal((4000, 2))
+    y = NegativeBinomial(dispersion=0.5).sample(X @ [0.5, -0.3] + 1.0, rng)
+    model = BayesianGLMRegressor(likelihood="negative-binomial").fit(X, y)
+    f, at, step = model.predict_latent(X)[0], np.log(model.noise_), 1e-3
+    below, here, above = (
+        NegativeBinomial(dispersion=float(np.exp(at + side * step))).log_prob(y, f).sum() for side in (-1, 0, 1)
+    )
+    curvature = (2 * here - below - above) / step**2
+    assert model.summary().loc["dispersion", "std"] == pytest.approx(model.noise_ / np.sqrt(curvature), rel=0.01)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", list(ROWS))
+def test_intervals_of_learned_parameters_cover(name, rng):
+    """90 % of them have the truth: 200 data sets, four standard errors, and 2 % that the normal in logs costs."""
+    likelihood, n_sets = TRUTH[name], 200
+    truth = likelihood._replaced({}, LEARNED[name]._automatic()).reported
+    hits = []
+    for _ in range(n_sets):
+        X = rng.standard_normal((400, D))
+        model = BayesianGLMRegressor(likelihood=LEARNED[name]).fit(X, drawn(likelihood, X, rng))
+        rows, at = model.summary().loc[list(truth)], np.array(list(truth.values()))
+        if name == "ordinal":  # data say how far cut points are from the intercept
+            at = at + model.intercept_
+        hits.append((rows["lower"] < at) & (at < rows["upper"]))
+    assert np.all(np.abs(np.mean(hits, axis=0) - 0.9) < 4 * np.sqrt(0.9 * 0.1 / n_sets) + 0.02)
+
+
+def test_what_is_told_of_rows_that_say_nothing_is_not_known(X):
+    """Counts without any event leave the dispersion as it began: without a spread, or with an interval that has it."""
+    with pytest.warns(UserWarning, match="y is 0 in all"):
+        table = BayesianGLMRegressor(likelihood="negative-binomial").fit(X[:40], np.zeros(40)).summary()
+    row = table.loc["dispersion"]
+    assert np.isnan(row["std"]) or row["lower"] < row["mean"] < row["upper"]
+
+
+# ---- other estimators
+def test_kernels_are_named_by_their_columns(rng):
+    X = pd.DataFrame(rng.standard_normal((60, 2)), columns=["price", "age"])
+    y = np.sin(X["price"]) + 0.1 * rng.standard_normal(60)
+    table = SparseGPRegressor(n_inducing=6).fit(X, y).summary()
+    assert list(table.index[:4]) == ["k1__constant_value", "length_scale(price)", "length_scale(age)", "noise_variance"]
+    table = SparseGPRegressor(n_inducing=6).fit(X.to_numpy(), y).summary()
+    assert list(table.index[1:3]) == ["k2__length_scale[0]", "k2__length_scale[1]"]
+
+
+def test_paths_are_kept_where_two_parts_have_numbers_of_one_name():
+    from sklearn.gaussian_process.kernels import RBF
+
+    from sksvi.gaussian_process._start import hyperparameters
+
+    names, values = hyperparameters(RBF([1.0, 2.0]) + RBF([3.0, 4.0]), ["a", "b"])
+    assert names == [f"k{k}__length_scale({column})" for k in (1, 2) for column in "ab"]
+    assert values == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_mixed_effects_have_the_parameters_of_their_likelihood(rng):
+    X = pd.DataFrame({"x": rng.standard_normal(N), "g": np.arange(N) % 8})
+    y = NegativeBinomial(dispersion=0.5).sample(0.5 * X["x"].to_numpy() + 0.2 * (X["g"] % 3).to_numpy(), rng)
+    model = GMERegressor(likelihood="negative-binomial", groups="g").fit(X, y)
+    table = model.summary(exponentiate=True)
+    assert list(table.index) == ["x", "intercept", "std(g, intercept)", "dispersion"]
+    assert table["direction"].notna().tolist() == [True, True, False, False]
+    assert table["exp(mean)"].notna().tolist() == [True, True, False, False]
+    assert 0 < table.loc["dispersion", "lower"] < table.loc["dispersion", "mean"]
+    pd.testing.assert_series_equal(
+        table.loc[["std(g, intercept)"], ["mean", "std"]].iloc[0],
+        model.group_std_.iloc[0],
+        check_names=False,
+    )
+    np.testing.assert_array_equal(
+        model.summary(0.5).loc["dispersion", ["mean", "std"]], table.loc["dispersion", ["mean", "std"]]
+    )
