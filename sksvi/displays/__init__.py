@@ -9,7 +9,8 @@ from sksvi.displays.coefficients import CoefficientDisplay
 from sksvi.displays.groups import GroupEffectsDisplay
 from sksvi.displays.images import BeforeAfterDisplay, DictionaryDisplay
 from sksvi.displays.series import TimeSeriesDisplay
-from sksvi.displays.topics import TopicGraphDisplay, TopicWordsDisplay
+from sksvi.displays.topic_words import TopicWordsDisplay
+from sksvi.displays.topics import TopicGraphDisplay
 
 __all__ = [
     "BeforeAfterDisplay",

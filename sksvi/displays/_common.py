@@ -7,6 +7,13 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
+#: Okabe and Ito's colours, told apart by colour-blind eyes: blue, vermilion, green, purple, orange, sky, black.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+#: Marks of more series than there are colours.
+MARKERS = ("o", "s", "^", "D", "v", "P")
+#: Letters of a name that are drawn.
+LONGEST = 32
+
 
 def pyplot() -> Any:
     """matplotlib.pyplot, or an error that says how to get it."""
@@ -15,6 +22,54 @@ def pyplot() -> Any:
     except ImportError as error:
         raise ImportError("Plots need matplotlib. Install it with: pip install 'sksvi[plot]'") from error
     return plt
+
+
+def style_of(k: int) -> dict[str, Any]:
+    """Colour and mark of the k-th of several series: another mark for each round of the colours."""
+    return {"color": COLORS[k % len(COLORS)], "marker": MARKERS[k // len(COLORS) % len(MARKERS)]}
+
+
+def shortened(name: Any, longest: int = LONGEST) -> str:
+    """A name as it is drawn: its middle left out where it is too long for an axis."""
+    name = str(name)
+    if len(name) <= longest:
+        return name
+    head = (longest - 1) * 2 // 3
+    return f"{name[:head]}…{name[head + 1 - longest :]}"
+
+
+def legend_outside(ax: Any, **kwargs: Any) -> None:
+    """A legend right of the axes, where it hides no data."""
+    ax.legend(
+        loc="upper left",
+        bbox_to_anchor=(1.01, 1.0),
+        borderaxespad=0.0,
+        fontsize="small",
+        title_fontsize="small",
+        **kwargs,
+    )
+
+
+def say_shown(ax: Any, shown: int, total: int, what: str) -> None:
+    """A line above the axes where only some are drawn."""
+    if shown < total:
+        ax.set_title(f"{shown:,} of {total:,} {what}", fontsize="small", loc="left", color="0.3")
+
+
+def check_most(name: str, value: Any) -> int | None:
+    """A limit of how many are drawn: a whole number of at least 1, or None."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or int(value) != value or value < 1:
+        raise ValueError(f"{name} must be at least 1, or None; found {value!r}.")
+    return int(value)
+
+
+def check_kind(kind: Any, known: Any) -> str:
+    """One of the kinds of a display."""
+    if kind not in tuple(known):
+        raise ValueError(f"kind={kind!r} is unknown: choose {' or '.join(map(repr, known))}.")
+    return str(kind)
 
 
 def unwrapped(estimator: Any) -> tuple[Any, Any]:
