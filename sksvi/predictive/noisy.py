@@ -152,6 +152,14 @@ class NoisyPredictive(Predictive):
         sd = np.sqrt(self._v[:, None] + rng.rayleigh(self.sigma, shape))
         return self.likelihood.sample(self._m[:, None] + sd * rng.standard_normal(shape), rng)
 
+    def _successes(self, k: Array, trials: Array) -> Array:
+        likelihood, m = self.likelihood, self._m
+
+        def among(rows: Array, v: Array) -> list[Array]:
+            return [Predictive(likelihood, m[rows], v)._successes(k[rows], trials[rows])]
+
+        return self._mixed(among, likelihood.width)[0]
+
     def _cdf(self, y: Array, rows: Array) -> Array:
         """P(Y <= y) for some rows."""
         return self._cdf_and_density(y, rows, False)[0]

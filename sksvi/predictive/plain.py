@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import bdtr, ndtr, ndtri
 
 from sksvi.expectations import Quadrature
 from sksvi.integrals.quadrature import expect, standard_deviation
@@ -169,6 +169,38 @@ class Predictive:
     def cdf(self, y: Array) -> Array:
         """P(Y <= y), shape (n,)."""
         return self._cdf(np.asarray(y, dtype=float), np.arange(len(self.latent_mean)))
+
+    def cdf_steps(self, y: Array) -> tuple[Array, Array]:
+        """P(Y < y) and P(Y <= y), each of shape (n,): one number twice where y is measured.
+
+        Parameters
+        ----------
+        y : array of shape (n,), binomial (n, 2)
+            Ordinal: positions among the levels. Binomial: successes and failures, of the number of successes.
+        """
+        likelihood, y = self.likelihood, np.asarray(y, dtype=float)
+        if likelihood.n_latents > 1:
+            raise ValueError(f"classes of {type(likelihood).__name__} have no order, so no distribution function.")
+        if likelihood.paired:
+            trials = y.sum(axis=1)
+            return self._successes(y[:, 0] - 1.0, trials), self._successes(y[:, 0], trials)
+        at_most = self.cdf(y)
+        if not (likelihood.discrete or likelihood.ordered):
+            return at_most, at_most
+        lowest = likelihood.support.low if likelihood.levels is None else likelihood.levels[0]
+        return np.where(y > lowest, self.cdf(y - 1.0), 0.0), at_most
+
+    def _successes(self, k: Array, trials: Array) -> Array:
+        """P(at most k successes in so many trials)."""
+        likelihood = self.likelihood
+
+        def at(f: Array, rows: Any) -> tuple[Array]:
+            kept = np.broadcast_to(np.maximum(k[rows], 0.0), f.shape)
+            return (bdtr(kept, np.broadcast_to(trials[rows], f.shape).astype(int), likelihood.mean(f)),)
+
+        m, v = (np.asarray(part, dtype=float) for part in (self.latent_mean, self.latent_variance))
+        found = expect(at, m, v, likelihood.width)[0]
+        return np.where(k < 0, 0.0, np.where(k >= trials, 1.0, found))
 
     def _cdf(self, y: Array, rows: Array) -> Array:
         """P(Y <= y) for some rows."""
