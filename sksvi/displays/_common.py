@@ -50,6 +50,13 @@ def legend_outside(ax: Any, **kwargs: Any) -> None:
     )
 
 
+def legend_above(ax: Any) -> None:
+    """A legend in one line above the axes, where it hides no data."""
+    handles, _ = ax.get_legend_handles_labels()
+    place = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.2}
+    ax.legend(ncols=len(handles), fontsize="small", frameon=False, columnspacing=1.2, **place)
+
+
 def say_shown(ax: Any, shown: int, total: int, what: str) -> None:
     """A line above the axes where only some are drawn."""
     if shown < total:

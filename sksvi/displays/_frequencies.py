@@ -18,8 +18,8 @@ Parts = tuple[Array, Array, Array, Array, Array]
 
 #: Most bars of counts, and of measured values; places of a distribution function; bins of probabilities.
 BARS, PLACES, BINS = 40, 200, 10
-#: Shares of draws outside of the bars, at either end, unless data lie there.
-OUTSIDE = 5e-4
+#: Shares of draws outside of the picture, at either end, unless data lie there.
+OUTSIDE = 5e-3
 #: Ends of the band.
 LOW, HIGH = 0.05, 0.95
 

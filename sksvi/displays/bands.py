@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from sksvi.displays._common import COLORS, pyplot, shortened
+from sksvi.displays._common import COLORS, legend_above, pyplot, shortened
 from sksvi.displays._predicted import Asked, asked, name_of
 from sksvi.predictive.coverage import tail_of
 
@@ -142,7 +142,7 @@ class PredictionBandDisplay:
         if self.note:
             ax.set_title(self.note, fontsize="small", loc="left", color="0.3")
         ax.margins(x=0.01)
-        ax.legend(fontsize="small", framealpha=0.8, edgecolor="none")
+        legend_above(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -316,15 +316,15 @@ def _shares(given: Asked, y: Any) -> Array:
 
 def _times(model: Any) -> tuple[Array, tuple[Array, Array], str, str]:
     """Places and observations of a fitted time series, and the names of both."""
-    from sksvi.displays.series import _axis
+    from sksvi.displays.series import axis_of, time_name
 
     if getattr(model, "groups", None) is not None:
         raise ValueError("this is a fit to several series: draw one of its series_, by name.")
     if not hasattr(model, "index_"):
         raise ValueError(f"{type(model).__name__} needs X: rows whose column gives the places.")
     observed = model._observed()
-    at = _axis(model.index_, None)
-    return at, (at, observed.to_numpy(float)), str(model.index_.name or "Time"), str(observed.name or "y")
+    at = axis_of(model.index_, None)
+    return at, (at, observed.to_numpy(float)), time_name(model.index_), str(observed.name or "y")
 
 
 def _along(X: Any, feature: Any, n_points: Any) -> tuple[Array, Any, Array, str]:

@@ -12,11 +12,7 @@ from sksvi.displays._common import COLORS, check_kind, check_most, feature_names
 Array = np.ndarray
 
 #: Weight of each component, in the order in which an estimator is asked for it, and what it is.
-WEIGHTS = {
-    "component_weights_": "weight",
-    "component_shares_": "share",
-    "feature_probability_": "probability of use",
-}
+WEIGHTS = {"component_shares_": "share", "component_weights_": "weight", "feature_probability_": "use"}
 
 
 class FactorDisplay:
@@ -39,7 +35,7 @@ class FactorDisplay:
     labels : sequence of str, default=None
         Names of the factors; None: factor 0, factor 1, …
 
-    unit : str, default="Loading"
+    unit : str, default="Loading (posterior mean)"
         What a loading is, for the axis.
 
     n_components, n_features : int, default=None
@@ -88,7 +84,7 @@ class FactorDisplay:
         weight_name: str = "weight",
         *,
         labels: Any = None,
-        unit: str = "Loading",
+        unit: str = "Loading (posterior mean)",
         n_components: int | None = None,
         n_features: int | None = None,
     ) -> None:
@@ -197,7 +193,8 @@ class FactorDisplay:
             own.set_title(title, fontsize=8)
             own.tick_params(axis="x", labelsize=8)
         if made:
-            axes[0].figure.supxlabel(f"{self.unit}{f'; {self._said()}' if self._said() else ''}", fontsize=9)
+            said = f"; {self._said()}" if self._said() else ""
+            axes[0].figure.supxlabel(f"{self.unit}{said}", fontsize=9)
         self.ax_, self.figure_ = axes, axes[0].figure
         return self
 
@@ -220,9 +217,9 @@ class FactorDisplay:
         ----------
         estimator : fitted estimator
             Has ``components_`` (its order is kept), or factors of users and items as `GeneralizedPMF`; a Pipeline or
-            search stands for the estimator inside. Weights are its ``component_weights_``, ``component_shares_`` or
-            ``feature_probability_``, where it has them; of users and items the standard deviation of what a factor
-            adds to a rating.
+            search stands for the estimator inside. Weights are its ``component_shares_``, ``component_weights_`` or
+            ``feature_probability_`` ("use"), where it has them; of users and items what a factor adds to a rating, root
+            mean square.
 
         kind : {"heatmap", "bars"}, default="heatmap"
             All loadings as colours, or the largest of each factor as bars.
@@ -237,8 +234,8 @@ class FactorDisplay:
             The most factors to draw, the first ones. None draws all.
 
         max_features : int or None, default=30
-            The most columns to draw: those with the largest loadings beside the factor's largest, in the order of the
-            data. None draws all.
+            The most columns of a heat map: those with the largest loadings beside the factor's largest, in the order of
+            the data. None draws all. Bars are the largest of all columns.
 
         ax : matplotlib Axes, or for bars a sequence of them, default=None
             None makes a new figure.
@@ -269,7 +266,7 @@ class FactorDisplay:
                 raise ValueError(f"feature_names has shape {names.shape}, expected {(components.shape[1],)}.")
         n_components, n_features = components.shape
         components = components[:most]
-        if widest is not None and n_features > widest:
+        if kind == "heatmap" and widest is not None and n_features > widest:
             largest = np.abs(components).max(axis=1, keepdims=True)
             score = (np.abs(components) / np.where(largest > 0, largest, 1.0)).max(axis=0)
             kept = np.sort(np.argsort(-score, kind="stable")[:widest])
@@ -317,7 +314,7 @@ class FactorDisplay:
         display : FactorDisplay
             The display, drawn.
         """
-        return cls(components, names, weights).plot(ax, kind=kind, **kwargs)
+        return cls(components, names, weights, unit="Loading").plot(ax, kind=kind, **kwargs)
 
 
 def _factors(inner: Any, before: Any, side: str) -> tuple[Array, Array, Array | None, str, list[str]]:

@@ -139,7 +139,7 @@ class PosteriorPredictiveDisplay:
         style = {"color": COLORS[5], "alpha": 0.6, "align": "edge", "label": "observed"} | kwargs
         self.bars_ = ax.bar(self.at[:-1], self.observed, np.diff(self.at), **style)
         self._curve(ax, 0.5 * (self.at[1:] + self.at[:-1]), self.lower, self.expected, self.upper)
-        ax.set_xlabel(f"{shortened(self.name)} (its own unit)")
+        ax.set_xlabel(shortened(self.name))
         ax.set_ylabel(f"Density (per unit of {shortened(self.name)})")
         ax.legend(fontsize="small")
 
@@ -147,7 +147,7 @@ class PosteriorPredictiveDisplay:
         self._curve(ax, self.at, 100 * self.lower, 100 * self.expected, 100 * self.upper)
         style = {"color": COLORS[0], "linewidth": 1.2, "drawstyle": "steps-post", "label": "observed"} | kwargs
         (self.observed_,) = ax.plot(self.at, 100 * self.observed, **style)
-        ax.set_xlabel(f"{shortened(self.name)} (its own unit)")
+        ax.set_xlabel(shortened(self.name))
         ax.set_ylabel("Rows up to that value (%)")
         ax.legend(fontsize="small")
 
