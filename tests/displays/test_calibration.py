@@ -27,6 +27,10 @@ def four_errors(share, n):
     return 4 * np.sqrt(share * (1 - share) / n)
 
 
+def times(values, by):
+    return by * values
+
+
 @pytest.fixture
 def measured(global_random_seed):
     X, y = make_glm(3000, 2, likelihood="gaussian", random_state=global_random_seed)
@@ -144,7 +148,8 @@ def test_through_wrappers(measured):
     assert_allclose(PITDisplay.from_estimator(search, X[1000:], y[1000:]).pit, alone, atol=1e-3)
     for scale in (2.0, -2.0):
         inside = make_pipeline(FunctionTransformer(), BayesianGLMRegressor())
-        transformed = TransformedTargetRegressor(inside, func=lambda v: v / scale, inverse_func=lambda v: v * scale)
+        unit = FunctionTransformer(times, times, kw_args={"by": 1 / scale}, inv_kw_args={"by": scale})
+        transformed = TransformedTargetRegressor(inside, transformer=unit)
         transformed.fit(X[:1000], y[:1000] * scale)
         pit = PITDisplay.from_estimator(transformed, X[1000:], y[1000:] * scale).pit
         assert_allclose(pit, alone if scale > 0 else 1 - alone, atol=1e-3)
@@ -213,7 +218,7 @@ def test_what_has_no_intervals_is_said(measured):
             display.from_estimator(clone(model), X, y)
         with pytest.raises(ValueError, match="BayesianGLMClassifier predicts labels, which have no order"):
             display.from_estimator(labels, X[:100], y[:100] > 0)
-        with pytest.raises(TypeError, match="LinearRegression has no predictive distribution.*from_predictions"):
+        with pytest.raises(TypeError, match=r"LinearRegression has no predictive distribution.*from_predictions"):
             display.from_estimator(LinearRegression().fit(X, y), X, y)
         with pytest.raises(ValueError, match="y is needed"):
             display.from_estimator(model, X)

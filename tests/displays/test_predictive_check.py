@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import binom, norm, poisson
+from scipy.stats import binom, norm
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.exceptions import NotFittedError
@@ -41,15 +41,17 @@ def test_bars_of_a_rootogram_hang_from_what_is_expected():
 
 
 def test_counts_of_a_model_that_is_right(global_random_seed):
-    """Expected rows are those of the Poisson distribution, up to the error of draws and coefficients."""
-    X, y = make_glm(2000, 2, likelihood="poisson", random_state=global_random_seed)
-    y = pd.Series(y, name="visits")
+    """Expected rows are those of the predictive distributions, up to the error of 100 draws of all rows."""
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.standard_normal((2000, 2))
+    y = pd.Series(rng.poisson(np.exp(0.5 + 0.4 * X[:, 0])), name="visits")
     model = make_pipeline(StandardScaler(), BayesianGLMRegressor(likelihood="poisson")).fit(X, y)
     display = PosteriorPredictiveDisplay.from_estimator(model, X, y)
-    mean = model.predict(X)
-    wanted = poisson.pmf(np.arange(len(display.expected))[:, None], mean).sum(1)
-    assert np.all(np.abs(display.expected - wanted) < 4 * np.sqrt((wanted + 1) / 100) + 0.01 * wanted + 1)
-    assert np.all(np.abs(display.observed - wanted) < 4 * np.sqrt(wanted + 1) + 2)
+    rows, counts = model[0].transform(X), np.arange(len(display.expected))
+    wanted = np.array([np.exp(model[-1].log_predictive_density(rows, np.full(2000, k))).sum() for k in counts])
+    assert_array_equal(display.at, np.arange(len(counts) + 1))
+    assert np.all(np.abs(display.expected - wanted) < 4 * np.sqrt(wanted / 100) + 0.1)
+    assert np.all(np.abs(display.observed - wanted) < 4 * np.sqrt(wanted) + 1)
     assert np.all(display.lower <= display.expected + 1e-9) and np.all(display.expected <= display.upper + 1)
     assert display.ax_.get_xlabel() == "visits (count)" and "√" in display.ax_.get_ylabel()
     again = PosteriorPredictiveDisplay.from_estimator(model, X, y)
@@ -154,7 +156,9 @@ def test_what_does_not_fit_is_said():
         PosteriorPredictiveDisplay.from_predictions(y, draws, kind="rootogram")
     with pytest.raises(ValueError, match="kind='reliability' is unknown: choose 'rootogram' or 'histogram' or 'ecdf'"):
         PosteriorPredictiveDisplay.from_predictions(y, draws, kind="reliability")
-    with pytest.raises(ValueError, match=r"draws must have a row for each of the 2 of y, shape \(2, m\); found \(3, 1\)"):
+    with pytest.raises(
+        ValueError, match=r"draws must have a row for each of the 2 of y, shape \(2, m\); found \(3, 1\)"
+    ):
         PosteriorPredictiveDisplay.from_predictions(y, np.ones((3, 1)))
     p = np.array([[0.5, 0.5], [0.5, 0.5]])
     with pytest.raises(ValueError, match=r"labels without a column of probabilities: \['c'\]; known: \['a', 'b'\]"):
