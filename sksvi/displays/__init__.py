@@ -3,7 +3,7 @@
 matplotlib is imported when something is drawn, not before.
 """
 
-from sksvi.displays._common import feature_names
+from sksvi._names import feature_names
 from sksvi.displays.bands import PredictionBandDisplay
 from sksvi.displays.bound import LowerBoundDisplay
 from sksvi.displays.calibration import IntervalCoverageDisplay

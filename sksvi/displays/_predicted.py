@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sksvi.displays._common import refuse_several
 from sksvi.predictive.wrappers import _through, _unwrap
 
 Array = np.ndarray
@@ -25,9 +26,12 @@ class Asked(NamedTuple):
         return self.model.likelihood_
 
     @property
-    def is_labels(self) -> bool:
-        """Whether y is one of finitely many labels or levels."""
-        return bool(self.likelihood.classifies or self.likelihood.ordered)
+    def classes(self) -> Array:
+        """Labels or levels in the order of their probabilities; of a regressor of 0 and 1 these."""
+        for name in ("classes_", "levels_"):
+            if getattr(self.model, name, None) is not None:
+                return np.asarray(getattr(self.model, name))
+        return np.asarray(self.likelihood.levels, dtype=int)
 
     def predictive(self, offset: Any = None) -> Any:
         """Distribution of y, in the units that the model inside was fitted in."""
@@ -57,6 +61,7 @@ def asked(estimator: Any, X: Any) -> Asked:
     """The fitted sksvi estimator inside, ready to be asked about rows X."""
     model, X, inverses = _unwrap(estimator, X)
     check_is_fitted(model)
+    refuse_several(model)
     if not hasattr(model, "_predictive") or not hasattr(model, "likelihood_"):
         raise TypeError(
             f"{type(model).__name__} has no predictive distribution of y: give one of sksvi's regressors, classifiers "

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.displays._common import feature_names
+from sksvi._names import feature_names
 
 Array = np.ndarray
 

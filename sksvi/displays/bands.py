@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import ndtri
 
 from sksvi.displays._common import COLORS, legend_above, pyplot, shortened
@@ -218,8 +219,10 @@ class PredictionBandDisplay:
             y_name = name_of(y)
             note = "other columns at their medians" if np.shape(X)[1] > 1 else ""
         what, centre, bands = _bands(given, coverages)
-        if given.likelihood.classifies or given.likelihood.paired:
-            y_name = f"Probability of {given.model.classes_[1]}" if hasattr(given.model, "classes_") else "Probability"
+        if given.likelihood.paired:
+            y_name = "Probability of a success"
+        elif given.likelihood.classifies:
+            y_name = f"Probability of {given.classes[1]}"
         names = {"x_name": x_name, "y_name": y_name, "what": what, "note": note}
         return cls(x, centre, bands, data, **names).plot(ax, **line_kwargs)
 
@@ -308,8 +311,8 @@ def _bands(given: Asked, coverages: Any) -> tuple[str, Array, dict[float, Array]
 
 def _shares(given: Asked, y: Any) -> Array:
     """Observations as they are drawn: labels as 0 and 1, successes as shares."""
-    if given.likelihood.classifies and hasattr(given.model, "classes_"):
-        return (np.asarray(y) == given.model.classes_[1]).astype(float)
+    if given.likelihood.classifies:
+        return (np.asarray(y) == given.classes[1]).astype(float)
     found = np.asarray(y, float)
     return found[:, 0] / np.maximum(found.sum(axis=1), 1.0) if given.likelihood.paired else found
 
@@ -318,8 +321,6 @@ def _times(model: Any) -> tuple[Array, tuple[Array, Array], str, str]:
     """Places and observations of a fitted time series, and the names of both."""
     from sksvi.displays.series import axis_of, time_name
 
-    if getattr(model, "groups", None) is not None:
-        raise ValueError("this is a fit to several series: draw one of its series_, by name.")
     if not hasattr(model, "index_"):
         raise ValueError(f"{type(model).__name__} needs X: rows whose column gives the places.")
     observed = model._observed()
@@ -333,6 +334,8 @@ def _along(X: Any, feature: Any, n_points: Any) -> tuple[Array, Any, Array, str]
 
     if isinstance(n_points, bool) or int(n_points) != n_points or n_points < 2:
         raise ValueError(f"n_points must be a whole number of at least 2; found {n_points!r}.")
+    if sp.issparse(X) or (not hasattr(X, "iloc") and np.ndim(X) != 2):
+        raise ValueError("X must be a table of shape (n, D) that is not sparse: places lie along one of its columns.")
     frame = X if hasattr(X, "iloc") else pd.DataFrame(np.asarray(X))
     names = list(frame.columns)
     if feature is None:

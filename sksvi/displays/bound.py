@@ -19,8 +19,9 @@ class LowerBoundDisplay:
     """Lower bound on the log evidence, pass by pass, of one or several fits.
 
     By default on a logarithmic scale of the distance to the best bound that any of the fits reached, so that the first
-    passes do not hide the last ones. A fit by mini-batches or draws estimates its bound in most passes and evaluates it
-    exactly in some: estimates are a pale line, exact values points on it.
+    passes do not hide the last ones. A fit by mini-batches or draws estimates its bound, and evaluates it over all rows
+    where it ends: estimates are a pale line, exact values points. The last bound of such a fit is its `lower_bound_`,
+    free of noise but for models that say otherwise.
 
     Parameters
     ----------

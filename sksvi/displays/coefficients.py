@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import ndtri
 
+from sksvi._names import feature_names
 from sksvi.displays._common import (
     check_most,
-    feature_names,
     fitted,
     legend_outside,
     pyplot,

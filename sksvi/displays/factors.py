@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.displays._common import COLORS, check_kind, check_most, feature_names, fitted, pyplot, shortened, unwrapped
+from sksvi._names import feature_names
+from sksvi.displays._common import COLORS, check_kind, check_most, fitted, pyplot, shortened, unwrapped
 
 Array = np.ndarray
 

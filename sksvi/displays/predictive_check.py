@@ -278,8 +278,8 @@ class PosteriorPredictiveDisplay:
             pairs = given.target(y)
             parts = frequencies.reliability(probabilities[:, 1], pairs[:, 0], pairs.sum(axis=1))
             return cls("reliability", *parts, name="a success").plot(ax, **kwargs)
-        names = given.model.classes_ if likelihood.classifies else given.model.levels_
-        return cls.from_predictions(y, probabilities=probabilities, classes=names, kind=kind, ax=ax, **kwargs)
+        names = {"classes": given.classes, "kind": kind, "ax": ax}
+        return cls.from_predictions(y, probabilities=probabilities, **names, **kwargs)
 
     @classmethod
     def from_predictions(

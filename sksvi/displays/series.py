@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from sksvi.displays._common import COLORS, fitted, legend_above, pyplot, unwrapped
+from sksvi.displays._common import COLORS, fitted, legend_above, pyplot, refuse_several, unwrapped
 from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
@@ -242,8 +242,7 @@ class TimeSeriesDisplay:
         import pandas as pd
 
         model = unwrapped(estimator)[0]
-        if getattr(model, "groups", None) is not None:
-            raise ValueError("this is a fit to several series: draw one of its series_, by name.")
+        refuse_several(model)
         components = fitted(model, "components_")
         if steps and (isinstance(steps, bool) or int(steps) < 0):
             raise ValueError(f"steps must be a whole number, 0 or more; found {steps!r}.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
@@ -13,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, DynamicGLM, GPClassifier, SparseGPRegressor
-from sksvi.displays import PredictionBandDisplay
+from sksvi.displays import PITDisplay, PredictionBandDisplay
 
 pytest.importorskip("matplotlib")
 
@@ -130,8 +131,22 @@ def test_given_quantiles():
         PredictionBandDisplay([0, 1], [0, 1], {}, ([0], [1, 2]))
 
 
+def test_series_of_labels_and_of_several(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    model = DynamicGLM(likelihood="logit", level_variance=0.1).fit(None, rng.integers(0, 2, 40))
+    assert PredictionBandDisplay.from_estimator(model).ax_.get_ylabel() == "Probability of 1"
+    rows = pd.DataFrame({"shop": np.repeat(["a", "b"], 30)})
+    panel = DynamicGLM(groups="shop", level_variance=0.1).fit(rows, rng.poisson(4, 60))
+    for display in (PredictionBandDisplay, PITDisplay):
+        with pytest.raises(ValueError, match="several series: draw one of its series_"):
+            display.from_estimator(panel)
+    assert PredictionBandDisplay.from_estimator(panel.series_["a"]).x.shape == (30,)
+
+
 def test_what_has_no_band_is_said(curve):
     X, y = curve
+    with pytest.raises(ValueError, match=r"X must be a table of shape .* that is not sparse"):
+        PredictionBandDisplay.from_estimator(BayesianGLMRegressor().fit(X, y), sp.csr_matrix(X))
     model = BayesianGLMRegressor().fit(X, y)
     with pytest.raises(NotFittedError):
         PredictionBandDisplay.from_estimator(clone(model), X)

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMERegressor
+from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GeneralizedPMF, GMERegressor
 from sksvi.datasets import make_glm
 from sksvi.displays import PosteriorPredictiveDisplay
 
@@ -144,6 +144,9 @@ def test_labels_levels_and_trials_of_models(global_random_seed):
     rates = GMERegressor(likelihood="binomial", noise=False).fit(X, pairs)
     display = PosteriorPredictiveDisplay.from_estimator(rates, X, pairs)
     assert display.kind == "reliability" and np.all(np.abs(display.observed - display.at) < 0.1)
+    liked = GeneralizedPMF(1, likelihood="logit", max_iter=2).fit(np.c_[trials, k], (labels == "b").astype(int))
+    display = PosteriorPredictiveDisplay.from_estimator(liked, np.c_[trials, k], (labels == "b").astype(int))
+    assert display.kind == "reliability" and "probability of 1" in display.ax_.get_xlabel()
     with pytest.raises(ValueError, match="kind='rootogram' is unknown: choose 'reliability'"):
         PosteriorPredictiveDisplay.from_estimator(rates, X, pairs, kind="rootogram")
 
