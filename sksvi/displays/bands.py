@@ -69,7 +69,7 @@ class PredictionBandDisplay:
 
     See Also
     --------
-    sksvi.displays.TimeSeriesDisplay : Forecasts of time series and their components.
+    sksvi.TimeSeriesDisplay : Forecasts of time series and their components.
 
     Examples
     --------

@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.displays._common import COLORS, fitted, pyplot, unwrapped
+from sksvi.displays._common import COLORS, fitted, legend_outside, pyplot, shortened, unwrapped
 
 _COLUMNS = {"pass": "Passes over the data", "seconds": "Seconds", "rows": "Rows seen", "step": "Steps"}
 
 #: Least distance that is told apart from none, in nats.
 LEAST = 1e-3
+#: Lines of more fits than there are colours.
+DASHES = ("-", "--", ":", "-.")
+#: Entries of a legend that has room beside lines.
+MOST_INSIDE = 7
 
 
 class LowerBoundDisplay:
@@ -98,10 +102,12 @@ class LowerBoundDisplay:
             The display itself.
         """
         if ax is None:
-            _, ax = pyplot().subplots(layout="constrained")
+            width = 6.4 if len(self.traces) <= MOST_INSIDE else 9.0
+            _, ax = pyplot().subplots(figsize=(width, 4.8), layout="constrained")
         self.lines_, self.exact_, left_out = [], [], 0
         for k, (name, (x, bound, exact)) in enumerate(self.traces.items()):
-            style: dict[str, Any] = {"color": COLORS[k % len(COLORS)], "label": name}
+            style: dict[str, Any] = {"color": COLORS[k % len(COLORS)], "label": shortened(name)}
+            style["linestyle"] = DASHES[k // len(COLORS) % len(DASHES)]
             if len(x) == 1:  # a line through one point would be invisible
                 style["marker"] = "o"
             elif not exact.all():
@@ -138,7 +144,10 @@ class LowerBoundDisplay:
             more = f" ({left_out:,} above the best left out)" if left_out else ""
             handles.append(Line2D([], [], color="0.4", linewidth=1.0, alpha=0.5, label=f"estimated{more}"))
             handles.append(Line2D([], [], color="0.4", marker="o", markersize=4, linestyle="none", label="exact"))
-        ax.legend(handles=handles, fontsize="small")
+        if len(handles) > MOST_INSIDE:
+            legend_outside(ax, handles=handles)
+        else:
+            ax.legend(handles=handles, fontsize="small")
 
     @classmethod
     def from_estimator(

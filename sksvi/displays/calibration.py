@@ -66,7 +66,7 @@ class IntervalCoverageDisplay:
 
     See Also
     --------
-    sksvi.displays.PITDisplay : The whole distribution, not its intervals.
+    sksvi.PITDisplay : The whole distribution, not its intervals.
 
     Examples
     --------

@@ -138,7 +138,9 @@ class CoefficientDisplay:
         n_classes, n_features = self.mean.shape
         if ax is None:
             height = 1.2 + 0.25 * n_features * max(1.0, 0.5 * n_classes)
-            _, ax = pyplot().subplots(figsize=(6.4, max(2.4, height)), layout="constrained")
+            longest = max(map(len, map(shortened, self.class_names or [""])))
+            width = 6.4 + (0.7 + 0.07 * longest if self.class_names else 0.0)  # the legend's own room
+            _, ax = pyplot().subplots(figsize=(width, max(2.4, height)), layout="constrained")
         at = np.arange(n_features)
         offsets = (np.arange(n_classes) - (n_classes - 1) / 2) * 0.7 / n_classes
         names = [None] * n_classes if self.class_names is None else self.class_names
@@ -146,18 +148,20 @@ class CoefficientDisplay:
         self.errorbars_ = []
         rows = zip(self.mean, self.lower, self.upper, offsets, names)
         for k, (mean, lower, upper, offset, name) in enumerate(rows):
-            style = style_of(k) | {"linestyle": "none", "markersize": 4, "label": name} | errorbar_kwargs
+            style = (
+                style_of(k)
+                | {"linestyle": "none", "markersize": 4, "label": name and shortened(name)}
+                | errorbar_kwargs
+            )
             self.errorbars_.append(ax.errorbar(mean, at + offset, xerr=[mean - lower, upper - mean], **style))
         if n_classes > 1:  # the classes of one column belong together
             ax.hlines(at[1:] - 0.5, 0.0, 1.0, transform=ax.get_yaxis_transform(), color="0.9", linewidth=0.6, zorder=0)
         ax.set_yticks(at, [shortened(name) for name in self.feature_names])
         ax.set_ylim(n_features - 0.4, -0.6)
-        per = (
-            "spread of its column\n(2 sd; of two values their distance)" if self.standardized else "unit of its column"
-        )
+        per = "spread of its column (2 sd; of two values their distance)" if self.standardized else "unit of its column"
         interval = f"{100 * self.coverage:g} % posterior interval"
         # Towards the names there is room: a line that begins below them is not cut off.
-        ax.set_xlabel(f"Coefficient (units of the latent) per {per}, {interval}", loc="right")
+        ax.set_xlabel(f"Coefficient (units of the latent), {interval},\nper {per}", loc="right")
         say_shown(ax, n_features, self.n_features, "columns shown, the clearest from zero")
         if self.class_names is not None:
             legend_outside(ax, title="class")

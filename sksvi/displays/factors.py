@@ -66,8 +66,8 @@ class FactorDisplay:
 
     See Also
     --------
-    sksvi.displays.TopicWordsDisplay : The words of topics.
-    sksvi.displays.DictionaryDisplay : Factors of image patches, as patches.
+    sksvi.TopicWordsDisplay : The words of topics.
+    sksvi.DictionaryDisplay : Factors of image patches, as patches.
 
     Examples
     --------

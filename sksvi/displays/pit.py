@@ -59,7 +59,7 @@ class PITDisplay:
 
     See Also
     --------
-    sksvi.displays.IntervalCoverageDisplay : Coverage of intervals.
+    sksvi.IntervalCoverageDisplay : Coverage of intervals.
 
     Examples
     --------

@@ -73,7 +73,7 @@ class PosteriorPredictiveDisplay:
 
     See Also
     --------
-    sksvi.displays.PITDisplay : Each observation in its own predictive distribution.
+    sksvi.PITDisplay : Each observation in its own predictive distribution.
 
     Examples
     --------
