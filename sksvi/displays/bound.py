@@ -209,7 +209,7 @@ def _history(inner: Any, x: str) -> tuple[np.ndarray, ...]:
     if "exact" not in history:
         return at, bound
     exact = history["exact"].to_numpy()
-    if len(exact) and not exact[-1] and inner.state_.finished:
+    if len(exact) and not exact[-1] and getattr(getattr(inner, "state_", None), "finished", False):
         return np.append(at, at[-1]), np.append(bound, inner.lower_bound_), np.append(exact, True)
     return at, bound, exact
 

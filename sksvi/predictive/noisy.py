@@ -11,7 +11,7 @@ from sksvi.integrals import rayleigh
 from sksvi.integrals.quadrature import expect
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.links import LOG_SQRT_2PI, safe_exp
-from sksvi.predictive.plain import Predictive, cdf_of
+from sksvi.predictive.plain import Predictive, _among, cdf_of
 
 Array = Any
 
@@ -158,7 +158,7 @@ class NoisyPredictive(Predictive):
         def among(rows: Array, v: Array) -> list[Array]:
             return [Predictive(likelihood, m[rows], v)._successes(k[rows], trials[rows])]
 
-        return self._mixed(among, likelihood.width)[0]
+        return self._mixed(among, self._fall(_among(k, trials), trials)[1])[0]
 
     def _cdf(self, y: Array, rows: Array) -> Array:
         """P(Y <= y) for some rows."""
