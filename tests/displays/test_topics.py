@@ -125,6 +125,9 @@ def test_words_of_another_model(documents):
     lda = LatentDirichletAllocation(7, max_iter=2, random_state=0).fit(counts)
     display = TopicWordsDisplay.from_estimator(lda)
     assert display.std is None and len(display.bars_) == 7
+    assert display.figure_.get_supxlabel() == "Probability of the word"
+    lowest = [ax for ax in display.axes_ if any(label.get_visible() for label in ax.get_xticklabels())]
+    assert lowest == list(display.axes_[2:])  # of every column the last panel that is drawn
     assert display.probability.max() < 1  # pseudo-counts are divided by their sums
     assert [ax.get_visible() for ax in display.figure_.axes] == [True] * 7 + [False] * 3
 
@@ -155,3 +158,9 @@ def test_what_cannot_be_drawn_is_said(pipeline):
         TopicGraphDisplay(np.triu(np.ones((2, 2))), "ab")
     with pytest.raises(ValueError, match="not all zero"):
         TopicGraphDisplay(np.eye(2), "ab", [0.0, 0.0])
+
+
+def test_how_many_topics_are_shown():
+    many = LatentDirichletAllocation(23, max_iter=1, random_state=0).fit(np.random.default_rng(0).poisson(1, (30, 9)))
+    display = TopicWordsDisplay.from_estimator(many, n_words=3)
+    assert len(display.axes_) == 20 and "20 of 23 topics shown" in display.figure_.get_supxlabel()
