@@ -40,13 +40,13 @@ def main() -> None:
     print(
         f"{100 * MISSING:g} % missing: {psnr(mean, truth):.2f} dB with the mean, {psnr(filled, truth):.2f} dB filled in"
     )
-    display = BeforeAfterDisplay(np.where(mask, np.nan, truth), filled).plot()
+    display = BeforeAfterDisplay(np.where(mask, np.nan, truth), filled, truth=truth).plot()
     display.figure_.savefig(folder / "inpainted.png", dpi=110)
 
     noisy = truth + SIGMA * rng.standard_normal(truth.shape)
     clean = denoise(noisy, estimator=ESTIMATOR, random_state=0)
     print(f"noise of sd {SIGMA:g}: {psnr(noisy, truth):.2f} dB before, {psnr(clean, truth):.2f} dB after")
-    BeforeAfterDisplay(noisy, clean).plot().figure_.savefig(folder / "denoised.png", dpi=110)
+    BeforeAfterDisplay(noisy, clean, truth=truth).plot().figure_.savefig(folder / "denoised.png", dpi=110)
 
     # The same by hand, with the estimator at hand afterwards.
     model = ESTIMATOR or BetaProcessFA(n_components=100, init_factors=20, max_iter=15, tol=5e-2, random_state=0)

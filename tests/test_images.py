@@ -278,8 +278,10 @@ def test_displays_of_dictionary_and_images():
     with pytest.raises(ValueError, match="not rows of square patches"):
         DictionaryDisplay(np.ones((2, 12)))
     image = np.stack([picture(9, 9)] * 3, -1)
-    pair = BeforeAfterDisplay(np.where(image > 150, np.nan, image), image, titles=("a", "b")).plot()
-    assert [ax.get_title() for ax in pair.axes_] == ["a", "b"]
+    holes = np.where(image > 150, np.nan, image)
+    pair = BeforeAfterDisplay(holes, image, titles=("a", "b")).plot()
+    missing = 100 * np.mean(image[..., 0] > 150)
+    assert [ax.get_title() for ax in pair.axes_] == [f"a\n{missing:.3g} % missing", "b"]
     with pytest.raises(ValueError, match="images of one shape"):
         BeforeAfterDisplay(image, image[:5])
 
@@ -297,3 +299,49 @@ def test_example(tmp_path, monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert "80 % missing" in printed and "noise of sd 15" in printed and "learned" in printed
     assert sorted(path.name for path in tmp_path.iterdir()) == ["denoised.png", "dictionary.png", "inpainted.png"]
+
+
+def test_missing_pixels_have_a_colour_of_their_own(global_random_seed):
+    pytest.importorskip("matplotlib")
+    from sksvi.displays import BeforeAfterDisplay, DictionaryDisplay
+    from sksvi.displays.images import apart_from
+
+    rng = np.random.default_rng(global_random_seed)
+    grey = picture(20, 20)
+    mask = rng.random(grey.shape) < 0.5
+    pair = BeforeAfterDisplay(np.where(mask, np.nan, grey), grey).plot()
+    drawn = pair.images_[0].to_rgba(pair.images_[0].get_array())
+    assert np.allclose(drawn[mask][:, :3], pair.missing_color) and np.ptp(drawn[mask][0, :3]) > 0.3
+    assert np.allclose(np.ptp(drawn[~mask][:, :3], axis=1), 0)
+    # Colours: none of the image's is near, whatever they are.
+    for taken in ([0, 0, 1], [1, 0, 0], [0.2, 0.7, 0.9]):
+        image = np.clip(np.array(taken) + 0.05 * rng.standard_normal((20, 20, 3)), 0, 1)
+        image[0, 0], image[0, 1] = 0, 1
+        pair = BeforeAfterDisplay(np.where(mask[..., None], np.nan, image), image).plot()
+        shown = pair.images_[0].get_array()
+        assert np.all(shown[mask] == pair.missing_color)
+        apart = np.linalg.norm(image.reshape(-1, 3) - pair.missing_color, axis=1)
+        assert apart.min() > 0.5
+    assert apart_from(np.empty((0, 3))) == apart_from(np.repeat(rng.random((9, 1)), 3, axis=1))
+    parts = DictionaryDisplay(rng.standard_normal((3, 4)), n_components=7).plot()
+    gaps = np.ma.getmaskarray(parts.image_.get_array())
+    assert gaps[:, 2].all() and gaps[2].all() and parts.ax_.get_title(loc="left") == "3 of 7 factors, the most used"
+
+
+def test_the_title_says_the_signal_to_noise_ratio():
+    """By hand: an error of 10 everywhere is 10 log10(255^2 / 100) = 28.13 dB; one of 0.1 of a peak of 1, 20 dB."""
+    pytest.importorskip("matplotlib")
+    from sksvi.displays import BeforeAfterDisplay
+
+    truth = np.full((4, 4), 100.0)
+    holes = np.where(np.eye(4) > 0, np.nan, truth)
+    pair = BeforeAfterDisplay(holes, truth + 10, truth=truth).plot()
+    assert pair.psnr[0] is None and pair.psnr[1] == pytest.approx(28.1308, abs=1e-4)
+    assert pair.axes_[1].get_title() == "After\nPSNR 28.1 dB"
+    small = BeforeAfterDisplay(np.full((2, 2), 0.6), np.full((2, 2), 0.5), truth=np.full((2, 2), 0.5))
+    assert small.psnr == [pytest.approx(20.0), np.inf]
+    assert BeforeAfterDisplay(truth, truth + 10, truth=truth, peak=1000).psnr[1] == pytest.approx(40.0)
+    with pytest.raises(ValueError, match=r"truth \(3, 3\) must be finite and of the shape of before, \(4, 4\)"):
+        BeforeAfterDisplay(truth, truth, truth=np.ones((3, 3)))
+    with pytest.raises(ValueError, match="before has no pixel that is not missing"):
+        BeforeAfterDisplay(np.full((2, 2), np.nan), np.ones((2, 2)))

@@ -3,22 +3,33 @@
 matplotlib is imported when something is drawn, not before.
 """
 
-from sksvi.displays._common import feature_names
+from sksvi._names import feature_names
+from sksvi.displays.bands import PredictionBandDisplay
 from sksvi.displays.bound import LowerBoundDisplay
+from sksvi.displays.calibration import IntervalCoverageDisplay
 from sksvi.displays.coefficients import CoefficientDisplay
+from sksvi.displays.factors import FactorDisplay
 from sksvi.displays.groups import GroupEffectsDisplay
 from sksvi.displays.images import BeforeAfterDisplay, DictionaryDisplay
 from sksvi.displays.partial import PartialEffectDisplay
+from sksvi.displays.pit import PITDisplay
+from sksvi.displays.predictive_check import PosteriorPredictiveDisplay
 from sksvi.displays.series import TimeSeriesDisplay
-from sksvi.displays.topics import TopicGraphDisplay, TopicWordsDisplay
+from sksvi.displays.topic_words import TopicWordsDisplay
+from sksvi.displays.topics import TopicGraphDisplay
 
 __all__ = [
     "BeforeAfterDisplay",
     "CoefficientDisplay",
     "DictionaryDisplay",
+    "FactorDisplay",
     "GroupEffectsDisplay",
+    "IntervalCoverageDisplay",
     "LowerBoundDisplay",
+    "PITDisplay",
     "PartialEffectDisplay",
+    "PosteriorPredictiveDisplay",
+    "PredictionBandDisplay",
     "TimeSeriesDisplay",
     "TopicGraphDisplay",
     "TopicWordsDisplay",

@@ -6,7 +6,14 @@ from typing import Any
 
 from sklearn.exceptions import NotFittedError
 
-from sksvi.predictive.wrappers import feature_names as feature_names
+from sksvi.predictive import wrappers
+
+#: Okabe and Ito's colours, told apart by colour-blind eyes: blue, vermilion, green, purple, orange, sky, black.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+#: Marks of more series than there are colours.
+MARKERS = ("o", "s", "^", "D", "v", "P")
+#: Letters of a name that are drawn.
+LONGEST = 32
 
 
 def pyplot() -> Any:
@@ -18,21 +25,71 @@ def pyplot() -> Any:
     return plt
 
 
+def style_of(k: int) -> dict[str, Any]:
+    """Colour and mark of the k-th of several series: another mark for each round of the colours."""
+    return {"color": COLORS[k % len(COLORS)], "marker": MARKERS[k // len(COLORS) % len(MARKERS)]}
+
+
+def shortened(name: Any, longest: int = LONGEST) -> str:
+    """A name as it is drawn: its middle left out where it is too long for an axis."""
+    name = str(name)
+    if len(name) <= longest:
+        return name
+    head = (longest - 1) * 2 // 3
+    return f"{name[:head]}…{name[head + 1 - longest :]}"
+
+
+def legend_outside(ax: Any, **kwargs: Any) -> None:
+    """A legend right of the axes, where it hides no data."""
+    ax.legend(
+        loc="upper left",
+        bbox_to_anchor=(1.01, 1.0),
+        borderaxespad=0.0,
+        fontsize="small",
+        title_fontsize="small",
+        **kwargs,
+    )
+
+
+def legend_above(ax: Any) -> None:
+    """A legend in one line above the axes, where it hides no data."""
+    handles, _ = ax.get_legend_handles_labels()
+    place = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.2}
+    ax.legend(ncols=len(handles), fontsize="small", frameon=False, columnspacing=1.2, **place)
+
+
+def say_shown(ax: Any, shown: int, total: int, what: str) -> None:
+    """A line above the axes where only some are drawn."""
+    if shown < total:
+        ax.set_title(f"{shown:,} of {total:,} {what}", fontsize="small", loc="left", color="0.3")
+
+
+def check_most(name: str, value: Any) -> int | None:
+    """A limit of how many are drawn: a whole number of at least 1, or None."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or int(value) != value or value < 1:
+        raise ValueError(f"{name} must be at least 1, or None; found {value!r}.")
+    return int(value)
+
+
+def check_kind(kind: Any, known: Any) -> str:
+    """One of the kinds of a display."""
+    if kind not in tuple(known):
+        raise ValueError(f"kind={kind!r} is unknown: choose {' or '.join(map(repr, known))}.")
+    return str(kind)
+
+
 def unwrapped(estimator: Any) -> tuple[Any, Any]:
     """Return the estimator inside searches and pipelines, and the pipeline of transformers before it, or None."""
-    from sklearn.pipeline import Pipeline
+    inner, steps, _ = wrappers.unwrapped(estimator)
+    return inner, steps[-1] if steps else None
 
-    before = None
-    while True:
-        if hasattr(estimator, "best_estimator_"):
-            estimator = estimator.best_estimator_
-        elif isinstance(estimator, Pipeline):
-            before = estimator[:-1] if len(estimator) > 1 else None
-            estimator = estimator[-1]
-        elif hasattr(estimator, "regressor_"):
-            estimator = estimator.regressor_
-        else:
-            return estimator, before
+
+def refuse_several(model: Any) -> None:
+    """An error for a fit to several series, which have no one axis."""
+    if hasattr(model, "series_"):
+        raise ValueError("this is a fit to several series: draw one of its series_, by name.")
 
 
 def fitted(estimator: Any, attribute: str) -> Any:

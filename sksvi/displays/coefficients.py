@@ -5,10 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import ndtri
 
-from sksvi.displays._common import feature_names, fitted, pyplot, unwrapped
+from sksvi._names import feature_names
+from sksvi.displays._common import (
+    check_most,
+    fitted,
+    legend_outside,
+    pyplot,
+    say_shown,
+    shortened,
+    style_of,
+    unwrapped,
+)
 from sksvi.predictive.coverage import tail_of
+
+#: Orders of columns from the top, by their means.
+ORDERS = {
+    "mean": lambda mean: np.argsort(-mean, kind="stable"),
+    "distance": lambda mean: np.argsort(-np.abs(mean), kind="stable"),
+}
 
 
 class CoefficientDisplay:
@@ -30,6 +47,16 @@ class CoefficientDisplay:
 
     coverage : float, default=0.9
         Posterior probability of each interval, in (0, 1).
+
+    sort : {"mean", "distance"}, default=None
+        Order of the columns from the top: "mean", the largest mean first; "distance", the one farthest from zero. Of
+        several classes the mean farthest from zero counts. None: as they are given.
+
+    standardized : bool, default=False
+        Whether the coefficients are per spread of their column, which the axis then says.
+
+    n_features : int, default=None
+        How many columns there are, where these are but some of them; None: these are all.
 
     Attributes
     ----------
@@ -60,9 +87,20 @@ class CoefficientDisplay:
     """
 
     def __init__(
-        self, mean: Any, std: Any, feature_names: Any, class_names: Any = None, *, coverage: float = 0.9
+        self,
+        mean: Any,
+        std: Any,
+        feature_names: Any,
+        class_names: Any = None,
+        *,
+        coverage: float = 0.9,
+        sort: str | None = None,
+        standardized: bool = False,
+        n_features: int | None = None,
     ) -> None:
         tail = tail_of(coverage)
+        if sort not in (None, *ORDERS):
+            raise ValueError(f"sort must be None or one of {list(ORDERS)}; found {sort!r}.")
         self.mean, self.std = np.atleast_2d(mean), np.atleast_2d(std)
         self.feature_names = [str(name) for name in feature_names]
         self.class_names = None if class_names is None else [str(name) for name in class_names]
@@ -72,6 +110,12 @@ class CoefficientDisplay:
                 f"mean {self.mean.shape}, std {self.std.shape} and the {len(self.feature_names)} feature_names "
                 "must agree in shape."
             )
+        self.sort, self.standardized = sort, standardized
+        self.n_features = len(self.feature_names) if n_features is None else int(n_features)
+        if sort is not None:
+            order = ORDERS[sort](self.mean[np.abs(self.mean).argmax(0), np.arange(self.mean.shape[1])])
+            self.mean, self.std = self.mean[:, order], self.std[:, order]
+            self.feature_names = [self.feature_names[i] for i in order]
         half = -ndtri(tail) * self.std
         self.lower, self.upper = self.mean - half, self.mean + half
 
@@ -94,20 +138,33 @@ class CoefficientDisplay:
         n_classes, n_features = self.mean.shape
         if ax is None:
             height = 1.2 + 0.25 * n_features * max(1.0, 0.5 * n_classes)
-            _, ax = pyplot().subplots(figsize=(6.4, max(2.4, height)), layout="constrained")
+            longest = max(map(len, map(shortened, self.class_names or [""])))
+            width = 6.4 + (0.7 + 0.07 * longest if self.class_names else 0.0)  # the legend's own room
+            _, ax = pyplot().subplots(figsize=(width, max(2.4, height)), layout="constrained")
         at = np.arange(n_features)
         offsets = (np.arange(n_classes) - (n_classes - 1) / 2) * 0.7 / n_classes
         names = [None] * n_classes if self.class_names is None else self.class_names
         self.zero_line_ = ax.axvline(0.0, color="0.6", linewidth=0.8, zorder=0)
         self.errorbars_ = []
-        for mean, lower, upper, offset, name in zip(self.mean, self.lower, self.upper, offsets, names):
-            style = {"fmt": "o", "markersize": 4, "label": name} | errorbar_kwargs
+        rows = zip(self.mean, self.lower, self.upper, offsets, names)
+        for k, (mean, lower, upper, offset, name) in enumerate(rows):
+            style = (
+                style_of(k)
+                | {"linestyle": "none", "markersize": 4, "label": name and shortened(name)}
+                | errorbar_kwargs
+            )
             self.errorbars_.append(ax.errorbar(mean, at + offset, xerr=[mean - lower, upper - mean], **style))
-        ax.set_yticks(at, self.feature_names)
+        if n_classes > 1:  # the classes of one column belong together
+            ax.hlines(at[1:] - 0.5, 0.0, 1.0, transform=ax.get_yaxis_transform(), color="0.9", linewidth=0.6, zorder=0)
+        ax.set_yticks(at, [shortened(name) for name in self.feature_names])
         ax.set_ylim(n_features - 0.4, -0.6)
-        ax.set_xlabel(f"Coefficient, {100 * self.coverage:g} % posterior interval")
+        per = "spread of its column (2 sd; of two values their distance)" if self.standardized else "unit of its column"
+        interval = f"{100 * self.coverage:g} % posterior interval"
+        # Towards the names there is room: a line that begins below them is not cut off.
+        ax.set_xlabel(f"Coefficient (units of the latent), {interval},\nper {per}", loc="right")
+        say_shown(ax, n_features, self.n_features, "columns shown, the clearest from zero")
         if self.class_names is not None:
-            ax.legend()
+            legend_outside(ax, title="class")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -118,6 +175,9 @@ class CoefficientDisplay:
         *,
         coverage: float = 0.9,
         max_features: int | None = 30,
+        sort: str | None = None,
+        standardize: bool = False,
+        X: Any = None,
         ax: Any = None,
         **errorbar_kwargs: Any,
     ) -> CoefficientDisplay:
@@ -136,6 +196,18 @@ class CoefficientDisplay:
             The most columns to draw: those whose mean is the most standard deviations from zero (in any class), in the
             order of the data. None draws all.
 
+        sort : {"mean", "distance"}, default=None
+            Order of the columns from the top: "mean", the largest mean first; "distance", the one farthest from zero.
+            Of several classes the mean farthest from zero counts. None: the order of the data.
+
+        standardize : bool, default=False
+            Whether to draw coefficients times the spread of their column, so that columns of any unit compare: two
+            standard deviations, of a column of two values their distance (Gelman 2008). A linear model knows what
+            its columns spread over unless its ``prior_precision`` is a fixed number; of another one give `X`.
+
+        X : {array-like, sparse matrix} of shape (n, D), default=None
+            Rows that say what columns spread over, as the estimator (or its wrapper) takes them; for `standardize`.
+
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure.
 
@@ -151,6 +223,9 @@ class CoefficientDisplay:
         ------
         NotFittedError
             If the estimator is not fitted.
+        ValueError
+            For `standardize` of a model that does not know what its columns spread over, without `X`; for `X` of other
+            columns, and for a `coverage`, `max_features` or `sort` that cannot be.
 
         Examples
         --------
@@ -161,15 +236,39 @@ class CoefficientDisplay:
         >>> len(display.errorbars_), display.feature_names[0]
         (3, 'sepal length (cm)')
         """
-        if max_features is not None and (isinstance(max_features, bool) or int(max_features) < 1):
-            raise ValueError(f"max_features must be at least 1, or None; found {max_features!r}.")
+        max_features = check_most("max_features", max_features)
         inner, before = unwrapped(estimator)
         mean, std = np.atleast_2d(fitted(inner, "coef_")), np.atleast_2d(fitted(inner, "coef_std_"))
-        names = feature_names(inner, before)
-        if max_features is not None and mean.shape[1] > max_features:
+        names, n_features = feature_names(inner, before), mean.shape[1]
+        if standardize:
+            spread = _spread(inner, before, X, n_features)
+            mean, std = mean * spread, std * spread
+        if max_features is not None and n_features > max_features:
             # Without spread a coefficient counts by its size alone, far beyond all others.
             score = (np.abs(mean) / np.maximum(std, np.finfo(float).tiny)).max(0)
             kept = np.sort(np.argsort(-score, kind="stable")[:max_features])
             mean, std, names = mean[:, kept], std[:, kept], names[kept]
         classes = inner.classes_ if len(mean) > 1 else None
-        return cls(mean, std, names, classes, coverage=coverage).plot(ax, **errorbar_kwargs)
+        options = {"coverage": coverage, "sort": sort, "standardized": standardize, "n_features": n_features}
+        return cls(mean, std, names, classes, **options).plot(ax, **errorbar_kwargs)
+
+
+def _spread(inner: Any, before: Any, X: Any, n_features: int) -> np.ndarray:
+    """What each column with a coefficient spreads over: in X, else in the rows of the fit where the model knows it."""
+    from sksvi.linear_model._columns import spreads
+    from sksvi.mixed_effects._levels import fixed_columns
+
+    if X is None:
+        known = getattr(inner, "_column_spread", None)
+        if known is None:
+            raise ValueError(
+                f"standardize=True: {type(inner).__name__} does not know what its columns spread over (the linear "
+                "models do under prior_precision='auto', 'ard' or 'flat'). Give X, the rows of the fit."
+            )
+        return np.asarray(known, float)
+    rows = X if before is None else before.transform(X)
+    rows = fixed_columns(rows if hasattr(rows, "shape") else np.asarray(rows), getattr(inner, "_factors", None) or [])
+    rows = rows.tocsr().astype(float) if sp.issparse(rows) else np.asarray(rows, float)
+    if rows.ndim != 2 or rows.shape[1] != n_features or not rows.shape[0]:
+        raise ValueError(f"X has shape {rows.shape} where columns have a coefficient, expected (n, {n_features}).")
+    return spreads(rows, None, np.zeros(n_features) if sp.issparse(rows) else rows.mean(0))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from sksvi.displays._common import fitted, pyplot, unwrapped
+from sksvi.displays._common import check_most, fitted, pyplot, say_shown, shortened, unwrapped
 from sksvi.predictive.coverage import tail_of
 
 
@@ -33,6 +33,9 @@ class GroupEffectsDisplay:
 
     coverage : float, default=0.9
         Posterior probability of each interval, in (0, 1).
+
+    n_levels : int, default=None
+        How many levels there are, where these are but some of them; None: these are all.
 
     Attributes
     ----------
@@ -71,6 +74,7 @@ class GroupEffectsDisplay:
         effect: str = "intercept",
         *,
         coverage: float = 0.9,
+        n_levels: int | None = None,
     ) -> None:
         tail = tail_of(coverage)
         mean, std, names = np.asarray(mean, float), np.asarray(std, float), list(level_names)
@@ -81,6 +85,7 @@ class GroupEffectsDisplay:
         order = np.argsort(mean, kind="stable")
         self.mean, self.std = mean[order], std[order]
         self.level_names = [str(names[i]) for i in order]
+        self.n_levels = len(names) if n_levels is None else int(n_levels)
         self.group, self.effect, self.coverage = str(group), str(effect), coverage
         half = -ndtri(tail) * self.std
         self.lower, self.upper = self.mean - half, self.mean + half
@@ -101,18 +106,20 @@ class GroupEffectsDisplay:
         display : GroupEffectsDisplay
             The display itself.
         """
-        n_levels = len(self.mean)
+        n_shown = len(self.mean)
         if ax is None:
-            _, ax = pyplot().subplots(figsize=(6.4, max(2.4, 1.2 + 0.2 * n_levels)), layout="constrained")
-        at = np.arange(n_levels)
+            _, ax = pyplot().subplots(figsize=(6.4, max(2.4, 1.2 + 0.2 * n_shown)), layout="constrained")
+        at = np.arange(n_shown)
         style = {"fmt": "o", "markersize": 4} | errorbar_kwargs
         self.zero_line_ = ax.axvline(0.0, color="0.6", linewidth=0.8, zorder=0)
         self.errorbar_ = ax.errorbar(self.mean, at, xerr=[self.mean - self.lower, self.upper - self.mean], **style)
-        ax.set_yticks(at, self.level_names)
-        ax.set_ylim(-0.6, n_levels - 0.4)
+        ax.set_yticks(at, [shortened(name) for name in self.level_names])
+        ax.set_ylim(-0.6, n_shown - 0.4)
         ax.set_ylabel(self.group)
-        what = "Effect" if self.effect == "intercept" else f"Slope of {self.effect}"
-        ax.set_xlabel(f"{what}, {100 * self.coverage:g} % posterior interval")
+        # The latent is what effects are added up in: log odds under a logit link, logarithms of rates of counts.
+        what = "Effect" if self.effect == "intercept" else f"Slope of {shortened(self.effect)}"
+        ax.set_xlabel(f"{what} (units of the latent), {100 * self.coverage:g} % posterior interval", loc="right")
+        say_shown(ax, n_shown, self.n_levels, "levels, evenly spaced by rank")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -145,7 +152,8 @@ class GroupEffectsDisplay:
             Posterior probability of each interval, in (0, 1).
 
         max_levels : int or None, default=50
-            The most levels to draw: those whose mean is the most standard deviations from zero. None draws all.
+            The most levels to draw: of more, those at evenly spaced ranks of their means, lowest and highest among
+            them. None draws all.
 
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure.
@@ -176,8 +184,7 @@ class GroupEffectsDisplay:
         >>> GroupEffectsDisplay.from_estimator(model).level_names
         ['c', 'a', 'b']
         """
-        if max_levels is not None and (isinstance(max_levels, bool) or int(max_levels) < 1):
-            raise ValueError(f"max_levels must be at least 1, or None; found {max_levels!r}.")
+        max_levels = check_most("max_levels", max_levels)
         effects = fitted(unwrapped(estimator)[0], "group_effects_")
         groups = list(dict.fromkeys(effects.index.get_level_values("group")))
         group = groups[0] if group is None else group
@@ -188,8 +195,9 @@ class GroupEffectsDisplay:
         if effect not in known:
             raise ValueError(f"effect must be one of {known} for group {group!r}; found {effect!r}.")
         table = table[table.index.get_level_values("effect") == effect]
-        if max_levels is not None and len(table) > max_levels:
-            score = np.abs(table["mean"].to_numpy()) / table["std"].to_numpy()
-            table = table.iloc[np.sort(np.argsort(-score, kind="stable")[:max_levels])]
-        names = table.index.get_level_values("level")
-        return cls(table["mean"], table["std"], names, group, effect, coverage=coverage).plot(ax, **errorbar_kwargs)
+        n_levels = len(table)
+        if max_levels is not None and n_levels > max_levels:
+            ranks = np.round(np.linspace(0, n_levels - 1, max_levels)).astype(int)
+            table = table.iloc[np.argsort(table["mean"].to_numpy(), kind="stable")[ranks]]
+        names, options = table.index.get_level_values("level"), {"coverage": coverage, "n_levels": n_levels}
+        return cls(table["mean"], table["std"], names, group, effect, **options).plot(ax, **errorbar_kwargs)

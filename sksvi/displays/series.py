@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from sksvi.displays._common import fitted, pyplot, unwrapped
+from sksvi.displays._common import COLORS, fitted, legend_above, pyplot, refuse_several, unwrapped
 from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
@@ -121,9 +121,9 @@ class TimeSeriesDisplay:
         if ax is None:
             _, ax = pyplot().subplots(figsize=(8.0, 4.0), layout="constrained")
         n, after = len(self.observed), next(iter(self.forecasts.values()), None)
-        at = _axis(self.observed.index, None if after is None else after.index)
+        at = axis_of(self.observed.index, None if after is None else after.index)
         now = at[start:n]
-        band, mean = self.smoothed.iloc[start:], "C0"
+        band, mean = self.smoothed.iloc[start:], COLORS[0]
         self.lines_, self.bands_ = [], []
         label = f"smoothed mean, {100 * self.coverage:g} %"
         self.bands_.append(ax.fill_between(now, band["lower"], band["upper"], color=mean, alpha=0.2, linewidth=0))
@@ -132,16 +132,16 @@ class TimeSeriesDisplay:
             later, shade = at[n:], 0.2 + 0.25 * k / max(1, len(self.forecasts) - 1)
             ends = table["lower"], table["upper"]
             if len(table) > 1:
-                fan = ax.fill_between(later, *ends, color="C1", alpha=shade, linewidth=0)
+                fan = ax.fill_between(later, *ends, color=COLORS[1], alpha=shade, linewidth=0)
             else:  # a band of one point has no width
-                fan = ax.vlines(later, *ends, color="C1", alpha=shade, linewidth=6)
+                fan = ax.vlines(later, *ends, color=COLORS[1], alpha=shade, linewidth=6)
             self.bands_.append(fan)
             if k == len(self.forecasts) - 1:
                 shares = " and ".join(f"{100 * each:g} %" for each in sorted(self.forecasts))
                 centre = table["mean" if "mean" in table else "median"]
                 mark = {"marker": "o", "markersize": 3} if len(table) == 1 else {}
                 self.lines_ += ax.plot(
-                    later, centre, color="C1", linewidth=1.5, label=f"forecast {centre.name}, {shares}", **mark
+                    later, centre, color=COLORS[1], linewidth=1.5, label=f"forecast {centre.name}, {shares}", **mark
                 )
         size = 3.0 if n - start <= 300 else 1.5
         (self.points_,) = ax.plot(
@@ -149,7 +149,8 @@ class TimeSeriesDisplay:
         )
         ax.margins(x=0.01)
         ax.set_ylabel(str(self.observed.name or "y"))
-        ax.legend(framealpha=0.8, edgecolor="none", loc="best", fontsize="small")
+        ax.set_xlabel(time_name(self.observed.index))
+        legend_above(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -163,17 +164,18 @@ class TimeSeriesDisplay:
         axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
         if len(axes) != len(names):
             raise ValueError(f"ax has {len(axes)} axes for the {len(names)} components {names}.")
-        at, z = _axis(self.components.index, None)[start:], -ndtri(tail_of(self.coverage))
+        at, z = axis_of(self.components.index, None)[start:], -ndtri(tail_of(self.coverage))
         self.lines_, self.bands_ = [], []
         for own, name in zip(axes, names, strict=True):
             part = self.components[name].iloc[start:]
             low, high = part["mean"] - z * part["std"], part["mean"] + z * part["std"]
-            self.bands_.append(own.fill_between(at, low, high, color="C0", alpha=0.2, linewidth=0))
-            self.lines_ += own.plot(at, part["mean"], color="C0", linewidth=1.2)
+            self.bands_.append(own.fill_between(at, low, high, color=COLORS[0], alpha=0.2, linewidth=0))
+            self.lines_ += own.plot(at, part["mean"], color=COLORS[0], linewidth=1.2)
             if name != "level":
                 own.axhline(0.0, color="0.6", linewidth=0.8, zorder=0)
             own.set_ylabel(name)
             own.margins(x=0.01)
+        axes[-1].set_xlabel(time_name(self.components.index))
         axes[0].set_title(f"Parts of the latent, {100 * self.coverage:g} % intervals", fontsize="medium")
         self.ax_, self.figure_ = axes, axes[0].figure
         return self
@@ -240,8 +242,7 @@ class TimeSeriesDisplay:
         import pandas as pd
 
         model = unwrapped(estimator)[0]
-        if getattr(model, "groups", None) is not None:
-            raise ValueError("this is a fit to several series: draw one of its series_, by name.")
+        refuse_several(model)
         components = fitted(model, "components_")
         if steps and (isinstance(steps, bool) or int(steps) < 0):
             raise ValueError(f"steps must be a whole number, 0 or more; found {steps!r}.")
@@ -271,7 +272,14 @@ def _probabilities(model: Any, latent: Any) -> Any:
     return pd.DataFrame(found, index=latent.index)
 
 
-def _axis(index: Any, later: Any) -> Array:
+def time_name(index: Any) -> str:
+    """What the axis of time is called: by the index, else by what its values are."""
+    if index.name is not None:
+        return str(index.name)
+    return "Point" if index.dtype.kind in "iu" else "Time"
+
+
+def axis_of(index: Any, later: Any) -> Array:
     """Places of points on the axis of time: dates or numbers where the index has them, else their count."""
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Pictures of topics: which go together, and which words each is made of."""
+"""Which topics go together: a clustered heat map, or a graph."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.displays._common import fitted, pyplot, unwrapped
+from sksvi.displays._common import COLORS, check_kind, fitted, pyplot, shortened, unwrapped
+from sksvi.displays._topics import positive, supported, top_words, words_of
 
 Array = np.ndarray
 
@@ -16,12 +17,18 @@ Array = np.ndarray
 FARTHEST = 1.6
 #: Rounds that place the topics of a graph.
 ROUNDS = 300
+#: Topics up to which a heat map has its correlations as numbers too.
+NUMBERED = 12
+#: Edges between topics that go together, and that avoid each other.
+TOGETHER, APART = COLORS[0], COLORS[1]
 
 
 class TopicGraphDisplay:
-    """Topics as points, their correlations as edges: wide for strong ones, red for topics that avoid each other.
+    """Which topics go together: correlations as a clustered heat map, or as a graph.
 
-    Topics that go together are near each other: positions make distances as close as they can to 1.6 - correlation
+    The heat map has topics in the order of an average-linkage clustering by 1 - correlation, so that those that go
+    together make blocks; blue where they go together, red where they avoid each other. In the graph topics are points
+    and correlations edges, wide for strong ones: positions make distances as close as they can to 1.6 - correlation
     (least squares, deterministic).
 
     Parameters
@@ -37,7 +44,10 @@ class TopicGraphDisplay:
         Areas of the points are proportional to these; None makes them equal.
 
     min_correlation : float, default=0.2
-        Smallest size of a correlation that is drawn, in [0, 1].
+        Smallest size of a correlation that the graph draws, in [0, 1].
+
+    topics : sequence of int, default=None
+        Numbers of the topics; None: 0, 1, …
 
     Attributes
     ----------
@@ -47,14 +57,23 @@ class TopicGraphDisplay:
     figure_ : matplotlib Figure
         The figure.
 
+    image_ : matplotlib AxesImage
+        Heat map: the correlations, rows and columns in ``order``.
+
+    colorbar_ : matplotlib Colorbar
+        Heat map: its scale.
+
     lines_ : matplotlib LineCollection
-        The edges, in the order of ``edges``.
+        Graph: the edges, in the order of ``edges``.
 
     points_ : matplotlib PathCollection
-        The topics.
+        Graph: the topics.
 
     texts_ : list of matplotlib Text
-        The labels.
+        The labels: of the heat map's rows from the top, of the graph in the order of the topics.
+
+    order : list of int
+        Rows of ``correlation`` from the top of the heat map.
 
     edges : list of (int, int)
         Pairs of topics that are joined, weakest correlation first.
@@ -72,7 +91,15 @@ class TopicGraphDisplay:
     [(0, 1), (0, 2)]
     """
 
-    def __init__(self, correlation: Any, labels: Any, weights: Any = None, *, min_correlation: float = 0.2) -> None:
+    def __init__(
+        self,
+        correlation: Any,
+        labels: Any,
+        weights: Any = None,
+        *,
+        min_correlation: float = 0.2,
+        topics: Sequence[int] | None = None,
+    ) -> None:
         if not 0 <= min_correlation <= 1:
             raise ValueError(f"min_correlation must lie in [0, 1]; found {min_correlation!r}.")
         self.correlation, self.labels = np.asarray(correlation, float), [str(label) for label in labels]
@@ -83,6 +110,9 @@ class TopicGraphDisplay:
                 f"correlation {self.correlation.shape}, weights {self.weights.shape} and the {n} labels must agree in "
                 "shape."
             )
+        self.topics = list(range(n)) if topics is None else [int(k) for k in topics]
+        if len(self.topics) != n:
+            raise ValueError(f"topics has {len(self.topics)} numbers for the {n} labels.")
         if not np.allclose(self.correlation, self.correlation.T):
             raise ValueError("correlation must be symmetric.")
         if not (np.all(self.weights >= 0) and self.weights.sum() > 0):
@@ -93,14 +123,18 @@ class TopicGraphDisplay:
         order = [i for i in np.argsort(size, kind="stable") if size[i] >= min_correlation]
         self.edges = [(int(first[i]), int(second[i])) for i in order]
         self.positions = _placed(FARTHEST - self.correlation)
+        self.order = _clustered(self.correlation)
 
-    def plot(self, ax: Any = None, **text_kwargs: Any) -> TopicGraphDisplay:
-        """Draw the graph.
+    def plot(self, ax: Any = None, *, kind: str = "heatmap", **text_kwargs: Any) -> TopicGraphDisplay:
+        """Draw the heat map, or the graph.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure.
+
+        kind : {"heatmap", "graph"}, default="heatmap"
+            What to draw.
 
         **text_kwargs : dict
             Passed on to ``Axes.text`` for the labels.
@@ -110,24 +144,65 @@ class TopicGraphDisplay:
         display : TopicGraphDisplay
             The display itself.
         """
+        draw = {"heatmap": self._plot_heatmap, "graph": self._plot_graph}
+        draw[check_kind(kind, draw)](ax, text_kwargs)
+        self.figure_ = self.ax_.figure
+        return self
+
+    def _plot_heatmap(self, ax: Any, text_kwargs: dict[str, Any]) -> None:
+        n = len(self.labels)
         if ax is None:
-            _, ax = pyplot().subplots(figsize=(9.0, 7.0), layout="constrained")
+            side = max(2.2, 0.2 * n)
+            _, ax = pyplot().subplots(figsize=(side + 4.2, side + 1.0), layout="constrained")
+        shown = self.correlation[np.ix_(self.order, self.order)]
+        np.fill_diagonal(shown, np.nan)  # 1 by definition: it would take the ends of the colours
+        most = float(np.nanmax(np.abs(shown))) if n > 1 else 1.0
+        most = most if most > 0 else 1.0
+        import matplotlib
+
+        colours = matplotlib.colormaps["RdBu"].with_extremes(bad="0.85")
+        self.image_ = ax.imshow(shown, cmap=colours, vmin=-most, vmax=most)
+        self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax, shrink=0.8)
+        self.colorbar_.set_label("Correlation", fontsize=8)
+        self.colorbar_.ax.tick_params(labelsize=8)
+        style = {"fontsize": 8} | text_kwargs
+        labels = [" ".join(self.labels[k].split("\n")) for k in self.order]
+        names = [f"{shortened(label)}  {self.topics[k]}" for k, label in zip(self.order, labels, strict=True)]
+        ax.set_yticks(np.arange(n), names, **style)
+        ax.set_xticks(np.arange(n), [str(self.topics[k]) for k in self.order], **style | {"rotation": 90})
+        ax.set_xlabel("Topic", fontsize=8)
+        if n <= NUMBERED:
+            for (row, column), value in np.ndenumerate(shown):
+                dark = np.isfinite(value) and abs(value) > 0.6 * most
+                text = f"{value:.2f}" if np.isfinite(value) else ""
+                ax.text(column, row, text, ha="center", va="center", fontsize=6, color="w" if dark else "k")
+        self.texts_, self.ax_ = ax.get_yticklabels(), ax
+
+    def _plot_graph(self, ax: Any, text_kwargs: dict[str, Any]) -> None:
+        n = len(self.labels)
+        if ax is None:
+            grown = max(1.0, math.sqrt(n / 20))  # labels keep their size, so that more of them need more room
+            _, ax = pyplot().subplots(figsize=(9.0 * grown, 7.0 * grown), layout="constrained")
         from matplotlib.collections import LineCollection
 
         values = np.array([self.correlation[pair] for pair in self.edges])
         segments = [self.positions[list(pair)] for pair in self.edges]
-        colors = np.where(values > 0, "tab:blue", "tab:red").tolist()
+        colors = np.where(values > 0, TOGETHER, APART).tolist()
         widths = (5.0 * np.abs(values)).tolist()
         self.lines_ = ax.add_collection(LineCollection(segments, colors=colors, linewidths=widths, alpha=0.5, zorder=1))
         area = 400.0 * self.weights / self.weights.max()
         self.points_ = ax.scatter(*self.positions.T, s=area, color="0.85", edgecolor="0.4", zorder=2)
         style = {"ha": "center", "va": "center", "fontsize": 8, "zorder": 3} | text_kwargs
         self.texts_ = [ax.text(x, y, label, **style) for (x, y), label in zip(self.positions, self.labels, strict=True)]
+        from matplotlib.lines import Line2D
+
+        said = ((TOGETHER, "go together"), (APART, "avoid each other"))
+        lines = [Line2D([], [], color=color, linewidth=2.0, alpha=0.5, label=label) for color, label in said]
+        ax.legend(handles=lines, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, fontsize=8, frameon=False)
         ax.margins(0.12)
         ax.autoscale_view()  # before the labels are laid out, which belong to the limits
         ax.set_axis_off()
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        self.ax_ = ax
 
     @classmethod
     def from_estimator(
@@ -137,20 +212,20 @@ class TopicGraphDisplay:
         feature_names: Any = None,
         n_words: int = 3,
         min_correlation: float = 0.2,
+        kind: str = "heatmap",
         ax: Any = None,
         **text_kwargs: Any,
     ) -> TopicGraphDisplay:
         """Draw the topics of a fitted correlated topic model, labelled by their most probable words.
 
-        Topics that no word supports (``topic_prevalence_`` is 0) are left out. The areas of the points are the
+        Topics that no word supports (``topic_prevalence_`` is 0) are left out. The areas of the graph's points are the
         proportions of a document whose log odds are the mean ones.
 
         Parameters
         ----------
         estimator : fitted estimator
             Has ``topic_correlation_``, ``components_`` and ``topic_log_odds_`` or ``topic_prevalence_``; a Pipeline or
-            search stands for the
-            estimator inside.
+            search stands for the estimator inside.
 
         feature_names : sequence of str, default=None
             Words of the columns; None: those that the estimator saw, or that the Pipeline gives.
@@ -159,7 +234,10 @@ class TopicGraphDisplay:
             Words of a label.
 
         min_correlation : float, default=0.2
-            Smallest size of a correlation that is drawn, in [0, 1].
+            Smallest size of a correlation that the graph draws, in [0, 1].
+
+        kind : {"heatmap", "graph"}, default="heatmap"
+            What to draw.
 
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure.
@@ -188,174 +266,13 @@ class TopicGraphDisplay:
         """
         inner, before = unwrapped(estimator)
         correlation, components = fitted(inner, "topic_correlation_"), fitted(inner, "components_")
-        shown = _supported(inner)
-        words = _top(components[shown], _names(inner, before, feature_names), _positive("n_words", n_words))
+        shown = supported(inner)
+        words = top_words(components[shown], words_of(inner, before, feature_names), positive("n_words", n_words))
         labels = ["\n".join(row) for row in words[0]]
         correlation = correlation[np.ix_(shown, shown)]
         weights = _sizes(inner)[shown]
-        return cls(correlation, labels, weights, min_correlation=min_correlation).plot(ax, **text_kwargs)
-
-
-class TopicWordsDisplay:
-    """The most probable words of topics as bars, one panel per topic.
-
-    Parameters
-    ----------
-    words : array-like of shape (n_topics, n_words)
-        Words of each topic, the most probable first.
-
-    probability : array-like of shape (n_topics, n_words)
-        Their probabilities.
-
-    std : array-like of shape (n_topics, n_words), default=None
-        Posterior standard deviations, drawn as lines of mean ± one.
-
-    titles : sequence of str, default=None
-        Names of the topics; None: their numbers.
-
-    Attributes
-    ----------
-    axes_ : ndarray of matplotlib Axes
-        One per topic.
-
-    figure_ : matplotlib Figure
-        The figure.
-
-    bars_ : list of matplotlib BarContainer
-        One per topic.
-
-    Examples
-    --------
-    >>> from sksvi.displays import TopicWordsDisplay
-    >>> display = TopicWordsDisplay([["star", "galaxy"], ["gene", "dna"]], [[0.2, 0.1], [0.3, 0.2]]).plot()
-    >>> [ax.get_title() for ax in display.axes_]
-    ['topic 0', 'topic 1']
-    """
-
-    def __init__(self, words: Any, probability: Any, std: Any = None, titles: Any = None) -> None:
-        self.words, self.probability = np.asarray(words, object), np.asarray(probability, float)
-        self.std = None if std is None else np.asarray(std, float)
-        shapes = {self.words.shape, self.probability.shape} | (set() if std is None else {self.std.shape})
-        n = len(self.words)
-        self.titles = [f"topic {k}" for k in range(n)] if titles is None else [str(title) for title in titles]
-        if len(shapes) > 1 or self.words.ndim != 2 or len(self.titles) != n:
-            raise ValueError(
-                f"words {self.words.shape}, probability {self.probability.shape}, std and the {len(self.titles)} "
-                "titles must agree in shape: a row per topic."
-            )
-
-    def plot(self, axes: Any = None, **bar_kwargs: Any) -> TopicWordsDisplay:
-        """Draw the bars, most probable word on top.
-
-        Parameters
-        ----------
-        axes : sequence of matplotlib Axes, default=None
-            One per topic; None makes a new figure with at most five in a row.
-
-        **bar_kwargs : dict
-            Passed on to ``Axes.barh``.
-
-        Returns
-        -------
-        display : TopicWordsDisplay
-            The display itself.
-        """
-        n, n_words = self.words.shape
-        if axes is None:
-            across = min(n, 5)
-            down = math.ceil(n / across)
-            size = (2.3 * across, down * (0.7 + 0.19 * n_words))
-            _, grid = pyplot().subplots(down, across, figsize=size, layout="constrained", squeeze=False, sharex=True)
-            for ax in grid.ravel()[n:]:
-                ax.set_visible(False)
-            axes = grid.ravel()[:n]
-        axes = np.atleast_1d(np.asarray(axes, object))
-        if axes.shape != (n,):
-            raise ValueError(f"axes must hold one Axes per topic, {n}; found shape {axes.shape}.")
-        at = np.arange(n_words)
-        self.bars_ = []
-        for k, ax in enumerate(axes):
-            spread = {} if self.std is None else {"xerr": self.std[k], "error_kw": {"linewidth": 0.8}}
-            self.bars_.append(ax.barh(at, self.probability[k], **({"color": "tab:blue"} | spread | bar_kwargs)))
-            ax.set_yticks(at, [str(word) for word in self.words[k]], fontsize=8)
-            ax.set_ylim(n_words - 0.4, -0.6)
-            ax.set_title(self.titles[k], fontsize=9)
-        self.axes_, self.figure_ = axes, axes[0].figure
-        return self
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        *,
-        feature_names: Any = None,
-        topics: Sequence[int] | None = None,
-        n_words: int = 10,
-        axes: Any = None,
-        **bar_kwargs: Any,
-    ) -> TopicWordsDisplay:
-        """Draw the words of topics of a fitted topic model.
-
-        Parameters
-        ----------
-        estimator : fitted estimator
-            Has ``components_`` (rows are divided by their sums) and, for the standard deviations,
-            ``posterior_["topics"]``; a Pipeline or search stands for the estimator inside.
-
-        feature_names : sequence of str, default=None
-            Words of the columns; None: those that the estimator saw, or that the Pipeline gives.
-
-        topics : sequence of int, default=None
-            The topics to draw; None: the first 20 that words support (``topic_prevalence_`` is not 0).
-
-        n_words : int, default=10
-            Words of a topic.
-
-        axes : sequence of matplotlib Axes, default=None
-            One per topic; None makes a new figure.
-
-        **bar_kwargs : dict
-            Passed on to ``Axes.barh``.
-
-        Returns
-        -------
-        display : TopicWordsDisplay
-            The display, drawn.
-
-        Raises
-        ------
-        NotFittedError
-            If the estimator is not fitted.
-
-        Examples
-        --------
-        >>> from sksvi import CorrelatedTopicModel, TopicWordsDisplay
-        >>> from sksvi.datasets import make_ctm
-        >>> X = make_ctm(60, 40, n_components=4, random_state=0).data
-        >>> model = CorrelatedTopicModel(4, max_iter=10, tol=1e-2, random_state=0).fit(X)
-        >>> TopicWordsDisplay.from_estimator(model, n_words=5, topics=[0, 2]).words.shape
-        (2, 5)
-        """
-        inner, before = unwrapped(estimator)
-        components = np.asarray(fitted(inner, "components_"), float)
-        total = components.sum(1, keepdims=True)
-        n = len(components)
-        chosen = _supported(inner)[:20] if topics is None else [int(k) for k in topics]
-        if not chosen or any(not 0 <= k < n for k in chosen):
-            raise ValueError(f"topics must be some of 0 to {n - 1}; found {topics!r}.")
-        n_words = _positive("n_words", n_words)
-        words, order = _top(components[chosen], _names(inner, before, feature_names), n_words)
-        posterior = getattr(inner, "posterior_", None)
-        std = None if posterior is None else np.take_along_axis(posterior["topics"].std[chosen], order, 1)
-        probability = np.take_along_axis((components / total)[chosen], order, 1)
-        titles = [f"topic {k}" for k in chosen]
-        return cls(words, probability, std, titles).plot(axes, **bar_kwargs)
-
-
-def _positive(name: str, value: Any) -> int:
-    if isinstance(value, bool) or int(value) != value or value < 1:
-        raise ValueError(f"{name} must be at least 1; found {value!r}.")
-    return int(value)
+        display = cls(correlation, labels, weights, min_correlation=min_correlation, topics=shown)
+        return display.plot(ax, kind=kind, **text_kwargs)
 
 
 def _sizes(inner: Any) -> Array:
@@ -367,30 +284,14 @@ def _sizes(inner: Any) -> Array:
     return np.asarray(prevalence / prevalence.max())
 
 
-def _supported(estimator: Any) -> list[int]:
-    """Topics that words support: all of a model that does not say."""
-    prevalence = getattr(estimator, "topic_prevalence_", None)
-    if prevalence is None:
-        return list(range(len(estimator.components_)))
-    if not np.any(prevalence):
-        raise ValueError("No word supports any topic (topic_prevalence_ is 0): there is nothing to draw.")
-    return [int(k) for k in np.flatnonzero(prevalence)]
+def _clustered(correlation: Array) -> list[int]:
+    """Topics in the order of the leaves of an average-linkage clustering by 1 - correlation, neighbours alike."""
+    if len(correlation) < 3:
+        return list(range(len(correlation)))
+    from scipy.cluster.hierarchy import leaves_list, linkage
 
-
-def _names(estimator: Any, before: Any, given: Any) -> Array:
-    """Words of the columns: those given, else those that the estimator or the Pipeline knows."""
-    from sksvi.displays._common import feature_names
-
-    names = feature_names(estimator, before) if given is None else np.asarray(given, object)
-    if names.shape != (estimator.n_features_in_,):
-        raise ValueError(f"feature_names has shape {names.shape}, expected {(estimator.n_features_in_,)}.")
-    return names
-
-
-def _top(components: Array, names: Array, n: int) -> tuple[Array, Array]:
-    """(k, n) words and their columns, the most probable first."""
-    order = np.argsort(-components, axis=1, kind="stable")[:, :n]
-    return names[order].astype(str), order
+    apart = 1.0 - correlation[np.triu_indices(len(correlation), 1)]
+    return [int(k) for k in leaves_list(linkage(np.maximum(apart, 0.0), "average", optimal_ordering=True))]
 
 
 def _placed(distance: Array) -> Array:

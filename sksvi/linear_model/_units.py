@@ -73,6 +73,12 @@ class OwnScales:
         return self.fit_intercept and isinstance(self.intercept_precision, str)
 
     @property
+    def _column_spread(self) -> Array | None:
+        """What each column that has a coefficient spreads over; None under a fixed prior, which does not ask."""
+        known = self._columns.known
+        return None if known is None else known.spread
+
+    @property
     def _scaled(self) -> bool:
         return self._prior_kind != "fixed"
 

@@ -3,7 +3,6 @@
 from sksvi.predictive.noisy import NoisyPredictive
 from sksvi.predictive.plain import Predictive
 from sksvi.predictive.wrappers import (
-    feature_names,
     log_predictive_density,
     predict_interval,
     predict_quantiles,
@@ -17,7 +16,6 @@ from sksvi.predictive.wrappers import (
 __all__ = [
     "NoisyPredictive",
     "Predictive",
-    "feature_names",
     "log_predictive_density",
     "predict_interval",
     "predict_quantiles",

@@ -11,7 +11,7 @@ from sksvi.integrals import rayleigh
 from sksvi.integrals.quadrature import expect
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.links import LOG_SQRT_2PI, safe_exp
-from sksvi.predictive.plain import Predictive, cdf_of
+from sksvi.predictive.plain import Predictive, _among, cdf_of
 
 Array = Any
 
@@ -151,6 +151,14 @@ class NoisyPredictive(Predictive):
         shape = (len(self._m), int(n))
         sd = np.sqrt(self._v[:, None] + rng.rayleigh(self.sigma, shape))
         return self.likelihood.sample(self._m[:, None] + sd * rng.standard_normal(shape), rng)
+
+    def _successes(self, k: Array, trials: Array) -> Array:
+        likelihood, m = self.likelihood, self._m
+
+        def among(rows: Array, v: Array) -> list[Array]:
+            return [Predictive(likelihood, m[rows], v)._successes(k[rows], trials[rows])]
+
+        return self._mixed(among, self._fall(_among(k, trials), trials)[1])[0]
 
     def _cdf(self, y: Array, rows: Array) -> Array:
         """P(Y <= y) for some rows."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import bdtr, logit, ndtr, ndtri
 
 from sksvi.expectations import Quadrature
 from sksvi.integrals.quadrature import expect, standard_deviation
@@ -20,6 +20,8 @@ Array = Any
 _LARGEST_COUNT = 1e305  # where rates saturate, so that quantiles stay finite
 
 
+#: Widths of a likelihood to the deviation of a logit over which few or many successes are told apart.
+STEEP = 2.0
 #: Widths in f, beside its spread, at which a distribution function is a step: the error in probability.
 _STEP = 1e-7
 
@@ -39,6 +41,11 @@ def cdf_of(likelihood: Likelihood, y: Array, m: Array, v: Array) -> Array:
 def _apart(low: Array, high: Array) -> Array:
     """Whether a count lies between, as far as floats tell them apart."""
     return high - low > np.maximum(1.0, np.spacing(high))
+
+
+def _among(k: Array, trials: Array) -> Array:
+    """Numbers of successes of which the probability depends on f."""
+    return np.clip(k, 0.0, np.maximum(trials - 1.0, 0.0))
 
 
 def _of_step(likelihood: Likelihood, y: Array, at: Array, m: Array, v: Array, width: Array) -> Array:
@@ -169,6 +176,47 @@ class Predictive:
     def cdf(self, y: Array) -> Array:
         """P(Y <= y), shape (n,)."""
         return self._cdf(np.asarray(y, dtype=float), np.arange(len(self.latent_mean)))
+
+    def cdf_steps(self, y: Array) -> tuple[Array, Array]:
+        """P(Y < y) and P(Y <= y), each of shape (n,): one number twice where y is measured.
+
+        Parameters
+        ----------
+        y : array of shape (n,), binomial (n, 2)
+            Ordinal: positions among the levels. Binomial: of the number of successes.
+        """
+        likelihood, y = self.likelihood, np.asarray(y, dtype=float)
+        if likelihood.n_latents > 1:
+            raise ValueError(f"classes of {type(likelihood).__name__} have no order, so no distribution function.")
+        if likelihood.paired:
+            successes, failures = likelihood.outcomes(y)
+            trials = successes + failures
+            return self._successes(successes - 1.0, trials), self._successes(successes, trials)
+        at_most = self.cdf(y)
+        if not (likelihood.discrete or likelihood.ordered):
+            return at_most, at_most
+        lowest = likelihood.support.low if likelihood.levels is None else likelihood.levels[0]
+        return np.where(y > lowest, self.cdf(y - 1.0), 0.0), at_most
+
+    def _successes(self, k: Array, trials: Array) -> Array:
+        """P(at most k successes in so many trials)."""
+        likelihood = self.likelihood
+        inside = _among(k, trials)
+
+        def at(f: Array, rows: Any) -> tuple[Array]:
+            kept, of = (np.broadcast_to(part[rows], f.shape) for part in (inside, trials))
+            return (bdtr(kept, of.astype(int), likelihood.mean(f)),)
+
+        m, v = (np.asarray(part, dtype=float) for part in (self.latent_mean, self.latent_variance))
+        centre, width = self._fall(inside, trials)
+        found = expect(at, m, v, width, lambda: centre)[0]
+        return np.where(k < 0, 0.0, np.where(k >= trials, 1.0, found))
+
+    def _fall(self, k: Array, trials: Array) -> tuple[Array, Array]:
+        """Where in f `_successes` falls from 1 to 0, and over which width: a narrow one of many trials."""
+        share = (k + 0.5) / (trials + 1.0)
+        steep = np.sqrt(np.maximum(trials, 1.0) * share * (1.0 - share))
+        return logit(share), self.likelihood.width / np.maximum(1.0, STEEP * steep)
 
     def _cdf(self, y: Array, rows: Array) -> Array:
         """P(Y <= y) for some rows."""

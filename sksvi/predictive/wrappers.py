@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from sksvi._names import all_names
 from sksvi.predictive.coverage import tail_of
 
 Array = Any
@@ -78,7 +79,7 @@ def predict_interval(model: Any, X: Any, coverage: float = 0.9, offset: Any = No
         If there is no regressor with ``predict_interval`` inside, or it takes no offset.
     """
     tail = tail_of(coverage)
-    inner, rows, inverses = _reached(model, X)
+    inner, rows, inverses = reached(model, X)
     beside = _beside(offset, exposure)
     if not inverses:
         return _method(inner, "predict_interval")(rows, coverage=coverage, **beside)
@@ -107,14 +108,14 @@ def predict_quantiles(model: Any, X: Any, q: Any, offset: Any = None, exposure: 
     TypeError
         If there is no regressor with ``predict_quantiles`` inside, or it takes no offset.
     """
-    inner, rows, inverses = _reached(model, X)
+    inner, rows, inverses = reached(model, X)
     ask, beside = _method(inner, "predict_quantiles"), _beside(offset, exposure)
     found = ask(rows, q, **beside)
     if not inverses:
         return found
-    ends = _through(inverses, ask(rows, [0.25, 0.75], **beside))
+    ends = through(inverses, ask(rows, [0.25, 0.75], **beside))
     falls = np.any(ends[:, 1] < ends[:, 0])
-    return _through(inverses, ask(rows, 1.0 - np.atleast_1d(np.asarray(q, float)), **beside) if falls else found)
+    return through(inverses, ask(rows, 1.0 - np.atleast_1d(np.asarray(q, float)), **beside) if falls else found)
 
 
 def predict_std(model: Any, X: Any, offset: Any = None, exposure: Any = None) -> Array:
@@ -136,7 +137,7 @@ def predict_std(model: Any, X: Any, offset: Any = None, exposure: Any = None) ->
     TypeError
         If there is no regressor with ``predict_quantiles`` inside, or it takes no offset.
     """
-    inner, rows, inverses = _reached(model, X)
+    inner, rows, inverses = reached(model, X)
     beside = _beside(offset, exposure)
     if not inverses:
         return _method(inner, "predict")(rows, return_std=True, **beside)[1]
@@ -144,7 +145,7 @@ def predict_std(model: Any, X: Any, offset: Any = None, exposure: Any = None) ->
     z = np.linspace(-7.0, 7.0, 29)
     weights = np.exp(-0.5 * z**2)
     weights /= weights.sum()
-    y = _through(inverses, _method(inner, "predict_quantiles")(rows, ndtr(z), **beside))
+    y = through(inverses, _method(inner, "predict_quantiles")(rows, ndtr(z), **beside))
     mean = y @ weights
     return np.sqrt((y - mean[:, None]) ** 2 @ weights)
 
@@ -170,9 +171,9 @@ def sample_y(
     TypeError
         If there is no regressor with ``sample_y`` inside, or it takes no offset.
     """
-    inner, rows, inverses = _reached(model, X)
+    inner, rows, inverses = reached(model, X)
     draws = _method(inner, "sample_y")(rows, n_samples, random_state, **_beside(offset, exposure))
-    return _through(inverses, draws) if inverses else draws
+    return through(inverses, draws) if inverses else draws
 
 
 def log_predictive_density(model: Any, X: Any, y: Any, offset: Any = None, exposure: Any = None) -> Array:
@@ -199,7 +200,7 @@ def log_predictive_density(model: Any, X: Any, y: Any, offset: Any = None, expos
     ValueError
         A transformation without a slope at a y.
     """
-    inner, rows, inverses = _reached(model, X)
+    inner, rows, inverses = reached(model, X)
     ask = _method(inner, "log_predictive_density")
     stretched = 0.0
     for transformer in reversed(inverses):
@@ -274,53 +275,16 @@ def save(model: Any, path: Any) -> None:
         )
 
 
-def feature_names(estimator: Any, before: Any = None) -> np.ndarray:
-    """Return the names of the columns that an estimator was fitted on, those of grouping columns left out.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-        Its ``feature_names_in_`` are used where it has them, else x0, x1, …
-
-    before : Pipeline or None, default=None
-        Transformers before it, asked where the estimator itself saw no names; a step may have none to give.
-
-    Returns
-    -------
-    names : ndarray of shape (n_features,) of str
-        The names.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> from sksvi.predictive import feature_names
-    >>> feature_names(SimpleNamespace(n_features_in_=2)).tolist()
-    ['x0', 'x1']
-    """
-    return np.delete(_all_names(estimator, before), getattr(estimator, "_factors", None) or [])
-
-
-def _all_names(estimator: Any, before: Any) -> np.ndarray:
-    if hasattr(estimator, "feature_names_in_"):
-        return np.asarray(estimator.feature_names_in_, dtype=object)
-    if before is not None:
-        try:
-            return np.asarray(before.get_feature_names_out(), dtype=object)
-        except AttributeError:  # a step that gives no names
-            pass
-    return np.array([f"x{i}" for i in range(estimator.n_features_in_)], dtype=object)
-
-
 def _with_names(model: Any) -> Any:
     """A copy of the estimator inside, its columns named as the steps before it do."""
     inner, steps, _ = unwrapped(model)
     named = copy.copy(inner)
     if steps and hasattr(inner, "n_features_in_") and not hasattr(inner, "feature_names_in_"):
-        named.feature_names_in_ = np.asarray([str(name) for name in _all_names(inner, steps[-1])], dtype=object)
+        named.feature_names_in_ = np.asarray([str(name) for name in all_names(inner, steps[-1])], dtype=object)
     return named
 
 
-def _reached(model: Any, X: Any) -> tuple[Any, Any, list[Any]]:
+def reached(model: Any, X: Any) -> tuple[Any, Any, list[Any]]:
     """The innermost estimator, its X, and the transformers of the target, innermost first."""
     inner, steps, inverses = unwrapped(model)
     for step in steps:
@@ -328,7 +292,7 @@ def _reached(model: Any, X: Any) -> tuple[Any, Any, list[Any]]:
     return inner, X, inverses
 
 
-def _through(inverses: list[Any], y: Array) -> Array:
+def through(inverses: list[Any], y: Array) -> Array:
     """Quantiles or draws (n, k) in the units of the target before its transformers."""
     y = np.asarray(y)
     for transformer in inverses:

@@ -6,14 +6,13 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import bdtr, ndtri
+from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, expectations
 from sksvi.estimators.checks import check_count, check_row_values, check_seed
 from sksvi.estimators.offsets import with_exposure
 from sksvi.families.gaussian.chain import ChainGaussian
-from sksvi.integrals import quadrature
 from sksvi.models.base import Table
 from sksvi.models.time_series.ahead import Ahead, one_step_ahead
 from sksvi.models.time_series.model import first_messages
@@ -73,6 +72,12 @@ class Diagnostics:
         """Where there was an observation, (T,)."""
         weight = self._series.weight
         return np.ones(len(self._series), bool) if weight is None else weight > 0
+
+    def _steps_ahead(self) -> tuple[Array, Array]:
+        """P(Y < y) and P(Y <= y) of the points that were observed, each as predicted one step ahead."""
+        below, at_most = self._predicted().cdf_steps(self._series.y)
+        seen = self._seen()
+        return below[seen], at_most[seen]
 
     def _observed(self) -> Any:
         """Observations on ``index_``, NaN where there is none; of a binomial the shares of successes."""
@@ -247,7 +252,7 @@ class Diagnostics:
         y = self._series.y
         if kind == "quantile":
             seed = check_seed(random_state).randint(np.iinfo(np.int32).max)
-            low, high = _probabilities(predicted, y)
+            low, high = predicted.cdf_steps(y)
             u = low + np.random.default_rng(seed).random(len(low)) * (high - low)
             tiny = np.finfo(float).eps
             found = ndtri(np.clip(u, tiny, 1.0 - tiny))
@@ -305,29 +310,3 @@ def _shares(likelihood: Any, y: Array) -> tuple[Array, Array]:
     """Successes, and trials, at least one."""
     successes, failures = likelihood.outcomes(y)
     return successes, np.maximum(successes + failures, 1.0)
-
-
-def _probabilities(predicted: Predictive, y: Array) -> tuple[Array, Array]:
-    """P(Y < y) and P(Y <= y)."""
-    likelihood = predicted.likelihood
-    if likelihood.paired:
-        successes, failures = likelihood.outcomes(y)
-        n = successes + failures
-        low, high = (_successes(predicted, successes - less, n) for less in (1.0, 0.0))
-        return low, high
-    high = predicted.cdf(y)
-    if not (likelihood.discrete or likelihood.ordered):
-        return high, high
-    return np.where(y > 0, predicted.cdf(y - 1.0), 0.0), high
-
-
-def _successes(predicted: Predictive, k: Array, n: Array) -> Array:
-    """P(at most k successes in n trials)."""
-    likelihood = predicted.likelihood
-
-    def at(f: Array, rows: Any) -> tuple[Array]:
-        kept = np.broadcast_to(np.maximum(k[rows], 0.0), f.shape)
-        return (bdtr(kept, np.broadcast_to(n[rows], f.shape).astype(int), likelihood.mean(f)),)
-
-    found = quadrature.expect(at, predicted.latent_mean, predicted.latent_variance, likelihood.width)[0]
-    return np.where(k < 0, 0.0, np.where(k >= n, 1.0, found))

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import builtins
 import sys
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-from sksvi import GMERegressor
+from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMERegressor
 from sksvi.arviz import to_arviz
+from sksvi.datasets import make_glm
 from sksvi.displays import CoefficientDisplay, GroupEffectsDisplay, LowerBoundDisplay, feature_names
 
 
@@ -58,10 +61,11 @@ def tick_names(display):
 
 def test_bounds_of_one_fit(frame):
     fit = Fitted().fit(*frame)
-    display = LowerBoundDisplay.from_estimator(fit, color="C3")
+    display = LowerBoundDisplay.from_estimator(fit, scale="bound", color="C3")
     (line,) = display.lines_
     assert_array_equal(line.get_xdata(), [1, 2, 3, 4])
     assert_array_equal(line.get_ydata(), fit.history_["bound"])
+    assert display.ax_.get_yscale() == "linear" and display.ax_.get_ylabel() == "Lower bound (nats)"
     assert line.get_label() == "Fitted" and line.get_color() == "C3"
     assert display.ax_.get_xlabel() == "Passes over the data" and display.figure_ is display.ax_.figure
 
@@ -118,6 +122,9 @@ def test_every_class_has_its_row_of_artists():
     fit = SimpleNamespace(n_features_in_=2, coef_=np.arange(6.0).reshape(3, 2), coef_std_=np.ones((3, 2)))
     fit.classes_ = np.array(["low", "mid", "high"])
     display = CoefficientDisplay.from_estimator(fit)
+    display.figure_.canvas.draw()
+    legend, axes = display.ax_.get_legend().get_window_extent(), display.ax_.get_window_extent()
+    assert legend.x0 >= axes.x1 and legend.x1 <= display.figure_.bbox.x1  # beside the data, inside the figure
     assert len(display.errorbars_) == 3
     assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["low", "mid", "high"]
     heights = [bars.lines[0].get_ydata() for bars in display.errorbars_]
@@ -129,7 +136,92 @@ def test_the_clearest_features_are_kept_in_their_order():
     fit = SimpleNamespace(n_features_in_=5, coef_=mean, coef_std_=np.array([0.01, 5.0, 0.0, 1.0, 0.1]))
     display = CoefficientDisplay.from_estimator(fit, max_features=3)
     assert display.feature_names == ["x0", "x3", "x4"]
+    assert display.ax_.get_title(loc="left").startswith("3 of 5 columns")
     assert CoefficientDisplay.from_estimator(fit, max_features=None).mean.shape == (1, 5)
+
+
+def test_bounds_by_their_distance_to_the_best():
+    """By hand: the best exact bound is -80, the least distance 0.5, and an estimate above has no logarithm."""
+    noisy = ([1, 2, 3, 4], [-100.0, -79.0, -90.0, -80.5], [False, False, False, True])
+    display = LowerBoundDisplay({"noisy": noisy, "whole": ([1, 2], [-90.0, -80.0])}).plot()
+    assert display.best == -80.0 and display.small == 0.25 and display.ax_.get_yscale() == "log"
+    assert_array_equal(display.lines_[0].get_ydata(), [20.25, np.nan, 10.25])
+    assert_array_equal(display.lines_[1].get_ydata(), [10.25, 0.25])
+    (exact,) = display.exact_  # of the noisy fit alone: all values of the other are exact
+    assert exact.get_xdata().tolist() == [4] and exact.get_ydata().tolist() == [0.75]
+    said = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert said == ["noisy", "whole", "estimated (1 above the best left out)", "exact"]
+    plain = LowerBoundDisplay({"noisy": noisy}, scale="bound").plot()
+    assert_array_equal(plain.lines_[0].get_ydata(), noisy[1][:3])
+    only = LowerBoundDisplay({"noisy": ([1, 2], [-9.0, -7.0], [False, False])})
+    assert only.best == -7.0 and only.small == 1.0
+    with pytest.raises(ValueError, match="scale must be 'distance' or 'bound'; found 'log'"):
+        LowerBoundDisplay({}, scale="log")
+    with pytest.raises(ValueError, match=r"the trace 'a' has shapes \(2,\), \(1,\)"):
+        LowerBoundDisplay({"a": ([1, 2], [-1.0])})
+
+
+def test_estimates_of_a_fit_are_told_from_exact_values():
+    X, y = make_glm(300, 3, likelihood="logit", random_state=0)
+    model = BayesianGLMClassifier(algorithm="mc-ssvi", batch_size=20, max_iter=40, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y)
+    display = LowerBoundDisplay.from_estimator(model)
+    assert not model.history_["exact"].any()  # the exact bound of such a fit is that of its end
+    assert display.best == model.lower_bound_
+    assert display.exact_[0].get_xdata().tolist() == [model.n_iter_]
+    assert len(display.lines_[0].get_xdata()) == model.n_iter_
+    whole = LowerBoundDisplay.from_estimator(BayesianGLMClassifier().fit(X, y))
+    assert whole.exact_ == [] and len(whole.ax_.get_legend().get_texts()) == 1
+
+
+def test_columns_in_the_order_of_their_coefficients():
+    fit = SimpleNamespace(n_features_in_=3, coef_=np.array([0.5, -2.0, 1.0]), coef_std_=np.array([0.1, 0.2, 0.3]))
+    assert CoefficientDisplay.from_estimator(fit, sort="mean").feature_names == ["x2", "x0", "x1"]
+    display = CoefficientDisplay.from_estimator(fit, sort="distance")
+    assert display.feature_names == ["x1", "x2", "x0"]
+    assert_array_equal(display.errorbars_[0].lines[0].get_xdata(), [-2.0, 1.0, 0.5])
+    assert_array_equal(display.std, [[0.2, 0.3, 0.1]])
+    two = CoefficientDisplay([[0.1, 3.0], [-4.0, 1.0]], np.ones((2, 2)), "ab", "uv", sort="mean")
+    assert two.feature_names == ["b", "a"]  # by 3 and -4, the means farthest from zero
+    with pytest.raises(ValueError, match=r"sort must be None or one of \['mean', 'distance'\]; found 'size'"):
+        CoefficientDisplay.from_estimator(fit, sort="size")
+
+
+def test_coefficients_per_spread_of_their_column(frame):
+    """Two standard deviations, of a column of two values their distance: as the model knows it, or as X says it."""
+    X, y = frame
+    X = X.assign(weight=np.where(X["weight"] > 0, 7.0, 4.0), dose=1000 * X["dose"])
+    spread = np.array([2 * X["age"].std(ddof=0), 2 * X["dose"].std(ddof=0), 3.0])
+    model = BayesianGLMRegressor().fit(X, y)
+    display = CoefficientDisplay.from_estimator(model, standardize=True)
+    assert_allclose(display.mean[0], model.coef_ * spread)
+    assert_allclose(display.std[0], model.coef_std_ * spread)
+    assert "per spread of its column" in display.ax_.get_xlabel()
+    assert "spread" not in CoefficientDisplay.from_estimator(model).ax_.get_xlabel()
+    fixed = BayesianGLMRegressor(prior_precision=np.ones(3)).fit(X, y)
+    with pytest.raises(ValueError, match=r"BayesianGLMRegressor does not know what its columns spread over.*Give X"):
+        CoefficientDisplay.from_estimator(fixed, standardize=True)
+    assert_allclose(
+        CoefficientDisplay.from_estimator(fixed, standardize=True, X=X).mean[0], fixed.coef_ * spread, rtol=1e-6
+    )
+    inside = make_pipeline(StandardScaler(), Fitted()).fit(X, y)
+    scaled = CoefficientDisplay.from_estimator(inside, standardize=True, X=X)
+    two = np.ptp(inside[0].transform(X)[:, 2])
+    assert_allclose(scaled.mean[0], inside[-1].coef_ * [2.0, 2.0, two])
+    sparse = CoefficientDisplay.from_estimator(fixed, standardize=True, X=sp.csr_matrix(X.to_numpy()))
+    assert_allclose(sparse.mean[0, :2], (fixed.coef_ * spread)[:2], rtol=1e-6)
+    with pytest.raises(ValueError, match=r"X has shape \(40, 2\) where columns have a coefficient, expected \(n, 3\)"):
+        CoefficientDisplay.from_estimator(fixed, standardize=True, X=X.to_numpy()[:, :2])
+
+
+def test_long_names_are_shortened_on_the_axis_alone():
+    long = "a_column_with_a_name_that_is_much_too_long_for_an_axis"
+    display = CoefficientDisplay([[1.0, 2.0]], [[0.1, 0.1]], [long, "short"]).plot()
+    drawn = tick_names(display)
+    assert len(drawn[0]) == 32 and drawn[0][:5] == long[:5] and drawn[0][-5:] == long[-5:] and drawn[1] == "short"
+    assert display.feature_names[0] == long
 
 
 def test_what_cannot_be_drawn_is_said(frame):
@@ -260,7 +352,7 @@ def test_caterpillar_of_a_group(mixed):
     assert_allclose(segments[:, :, 0], np.c_[display.lower, display.upper])
     bottom, top = display.ax_.get_ylim()
     assert bottom < top  # highest mean on top
-    assert display.ax_.get_ylabel() == "site" and display.ax_.get_xlabel() == "Effect, 80 % posterior interval"
+    assert display.ax_.get_ylabel() == "site" and "80 % posterior interval" in display.ax_.get_xlabel()
     slopes = GroupEffectsDisplay.from_estimator(mixed, group="site", effect="dose", color="C3", ax=display.ax_)
     assert slopes.ax_ is display.ax_ and slopes.figure_ is display.figure_
     assert slopes.ax_.get_xlabel().startswith("Slope of dose") and slopes.errorbar_.lines[0].get_color() == "C3"
@@ -271,12 +363,14 @@ def test_caterpillar_of_a_group(mixed):
     display.figure_.canvas.draw()
 
 
-def test_the_clearest_levels_are_kept(mixed):
-    table = mixed.group_effects_.loc["site"].xs("intercept", level="effect")
-    clearest = (table["mean"].abs() / table["std"]).nlargest(3).index
-    kept = GroupEffectsDisplay.from_estimator(mixed, max_levels=3).level_names
-    assert kept == list(table.loc[clearest].sort_values("mean").index)
-    assert len(GroupEffectsDisplay.from_estimator(mixed, max_levels=None).level_names) == 6
+def test_a_spread_of_levels_is_kept(mixed):
+    """Of 6 levels sorted by their means ranks 0, 2 (of 2.5, to the even one) and 5."""
+    table = mixed.group_effects_.loc["site"].xs("intercept", level="effect").sort_values("mean")
+    display = GroupEffectsDisplay.from_estimator(mixed, max_levels=3)
+    assert display.level_names == list(table.index[[0, 2, 5]])
+    assert display.ax_.get_title(loc="left") == "3 of 6 levels, evenly spaced by rank"
+    whole = GroupEffectsDisplay.from_estimator(mixed, max_levels=None)
+    assert len(whole.level_names) == 6 and whole.ax_.get_title(loc="left") == ""
 
 
 def test_what_has_no_groups_is_said(mixed, frame):
@@ -302,6 +396,8 @@ def test_coefficients_of_a_mixed_model(mixed):
     display = CoefficientDisplay.from_estimator(mixed)
     assert tick_names(display) == ["age", "dose"]
     assert_allclose(display.mean[0], mixed.coef_)
+    known = CoefficientDisplay.from_estimator(mixed, standardize=True)
+    assert np.all(known.mean[0] / mixed.coef_ > 1.0)  # columns of sd 1: spreads of about 2
 
 
 @pytest.mark.parametrize("version", ["0.23.4", "1.3.0"])

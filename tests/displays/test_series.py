@@ -40,6 +40,9 @@ def test_series_with_a_fan(counts):
     # Months are dates, and the fan begins where the series ends.
     assert display.lines_[1].get_xdata()[0] == np.datetime64("2024-01-01")
     display.figure_.canvas.draw()
+    assert display.ax_.get_xlabel() == "Time"
+    legend, axes = display.ax_.get_legend().get_window_extent(), display.ax_.get_window_extent()
+    assert legend.y0 >= axes.y1 - 1  # above the data
     short = display.plot(last=10)
     assert len(short.points_.get_ydata()) == 10
     one = TimeSeriesDisplay.from_estimator(model, steps=1)
@@ -50,6 +53,7 @@ def test_components(counts):
     model = DynamicGLM(level_variance=0.01, trend=True, trend_variance=0.0, seasonal=4).fit(None, counts)
     display = TimeSeriesDisplay.from_estimator(model, kind="components", coverage=0.5)
     assert [ax.get_ylabel() for ax in display.ax_] == ["level", "trend", "seasonal"]
+    assert [ax.get_xlabel() for ax in display.ax_] == ["", "", "Time"]
     parts = model.components_
     assert_allclose(display.lines_[0].get_ydata(), parts["level", "mean"])
     high = (parts["level", "mean"] + 0.6744898 * parts["level", "std"]).max()

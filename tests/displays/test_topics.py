@@ -38,7 +38,7 @@ def correlation_of(n, seed):
 
 
 def test_graph_of_a_pipeline(pipeline):
-    display = TopicGraphDisplay.from_estimator(pipeline, n_words=2, min_correlation=0.0, fontsize=5)
+    display = TopicGraphDisplay.from_estimator(pipeline, n_words=2, min_correlation=0.0, kind="graph", fontsize=5)
     model, words = pipeline[-1], pipeline[0].get_feature_names_out()
     top = np.argsort(-model.components_, axis=1, kind="stable")[:, :2]
     assert [text.get_text() for text in display.texts_] == ["\n".join(row) for row in words[top]]
@@ -55,13 +55,37 @@ def test_graph_of_a_pipeline(pipeline):
     assert named.labels[0].startswith("W") and named.ax_ is display.ax_
 
 
+def test_topics_that_go_together_are_side_by_side(pipeline):
+    """Two blocks whose topics alternate: the order of the heat map takes them apart."""
+    block = np.arange(6) % 2
+    correlation = np.where(block[:, None] == block, 0.6, -0.3) + 0.4 * np.eye(6)
+    display = TopicGraphDisplay(correlation, [f"w{k}\nv{k}" for k in range(6)], topics=range(10, 16)).plot()
+    assert sorted(display.order) == list(range(6)) and len(set(block[display.order[:3]])) == 1
+    shown = display.image_.get_array()
+    assert np.ma.getmaskarray(shown).diagonal().all()
+    assert_allclose(shown[0, 1:3], 0.6)
+    assert_allclose(shown[0, 3:], -0.3)
+    assert display.image_.get_clim() == (-0.6, 0.6)
+    first = display.order[0]
+    assert display.texts_[0].get_text() == f"w{first} v{first}  {10 + first}"
+    assert [label.get_text() for label in display.ax_.get_xticklabels()] == [str(10 + k) for k in display.order]
+    model = TopicGraphDisplay.from_estimator(pipeline)
+    assert_allclose(model.image_.get_array()[0, 1], pipeline[-1].topic_correlation_[model.order[0], model.order[1]])
+    for n in (1, 2):
+        assert TopicGraphDisplay(np.eye(n), "ab"[:n]).plot().order == list(range(n))
+    with pytest.raises(ValueError, match="kind='map' is unknown: choose 'heatmap' or 'graph'"):
+        display.plot(kind="map")
+    with pytest.raises(ValueError, match="topics has 1 numbers for the 6 labels"):
+        TopicGraphDisplay(correlation, "abcdef", topics=[1])
+
+
 def test_edges_have_signs_and_a_smallest_size():
     correlation = np.array([[1.0, 0.6, -0.7], [0.6, 1.0, -0.1], [-0.7, -0.1, 1.0]])
-    display = TopicGraphDisplay(correlation, "abc").plot()
+    display = TopicGraphDisplay(correlation, "abc").plot(kind="graph")
     assert display.edges == [(0, 1), (0, 2)]
     blue, red = display.lines_.get_colors()
     assert blue[2] > blue[0] and red[0] > red[2]
-    assert TopicGraphDisplay(correlation, "abc", min_correlation=1.0).plot().edges == []
+    assert TopicGraphDisplay(correlation, "abc", min_correlation=1.0).plot(kind="graph").edges == []
     assert TopicGraphDisplay([[1.0]], ["one"]).plot().positions.shape == (1, 2)
 
 
@@ -101,6 +125,9 @@ def test_words_of_another_model(documents):
     lda = LatentDirichletAllocation(7, max_iter=2, random_state=0).fit(counts)
     display = TopicWordsDisplay.from_estimator(lda)
     assert display.std is None and len(display.bars_) == 7
+    assert display.figure_.get_supxlabel() == "Probability of the word"
+    lowest = [ax for ax in display.axes_ if any(label.get_visible() for label in ax.get_xticklabels())]
+    assert lowest == list(display.axes_[2:])  # of every column the last panel that is drawn
     assert display.probability.max() < 1  # pseudo-counts are divided by their sums
     assert [ax.get_visible() for ax in display.figure_.axes] == [True] * 7 + [False] * 3
 
@@ -131,3 +158,9 @@ def test_what_cannot_be_drawn_is_said(pipeline):
         TopicGraphDisplay(np.triu(np.ones((2, 2))), "ab")
     with pytest.raises(ValueError, match="not all zero"):
         TopicGraphDisplay(np.eye(2), "ab", [0.0, 0.0])
+
+
+def test_how_many_topics_are_shown():
+    many = LatentDirichletAllocation(23, max_iter=1, random_state=0).fit(np.random.default_rng(0).poisson(1, (30, 9)))
+    display = TopicWordsDisplay.from_estimator(many, n_words=3)
+    assert len(display.axes_) == 20 and "20 of 23 topics shown" in display.figure_.get_supxlabel()

@@ -1,0 +1,336 @@
+"""What the factors of a decomposition are made of: a heat map of loadings, or bars."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from sksvi._names import feature_names
+from sksvi.displays._common import COLORS, check_kind, check_most, fitted, pyplot, shortened, unwrapped
+
+Array = np.ndarray
+
+#: Weight of each component, in the order in which an estimator is asked for it, and what it is.
+WEIGHTS = {"component_shares_": "share", "component_weights_": "weight", "feature_probability_": "use"}
+
+
+class FactorDisplay:
+    """Factors, or components, of a decomposition by the columns that they load on.
+
+    Parameters
+    ----------
+    components : array-like of shape (K, D)
+        Loadings: a row for each factor.
+
+    names : sequence of str, default=None
+        Names of the columns; None: x0, x1, …
+
+    weights : array-like of shape (K,), default=None
+        How much each factor matters, which its label then says.
+
+    weight_name : str, default="weight"
+        What the weights are.
+
+    labels : sequence of str, default=None
+        Names of the factors; None: factor 0, factor 1, …
+
+    unit : str, default="Loading (posterior mean)"
+        What a loading is, for the axis.
+
+    n_components, n_features : int, default=None
+        How many factors and columns there are, where these are but some of them; None: these are all.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes or ndarray of them
+        The axes: of bars one for each factor.
+
+    figure_ : matplotlib Figure
+        The figure.
+
+    image_ : matplotlib AxesImage
+        Heat map: loadings, a row for each factor.
+
+    colorbar_ : matplotlib Colorbar
+        Heat map: its scale.
+
+    bars_ : list of matplotlib BarContainer
+        Bars: one per factor, largest loading on top.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not belong together, and loadings that are not finite.
+
+    See Also
+    --------
+    sksvi.TopicWordsDisplay : The words of topics.
+    sksvi.DictionaryDisplay : Factors of image patches, as patches.
+
+    Examples
+    --------
+    >>> from sksvi.displays import FactorDisplay
+    >>> display = FactorDisplay([[1.0, 0.0], [0.0, 2.0]], ["bread", "milk"], [0.7, 0.3], "share").plot()
+    >>> [label.get_text() for label in display.ax_.get_yticklabels()]
+    ['factor 0 (share 0.7)', 'factor 1 (share 0.3)']
+    """
+
+    def __init__(
+        self,
+        components: Any,
+        names: Any = None,
+        weights: Any = None,
+        weight_name: str = "weight",
+        *,
+        labels: Any = None,
+        unit: str = "Loading (posterior mean)",
+        n_components: int | None = None,
+        n_features: int | None = None,
+    ) -> None:
+        self.components = np.asarray(components, float)
+        if self.components.ndim != 2 or not self.components.size or not np.all(np.isfinite(self.components)):
+            raise ValueError(f"components must be finite numbers, a row per factor; found {self.components.shape}.")
+        K, D = self.components.shape
+        self.names = [f"x{j}" for j in range(D)] if names is None else [str(name) for name in names]
+        self.labels = [f"factor {k}" for k in range(K)] if labels is None else [str(label) for label in labels]
+        self.weights = None if weights is None else np.asarray(weights, float)
+        if len(self.names) != D or len(self.labels) != K or (weights is not None and self.weights.shape != (K,)):
+            shape = None if weights is None else self.weights.shape
+            raise ValueError(
+                f"components {(K, D)}, the {len(self.names)} names, the {len(self.labels)} labels and weights {shape} "
+                "must agree in shape."
+            )
+        self.weight_name, self.unit = weight_name, unit
+        self.n_components = K if n_components is None else int(n_components)
+        self.n_features = D if n_features is None else int(n_features)
+
+    @property
+    def _titles(self) -> list[str]:
+        """Labels of the factors, with their weights."""
+        if self.weights is None:
+            return [shortened(label, 24) for label in self.labels]
+        weights = zip(self.labels, self.weights, strict=True)
+        return [f"{shortened(label, 24)} ({self.weight_name} {weight:.2g})" for label, weight in weights]
+
+    def _said(self) -> str:
+        """How many are shown, where these are not all."""
+        K, D = self.components.shape
+        parts = [f"{K:,} of {self.n_components:,} factors"] if K < self.n_components else []
+        parts += [f"{D:,} of {self.n_features:,} columns, those with the largest loadings"] * (D < self.n_features)
+        return ", ".join(parts)
+
+    def plot(self, ax: Any = None, *, kind: str = "heatmap", max_bars: int = 10, **kwargs: Any) -> FactorDisplay:
+        """Draw the loadings.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, or for bars a sequence of them, default=None
+            None makes a new figure.
+
+        kind : {"heatmap", "bars"}, default="heatmap"
+            All loadings as colours, or the largest of each factor as bars.
+
+        max_bars : int, default=10
+            Most bars of a factor: the loadings that are the farthest from zero.
+
+        **kwargs : dict
+            Passed on to ``Axes.imshow`` or ``Axes.barh``.
+
+        Returns
+        -------
+        display : FactorDisplay
+            The display itself.
+        """
+        if check_kind(kind, ("heatmap", "bars")) == "heatmap":
+            return self._plot_heatmap(ax, kwargs)
+        return self._plot_bars(ax, min(check_most("max_bars", max_bars) or 10, self.components.shape[1]), kwargs)
+
+    def _plot_heatmap(self, ax: Any, kwargs: dict[str, Any]) -> FactorDisplay:
+        K, D = self.components.shape
+        if ax is None:
+            size = (4.0 + 0.2 * max(D, 8), 2.2 + 0.22 * max(K, 3))
+            _, ax = pyplot().subplots(figsize=size, layout="constrained")
+        top = float(np.abs(self.components).max()) or 1.0
+        # Loadings of both signs have colours that meet in white; those of one sign begin at it.
+        both = bool(np.any(self.components < 0))
+        style: dict[str, Any] = {"cmap": "RdBu" if both else "Blues", "vmin": -top if both else 0.0, "vmax": top}
+        self.image_ = ax.imshow(self.components, aspect="auto", **(style | kwargs))
+        self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax)
+        self.colorbar_.set_label(self.unit, fontsize=8)
+        self.colorbar_.ax.tick_params(labelsize=8)
+        ax.set_yticks(np.arange(K), self._titles, fontsize=8)
+        ax.set_xticks(np.arange(D), [shortened(name, 24) for name in self.names], fontsize=8, rotation=90)
+        if self._said():
+            ax.set_title(self._said(), fontsize="small", loc="left", color="0.3")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _plot_bars(self, axes: Any, n_bars: int, kwargs: dict[str, Any]) -> FactorDisplay:
+        K = len(self.components)
+        made = axes is None
+        if made:
+            across = min(K, 4)
+            down = math.ceil(K / across)
+            size = (3.0 * across, 0.5 + down * (0.7 + 0.19 * n_bars))
+            _, grid = pyplot().subplots(down, across, figsize=size, layout="constrained", squeeze=False, sharex=True)
+            for own in grid.ravel()[K:]:
+                own.set_visible(False)
+            for own in grid.ravel()[max(0, K - across) : K]:  # the lowest that is drawn of each column
+                own.tick_params(labelbottom=True)
+            axes = grid.ravel()[:K]
+        axes = np.atleast_1d(np.asarray(axes, object))
+        if axes.shape != (K,):
+            raise ValueError(f"ax must hold one Axes per factor, {K}; found shape {axes.shape}.")
+        self.bars_ = []
+        for own, loadings, title in zip(axes, self.components, self._titles, strict=True):
+            order = np.argsort(-np.abs(loadings), kind="stable")[:n_bars]
+            colors = [COLORS[0] if value >= 0 else COLORS[1] for value in loadings[order]]
+            self.bars_.append(own.barh(np.arange(n_bars), loadings[order], **({"color": colors} | kwargs)))
+            own.set_yticks(np.arange(n_bars), [shortened(self.names[j], 20) for j in order], fontsize=8)
+            own.set_ylim(n_bars - 0.4, -0.6)
+            own.axvline(0.0, color="0.5", linewidth=0.8)
+            own.set_title(title, fontsize=8)
+            own.tick_params(axis="x", labelsize=8)
+        if made:
+            said = f"; {self._said()}" if self._said() else ""
+            axes[0].figure.supxlabel(f"{self.unit}{said}", fontsize=9)
+        self.ax_, self.figure_ = axes, axes[0].figure
+        return self
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        kind: str = "heatmap",
+        side: str = "items",
+        feature_names: Any = None,
+        max_components: int | None = 20,
+        max_features: int | None = 30,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> FactorDisplay:
+        """Draw the factors of a fitted decomposition.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            Has ``components_`` (its order is kept), or factors of users and items as `GeneralizedPMF`; a Pipeline or
+            search stands for the estimator inside. Weights are its ``component_shares_``, ``component_weights_`` or
+            ``feature_probability_`` ("use"), where it has them; of users and items what a factor adds to a rating, root
+            mean square.
+
+        kind : {"heatmap", "bars"}, default="heatmap"
+            All loadings as colours, or the largest of each factor as bars.
+
+        side : {"items", "users"}, default="items"
+            Whose factors are drawn of a model of users and items, the factor that adds most first.
+
+        feature_names : sequence of str, default=None
+            Names of the columns (of the items or users); None: those that the estimator saw, or the Pipeline gives.
+
+        max_components : int or None, default=20
+            The most factors to draw, the first ones. None draws all.
+
+        max_features : int or None, default=30
+            The most columns of a heat map: those with the largest loadings beside the factor's largest, in the order of
+            the data. None draws all. Bars are the largest of all columns.
+
+        ax : matplotlib Axes, or for bars a sequence of them, default=None
+            None makes a new figure.
+
+        **kwargs : dict
+            Passed on to ``Axes.imshow`` or ``Axes.barh``.
+
+        Returns
+        -------
+        display : FactorDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        TypeError
+            For an estimator without factors.
+        ValueError
+            For another number of names than columns, and a `side`, `kind` or limit that cannot be.
+        """
+        most, widest = check_most("max_components", max_components), check_most("max_features", max_features)
+        inner, before = unwrapped(estimator)
+        components, names, weights, weight_name, labels = _factors(inner, before, side)
+        if feature_names is not None:
+            names = np.asarray(feature_names, object)
+            if names.shape != (components.shape[1],):
+                raise ValueError(f"feature_names has shape {names.shape}, expected {(components.shape[1],)}.")
+        n_components, n_features = components.shape
+        components = components[:most]
+        if kind == "heatmap" and widest is not None and n_features > widest:
+            largest = np.abs(components).max(axis=1, keepdims=True)
+            score = (np.abs(components) / np.where(largest > 0, largest, 1.0)).max(axis=0)
+            kept = np.sort(np.argsort(-score, kind="stable")[:widest])
+            components, names = components[:, kept], names[kept]
+        limits = {"n_components": n_components, "n_features": n_features}
+        weights = None if weights is None else weights[:most]
+        display = cls(components, names, weights, weight_name, labels=labels[:most], **limits)
+        return display.plot(ax, kind=kind, **kwargs)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        components: Any,
+        *,
+        names: Any = None,
+        weights: Any = None,
+        kind: str = "heatmap",
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> FactorDisplay:
+        """Draw factors that are given.
+
+        Parameters
+        ----------
+        components : array-like of shape (K, D)
+            Loadings: a row for each factor.
+
+        names : sequence of str, default=None
+            Names of the columns.
+
+        weights : array-like of shape (K,), default=None
+            How much each factor matters.
+
+        kind : {"heatmap", "bars"}, default="heatmap"
+            All loadings as colours, or the largest of each factor as bars.
+
+        ax : matplotlib Axes, or for bars a sequence of them, default=None
+            None makes a new figure.
+
+        **kwargs : dict
+            Passed on to ``Axes.imshow`` or ``Axes.barh``.
+
+        Returns
+        -------
+        display : FactorDisplay
+            The display, drawn.
+        """
+        return cls(components, names, weights, unit="Loading").plot(ax, kind=kind, **kwargs)
+
+
+def _factors(inner: Any, before: Any, side: str) -> tuple[Array, Array, Array | None, str, list[str]]:
+    """Loadings, names of their columns, weights and what they are, names of the factors."""
+    if side not in ("items", "users"):
+        raise ValueError(f"side must be 'items' or 'users'; found {side!r}.")
+    if getattr(inner, "item_factors_", None) is None:
+        components = np.asarray(fitted(inner, "components_"), float)
+        known = {name: what for name, what in WEIGHTS.items() if getattr(inner, name, None) is not None}
+        weight = next(iter(known), None)
+        weights = None if weight is None else np.asarray(getattr(inner, weight), float)
+        labels = [f"factor {k}" for k in range(len(components))]
+        return components, feature_names(inner, before), weights, known.get(weight or "", ""), labels
+    users, items = inner.user_factors_, inner.item_factors_
+    adds = np.sqrt(np.mean(np.square(users), axis=0) * np.mean(np.square(items), axis=0))
+    order = np.argsort(-adds, kind="stable")
+    loadings, ids = (items, inner.items_) if side == "items" else (users, inner.users_)
+    return loadings.T[order], np.asarray(ids, object), adds[order], "adds", [f"factor {k}" for k in order]

@@ -1,0 +1,184 @@
+"""The words that topics are made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sksvi.displays._common import fitted, pyplot, shortened, unwrapped
+from sksvi.displays._topics import positive, supported, top_words, words_of
+
+
+class TopicWordsDisplay:
+    """The most probable words of topics as bars, one panel per topic.
+
+    Parameters
+    ----------
+    words : array-like of shape (n_topics, n_words)
+        Words of each topic, the most probable first.
+
+    probability : array-like of shape (n_topics, n_words)
+        Their probabilities.
+
+    std : array-like of shape (n_topics, n_words), default=None
+        Posterior standard deviations, drawn as lines of mean ± one.
+
+    titles : sequence of str, default=None
+        Names of the topics; None: their numbers.
+
+    n_topics : int, default=None
+        How many topics there are, where these are but some of them; None: these are all.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes
+        One per topic.
+
+    figure_ : matplotlib Figure
+        The figure.
+
+    bars_ : list of matplotlib BarContainer
+        One per topic.
+
+    Examples
+    --------
+    >>> from sksvi.displays import TopicWordsDisplay
+    >>> display = TopicWordsDisplay([["star", "galaxy"], ["gene", "dna"]], [[0.2, 0.1], [0.3, 0.2]]).plot()
+    >>> [ax.get_title() for ax in display.axes_]
+    ['topic 0', 'topic 1']
+    """
+
+    def __init__(
+        self, words: Any, probability: Any, std: Any = None, titles: Any = None, *, n_topics: int | None = None
+    ) -> None:
+        self.words, self.probability = np.asarray(words, object), np.asarray(probability, float)
+        self.std = None if std is None else np.asarray(std, float)
+        shapes = {self.words.shape, self.probability.shape} | (set() if std is None else {self.std.shape})
+        n = len(self.words)
+        self.n_topics = n if n_topics is None else int(n_topics)
+        self.titles = [f"topic {k}" for k in range(n)] if titles is None else [str(title) for title in titles]
+        if len(shapes) > 1 or self.words.ndim != 2 or len(self.titles) != n:
+            raise ValueError(
+                f"words {self.words.shape}, probability {self.probability.shape}, std and the {len(self.titles)} "
+                "titles must agree in shape: a row per topic."
+            )
+
+    def plot(self, axes: Any = None, **bar_kwargs: Any) -> TopicWordsDisplay:
+        """Draw the bars, most probable word on top.
+
+        Parameters
+        ----------
+        axes : sequence of matplotlib Axes, default=None
+            One per topic; None makes a new figure with at most five in a row.
+
+        **bar_kwargs : dict
+            Passed on to ``Axes.barh``.
+
+        Returns
+        -------
+        display : TopicWordsDisplay
+            The display itself.
+        """
+        n, n_words = self.words.shape
+        made = axes is None
+        if made:
+            across = min(n, 5)
+            down = math.ceil(n / across)
+            longest = max((len(shortened(word, 20)) for word in self.words.ravel()), default=0)
+            size = ((1.8 + 0.065 * longest) * across, 0.3 + down * (0.7 + 0.19 * n_words))
+            _, grid = pyplot().subplots(down, across, figsize=size, layout="constrained", squeeze=False, sharex=True)
+            for ax in grid.ravel()[n:]:
+                ax.set_visible(False)
+            for ax in grid.ravel()[max(0, n - across) : n]:  # the lowest that is drawn of each column
+                ax.tick_params(labelbottom=True)
+            axes = grid.ravel()[:n]
+        axes = np.atleast_1d(np.asarray(axes, object))
+        if axes.shape != (n,):
+            raise ValueError(f"axes must hold one Axes per topic, {n}; found shape {axes.shape}.")
+        at = np.arange(n_words)
+        self.bars_ = []
+        for k, ax in enumerate(axes):
+            error = {} if self.std is None else {"xerr": self.std[k], "error_kw": {"linewidth": 0.8}}
+            self.bars_.append(ax.barh(at, self.probability[k], **({"color": "tab:blue"} | error | bar_kwargs)))
+            ax.set_yticks(at, [shortened(word, 20) for word in self.words[k]], fontsize=8)
+            ax.set_ylim(n_words - 0.4, -0.6)
+            ax.set_title(self.titles[k], fontsize=9)
+            ax.tick_params(axis="x", labelsize=8)
+            ax.locator_params(axis="x", nbins=3)
+        if made:
+            shown = f"; {n:,} of {self.n_topics:,} topics shown" if n < self.n_topics else ""
+            spread = "" if self.std is None else " ± posterior standard deviation"
+            axes[0].figure.supxlabel(f"Probability of the word{spread}{shown}", fontsize=9)
+        self.axes_, self.figure_ = axes, axes[0].figure
+        return self
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        feature_names: Any = None,
+        topics: Sequence[int] | None = None,
+        n_words: int = 10,
+        axes: Any = None,
+        **bar_kwargs: Any,
+    ) -> TopicWordsDisplay:
+        """Draw the words of topics of a fitted topic model.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            Has ``components_`` (rows are divided by their sums) and, for the standard deviations,
+            ``posterior_["topics"]``; a Pipeline or search stands for the estimator inside.
+
+        feature_names : sequence of str, default=None
+            Words of the columns; None: those that the estimator saw, or that the Pipeline gives.
+
+        topics : sequence of int, default=None
+            The topics to draw; None: the first 20 that words support (``topic_prevalence_`` is not 0).
+
+        n_words : int, default=10
+            Words of a topic.
+
+        axes : sequence of matplotlib Axes, default=None
+            One per topic; None makes a new figure.
+
+        **bar_kwargs : dict
+            Passed on to ``Axes.barh``.
+
+        Returns
+        -------
+        display : TopicWordsDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+
+        Examples
+        --------
+        >>> from sksvi import CorrelatedTopicModel, TopicWordsDisplay
+        >>> from sksvi.datasets import make_ctm
+        >>> X = make_ctm(60, 40, n_components=4, random_state=0).data
+        >>> model = CorrelatedTopicModel(4, max_iter=10, tol=1e-2, random_state=0).fit(X)
+        >>> TopicWordsDisplay.from_estimator(model, n_words=5, topics=[0, 2]).words.shape
+        (2, 5)
+        """
+        inner, before = unwrapped(estimator)
+        components = np.asarray(fitted(inner, "components_"), float)
+        total = components.sum(1, keepdims=True)
+        n = len(components)
+        chosen = supported(inner)[:20] if topics is None else [int(k) for k in topics]
+        if not chosen or any(not 0 <= k < n for k in chosen):
+            raise ValueError(f"topics must be some of 0 to {n - 1}; found {topics!r}.")
+        n_words = positive("n_words", n_words)
+        words, order = top_words(components[chosen], words_of(inner, before, feature_names), n_words)
+        posterior = getattr(inner, "posterior_", None)
+        std = None if posterior is None else np.take_along_axis(posterior["topics"].std[chosen], order, 1)
+        probability = np.take_along_axis((components / total)[chosen], order, 1)
+        titles = [f"topic {k}" for k in chosen]
+        return cls(words, probability, std, titles, n_topics=len(supported(inner))).plot(axes, **bar_kwargs)
