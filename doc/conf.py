@@ -9,6 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 import _site
+from numpydoc.xref import DEFAULT_LINKS
 
 import sksvi
 
@@ -49,6 +50,7 @@ autodoc_default_options = {
 }
 numpydoc_show_class_members = False
 # Types of parameters link to the pages of other projects; only these names, the rest stay words.
+DEFAULT_LINKS.clear()  # numpydoc's own, into sites that have no inventory here
 numpydoc_xref_param_type = True
 numpydoc_xref_ignore = "all"
 numpydoc_xref_aliases = {
@@ -92,8 +94,6 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "show_nav_level": 1,
     "navigation_depth": 2,
-    # Two columns of code need the room.
-    "secondary_sidebar_items": {"guide/coming_from/*": [], "index": [], "**": ["page-toc"]},
 }
 html_sidebars = {"index": [], "benchmarks": [], "changelog": []}
 
