@@ -86,6 +86,8 @@ html_theme = "pydata_sphinx_theme"
 html_static_path = ["_static", _site.mathjax()]
 html_css_files = ["guide.css"]
 html_title = "sksvi"
+html_favicon = "_static/favicon.svg"
+html_context = {"default_mode": "auto"}
 html_show_sourcelink = False
 html_theme_options = {
     "show_prev_next": False,

@@ -63,7 +63,8 @@ def tab(request, browser, address):
 
 def test_first_page_leads_to_the_chooser_and_on_to_an_estimator(tab, address):
     tab.goto(f"{address}/index.html")
-    tab.locator(".bd-article a", has_text="Which estimator?").first.click()
+    tab.locator(".sd-card", has_text="Which estimator?").click()
+    tab.wait_for_url("**/guide/choose.html")
     assert tab.title().startswith("Which estimator?")
     tab.locator("td a", has_text="GMERegressor").first.click()
     tab.wait_for_url("**/sksvi.GMERegressor.html*")
