@@ -1,7 +1,7 @@
 # Every target makes its own virtual environment in $(VENV) and installs what it needs; only make and Python >= 3.11 are assumed.
 # Choose another interpreter with `make test PYTHON=/path/to/python3.12`, another number of test processes with `make test JOBS=4`.
 .DEFAULT_GOAL := help
-.PHONY: help demo figures test test-all test-bounds test-exhaustive test-versions lint format bench docs clean
+.PHONY: help demo figures test test-all test-bounds test-exhaustive test-versions lint format bench docs docs-check clean
 
 VENV ?= .venv
 JOBS ?= auto
@@ -21,7 +21,8 @@ help:
 	@echo "make test-bounds runs the models' tests with the bounds of compiled loops checked; make test-all does so too"
 	@echo "make lint     ruff, mypy and who may import whom"
 	@echo "make bench    print our figures beside other packages'"
-	@echo "make docs     build the documentation into doc/_build/html"
+	@echo "make docs     build the documentation into doc/_build/html, with its gallery"
+	@echo "make docs-check builds it, looks for broken links and opens it in a browser, if there is a Chromium"
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "No Python >= 3.11 with venv and ensurepip found; pass PYTHON=/path/to/python" >&2; exit 1; }
@@ -74,9 +75,13 @@ bench: $(VENV)/.installed-bench
 	MPLBACKEND=Agg $(BIN)/python -m benchmarks
 
 docs: $(VENV)/.installed-docs
-	$(BIN)/python -m sphinx -W --keep-going -b html doc doc/_build/html
+	$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -b html doc doc/_build/html
 	@echo "Open doc/_build/html/index.html"
 
+# The built site: links inside it, and a walk in a browser (Debian's chromium, or another one on the path).
+docs-check: $(VENV)/.installed-docs-check docs
+	SKSVI_SITE=doc/_build/html $(BIN)/python -m pytest tests/site
+
 clean:
-	rm -rf build dist *.egg-info doc/_build doc/reference/generated demo-output bench-output
+	rm -rf build dist *.egg-info doc/_build doc/auto_examples doc/reference/generated doc/reference/backreferences demo-output bench-output
 	rm -rf .pytest_cache .mypy_cache .ruff_cache

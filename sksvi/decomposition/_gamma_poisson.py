@@ -50,9 +50,9 @@ def _sums(data: Table) -> tuple[float, int, int]:
 class GammaPoissonFactorization(ColumnRecommendations, GammaFactors):
     """Non-negative matrix factorization of counts under Gamma priors.
 
-    y_nf ~ Poisson(Σ_k H_nk W_kf) with W_kf ~ Gamma(component_shape, component_rate_), the cells of ``components_``, and
-    H_nk ~ Gamma(activation_shape, activation_rate_), how active each is in each row. The rates maximise the bound
-    (empirical Bayes). With ``bound="auxiliary"`` q maximises the bound over counts split among components (Cemgil
+    y_nf ~ Poisson(Σ_k H_nk W_kf) with W_kf ~ Gamma(component_shape, ``component_rate_``), the cells of
+    ``components_``, and H_nk ~ Gamma(activation_shape, ``activation_rate_``), how active each is in each row. The rates
+    maximise the bound (empirical Bayes). With ``bound="auxiliary"`` q maximises the bound over counts split among components (Cemgil
     2009), with "tight" that without them (Khan and Lin 2017, table 5). Where X has no counts its unit matters: it says
     how certain a cell is. The likelihood is that of scikit-learn's NMF with the Kullback-Leibler divergence; what is
     added are priors, a posterior, missing cells, chunks of data, and a bound on the evidence.

@@ -25,6 +25,7 @@ from sksvi import _parallel, algorithms, expectations
 from sksvi.callbacks import CallbackSupport, FitMonitor
 from sksvi.estimators import findings
 from sksvi.estimators.changes import SHARED, Change, check_changes, kept_choices
+from sksvi.estimators.links import LinkedToReference
 from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.start import FIRST_PORTION, FIT, MORE, PORTION, Start
 from sksvi.estimators.summary_text import SummaryText
@@ -48,7 +49,7 @@ SMALLEST, UNBOUNDED = 1.0 / LARGEST, {"tol", "random_state"}
 STREAM_ROWS, STREAM_BYTES = 2000, 2**24
 
 
-class BaseSVI(SummaryText, CallbackSupport, BaseEstimator):
+class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
     """Parameters, the way from data to posterior, and what a fit leaves behind."""
 
     _parameter_constraints: dict[str, list[Any]] = {

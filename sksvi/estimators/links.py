@@ -1,0 +1,22 @@
+"""From an estimator's HTML representation to its page in the reference."""
+
+from __future__ import annotations
+
+import os
+
+#: Where the documentation is served; none is published yet, so that representations have no link unless the variable
+#: SKSVI_DOCUMENTATION says where, with a slash at its end.
+DOCUMENTATION = ""
+VARIABLE = "SKSVI_DOCUMENTATION"
+PAGE = "reference/generated/sksvi.{estimator_name}.html"
+
+
+class LinkedToReference:
+    """What scikit-learn's representation asks of an estimator that is documented elsewhere."""
+
+    _doc_link_module = "sksvi"
+
+    @property
+    def _doc_link_template(self) -> str:
+        site = os.environ.get(VARIABLE, DOCUMENTATION)
+        return site + PAGE if site else ""
