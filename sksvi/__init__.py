@@ -34,12 +34,18 @@ _ATTRIBUTES = {
     "BeforeAfterDisplay": "sksvi.displays",
     "GroupEffectsDisplay": "sksvi.displays",
     "LowerBoundDisplay": "sksvi.displays",
+    "PartialEffectDisplay": "sksvi.displays",
     "TimeSeriesDisplay": "sksvi.displays",
     "TopicGraphDisplay": "sksvi.displays",
     "TopicWordsDisplay": "sksvi.displays",
     "load": "sksvi.persistence",
+    "log_predictive_density": "sksvi.predictive",
     "predict_interval": "sksvi.predictive",
+    "predict_quantiles": "sksvi.predictive",
     "predict_std": "sksvi.predictive",
+    "sample_y": "sksvi.predictive",
+    "save": "sksvi.predictive",
+    "summary": "sksvi.predictive",
 }
 
 _SUBMODULES = (
@@ -52,6 +58,7 @@ _SUBMODULES = (
     "families",
     "gaussian_process",
     "images",
+    "inspection",
     "likelihoods",
     "linear_model",
     "mixed_effects",

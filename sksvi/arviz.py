@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi.displays import feature_names
+from sksvi.predictive import feature_names
 
 
 def to_arviz(estimator: Any, n_samples: int = 1000, random_state: Any = None) -> Any:

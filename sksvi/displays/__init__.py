@@ -8,6 +8,7 @@ from sksvi.displays.bound import LowerBoundDisplay
 from sksvi.displays.coefficients import CoefficientDisplay
 from sksvi.displays.groups import GroupEffectsDisplay
 from sksvi.displays.images import BeforeAfterDisplay, DictionaryDisplay
+from sksvi.displays.partial import PartialEffectDisplay
 from sksvi.displays.series import TimeSeriesDisplay
 from sksvi.displays.topics import TopicGraphDisplay, TopicWordsDisplay
 
@@ -17,6 +18,7 @@ __all__ = [
     "DictionaryDisplay",
     "GroupEffectsDisplay",
     "LowerBoundDisplay",
+    "PartialEffectDisplay",
     "TimeSeriesDisplay",
     "TopicGraphDisplay",
     "TopicWordsDisplay",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sksvi import likelihoods
 from sksvi.estimators.checks import check_row_values, check_same_rows
 from sksvi.estimators.labels import check_labels, is_text
 from sksvi.estimators.start import FIRST_PORTION, FIT, PORTION, Start
+from sksvi.estimators.validation import StrOptions
 from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Table
 from sksvi.partitions.collections import is_collection
@@ -26,6 +28,25 @@ Array = np.ndarray
 
 #: Unknown labels that an error names.
 MOST_NAMED = 5
+#: What scikit-learn's rules are for `class_weight`.
+CLASS_WEIGHT = [StrOptions({"balanced"}), dict, None]
+
+
+def label_weights(y: Any, _: Any, sample_weight: Any, __: Any) -> dict[Any, float]:
+    """Weight of the rows of each label."""
+    y = check_labels(y)
+    weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
+    labels, codes = np.unique(y, return_inverse=True)
+    return dict(zip(labels.tolist(), np.bincount(codes, weight).tolist(), strict=True))
+
+
+def _both(a: dict[Any, float], b: dict[Any, float]) -> dict[Any, float]:
+    return {label: a.get(label, 0.0) + b.get(label, 0.0) for label in {**a, **b}}
+
+
+def balanced(labels: list[Any], counts: Any) -> dict[Any, float]:
+    """Weights with which all labels count alike, and all rows as before."""
+    return {label: float(sum(counts) / (len(counts) * n)) for label, n in zip(labels, counts, strict=True)}
 
 
 class ClassificationMethods(ClassifierMixin):
@@ -38,10 +59,16 @@ class ClassificationMethods(ClassifierMixin):
     likelihood: Any
     likelihood_: Any
     classes_: Array
+    class_weight: Any
     _predictive: Callable[[Any, Any], Any]
 
     # ---- labels
     def _fix_classes(self, classes: Any) -> None:
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} needs all rows at hand, and partial_fit has one chunk: give a "
+                "dict of weights, such as n / (K · n_c) of the frequencies that you expect."
+            )
         if not hasattr(self, "state_"):
             if classes is None:
                 raise ValueError("classes must be passed on the first call to partial_fit.")
@@ -54,6 +81,7 @@ class ClassificationMethods(ClassifierMixin):
         if start is FIT:
             self.classes_ = np.unique(data.y)
         self._check_classes()
+        self._check_class_weight()
         codes = self._codes(data.y)
         if start.fresh:
             self.likelihood_ = self._class_likelihood()
@@ -65,7 +93,38 @@ class ClassificationMethods(ClassifierMixin):
             )
         return replace(data, y=codes if several else codes.astype(data.X.dtype))
 
+    def _by_class(self, data: Table) -> Table:
+        """The rows with what their labels count for."""
+        if self.class_weight is None:
+            return data
+        labels, codes = np.unique(data.y, return_inverse=True)
+        if isinstance(self.class_weight, str):
+            known = balanced(labels.tolist(), np.bincount(codes, data.weight))
+        else:
+            known = {key.item() if isinstance(key, np.generic) else key: w for key, w in self.class_weight.items()}
+        own = np.array([known.get(label, 1.0) for label in labels.tolist()])[codes]
+        return replace(data, weight=own if data.weight is None else data.weight * own)
+
+    def _check_class_weight(self) -> None:
+        """An error where `class_weight` names what is no label, or has what is no weight."""
+        for label, value in self.class_weight.items() if isinstance(self.class_weight, dict) else ():
+            if label not in self.classes_.tolist():
+                raise ValueError(f"class_weight names {label!r}, and y has the labels {self.classes_.tolist()}.")
+            if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < np.inf:
+                raise ValueError(f"class_weight must have positive numbers; found {value!r} for {label!r}.")
+
     # ---- rows in partitions
+    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
+        given = self.class_weight
+        if given == "balanced":  # a look at all labels, before partitions are read by what they count for
+            name = type(self).__name__
+            counts = summed(name, label_weights, y, None, sample_weight, combine=_both)
+            self.class_weight = balanced(list(counts), list(counts.values()))
+        try:
+            return super()._collected(X, y, sample_weight, offset, start)  # type: ignore[misc]
+        finally:
+            self.class_weight = given
+
     def _target_facts(self, y: Any, data: Table) -> tuple[Array, dict[str, Any]]:
         """Labels as they are given, and which there are."""
         return data.y, {"labels": Union(np.unique(data.y))}
@@ -92,8 +151,12 @@ class ClassificationMethods(ClassifierMixin):
 
     def _codes(self, y: Array) -> Array:
         """Position of each label in ``classes_``."""
-        at = {label: code for code, label in enumerate(self.classes_.tolist())}
-        codes = np.array([at.get(label, -1) for label in y.tolist()], dtype=np.intp)
+        if is_text(y) or is_text(self.classes_):
+            at = {label: code for code, label in enumerate(self.classes_.tolist())}
+            codes = np.array([at.get(label, -1) for label in y.tolist()], dtype=np.intp)
+        else:
+            codes = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
+            codes[self.classes_[codes] != y] = -1
         if np.any(codes < 0):
             strange = sorted(set(y[codes < 0].tolist()), key=str)[:MOST_NAMED]
             raise ValueError(

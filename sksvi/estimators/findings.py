@@ -63,7 +63,7 @@ def one_sided(likelihood: Any, y: Array) -> str:
         at_end = not likelihood.ordered and y[0] in (likelihood.support.low, likelihood.support.high)
         return f"y is {y[0]:g}" if at_end and np.all(y == y[0]) else ""
     ends = ("no success", "no failure")
-    return next((text for text, column in zip(ends, y.T, strict=True) if not np.any(column)), "")
+    return next((text for text, column in zip(ends, likelihood.outcomes(y), strict=True) if not np.any(column)), "")
 
 
 def separation(names: list[str], n: int) -> str:

@@ -9,8 +9,9 @@ from weakref import WeakSet
 import numpy as np
 
 from sksvi import likelihoods
-from sksvi.estimators.checks import check_row_values
+from sksvi.estimators.checks import check_numbers, check_row_values
 from sksvi.estimators.magnitudes import LARGEST_LATENT, check_magnitudes
+from sksvi.partitions.collections import is_collection
 
 #: Estimators whose users have been told; no attribute, as predictions change nothing on an estimator.
 _TOLD: WeakSet[Any] = WeakSet()
@@ -28,11 +29,40 @@ def checked_offset(estimator: Any, offset: Any, n: int) -> np.ndarray | None:
         _TOLD.add(estimator)
         warnings.warn(
             f"this {type(estimator).__name__} was fitted with an offset and predicts without one, as if it were 0: "
-            "give these rows theirs (offset=...), or offset=0 where that is meant.",
+            "give these rows theirs (offset=..., or exposure=... where the fit had that), or offset=0 where that is "
+            "meant.",
             UserWarning,
             stacklevel=5,
         )
     return offset_of(estimator, offset, n)
+
+
+def with_exposure(estimator: Any, offset: Any, exposure: Any) -> Any:
+    """The offset of rows with these exposures: their logarithm is added to it.
+
+    Raises
+    ------
+    ValueError
+        A likelihood whose mean is not exp(f), or an exposure that is not positive.
+    """
+    if exposure is None:
+        return offset
+    spec = estimator.likelihood
+    if spec == "softmax" or likelihoods.resolve(spec).variance_function is None:
+        raise ValueError(
+            f"exposure multiplies a rate exp(f), as 'poisson' and 'negative-binomial' have it, and likelihood={spec!r} "
+            "has none: offset= is added to f under any likelihood."
+        )
+    if is_collection(exposure):
+        logarithm = np.log(exposure)
+        return logarithm if offset is None else offset + logarithm
+    exposure = check_numbers(exposure, "exposure")
+    if not np.all(exposure > 0):
+        row = int(np.argmin(np.ravel(exposure)))
+        raise ValueError(f"exposure must be positive; found {np.ravel(exposure)[row]:g} in row {row}.")
+    logarithm = np.log(exposure)
+    logarithm = float(logarithm) if logarithm.ndim == 0 else logarithm
+    return logarithm if offset is None else check_numbers(offset, "offset") + logarithm
 
 
 def offset_of(estimator: Any, offset: Any, n: int) -> np.ndarray | None:

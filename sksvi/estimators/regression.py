@@ -24,6 +24,7 @@ from sksvi.estimators.checks import (
     n_rows,
 )
 from sksvi.estimators.levels import are_numbers, first_levels, given_order, levels_in_use, positions
+from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.scores import least_steps, level_losses, losses, share_saved
 from sksvi.models.base import Table
 from sksvi.partitions.collections import is_collection
@@ -116,7 +117,7 @@ class RegressionMethods(RegressorMixin):
         """Whether y has levels that are names: they have an order and no mean."""
         return bool(self.likelihood_.ordered) and not are_numbers(self.levels_)
 
-    def predict(self, X: Any, return_std: bool = False, offset: Any = None) -> Any:
+    def predict(self, X: Any, return_std: bool = False, offset: Any = None, exposure: Any = None) -> Any:
         """Predictive mean of y; where its levels are names, which have no mean, the median level.
 
         Parameters
@@ -124,7 +125,8 @@ class RegressionMethods(RegressorMixin):
         X : {array-like, sparse matrix} of shape (n, D)
         return_std : bool, default=False
             Whether to return the predictive standard deviation of y too, noise included.
-        offset : array-like of shape (n,), default=None
+        offset, exposure : array-like of shape (n,), default=None
+            As in `fit`: f has the logarithm of the exposure added.
 
         Returns
         -------
@@ -138,7 +140,7 @@ class RegressionMethods(RegressorMixin):
             ``return_std=True`` where levels are names.
         """
         return_std = check_flag(return_std, "return_std")
-        return self._means(self._predictive(X, offset), return_std)
+        return self._means(self._predictive(X, with_exposure(self, offset, exposure)), return_std)
 
     def _means(self, predictive: Any, return_std: bool) -> Any:
         """What `predict` answers of a predictive distribution."""
@@ -156,7 +158,7 @@ class RegressionMethods(RegressorMixin):
             return (mean, np.sqrt(variance)) if return_std else mean
         return (predictive.mean(), predictive.std()) if return_std else predictive.mean()
 
-    def predict_quantiles(self, X: Any, q: Any, offset: Any = None) -> Array:
+    def predict_quantiles(self, X: Any, q: Any, offset: Any = None, exposure: Any = None) -> Array:
         """Quantiles of the predictive distribution of y.
 
         Parameters
@@ -164,7 +166,8 @@ class RegressionMethods(RegressorMixin):
         X : {array-like, sparse matrix} of shape (n, D)
         q : array-like of shape (m,)
             In (0, 1).
-        offset : array-like of shape (n,), default=None
+        offset, exposure : array-like of shape (n,), default=None
+            As in `fit`: f has the logarithm of the exposure added.
 
         Returns
         -------
@@ -173,9 +176,9 @@ class RegressionMethods(RegressorMixin):
         given, q = q, np.atleast_1d(check_numbers(q, "q"))
         if q.ndim > 1 or not len(q) or not np.all((q > 0) & (q < 1)):
             raise ValueError(f"q must hold numbers in (0, 1), at least one; found {given!r}.")
-        return self._values(self._predictive(X, offset).quantile(q))
+        return self._values(self._predictive(X, with_exposure(self, offset, exposure)).quantile(q))
 
-    def predict_interval(self, X: Any, coverage: float = 0.9, offset: Any = None) -> Array:
+    def predict_interval(self, X: Any, coverage: float = 0.9, offset: Any = None, exposure: Any = None) -> Array:
         """Equal-tailed predictive interval of y.
 
         Parameters
@@ -183,16 +186,19 @@ class RegressionMethods(RegressorMixin):
         X : {array-like, sparse matrix} of shape (n, D)
         coverage : float, default=0.9
             In (0, 1).
-        offset : array-like of shape (n,), default=None
+        offset, exposure : array-like of shape (n,), default=None
+            As in `fit`: f has the logarithm of the exposure added.
 
         Returns
         -------
         ndarray of shape (n, 2)
         """
         tail = tail_of(coverage)
-        return self.predict_quantiles(X, [tail, 1.0 - tail], offset)
+        return self.predict_quantiles(X, [tail, 1.0 - tail], offset, exposure)
 
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None, offset: Any = None) -> Array:
+    def sample_y(
+        self, X: Any, n_samples: int = 1, random_state: Any = None, offset: Any = None, exposure: Any = None
+    ) -> Array:
         """Draws of y from the predictive distribution, rows independent.
 
         Parameters
@@ -200,7 +206,8 @@ class RegressionMethods(RegressorMixin):
         X : {array-like, sparse matrix} of shape (n, D)
         n_samples : int, default=1
         random_state : int, RandomState or None, default=None
-        offset : array-like of shape (n,), default=None
+        offset, exposure : array-like of shape (n,), default=None
+            As in `fit`: f has the logarithm of the exposure added.
 
         Returns
         -------
@@ -208,23 +215,25 @@ class RegressionMethods(RegressorMixin):
         """
         seed = check_seed(random_state).randint(np.iinfo(np.int32).max)
         n_samples = check_count(n_samples, "n_samples, the number of samples,", bytes_each=8.0 * n_rows(X))
-        return self._values(self._predictive(X, offset).sample(n_samples, np.random.default_rng(seed)))
+        predictive = self._predictive(X, with_exposure(self, offset, exposure))
+        return self._values(predictive.sample(n_samples, np.random.default_rng(seed)))
 
-    def log_predictive_density(self, X: Any, y: Any, offset: Any = None) -> Array:
+    def log_predictive_density(self, X: Any, y: Any, offset: Any = None, exposure: Any = None) -> Array:
         """log p(y) of each row under the predictive distribution, nats.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, D)
         y : array-like of shape (n,), binomial (n, 2)
-        offset : array-like of shape (n,), default=None
+        offset, exposure : array-like of shape (n,), default=None
+            As in `fit`: f has the logarithm of the exposure added.
 
         Returns
         -------
         ndarray of shape (n,)
         """
         y = self._check_y(X, y)
-        return self._predictive(X, offset).log_prob(y)
+        return self._predictive(X, with_exposure(self, offset, exposure)).log_prob(y)
 
     @available_if(_is_ordered)
     def predict_proba(self, X: Any, offset: Any = None) -> Array:
@@ -242,7 +251,7 @@ class RegressionMethods(RegressorMixin):
         """
         return self._predictive(X, offset).probabilities()
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None) -> float:
         """R², or the share of deviance explained (D²) for counts, rates and binary y.
 
         Where levels are names: the share of absolute error explained, in steps from level to level.
@@ -251,7 +260,7 @@ class RegressionMethods(RegressorMixin):
         ----------
         X : {array-like, sparse matrix} of shape (n, D)
         y : array-like of shape (n,), binomial (n, 2)
-        sample_weight, offset : array-like of shape (n,), default=None
+        sample_weight, offset, exposure : array-like of shape (n,), default=None
 
         Returns
         -------
@@ -259,6 +268,7 @@ class RegressionMethods(RegressorMixin):
         """
         check_is_fitted(self)
         name, bare = type(self).__name__, travelling(self) if is_collection(X) else self
+        offset = with_exposure(self, offset, exposure)
         n, weight, left, said = summed(name, bare._losses, X, y, sample_weight, offset)
         if self._named_levels:
             return share_saved(left, least_steps(said), n, "D^2 score")

@@ -21,6 +21,7 @@ from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.from_partitions import FromPartitions
 from sksvi.estimators.offsets import checked_offset, offset_of
 from sksvi.estimators.posterior import Posterior
+from sksvi.estimators.response import MOST, ResponseDraws
 from sksvi.estimators.start import PARTITION, Start
 from sksvi.estimators.validation import StrOptions, check_table, validate_data
 from sksvi.gaussian_process._start import (
@@ -70,7 +71,7 @@ LEARNING_ROWS = 10
 HELD = 30
 
 
-class SparseGP(FromPartitions, BaseSVI):
+class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
     """Parameters and fitted attributes that regressor and classifier share."""
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -432,6 +433,17 @@ class SparseGP(FromPartitions, BaseSVI):
     def _predictive(self, X: Any, offset: Any) -> Predictive:
         m, v = self._latent(X, offset)
         return Predictive(self.likelihood_, m, v)
+
+    def _latent_draws(self, X: Any, n_draws: int, seed: int, offset: Any) -> Iterator[tuple[slice, Array, Array]]:
+        """Draws of the inducing values; what these leave open of a row counts as its own."""
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        offset = checked_offset(self, offset, X.shape[0])
+        geometry = Geometry(self.kernel_, self.inducing_points_)
+        draws = self._white.sample(n_draws, seed)
+        for rows in _parallel.slices(X.shape[0], max(1, MOST // draws[..., 0].size)):
+            _, H, d = geometry.rows(X[rows].astype(float, copy=False))
+            f = np.tensordot(H, draws, (1, draws.ndim - 1)) + self.mean_
+            yield rows, f if offset is None else f + offset[rows].reshape(-1, *[1] * (f.ndim - 1)), d
 
     def summary(self, coverage: float = 0.9) -> Any:
         """Hyperparameters and the posterior of f at every inducing point.

@@ -14,7 +14,7 @@ from sksvi import _memory, _parallel, algorithms
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import FREE, LIKELIHOOD, SHARED, stays
 from sksvi.estimators.checks import check_row_values, interval_table
-from sksvi.estimators.classification import ClassificationMethods
+from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
 from sksvi.estimators.labels import labels_given
 from sksvi.estimators.offsets import checked_offset, offset_of
 from sksvi.estimators.posterior import Posterior
@@ -50,6 +50,9 @@ class GPClassifier(ClassificationMethods, BaseSVI):
     likelihood : {"logit", "probit"} or instance, default="logit"
     optimize_hyperparameters : bool, default=True
         Whether the kernel's parameters maximise the bound, starting from the ones given; its fixed ones stay.
+    class_weight : {"balanced"}, dict or None, default=None
+        What rows of each label count for, beside their sample_weight: "balanced" as if all labels were equally
+        frequent. Probabilities are then those of data weighted so, and no longer of the data as they come.
     algorithm : {"cvi", "fp", "mc-ssvi"} or instance, default="cvi"
         How q is fitted; see :mod:`sksvi.algorithms`.
     expectation : {"auto", "quadrature", "gauss-hermite", "monte-carlo"} or instance, default="auto"
@@ -112,6 +115,7 @@ class GPClassifier(ClassificationMethods, BaseSVI):
     _parameter_constraints: dict[str, list[Any]] = {
         "kernel": [Kernel, None],
         "likelihood": [StrOptions({"logit", "bernoulli", "probit"}), Likelihood],
+        "class_weight": CLASS_WEIGHT,
         "optimize_hyperparameters": ["boolean"],
         **BaseSVI._parameter_constraints,
         "algorithm": [StrOptions({"cvi", "fp", "mc-ssvi"}), algorithms.Algorithm],
@@ -121,6 +125,7 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         **SHARED,
         "kernel": stays("its parameters have been learned", lambda estimator, name: repr(estimator.kernel)),
         "likelihood": LIKELIHOOD,
+        "class_weight": FREE,
         "optimize_hyperparameters": FREE,
         "covariance": FREE,
         "batch_size": FREE,
@@ -133,6 +138,7 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         kernel: Any = None,
         likelihood: Any = "logit",
         optimize_hyperparameters: bool = True,
+        class_weight: Any = None,
         algorithm: Any = "cvi",
         expectation: Any = "auto",
         covariance: str = "full",
@@ -149,6 +155,7 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         self.kernel = kernel
         self.likelihood = likelihood
         self.optimize_hyperparameters = optimize_hyperparameters
+        self.class_weight = class_weight
         self.algorithm = algorithm
         self.expectation = expectation
         self.covariance = covariance
@@ -197,7 +204,7 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         weight = check_row_values(sample_weight, len(X), "sample_weight", weights=True)
         data = Table(X.astype(float, copy=False), y, weight, offset_of(self, offset, len(X)))
         self._counted = np.arange(len(X)) if weight is None else np.flatnonzero(weight > 0)
-        data = data.take(self._counted)
+        data = self._by_class(data.take(self._counted))
         self._check_whole(len(data))
         data, self._rows = distinct(self._coded(data, start))
         return data

@@ -10,9 +10,11 @@ from sklearn.base import _fit_context
 from sklearn.utils.metaestimators import available_if
 
 from sksvi import likelihoods
-from sksvi.estimators.classification import ClassificationMethods
+from sksvi.estimators.changes import FREE
+from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
 from sksvi.estimators.labels import labels_given
 from sksvi.estimators.levels import given_order
+from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import FIT, Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
@@ -146,7 +148,9 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> SparseGPRegressor:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+    ) -> SparseGPRegressor:
         """Fit q, kernel, noise and inducing points to (X, y).
 
         Parameters
@@ -156,7 +160,10 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         sample_weight : array-like of shape (n,), default=None
             A row of weight k counts as k rows.
         offset : array-like of shape (n,), default=None
-            Added to f; the log exposure for "poisson".
+            Added to f.
+        exposure : array-like of shape (n,), default=None
+            What a count is a count of, such as time, area or persons: positive, multiplies the rate exp(f) of
+            "poisson" and "negative-binomial" (its logarithm is added to f).
 
         Returns
         -------
@@ -169,11 +176,13 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
             y outside the likelihood's support, numbers that are not finite, negative or only zero weights, equal rows
             alone, an impossible kernel or bound.
         """
-        return self._fit(X, y, sample_weight, offset)
+        return self._fit(X, y, sample_weight, with_exposure(self, offset, exposure))
 
     @available_if(_streams)
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> SparseGPRegressor:
+    def partial_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+    ) -> SparseGPRegressor:
         """Go on with one more chunk of data; the first ones say where inducing points begin, with "cvi" the kernel too.
 
         Under "cvi" kernel and points are learned anew whenever the rows have doubled, while the sample holds all of
@@ -183,7 +192,7 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         ----------
         X : array-like of shape (n, D)
         y : array-like of shape (n,), binomial (n, 2)
-        sample_weight, offset : array-like of shape (n,), default=None
+        sample_weight, offset, exposure : array-like of shape (n,), default=None
 
         Returns
         -------
@@ -195,7 +204,7 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         ValueError
             As `fit`; ordinal levels that the first call did not have.
         """
-        return self._partial_fit(X, y, sample_weight, offset)
+        return self._partial_fit(X, y, sample_weight, with_exposure(self, offset, exposure))
 
     def _base_likelihood(self) -> Any:
         noise = checked_noise(self.noise_variance)
@@ -274,6 +283,9 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         Whether the kernel's parameters are learned; its fixed ones stay.
     optimize_inducing : bool, default=True
         Whether the inducing points are moved.
+    class_weight : {"balanced"}, dict or None, default=None
+        What rows of each label count for, beside their sample_weight: "balanced" as if all labels were equally
+        frequent. Probabilities are then those of data weighted so, and no longer of the data as they come.
     algorithm : {"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi", "fp"} or instance, default="cvi"
         How q is fitted; see :mod:`sksvi.algorithms`. On mini-batches "cvi" keeps a message per row only where kernel
         and inducing points are fixed; else it steps as "mc-ssvi", as messages would go stale: see ``algorithm_``.
@@ -348,7 +360,9 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
     _parameter_constraints: dict[str, list[Any]] = {
         **SparseGP._parameter_constraints,
         "likelihood": [StrOptions({"logit", "bernoulli", "probit", "softmax"}), Likelihood],
+        "class_weight": CLASS_WEIGHT,
     }
+    _changes = {**SparseGP._changes, "class_weight": FREE}
 
     def __init__(
         self,
@@ -361,6 +375,7 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         noise_variance: Any = "auto",
         optimize_hyperparameters: bool = True,
         optimize_inducing: bool = True,
+        class_weight: Any = None,
         algorithm: Any = "cvi",
         expectation: Any = "auto",
         covariance: str = "full",
@@ -402,6 +417,7 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
             random_state=random_state,
             verbose=verbose,
         )
+        self.class_weight = class_weight
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> SparseGPClassifier:
@@ -483,4 +499,4 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         """Rows as they are given, checked."""
         noiseless(self.noise_variance, self.likelihood)
         X, y = validate_data(self, X, labels_given(y), reset=fresh, dtype=[np.float64, np.float32])
-        return self._rows(X, y, sample_weight, offset)
+        return self._by_class(self._rows(X, y, sample_weight, offset))

@@ -123,9 +123,14 @@ class Bernoulli(Likelihood):
 
 
 class Binomial(Likelihood):
-    """Binomial likelihood with logit link; y has a trailing axis (successes, failures).
+    """Binomial likelihood with logit link; y has a trailing axis (successes, failures), or (successes, trials).
 
     Moments, `sample`, `cdf` and `ppf` are those of one further trial, so `mean` is the proportion.
+
+    Parameters
+    ----------
+    target : {"failures", "trials"}, default="failures"
+        What stands beside the successes in y.
 
     Examples
     --------
@@ -133,41 +138,65 @@ class Binomial(Likelihood):
     >>> from sksvi.likelihoods import Binomial
     >>> print(np.round(Binomial().log_prob(np.array([[1.0, 1.0]]), np.array([0.0])), 4))
     [-0.6931]
+    >>> print(np.round(Binomial(target="trials").log_prob(np.array([[1.0, 2.0]]), np.array([0.0])), 4))
+    [-0.6931]
     """
 
-    support = Support(0.0, np.inf, False, "successes and failures >= 0")
     discrete = True
     paired = True
     symmetric = True
+
+    def __init__(self, *, target: str = "failures"):
+        self.target = target
+
+    @property
+    def support(self) -> Support:  # type: ignore[override]
+        return Support(0.0, np.inf, False, f"successes and {self.target} >= 0")
 
     @property
     def levels(self) -> np.ndarray:
         return np.array([0.0, 1.0])
 
+    def outcomes(self, y: Array) -> tuple[Array, Array]:
+        """Successes and failures."""
+        if self.target not in ("failures", "trials"):
+            raise ValueError(f'Binomial needs target="failures" or "trials"; found {self.target!r}.')
+        return y[..., 0], y[..., 1] - y[..., 0] if self.target == "trials" else y[..., 1]
+
     def overdispersible(self, y: Array) -> bool:
-        return bool(np.any(np.sum(y, axis=-1) > 1.0))
+        successes, failures = self.outcomes(y)
+        return bool(np.any(successes + failures > 1.0))
 
     def null_mean(self, y: Array, weight: Array | None) -> Array:
-        successes, failures = np.average(y, axis=0, weights=weight)
+        successes, failures = self.outcomes(np.average(y, axis=0, weights=weight))
         return np.full(len(y), successes / (successes + failures))
 
     def check_target(self, y: Array) -> None:
         if np.ndim(y) != 2 or np.shape(y)[1] != 2:
-            raise ValueError(f"Binomial needs y of shape (n, 2), successes and failures; found shape {np.shape(y)}.")
+            raise ValueError(
+                f"Binomial needs y of shape (n, 2), successes and {self.target}; found shape {np.shape(y)}."
+            )
         super().check_target(y)
+        short = self.outcomes(np.asarray(y, dtype=float))[1] < 0
+        if np.any(short):
+            row = int(np.argmax(short))
+            raise ValueError(
+                f'Binomial(target="trials") needs no more successes than trials; found {np.asarray(y)[row]} in row '
+                f"{row}."
+            )
 
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         f = as_float(f)
-        y = np.asarray(y, dtype=f.dtype)
-        successes, trials = y[..., 0], y[..., 0] + y[..., 1]
+        successes, failures = self.outcomes(np.asarray(y, dtype=f.dtype))
+        trials = successes + failures
         small = np.exp(-np.abs(f))
         larger = 1.0 / (1.0 + small)
-        ways = -betaln(successes + 1.0, y[..., 1] + 1.0) - np.log1p(trials)
+        ways = -betaln(successes + 1.0, failures + 1.0) - np.log1p(trials)
         # s * min(f, 0) - failures * max(f, 0) is s f - n max(f, 0) without its cancellation
-        value = successes * np.minimum(f, 0.0) - y[..., 1] * np.maximum(f, 0.0) - trials * np.log1p(small) + ways
+        value = successes * np.minimum(f, 0.0) - failures * np.maximum(f, 0.0) - trials * np.log1p(small) + ways
         up, down = one_where(f <= 0, small) * larger, one_where(f > 0, small) * larger
         small *= larger
-        return value, successes * up - y[..., 1] * down, -trials * (small * larger)
+        return value, successes * up - failures * down, -trials * (small * larger)
 
     def mean(self, f: Array) -> Array:
         return sigmoid(as_float(f))
@@ -187,14 +216,14 @@ class Binomial(Likelihood):
 
     def sample_trials(self, f: Array, n_trials: int, rng: np.random.Generator) -> Array:
         successes = rng.binomial(n_trials, self.mean(f))
-        return np.stack([successes, n_trials - successes], axis=-1)
+        beside = np.full_like(successes, n_trials) if self.target == "trials" else n_trials - successes
+        return np.stack([successes, beside], axis=-1)
 
     def centre(self, y: Array) -> Array:
         return np.zeros(np.shape(y)[:-1])
 
     def unit_deviance(self, y: Array, mu: Array) -> Array:
-        y, mu = as_float(y), as_float(mu)
-        successes, failures = y[..., 0], y[..., 1]
+        (successes, failures), mu = self.outcomes(as_float(y)), as_float(mu)
         trials = np.where(successes + failures > 0, successes + failures, 1.0)
         best = xlogy(successes, successes / trials) + xlogy(failures, failures / trials)
         return 2.0 * (best - xlogy(successes, mu) - xlogy(failures, 1.0 - mu))

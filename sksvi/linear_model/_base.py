@@ -22,6 +22,7 @@ from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.from_partitions import FromPartitions
 from sksvi.estimators.offsets import checked_offset, offset_of
 from sksvi.estimators.posterior import Posterior
+from sksvi.estimators.response import MOST, ResponseDraws
 from sksvi.estimators.validation import StrOptions, validate_data
 from sksvi.families import InUnits, ProjectedGaussian
 from sksvi.inference import plan
@@ -53,7 +54,7 @@ LARGEST, SHARE = 3, 0.1
 COVARIANCES = 13
 
 
-class BayesianGLM(FromPartitions, OwnScales, BaseSVI):
+class BayesianGLM(ResponseDraws, FromPartitions, OwnScales, BaseSVI):
     """Parameters and fitted attributes that classifier and regressor share."""
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -205,8 +206,8 @@ class BayesianGLM(FromPartitions, OwnScales, BaseSVI):
     # ---- rows in partitions
     def _column_facts(self, data: Table) -> dict[str, Any]:
         fixed = self._fixed_part(data.X)
-        middle = Columns.of(fixed, data.weight, centred=True, scaled=False).centre
-        return {"columns": Known.of(fixed, data.weight, middle), "sparse": Either(sp.issparse(fixed))}
+        known = Columns.of(fixed, data.weight, centred=True, scaled=True).known
+        return {"columns": known, "sparse": Either(sp.issparse(fixed))}
 
     def _fix_columns(self, facts: Facts, targets: Table, fresh: bool) -> None:
         self._fix_by(facts.own["columns"], targets, fresh, facts.own["sparse"].value)
@@ -385,9 +386,14 @@ class BayesianGLM(FromPartitions, OwnScales, BaseSVI):
         m, v = self._latent(X, offset)
         return self._distribution(m, v)
 
-    def _distribution(self, m: Array, v: Array) -> Any:
-        """Predictive distribution of y for latents of this mean and variance."""
-        return Predictive(self.likelihood_, m, v)
+    def _latent_draws(self, X: Any, n_draws: int, seed: int, offset: Any) -> Iterator[tuple[slice, Array, Array]]:
+        X = self._validated(X)
+        offset = checked_offset(self, offset, X.shape[0])
+        weights, model = self._predicting(X)
+        draws = weights.sample(n_draws, seed)
+        for rows in _parallel.slices(X.shape[0], max(1, MOST // draws[..., 0].size)):
+            f, left = model.latents_at(draws, self._in_units(X[rows]))
+            yield rows, f if offset is None else f + offset[rows].reshape(-1, *[1] * (f.ndim - 1)), left
 
     def _column_names(self) -> list[str]:
         """Names of the columns that have a coefficient."""

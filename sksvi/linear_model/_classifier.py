@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import _fit_context
 
-from sksvi.estimators.classification import ClassificationMethods
+from sksvi.estimators.changes import FREE
+from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
 from sksvi.estimators.labels import labels_given
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, with_own_methods
@@ -40,6 +41,9 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         intercept alone would be, with a standard deviation of 10 times that of a measured target, behind a link of 10;
         sparse columns count as centred at 0.
     fit_intercept : bool, default=True
+    class_weight : {"balanced"}, dict or None, default=None
+        What rows of each label count for, beside their sample_weight: "balanced" as if all labels were equally
+        frequent. Probabilities are then those of data weighted so, and no longer of the data as they come.
     algorithm : {"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi", "fp"} or instance, default="cvi"
         How q is fitted; see :mod:`sksvi.algorithms`.
     expectation : {"auto", "quadrature", "gauss-hermite", "monte-carlo"} or instance, default="auto"
@@ -111,7 +115,9 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
     _parameter_constraints: dict[str, list[Any]] = {
         **BayesianGLM._parameter_constraints,
         "likelihood": [StrOptions({"logit", "bernoulli", "probit", "softmax"}), Likelihood],
+        "class_weight": CLASS_WEIGHT,
     }
+    _changes = {**BayesianGLM._changes, "class_weight": FREE}
 
     def __init__(
         self,
@@ -120,6 +126,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         prior_precision: Any = "auto",
         intercept_precision: Any = "auto",
         fit_intercept: bool = True,
+        class_weight: Any = None,
         algorithm: Any = "cvi",
         expectation: Any = "auto",
         covariance: str = "full",
@@ -157,6 +164,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
             random_state=random_state,
             verbose=verbose,
         )
+        self.class_weight = class_weight
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> BayesianGLMClassifier:
@@ -222,7 +230,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
     def _read(self, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool) -> Table:
         """Rows as they are given, checked."""
         X, y = self._checked(X, labels_given(y), fresh)
-        return self._rows(X, y, sample_weight, offset)
+        return self._by_class(self._rows(X, y, sample_weight, offset))
 
     def _expose_coefficients(self, coef: Array, std: Array, intercept: Any) -> None:
         self.coef_, self.coef_std_ = np.atleast_2d(coef), np.atleast_2d(std)

@@ -49,14 +49,14 @@ class Columns:
         scaled : bool
             Whether columns are divided by their spread.
         """
-        d = X.shape[1]
+        d, values = X.shape[1], _values(X)
         centre = np.zeros(d)
         if centred and not sp.issparse(X):
             centre = _moments(X, np.ones(len(X)) if weight is None else weight, centre)[0]
             # The mean of a constant column is that constant, whatever the sum rounds to.
-            constant = np.all(X == X[:1], axis=0)
-            centre[constant] = X[0, constant]
-        return cls(centre, np.ones(d), np.zeros(d, bool), scaled).seen(X, weight, 0.0)
+            centre = np.where(values[0] == values[1], values[0], centre)
+        columns = cls(centre, np.ones(d), np.zeros(d, bool), scaled)
+        return columns.told(Known.of(X, weight, centre, values), 0.0) if scaled else columns
 
     def seen(self, X: Any, weight: Array | None, share: float) -> Columns:
         """The same once these rows have come: columns that vary for the first time find their scale.
@@ -99,7 +99,8 @@ class Columns:
         out = np.empty(X.shape, X.dtype)
         for rows in _parallel.slices(X.shape[0], _parallel.chunk_rows(X.shape[1], False)):
             part = X[rows].toarray() if sp.issparse(X) else X[rows]
-            out[rows] = (part - self.centre) / self.scale
+            off = part - self.centre  # in double
+            out[rows] = np.divide(off, self.scale, out=off)
         return out
 
 
@@ -121,15 +122,15 @@ class Known:
     square: Array
 
     @classmethod
-    def of(cls, X: Any, weight: Array | None, centre: Array) -> Known:
-        """From some rows; the centre is roughly the mean, so that squares do not cancel."""
+    def of(cls, X: Any, weight: Array | None, centre: Array, values: Any = None) -> Known:
+        """From some rows; the centre is roughly the mean, so that squares do not cancel. values: of `_values`."""
         n, d = X.shape
         if not n or not d:
             return cls(0.0, 0.0, centre, centre, centre, np.ones(d, bool), np.zeros(d), np.zeros(d))
-        low, high = _extremes(X)
+        low, high, two = _values(X) if values is None else values
         weight = np.ones(n) if weight is None else weight
         moments, eps = _moments(X, weight, centre), float(np.finfo(X.dtype).eps)
-        return cls(float(weight.sum()), eps, centre, low, high, _two_valued(X, low, high), *moments)
+        return cls(float(weight.sum()), eps, centre, low, high, two, *moments)
 
     def about(self, centre: Array) -> Known:
         """The same about another centre."""
@@ -179,18 +180,25 @@ def spreads(X: Any, weight: Array | None, centre: Array) -> Array:
     return Known.of(X, weight, centre).spread
 
 
-def _extremes(X: Any) -> tuple[Array, Array]:
-    """Least and greatest value of each column."""
-    low, high = X.min(axis=0), X.max(axis=0)
+def _values(X: Any) -> tuple[Array, Array, Array]:
+    """Least and greatest value of each column, and whether it has no others."""
     if sp.issparse(X):
-        low, high = low.toarray().ravel(), high.toarray().ravel()
-    return low.astype(float), high.astype(float)
+        low, high = (found.toarray().ravel() for found in (X.min(axis=0), X.max(axis=0)))
+        return low.astype(float), high.astype(float), _two_stored(X, low, high)
+    low, high = X[0].astype(float), X[0].astype(float)
+    two = np.ones(X.shape[1], bool)
+    for rows in _parallel.slices(X.shape[0], _parallel.chunk_rows(X.shape[1], False)):
+        part = X[rows]
+        least, greatest = np.minimum(low, part.min(axis=0)), np.maximum(high, part.max(axis=0))
+        if two.any():  # columns of many values are known by the first rows
+            old = ((end == least) | (end == greatest) for end in (low, high))
+            two &= np.all((part == least) | (part == greatest), axis=0) & np.logical_and(*old)
+        low, high = least, greatest
+    return low, high, two
 
 
-def _two_valued(X: Any, low: Array, high: Array) -> Array:
-    """Whether every value of a column is its least or its greatest."""
-    if not sp.issparse(X):
-        return np.all((X == low) | (X == high), axis=0)
+def _two_stored(X: Any, low: Array, high: Array) -> Array:
+    """Whether every value of a column of a sparse matrix is its least or its greatest."""
     stored = np.bincount(X.indices, minlength=X.shape[1])
     between = np.bincount(X.indices, (X.data != low[X.indices]) & (X.data != high[X.indices]), X.shape[1]) > 0
     zero_between = (stored < X.shape[0]) & (low < 0) & (high > 0)

@@ -11,6 +11,7 @@ from sklearn.base import _fit_context
 from sksvi import likelihoods
 from sksvi.estimators.levels import given_order
 from sksvi.estimators.magnitudes import LARGEST_SINGLE, check_magnitudes
+from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, with_own_methods
@@ -123,7 +124,9 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> BayesianGLMRegressor:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+    ) -> BayesianGLMRegressor:
         """Fit q to (X, y).
 
         Parameters
@@ -133,7 +136,10 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         sample_weight : array-like of shape (n,), default=None
             A row of weight k counts as k rows.
         offset : array-like of shape (n,), default=None
-            Added to f; the log exposure for "poisson".
+            Added to f.
+        exposure : array-like of shape (n,), default=None
+            What a count is a count of, such as time, area or persons: positive, multiplies the rate exp(f) of
+            "poisson" and "negative-binomial" (its logarithm is added to f).
 
         Returns
         -------
@@ -145,17 +151,19 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         ValueError
             y outside the likelihood's support, numbers that are not finite, negative or only zero weights.
         """
-        return self._fit(X, y, sample_weight, offset)
+        return self._fit(X, y, sample_weight, with_exposure(self, offset, exposure))
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> BayesianGLMRegressor:
+    def partial_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+    ) -> BayesianGLMRegressor:
         """Go on with one more chunk of data.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, D)
         y : array-like of shape (n,), binomial (n, 2)
-        sample_weight, offset : array-like of shape (n,), default=None
+        sample_weight, offset, exposure : array-like of shape (n,), default=None
 
         Returns
         -------
@@ -167,7 +175,7 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         ValueError
             As `fit`; ordinal levels that the first call did not have.
         """
-        return self._partial_fit(X, y, sample_weight, offset)
+        return self._partial_fit(X, y, sample_weight, with_exposure(self, offset, exposure))
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
         if not (start.fresh or start.share):

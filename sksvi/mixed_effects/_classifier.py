@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from sksvi import likelihoods
+from sksvi.estimators.changes import FREE
+from sksvi.estimators.classification import CLASS_WEIGHT
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.linear_model import BayesianGLMClassifier
 from sksvi.mixed_effects._base import MixedEffects
@@ -52,6 +54,9 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         intercept alone would be, with a standard deviation of 10 times that of a measured target, behind a link of 10;
         sparse columns count as centred at 0.
     fit_intercept : bool, default=True
+    class_weight : {"balanced"}, dict or None, default=None
+        What rows of each label count for, beside their sample_weight: "balanced" as if all labels were equally
+        frequent. Probabilities are then those of data weighted so, and no longer of the data as they come.
     algorithm : {"auto", "mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi", "fp"} or instance, default="auto"
         How q is fitted; see :mod:`sksvi.algorithms`. "auto": `fit` takes "mc-ssvi", `partial_fit` "cvi", which absorbs
         what each chunk says where the others take a step for it.
@@ -137,7 +142,9 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
     _parameter_constraints: dict[str, list[Any]] = {
         **MixedEffects._parameter_constraints,
         "likelihood": [StrOptions({"logit", "bernoulli", "probit"}), likelihoods.Likelihood],
+        "class_weight": CLASS_WEIGHT,
     }
+    _changes = {**MixedEffects._changes, "class_weight": FREE}
 
     def __init__(
         self,
@@ -153,6 +160,7 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         prior_precision: Any = "auto",
         intercept_precision: Any = "auto",
         fit_intercept: bool = True,
+        class_weight: Any = None,
         algorithm: Any = "auto",
         expectation: Any = "auto",
         covariance: str = "full",
@@ -174,6 +182,7 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
             prior_precision=prior_precision,
             intercept_precision=intercept_precision,
             fit_intercept=fit_intercept,
+            class_weight=class_weight,
             algorithm=algorithm,
             expectation=expectation,
             covariance=covariance,

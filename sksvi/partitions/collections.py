@@ -97,7 +97,7 @@ def partitions(values: Any, name: str) -> list[Any]:
 
 
 def that_count(X: Any, y: Any, weight: Any, offset: Any) -> tuple[Any, Any, Any, Any]:
-    """The rows of a partition but those of weight zero; none may be left.
+    """The rows of a partition, aligned in memory, but those of weight zero; none may be left.
 
     Raises
     ------
@@ -108,12 +108,27 @@ def that_count(X: Any, y: Any, weight: Any, offset: Any) -> tuple[Any, Any, Any,
     for name, values in (("y", y), ("sample_weight", weight), ("offset", offset)):
         if values is not None and not isinstance(values, Real) and len(values) != n:
             raise ValueError(f"X has {n} rows and {name} has {len(values)}: both must hold the same rows.")
+    X, y, weight, offset = (at_whole_numbers(part) for part in (X, y, weight, offset))
     if not n or np.ndim(weight) != 1:
         return X, y, weight, offset
     keep = np.flatnonzero(np.asarray(weight) != 0)
     if len(keep) == n:
         return X, y, weight, offset
     return tuple(part if np.ndim(part) == 0 else _rows(part, keep) for part in (X, y, weight, offset))  # type: ignore[return-value]
+
+
+def at_whole_numbers(values: Any) -> Any:
+    """Rows whose numbers begin where numbers do in memory: NumPy adds up others, as they come by wire, in other order.
+
+    What comes from a worker begins at any byte, what was made here does not, and both are to have the same bits.
+    """
+    if hasattr(values, "iloc"):
+        columns = [values] if values.ndim == 1 else [values.iloc[:, j] for j in range(values.shape[1])]
+        numbers = (column.to_numpy() for column in columns if isinstance(column.dtype, np.dtype))
+        return values if all(column.flags.aligned for column in numbers) else values.copy()
+    if sp.issparse(values):
+        return values if getattr(values, "data", np.empty(0)).flags.aligned else values.copy()
+    return np.require(values, requirements="A") if isinstance(values, np.ndarray) else values
 
 
 def _rows(values: Any, keep: Any) -> Any:

@@ -2,6 +2,28 @@
 
 from sksvi.predictive.noisy import NoisyPredictive
 from sksvi.predictive.plain import Predictive
-from sksvi.predictive.wrappers import predict_interval, predict_std
+from sksvi.predictive.wrappers import (
+    feature_names,
+    log_predictive_density,
+    predict_interval,
+    predict_quantiles,
+    predict_std,
+    sample_y,
+    save,
+    summary,
+    unwrapped,
+)
 
-__all__ = ["NoisyPredictive", "Predictive", "predict_interval", "predict_std"]
+__all__ = [
+    "NoisyPredictive",
+    "Predictive",
+    "feature_names",
+    "log_predictive_density",
+    "predict_interval",
+    "predict_quantiles",
+    "predict_std",
+    "sample_y",
+    "save",
+    "summary",
+    "unwrapped",
+]

@@ -1,9 +1,10 @@
-"""Intervals and standard deviations through pipelines, searches and transformed targets."""
+"""What an estimator answers through pipelines, searches and transformed targets."""
 
 from __future__ import annotations
 
+import copy
+import warnings
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,51 @@ from sksvi.predictive.coverage import tail_of
 
 Array = Any
 
+#: Step of the slope of a target's transformer, in units of the target: the error of a difference is its square.
+STEP = 6e-6
 
-def predict_interval(model: Any, X: Any, coverage: float = 0.9, offset: Any = None) -> Array:
+
+def unwrapped(model: Any) -> tuple[Any, list[Any], list[Any]]:
+    """The innermost estimator, the transformers of its rows in turn, and those of its target, innermost first.
+
+    Parameters
+    ----------
+    model : estimator
+        Itself, or in any nesting of Pipeline, search and TransformedTargetRegressor.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sksvi import BayesianGLMRegressor
+    >>> from sksvi.predictive import unwrapped
+    >>> unwrapped(make_pipeline(StandardScaler(), BayesianGLMRegressor()))
+    (BayesianGLMRegressor(), [Pipeline(steps=[('standardscaler', StandardScaler())])], [])
+    """
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.pipeline import Pipeline
+    from sklearn.utils.validation import check_is_fitted
+
+    steps: list[Any] = []
+    inverses: list[Any] = []
+    while True:
+        if isinstance(model, Pipeline):
+            steps += [model[:-1]] if len(model.steps) > 1 else []
+            model = model.steps[-1][1]
+        elif isinstance(model, TransformedTargetRegressor):
+            check_is_fitted(model)
+            inverses.insert(0, model.transformer_)
+            model = model.regressor_
+        elif hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif hasattr(model, "param_distributions") or hasattr(model, "param_grid"):
+            check_is_fitted(model)
+            raise TypeError(f"{type(model).__name__} has no best_estimator_: set refit=True.")
+        else:
+            return model, steps, inverses
+
+
+def predict_interval(model: Any, X: Any, coverage: float = 0.9, offset: Any = None, exposure: Any = None) -> Array:
     """Equal-tailed predictive interval of y, shape (n, 2), through Pipeline, search and TransformedTargetRegressor.
 
     Parameters
@@ -25,7 +69,7 @@ def predict_interval(model: Any, X: Any, coverage: float = 0.9, offset: Any = No
         What the wrapper's own ``predict`` takes.
     coverage : float, default=0.9
         Probability of the interval.
-    offset : array-like of shape (n,), default=None
+    offset, exposure : array-like of shape (n,), default=None
         Of the rows of X, for the regressor inside.
 
     Raises
@@ -34,14 +78,46 @@ def predict_interval(model: Any, X: Any, coverage: float = 0.9, offset: Any = No
         If there is no regressor with ``predict_interval`` inside, or it takes no offset.
     """
     tail = tail_of(coverage)
-    model, X, inverses = _unwrap(model, X)
+    inner, rows, inverses = _reached(model, X)
+    beside = _beside(offset, exposure)
     if not inverses:
-        return _method(model, "predict_interval", offset)(X, coverage=coverage)
-    # a decreasing inverse swaps the ends
-    return np.sort(_through(inverses, _method(model, "predict_quantiles", offset)(X, [tail, 1.0 - tail])), axis=1)
+        return _method(inner, "predict_interval")(rows, coverage=coverage, **beside)
+    return predict_quantiles(model, X, [tail, 1.0 - tail], **beside)
 
 
-def predict_std(model: Any, X: Any, offset: Any = None) -> Array:
+def predict_quantiles(model: Any, X: Any, q: Any, offset: Any = None, exposure: Any = None) -> Array:
+    """Quantiles of the predictive distribution of y, shape (n, len(q)), through the wrappers of `predict_interval`.
+
+    Through a TransformedTargetRegressor they are the inverse's values at the quantiles of the transformed target; a
+    decreasing inverse takes those of 1 - q.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted regressor with ``predict_quantiles``, or one of scikit-learn's wrappers around it.
+    X : array-like
+        What the wrapper's own ``predict`` takes.
+    q : array-like of shape (m,)
+        In (0, 1).
+    offset, exposure : array-like of shape (n,), default=None
+        Of the rows of X, for the regressor inside.
+
+    Raises
+    ------
+    TypeError
+        If there is no regressor with ``predict_quantiles`` inside, or it takes no offset.
+    """
+    inner, rows, inverses = _reached(model, X)
+    ask, beside = _method(inner, "predict_quantiles"), _beside(offset, exposure)
+    found = ask(rows, q, **beside)
+    if not inverses:
+        return found
+    ends = _through(inverses, ask(rows, [0.25, 0.75], **beside))
+    falls = np.any(ends[:, 1] < ends[:, 0])
+    return _through(inverses, ask(rows, 1.0 - np.atleast_1d(np.asarray(q, float)), **beside) if falls else found)
+
+
+def predict_std(model: Any, X: Any, offset: Any = None, exposure: Any = None) -> Array:
     """Predictive standard deviation of y, noise included, shape (n,), through the same wrappers as `predict_interval`.
 
     Through a TransformedTargetRegressor it is that of the transformed predictive distribution, from its quantiles.
@@ -52,7 +128,7 @@ def predict_std(model: Any, X: Any, offset: Any = None) -> Array:
         A fitted regressor with ``predict(X, return_std=True)``, or one of scikit-learn's wrappers around it.
     X : array-like
         What the wrapper's own ``predict`` takes.
-    offset : array-like of shape (n,), default=None
+    offset, exposure : array-like of shape (n,), default=None
         Of the rows of X, for the regressor inside.
 
     Raises
@@ -60,50 +136,218 @@ def predict_std(model: Any, X: Any, offset: Any = None) -> Array:
     TypeError
         If there is no regressor with ``predict_quantiles`` inside, or it takes no offset.
     """
-    model, X, inverses = _unwrap(model, X)
+    inner, rows, inverses = _reached(model, X)
+    beside = _beside(offset, exposure)
     if not inverses:
-        return _method(model, "predict", offset)(X, return_std=True)[1]
+        return _method(inner, "predict")(rows, return_std=True, **beside)[1]
     # E h(y) = E h(Q(Phi(z))) under z ~ N(0, 1), by the trapezoidal rule
     z = np.linspace(-7.0, 7.0, 29)
     weights = np.exp(-0.5 * z**2)
     weights /= weights.sum()
-    y = _through(inverses, _method(model, "predict_quantiles", offset)(X, ndtr(z)))
+    y = _through(inverses, _method(inner, "predict_quantiles")(rows, ndtr(z), **beside))
     mean = y @ weights
     return np.sqrt((y - mean[:, None]) ** 2 @ weights)
 
 
-def _unwrap(model: Any, X: Any) -> tuple[Any, Any, list[Any]]:
-    """The innermost regressor, its X, and the transformers of the target, innermost first."""
-    from sklearn.compose import TransformedTargetRegressor
-    from sklearn.pipeline import Pipeline
-    from sklearn.utils.validation import check_is_fitted
+def sample_y(
+    model: Any, X: Any, n_samples: int = 1, random_state: Any = None, offset: Any = None, exposure: Any = None
+) -> Array:
+    """Draws of y from the predictive distribution, shape (n, n_samples), through the same wrappers.
 
-    inverses: list[Any] = []
-    while True:
-        if isinstance(model, Pipeline):
-            X = model[:-1].transform(X) if len(model.steps) > 1 else X
-            model = model.steps[-1][1]
-        elif isinstance(model, TransformedTargetRegressor):
-            check_is_fitted(model)
-            inverses.insert(0, model.transformer_)
-            model = model.regressor_
-        elif hasattr(model, "best_estimator_"):
-            model = model.best_estimator_
-        else:
-            return model, X, inverses
+    Parameters
+    ----------
+    model : estimator
+        A fitted regressor with ``sample_y``, or one of scikit-learn's wrappers around it.
+    X : array-like
+        What the wrapper's own ``predict`` takes.
+    n_samples : int, default=1
+    random_state : int, RandomState or None, default=None
+    offset, exposure : array-like of shape (n,), default=None
+        Of the rows of X, for the regressor inside.
+
+    Raises
+    ------
+    TypeError
+        If there is no regressor with ``sample_y`` inside, or it takes no offset.
+    """
+    inner, rows, inverses = _reached(model, X)
+    draws = _method(inner, "sample_y")(rows, n_samples, random_state, **_beside(offset, exposure))
+    return _through(inverses, draws) if inverses else draws
+
+
+def log_predictive_density(model: Any, X: Any, y: Any, offset: Any = None, exposure: Any = None) -> Array:
+    """log p(y) of each row under the predictive distribution, nats, shape (n,), through the same wrappers.
+
+    Through a TransformedTargetRegressor it is the density of y itself: that of the transformed target times the slope
+    of the transformation, which is taken by differences.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator with ``log_predictive_density``, or one of scikit-learn's wrappers around it.
+    X : array-like
+        What the wrapper's own ``predict`` takes.
+    y : array-like of shape (n,)
+        In the user's units.
+    offset, exposure : array-like of shape (n,), default=None
+        Of the rows of X, for the estimator inside.
+
+    Raises
+    ------
+    TypeError
+        If there is no estimator with ``log_predictive_density`` inside, or it takes no offset.
+    ValueError
+        A transformation without a slope at a y.
+    """
+    inner, rows, inverses = _reached(model, X)
+    ask = _method(inner, "log_predictive_density")
+    stretched = 0.0
+    for transformer in reversed(inverses):
+        y = np.asarray(y, dtype=float)
+        spread = float(np.std(y)) or 1.0
+        step = STEP * np.where(y == 0, spread, np.abs(y))
+        ends = (_there(transformer, y + sign * step) for sign in (1.0, -1.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = np.log(np.abs(np.subtract(*ends)) / (2.0 * step))
+        if not np.all(np.isfinite(slope)):
+            row = int(np.argmin(np.isfinite(slope)))
+            raise ValueError(f"the target's transformer has no slope at y = {y[row]:g} in row {row}: no density there.")
+        stretched, y = stretched + slope, _there(transformer, y)
+    return ask(rows, y, **_beside(offset, exposure)) + stretched
+
+
+def summary(model: Any, **options: Any) -> Any:
+    """The table of the estimator inside, rows named by the columns that it was fitted on.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator with ``summary``, or one of scikit-learn's wrappers around it. Coefficients are those of the
+        transformed columns, and of a transformed target.
+    **options : dict
+        Of its ``summary``, such as ``coverage=0.9``.
+
+    Returns
+    -------
+    DataFrame
+
+    Raises
+    ------
+    TypeError
+        If there is no estimator with ``summary`` inside.
+    """
+    return _method(_with_names(model), "summary")(**options)
+
+
+def save(model: Any, path: Any) -> None:
+    """Save the estimator inside a wrapper, with the names of the columns that it was fitted on.
+
+    The file holds the estimator alone, in the format that runs no code: transformers of rows and targets are not in
+    it, and a warning says so.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator with ``save``, or one of scikit-learn's wrappers around it.
+    path : str or path-like
+        Where to; ``sksvi.load`` reads it.
+
+    Raises
+    ------
+    TypeError
+        If there is no estimator with ``save`` inside.
+
+    Warns
+    -----
+    UserWarning
+        If there are transformers, which are not saved.
+    """
+    inner, steps, inverses = unwrapped(model)
+    _method(_with_names(model), "save")(path)
+    if steps or inverses:
+        left = [*(name for step in steps for name in step.named_steps), *(type(one).__name__ for one in inverses)]
+        warnings.warn(
+            f"{path} holds the {type(inner).__name__} alone: keep {', '.join(left)} by other means (pickle, skops), "
+            "and give what they make of X to the estimator that sksvi.load returns.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def feature_names(estimator: Any, before: Any = None) -> np.ndarray:
+    """Return the names of the columns that an estimator was fitted on, those of grouping columns left out.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        Its ``feature_names_in_`` are used where it has them, else x0, x1, …
+
+    before : Pipeline or None, default=None
+        Transformers before it, asked where the estimator itself saw no names; a step may have none to give.
+
+    Returns
+    -------
+    names : ndarray of shape (n_features,) of str
+        The names.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from sksvi.predictive import feature_names
+    >>> feature_names(SimpleNamespace(n_features_in_=2)).tolist()
+    ['x0', 'x1']
+    """
+    return np.delete(_all_names(estimator, before), getattr(estimator, "_factors", None) or [])
+
+
+def _all_names(estimator: Any, before: Any) -> np.ndarray:
+    if hasattr(estimator, "feature_names_in_"):
+        return np.asarray(estimator.feature_names_in_, dtype=object)
+    if before is not None:
+        try:
+            return np.asarray(before.get_feature_names_out(), dtype=object)
+        except AttributeError:  # a step that gives no names
+            pass
+    return np.array([f"x{i}" for i in range(estimator.n_features_in_)], dtype=object)
+
+
+def _with_names(model: Any) -> Any:
+    """A copy of the estimator inside, its columns named as the steps before it do."""
+    inner, steps, _ = unwrapped(model)
+    named = copy.copy(inner)
+    if steps and hasattr(inner, "n_features_in_") and not hasattr(inner, "feature_names_in_"):
+        named.feature_names_in_ = np.asarray([str(name) for name in _all_names(inner, steps[-1])], dtype=object)
+    return named
+
+
+def _reached(model: Any, X: Any) -> tuple[Any, Any, list[Any]]:
+    """The innermost estimator, its X, and the transformers of the target, innermost first."""
+    inner, steps, inverses = unwrapped(model)
+    for step in steps:
+        X = step.transform(X)
+    return inner, X, inverses
 
 
 def _through(inverses: list[Any], y: Array) -> Array:
-    """Quantiles (n, k) in the units of the target before its transformers."""
+    """Quantiles or draws (n, k) in the units of the target before its transformers."""
     y = np.asarray(y)
     for transformer in inverses:
         y = np.asarray(transformer.inverse_transform(y.reshape(-1, 1))).reshape(y.shape)
     return y
 
 
-def _method(model: Any, name: str, offset: Any) -> Callable[..., Any]:
-    """The method, with the offset where there is one."""
+def _there(transformer: Any, y: Array) -> Array:
+    """Targets as the transformer has them."""
+    return np.asarray(transformer.transform(np.reshape(y, (-1, 1))), dtype=float).reshape(np.shape(y))
+
+
+def _beside(offset: Any, exposure: Any) -> dict[str, Any]:
+    """What goes to the method inside, where it is given."""
+    return {name: value for name, value in (("offset", offset), ("exposure", exposure)) if value is not None}
+
+
+def _method(model: Any, name: str) -> Callable[..., Any]:
     method = getattr(model, name, None)
     if method is None:
-        raise TypeError(f"{type(model).__name__} has no {name}: fit one of sksvi's regressors inside the wrapper.")
-    return method if offset is None else partial(method, offset=offset)
+        raise TypeError(f"{type(model).__name__} has no {name}: fit one of sksvi's estimators inside the wrapper.")
+    return method

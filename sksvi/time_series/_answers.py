@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi.estimators.checks import check_count, check_flag, check_seed, interval_table
 from sksvi.estimators.findings import warn_user
-from sksvi.estimators.offsets import checked_offset, offset_of
+from sksvi.estimators.offsets import checked_offset, offset_of, with_exposure
 from sksvi.estimators.validation import validate_data
 from sksvi.families.gaussian.chain import Chain, ChainGaussian
 from sksvi.predictive import Predictive
@@ -179,7 +179,7 @@ class Answers:
         dtype = np.dtype(getattr(self, "_dtype", "float64"))
         return Predictive(self.likelihood_, m.astype(dtype, copy=False), v.astype(dtype, copy=False))
 
-    def predict(self, X: Any = None, return_std: bool = False, offset: Any = None) -> Any:
+    def predict(self, X: Any = None, return_std: bool = False, offset: Any = None, exposure: Any = None) -> Any:
         """Predictive mean of y: at fitted points given all data (smoothed), at later ones ahead.
 
         Parameters
@@ -190,7 +190,8 @@ class Answers:
             columns and offset.
         return_std : bool, default=False
             Whether to return the predictive standard deviation of y too, noise included.
-        offset : array-like of shape (n,), default=None
+        offset, exposure : array-like of shape (n,), default=None
+            As in `fit`.
 
         Returns
         -------
@@ -204,7 +205,7 @@ class Answers:
             For a time before the first point, or between two.
         """
         return_std = check_flag(return_std, "return_std")
-        predictive = self._predictive(X, offset)
+        predictive = self._predictive(X, with_exposure(self, offset, exposure))
         if X is not None:
             self._tell_of_tails(predictive)
         return self._means(predictive, return_std)  # type: ignore[attr-defined]
@@ -219,19 +220,20 @@ class Answers:
                 "(level_variance, seasonal_variance, initial_variance), bound the spread."
             )
 
-    def predict_latent(self, X: Any = None, offset: Any = None) -> tuple[Array, Array]:
+    def predict_latent(self, X: Any = None, offset: Any = None, exposure: Any = None) -> tuple[Array, Array]:
         """Mean and variance of f + offset, rows as in `predict`.
 
         Parameters
         ----------
         X : array-like of shape (n, D), default=None
-        offset : array-like of shape (n,), default=None
+        offset, exposure : array-like of shape (n,), default=None
+            As in `fit`.
 
         Returns
         -------
         mean, variance : ndarrays of shape (n,)
         """
-        return self._latent(X, offset)
+        return self._latent(X, with_exposure(self, offset, exposure))
 
     # ---- ahead
     def _future(self, steps: Any, X: Any, offset: Any, what: str) -> tuple[Chain, Array, Any]:
@@ -256,7 +258,9 @@ class Answers:
         offset = np.full(steps, self.mean_) if offset is None else offset + self.mean_
         return self._after(columns), offset, index
 
-    def forecast_latent(self, steps: Any = 1, X: Any = None, offset: Any = None, coverage: float = 0.9) -> Any:
+    def forecast_latent(
+        self, steps: Any = 1, X: Any = None, offset: Any = None, coverage: float = 0.9, exposure: Any = None
+    ) -> Any:
         """The latent f of the points that follow the last one.
 
         Parameters
@@ -265,6 +269,8 @@ class Answers:
         X : array-like of shape (steps, D), default=None
         offset : array-like of shape (steps,), default=None
         coverage : float, default=0.9
+        exposure : array-like of shape (steps,), default=None
+            As in `fit`.
 
         Returns
         -------
@@ -276,11 +282,13 @@ class Answers:
         ValueError
             As `forecast`.
         """
-        chain, shift, index = self._future(steps, X, offset, "forecast_latent")
+        chain, shift, index = self._future(steps, X, with_exposure(self, offset, exposure), "forecast_latent")
         prior = ChainGaussian(chain)
         return interval_table(prior.mean + shift, prior.std, coverage, index)
 
-    def forecast(self, steps: Any = 1, X: Any = None, offset: Any = None, coverage: float = 0.9) -> Any:
+    def forecast(
+        self, steps: Any = 1, X: Any = None, offset: Any = None, coverage: float = 0.9, exposure: Any = None
+    ) -> Any:
         """The observations that follow the last one.
 
         Parameters
@@ -293,6 +301,8 @@ class Answers:
         coverage : float, default=0.9
             Of the equal-tailed interval (lower, upper) of each observation; binomial: of one further trial, whose mean
             is the proportion.
+        exposure : array-like of shape (steps,), default=None
+            As in `fit`.
 
         Returns
         -------
@@ -304,7 +314,7 @@ class Answers:
         ValueError
             Columns that are missing, or as many rows as there are no steps.
         """
-        chain, shift, index = self._future(steps, X, offset, "forecast")
+        chain, shift, index = self._future(steps, X, with_exposure(self, offset, exposure), "forecast")
         prior = ChainGaussian(chain)
         predictive = Predictive(self.likelihood_, prior.mean + shift, prior.variance)
         table = self._table(predictive, coverage, index)
@@ -328,7 +338,13 @@ class Answers:
         return pd.DataFrame({"mean": mean, "std": std, "median": median, "lower": low, "upper": high}, index=index)
 
     def simulate(
-        self, steps: Any = 1, n_samples: int = 1, X: Any = None, offset: Any = None, random_state: Any = None
+        self,
+        steps: Any = 1,
+        n_samples: int = 1,
+        X: Any = None,
+        offset: Any = None,
+        random_state: Any = None,
+        exposure: Any = None,
     ) -> Any:
         """Draws of the observations that follow the last one, each a path with all that they have in common.
 
@@ -339,6 +355,8 @@ class Answers:
         X : array-like of shape (steps, D), default=None
         offset : array-like of shape (steps,), default=None
         random_state : int, RandomState or None, default=None
+        exposure : array-like of shape (steps,), default=None
+            As in `fit`.
 
         Returns
         -------
@@ -352,7 +370,7 @@ class Answers:
         """
         import pandas as pd
 
-        chain, shift, index = self._future(steps, X, offset, "simulate")
+        chain, shift, index = self._future(steps, X, with_exposure(self, offset, exposure), "simulate")
         n_samples = check_count(n_samples, "n_samples", bytes_each=16.0 * len(chain))
         rng = np.random.default_rng(check_seed(random_state).randint(np.iinfo(np.int32).max))
         f = ChainGaussian(chain).prior_draws(n_samples, rng) + shift

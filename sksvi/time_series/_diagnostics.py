@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, expectations
 from sksvi.estimators.checks import check_count, check_row_values, check_seed
+from sksvi.estimators.offsets import with_exposure
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.integrals import quadrature
 from sksvi.models.base import Table
@@ -79,7 +80,7 @@ class Diagnostics:
 
         y = self._series.y
         if y.ndim > 1:
-            y = y[:, 0] / np.maximum(y.sum(axis=1), 1.0)
+            y = np.divide(*_shares(self.likelihood_, y))
         elif self.likelihood_.ordered:
             y = np.asarray(self.levels_)[y.astype(int)]  # type: ignore[attr-defined]
         return pd.Series(np.where(self._seen(), y, np.nan), index=self.index_, name="y")
@@ -100,7 +101,7 @@ class Diagnostics:
         """
         return self._table(self._predicted(), coverage, self.index_)
 
-    def log_predictive_density(self, X: Any = None, y: Any = None, offset: Any = None) -> Array:
+    def log_predictive_density(self, X: Any = None, y: Any = None, offset: Any = None, exposure: Any = None) -> Array:
         """Log density of each observation, one step ahead: given those before it (prequential).
 
         Parameters
@@ -110,7 +111,8 @@ class Diagnostics:
             None: the fitted series. Rows with an index are those points in time; rows without one are the first fitted
             ones if equal to them, else they follow the last one. A fitted point is predicted from the fitted ones
             before it; a later one from all fitted ones and from the rows of `y` between.
-        offset : array-like of shape (n,), default=None
+        offset, exposure : array-like of shape (n,), default=None
+            As in `fit`.
 
         Returns
         -------
@@ -120,15 +122,16 @@ class Diagnostics:
         Raises
         ------
         ValueError
-            For X or offset without y, X and y that differ in length, y outside the likelihood's support, and times
+            For X, offset or exposure without y, X and y that differ in length, y outside the support, and times
             before the first point or between two.
         """
         check_is_fitted(self)
+        offset = with_exposure(self, offset, exposure)
         if y is None:
             if X is not None or offset is not None:
                 raise ValueError(
-                    f"{'offset' if X is None else 'X'} was given without y: give the observations whose density is "
-                    "wanted, or nothing for that of the fitted ones."
+                    f"{'offset' if X is None else 'X'} was given without y: give the observations whose "
+                    "density is wanted, or nothing for that of the fitted ones."
                 )
             seen = self._seen()
             return np.where(seen, self._predicted().log_prob(self._series.y), np.nan)
@@ -181,7 +184,7 @@ class Diagnostics:
             self.likelihood_.check_target(series(np.zeros((len(values), 0)), values, observed(values), None, None).y)
         return values
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None) -> float:
         """R², or the share of deviance explained (D²) for counts, rates and binary y, of what was observed.
 
         Parameters
@@ -190,7 +193,7 @@ class Diagnostics:
             Rows as in `predict`; times are those of X or of y. None: the fitted points, or without columns those of y.
         y : array-like of shape (n,), binomial (n, 2)
             NaN where nothing was observed.
-        sample_weight, offset : array-like of shape (n,), default=None
+        sample_weight, offset, exposure : array-like of shape (n,), default=None
 
         Returns
         -------
@@ -212,7 +215,7 @@ class Diagnostics:
                 weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
                 sample_weight = np.where(there, 1.0 if weight is None else weight, 0.0)
                 y = filled(y, there)
-        return super().score(X, y, sample_weight, offset)  # type: ignore[misc]
+        return super().score(X, y, sample_weight, offset, exposure)  # type: ignore[misc]
 
     def residuals(self, kind: str = "quantile", random_state: Any = None) -> Any:
         """Residuals of the one-step-ahead predictions.
@@ -249,10 +252,8 @@ class Diagnostics:
             tiny = np.finfo(float).eps
             found = ndtri(np.clip(u, tiny, 1.0 - tiny))
         else:
-            response = (y[:, 0] / np.maximum(y.sum(axis=1), 1.0) if y.ndim > 1 else y) - predicted.mean()
-            spread = predicted.std()
-            if y.ndim > 1:
-                spread = spread / np.sqrt(np.maximum(y.sum(axis=1), 1.0))
+            successes, trials = _shares(self.likelihood_, y) if y.ndim > 1 else (y, 1.0)
+            response, spread = successes / trials - predicted.mean(), predicted.std() / np.sqrt(trials)
             found = response / spread if kind == "pearson" else response
         return pd.Series(np.where(seen, found, np.nan), index=self.index_, name=f"{kind} residual")
 
@@ -300,12 +301,19 @@ def _log_weight(likelihood: Any, data: Table, seen: Array, q: ChainGaussian, f: 
     return float(value.sum() - (q.linear - 0.5 * q.weights * f) @ f)
 
 
+def _shares(likelihood: Any, y: Array) -> tuple[Array, Array]:
+    """Successes, and trials, at least one."""
+    successes, failures = likelihood.outcomes(y)
+    return successes, np.maximum(successes + failures, 1.0)
+
+
 def _probabilities(predicted: Predictive, y: Array) -> tuple[Array, Array]:
     """P(Y < y) and P(Y <= y)."""
     likelihood = predicted.likelihood
     if likelihood.paired:
-        n = y.sum(axis=1)
-        low, high = (_successes(predicted, y[:, 0] - less, n) for less in (1.0, 0.0))
+        successes, failures = likelihood.outcomes(y)
+        n = successes + failures
+        low, high = (_successes(predicted, successes - less, n) for less in (1.0, 0.0))
         return low, high
     high = predicted.cdf(y)
     if not (likelihood.discrete or likelihood.ordered):

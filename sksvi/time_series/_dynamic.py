@@ -18,7 +18,7 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import FREE, LIKELIHOOD, SHARED, Change, auto_or_number, stays
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.levels import given_order
-from sksvi.estimators.offsets import offset_of
+from sksvi.estimators.offsets import offset_of, with_exposure
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
@@ -271,7 +271,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> DynamicGLM:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None) -> DynamicGLM:
         """Fit q, and what is to be learned, to a series.
 
         Parameters
@@ -284,7 +284,10 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         sample_weight : array-like of shape (T,), default=None
             A weight of k counts as k observations at that point.
         offset : array-like of shape (T,), default=None
-            Added to f; the log exposure for "poisson".
+            Added to f.
+        exposure : array-like of shape (T,), default=None
+            What a count is a count of, such as time, area or persons: positive, multiplies the rate exp(f) of
+            "poisson" and "negative-binomial" (its logarithm is added to f).
 
         Returns
         -------
@@ -304,10 +307,12 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
             numbers that vary far less than counts do. For times without a single frequency, and seasons of which some
             points were never observed.
         """
-        return self._fit(X, y, sample_weight, offset)
+        return self._fit(X, y, sample_weight, with_exposure(self, offset, exposure))
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> DynamicGLM:
+    def partial_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+    ) -> DynamicGLM:
         """Append points that follow the last one, with what has been learned as it is; the first call is a `fit`.
 
         Messages of earlier points stay as they are until `smooth`.
@@ -318,7 +323,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
             As in `fit`.
         y : array-like of shape (n,), binomial (n, 2)
             Gaps are rows of NaN. Rows with an index must follow the last point; rows without one do.
-        sample_weight, offset : array-like of shape (n,), default=None
+        sample_weight, offset, exposure : array-like of shape (n,), default=None
 
         Returns
         -------
@@ -330,7 +335,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         ValueError
             As `fit`; times that the series has, that lie before its end, or that leave a gap.
         """
-        return self._partial_fit(X, y, sample_weight, offset)
+        return self._partial_fit(X, y, sample_weight, with_exposure(self, offset, exposure))
 
     # ---- from rows to a model
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:

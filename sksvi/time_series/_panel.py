@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, likelihoods
 from sksvi.estimators.checks import check_seed
+from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.start import FIT
 from sksvi.inference import plan
 from sksvi.inference.start import first_state
@@ -388,6 +389,8 @@ def _dispatched(method: Any, name: str) -> Any:
             raise ValueError(f"{name.strip('_')} is of one series, and this fit has groups: ask one of series_.")
         given = signature.bind(self, *args, **kwargs).arguments
         given.pop("self")
+        if "exposure" in given:
+            given["offset"] = with_exposure(self, given.get("offset"), given.pop("exposure"))
         if name in FITS:
             return getattr(self, f"_{name}_panel")(given)
         return self._smooth_panel() if name == "smooth" else _answered(self, name, given)

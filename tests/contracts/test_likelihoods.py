@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, stats
 from sklearn.base import clone
 
-from sksvi import likelihoods
+from sksvi import BayesianGLMRegressor, likelihoods
 from sksvi.likelihoods import (
     Bernoulli,
     Binomial,
@@ -34,6 +34,7 @@ REGISTRY = {
     "logit": (Bernoulli(), np.array([0.0, 1.0, 1.0])),
     "probit": (Bernoulli(link="probit"), np.array([0.0, 1.0, 1.0])),
     "binomial": (Binomial(), np.array([[0.0, 3.0], [2.0, 5.0], [4.0, 0.0], [0.0, 0.0]])),
+    "binomial-trials": (Binomial(target="trials"), np.array([[0.0, 3.0], [2.0, 7.0], [4.0, 4.0], [0.0, 0.0]])),
     "poisson": (Poisson(), COUNTS),
     "softplus": (Poisson(rate="softplus"), COUNTS),
     "negative-binomial": (NegativeBinomial(), COUNTS),
@@ -321,3 +322,26 @@ def test_targets_whose_squares_are_no_numbers_are_refused():
     for y in ([0.9 / LARGEST_TARGET, 0.0], [1.1 * LARGEST_TARGET, 1.0]):
         with pytest.raises(ValueError, match="another unit"):
             likelihood.check_target(np.array(y))
+
+
+def test_trials_in_the_place_of_failures():
+    rng = np.random.default_rng(0)
+    failures, f = rng.integers(0, 9, (50, 2)).astype(float), rng.standard_normal(50)
+    trials = np.column_stack([failures[:, 0], failures.sum(axis=1)])
+    one, other = Binomial(), Binomial(target="trials")
+    for a, b in zip(one.derivatives(failures, f), other.derivatives(trials, f), strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(one.unit_deviance(failures, one.mean(f)), other.unit_deviance(trials, one.mean(f)))
+    np.testing.assert_allclose(one.null_mean(failures, None), other.null_mean(trials, None))
+    assert other.overdispersible(trials) and not other.overdispersible(np.array([[1.0, 1.0], [0.0, 1.0]]))
+    X = rng.standard_normal((50, 2))
+    fits = [
+        BayesianGLMRegressor(likelihood=likelihood, random_state=0).fit(X, y)
+        for likelihood, y in ((one, failures), (other, trials))
+    ]
+    assert fits[0].lower_bound_ == fits[1].lower_bound_
+    assert abs(fits[0].score(X, failures) - fits[1].score(X, trials)) < 1e-12
+    with pytest.raises(ValueError, match=r"no more successes than trials; found .* in row 1"):
+        other.check_target(np.array([[1.0, 2.0], [3.0, 2.0]]))
+    with pytest.raises(ValueError, match='target="failures" or "trials"; found \'both\''):
+        Binomial(target="both").log_prob(failures, f)

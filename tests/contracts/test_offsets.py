@@ -42,6 +42,7 @@ MODELS = [
     SparseGPClassifier(max_iter=5, n_inducing=5, optimize_hyperparameters=False, random_state=0),
     SparseGPRegressor(likelihood="poisson", max_iter=5, n_inducing=5, optimize_hyperparameters=False, random_state=0),
 ]
+NAME = lambda model: type(model).__name__  # noqa: E731
 WANTED = "was fitted with an offset and predicts without one"
 
 
@@ -140,3 +141,61 @@ def test_who_takes_no_offset_says_so(rng):
     X = rng.standard_normal((N, 2))
     with pytest.raises(TypeError, match="LinearRegression has no predict_interval"):
         predict_interval(LinearRegression().fit(X, X[:, 0]), X, offset=0)
+
+
+# ---- exposure and class weights
+@pytest.mark.parametrize("model", [m for m in MODELS if m.get_params().get("likelihood") == "poisson"], ids=NAME)
+def test_exposure_is_an_offset_of_its_logarithm(model, rng, tmp_path):
+    X, y, offset = problem(model, rng)
+    exposure, both = np.exp(offset), rng.standard_normal(N)
+    by_offset = clone(model).set_params(random_state=0).fit(X, y, offset=np.log(exposure))
+    by_exposure = clone(model).set_params(random_state=0).fit(X, y, exposure=exposure)
+    assert by_offset.lower_bound_ == by_exposure.lower_bound_
+    for name, args in (
+        ("predict", ()),
+        ("predict_interval", (0.8,)),
+        ("predict_quantiles", ([0.3],)),
+        ("sample_y", (2, 0)),
+        ("log_predictive_density", (y,)),
+        ("score", (y,)),
+    ):
+        ask = getattr(by_exposure, name)
+        want = ask(X, *args, offset=np.log(exposure) + both)
+        np.testing.assert_array_equal(ask(X, *args, exposure=exposure, offset=both), want)
+    with pytest.warns(UserWarning, match=WANTED):
+        by_exposure.predict(X)
+    with pytest.raises(ValueError, match="exposure must be positive; found 0 in row 3"):
+        clone(model).fit(X, y, exposure=np.where(np.arange(N) == 3, 0.0, 1.0))
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "logit", "poisson-softplus"])
+def test_exposure_needs_a_rate(likelihood, rng):
+    X = rng.standard_normal((N, 2))
+    with pytest.raises(ValueError, match=f"exposure multiplies a rate exp.*likelihood='{likelihood}' has none"):
+        BayesianGLMRegressor(likelihood=likelihood).fit(X, (X[:, 0] > 0).astype(float), exposure=1.0)
+
+
+CLASSIFIERS = [m for m in MODELS if is_classifier(m)]
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=NAME)
+def test_class_weights_are_weights_of_rows(model, rng):
+    X, y, _ = problem(model, rng)
+    names, own = np.array(["no", "yes"])[y], rng.uniform(0.5, 2.0, N)
+    model = clone(model).set_params(random_state=0)
+    weighted = clone(model).fit(X, names, sample_weight=own * np.where(y == 1, 3.0, 1.0))
+    given = clone(model).set_params(class_weight={"yes": 3.0}).fit(X, names, sample_weight=own)
+    assert given.lower_bound_ == weighted.lower_bound_
+    np.testing.assert_array_equal(given.predict_proba(X), weighted.predict_proba(X))
+    counts = np.bincount(y, own)
+    weighted = clone(model).fit(X, names, sample_weight=own * (counts.sum() / (2 * counts))[y])
+    given = clone(model).set_params(class_weight="balanced").fit(X, names, sample_weight=own)
+    np.testing.assert_allclose(given.predict_proba(X), weighted.predict_proba(X), rtol=1e-10)
+    for wrong, match in (({"maybe": 1.0}, "names 'maybe', and y has"), ({"yes": -1.0}, "positive numbers; found -1.0")):
+        with pytest.raises(ValueError, match=match):
+            clone(model).set_params(class_weight=wrong).fit(X, names)
+    if hasattr(model, "partial_fit"):
+        with pytest.raises(ValueError, match="needs all rows at hand"):
+            clone(model).set_params(class_weight="balanced").partial_fit(X, names, classes=["no", "yes"])
+        part = clone(model).set_params(class_weight={"yes": 3.0}).partial_fit(X, names, classes=["no", "yes"])
+        assert part.n_samples_seen_ == np.sum(np.where(y == 1, 3.0, 1.0))

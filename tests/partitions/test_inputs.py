@@ -566,3 +566,53 @@ def test_frames_of_polars_and_arrow_keep_their_names(make, library):
     inside, outside = clone(model).fit(X, y), clone(model).fit(library(X), y)
     assert list(outside.feature_names_in_) == list(inside.feature_names_in_)
     np.testing.assert_array_equal(getattr(outside, method)(library(X)), getattr(inside, method)(X))
+
+
+def by_wire(values):
+    """An array whose numbers begin at no whole number, as bytes from a worker may."""
+    raw = np.empty(values.nbytes + 3, np.uint8)[3:]
+    moved = raw.view(values.dtype).reshape(values.shape)
+    moved[...] = values
+    assert not moved.flags.aligned
+    return moved
+
+
+def test_what_comes_by_wire_is_aligned_before_it_is_summed():
+    """NumPy sums misaligned numbers in another order: other last digits on a worker than here."""
+    from sksvi.partitions.collections import that_count
+
+    X, f, _ = table(n=9_000)
+    matrix = sp.csr_matrix(X.to_numpy())
+    matrix.data = by_wire(matrix.data)
+    y = by_wire(f)
+    for rows in (by_wire(X.to_numpy()), pd.DataFrame(by_wire(X.to_numpy()), columns=X.columns, copy=False), matrix):
+        given = that_count(rows, pd.Series(y, copy=False), y, None)
+        assert given[1].sum() == f.sum() and given[2].sum() == f.sum()
+        values = (
+            [given[0][name].to_numpy() for name in X]
+            if hasattr(rows, "iloc")
+            else [given[0].data if sp.issparse(rows) else given[0]]
+        )
+        assert all(part.flags.aligned for part in values)
+
+
+@pytest.mark.parametrize("given", ["balanced", {1: 4.0}], ids=["balanced", "dict"])
+def test_class_weights_are_those_of_all_rows(given):
+    X, y = labels()
+    model = BayesianGLMClassifier(class_weight=given, random_state=0)
+    inside, spread = clone(model).fit(X, y), clone(model).fit(chunked(X), chunked(y))
+    assert abs(spread.lower_bound_ / inside.lower_bound_ - 1) < 1e-9
+    np.testing.assert_allclose(spread.coef_, inside.coef_, rtol=1e-6)
+    assert spread.class_weight == given and spread.n_samples_seen_ == pytest.approx(inside.n_samples_seen_)
+
+
+def test_exposures_are_collections():
+    X, y = counts()
+    exposure = np.linspace(0.5, 3.0, N)
+    X = X.to_numpy()
+    inside = BayesianGLMRegressor(likelihood="poisson", random_state=0).fit(X, y, exposure=exposure)
+    spread = BayesianGLMRegressor(likelihood="poisson", random_state=0)
+    spread.fit(chunked(X), chunked(y), exposure=chunked(exposure))
+    assert abs(spread.lower_bound_ / inside.lower_bound_ - 1) < 1e-9
+    found = inside.predict(chunked(X), exposure=chunked(exposure)).compute()
+    np.testing.assert_allclose(found, inside.predict(X, exposure=exposure))

@@ -14,7 +14,7 @@ from sksvi.families import DiagonalGaussian, Point
 from sksvi.families.gaussian.dense import gaussian
 from sksvi.models.base import LinearTerms, Table
 from sksvi.models.linear.latents import LinearLatents, as_matrices, like
-from sksvi.models.linear.rows import DenseRows, SparseRows, design, project, row_slices, stays_sparse
+from sksvi.models.linear.rows import DenseRows, SparseRows, design, project, project_mean, row_slices, stays_sparse
 
 Array = np.ndarray
 
@@ -311,6 +311,16 @@ class LinearModel(LinearLatents):
         rows = design(X, self.fit_intercept, stays_sparse(X, weights.full))
         m, v = weights.latents(rows) if self.joint else project(rows, weights)
         return (m, v) if offset is None else (m + offset.reshape(-1, *[1] * (m.ndim - 1)), v)
+
+    def latents_at(self, draws: Array, X: Any) -> tuple[Array, Array]:
+        """f of the rows of X at each draw of the weights, (n, S) or (n, S, K), and the variance (n,) it has besides."""
+        rows = design(X, self.fit_intercept, stays_sparse(X, False))
+        latents = project_mean(rows, draws) if draws.ndim == 2 else [project_mean(rows, draw) for draw in draws]
+        return latents if draws.ndim == 2 else np.stack(latents, axis=1), self.unseen_variance(X)
+
+    def unseen_variance(self, X: Any) -> Array:
+        """Variance of what the weights say nothing of, (n,)."""
+        return np.zeros(X.shape[0])
 
 
 def informed_block(mean: Array, prior: Array, curvature: Any) -> Any:

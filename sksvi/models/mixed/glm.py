@@ -210,11 +210,15 @@ class MixedModel(LinearModel):
     def predict_latent(self, weights: Any, X: Any, offset: Array | None = None) -> tuple[Array, Array]:
         """Mean and variance of f without noise; a row without a known level has the variance of any level's effect."""
         m, v = super().predict_latent(weights, X, offset)
+        return m, v if self.groups is None or self.unseen is None else v + self.unseen_variance(X)
+
+    def unseen_variance(self, X: Any) -> Array:
+        """That of the effects of levels that are not known, (n,)."""
+        v = np.zeros(X.shape[0])
         if self.groups is None or self.unseen is None:
-            return m, v
+            return v
         first = np.cumsum([0, *self.groups.effects])
         for f, values in enumerate(X.values):
-            unknown = X.codes[:, f] < 0
-            squares = np.ones((len(m), 1)) if values is None else np.square(values)
-            v = v + unknown * (squares @ self.unseen[first[f] : first[f + 1]])
-        return m, v
+            squares = np.ones((len(v), 1)) if values is None else np.square(values)
+            v += (X.codes[:, f] < 0) * (squares @ self.unseen[first[f] : first[f + 1]])
+        return v

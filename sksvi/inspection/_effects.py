@@ -1,0 +1,246 @@
+"""Average slopes and contrasts of the mean of y, with intervals over draws of the posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils import check_random_state
+
+from sksvi.estimators.checks import check_count, check_row_values
+from sksvi.estimators.offsets import with_exposure
+from sksvi.estimators.tables import as_table, framed
+from sksvi.predictive.coverage import tail_of
+from sksvi.predictive.wrappers import unwrapped
+
+Array = np.ndarray
+
+#: Step of a slope, in standard deviations of its column: the error of a difference to both sides is its square.
+STEP = 1e-4
+
+
+def marginal_effects(
+    model: Any,
+    X: Any,
+    features: Any = None,
+    by: Any = None,
+    *,
+    coverage: float = 0.9,
+    sample_weight: Any = None,
+    offset: Any = None,
+    exposure: Any = None,
+    n_draws: int = 400,
+    random_state: Any = 0,
+) -> Any:
+    """Average slopes of columns of numbers and contrasts between values of others, on the scale of the mean of y.
+
+    For a column of numbers: the derivative of E[y | x] in it, averaged over the rows of X. For words, categories, truth
+    values and numbers of two values: the difference of E[y | x] between a value and the first one, all rows set to
+    either, averaged. Every draw from the posterior gives such an average; the table has their mean and spread. Of
+    classifiers E[y | x] is the probability of the second label, of more than two, and of ordered names, that of each.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        A linear model, one with mixed effects or a sparse Gaussian process; or a Pipeline or search around one, whose
+        transformers see the changed rows, so that columns are those that the user has.
+    X : {DataFrame, array-like} of shape (n, D)
+        Rows over which is averaged, as the model's `predict` takes them.
+    features : list of str or int, default=None
+        Columns, by name, or by number in an array. None: all but those that name groups.
+    by : str, int or array-like of shape (n,), default=None
+        A column of X, or a value per row: averages within the rows of each value.
+    coverage : float, default=0.9
+        Of the equal-tailed interval (lower, upper).
+    sample_weight : array-like of shape (n,), default=None
+        Weights of the rows in averages.
+    offset, exposure : array-like of shape (n,), default=None
+        As in `fit`; None: averages are for an offset of 0, an exposure of 1.
+    n_draws : int, default=400
+        Draws from the posterior.
+    random_state : int, RandomState or None, default=0
+
+    Returns
+    -------
+    DataFrame
+        A row per column and contrast (and value of `by`, and label), with the columns mean, std, lower, upper and
+        direction, the probability of the mean's sign. Slopes are in units of y, or in probability, per unit of the
+        column.
+
+    Raises
+    ------
+    TypeError
+        If there is no estimator inside that has draws of its latents.
+    ValueError
+        Naming a feature that is no column, or has one value only.
+
+    Notes
+    -----
+    The "average marginal effect" of econometrics (Long and Freese 2014, ch. 4): posterior draws in the place of the
+    delta method. Of a Gaussian process, what the inducing values leave open counts as each row's own and averages out.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sksvi import BayesianGLMClassifier
+    >>> from sksvi.inspection import marginal_effects
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> X = X[["mean radius", "mean texture"]]
+    >>> marginal_effects(BayesianGLMClassifier().fit(X, y), X)["mean"].round(2).tolist()
+    [-0.08, -0.02]
+    """
+    tail, n_draws = tail_of(coverage), check_count(n_draws, "n_draws")
+    seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    answers = Answers(model, n_draws, seed, offset, exposure)
+    table, named = frame_of(X)
+    weight = check_row_values(sample_weight, len(table), "sample_weight", weights=True)
+    groups, names = _groups(by, table)
+    found = {}
+    for feature in _features(features, table, by, answers.inner):
+        for contrast, low, high, unit in _contrasts(table[feature], feature):
+            draws = 0.0
+            for values, sign in ((high, 1.0), (low, -1.0)):
+                changed = with_column(table, feature, values, named)
+                draws = draws + sign * answers.averages(changed, groups, len(names), weight)
+            for g, name in enumerate(names):
+                for label, own in zip(answers.names, np.asarray(draws)[g].T / unit, strict=True):
+                    found[feature, contrast, name, label] = own
+    return _table(found, tail, None if by is None else by if isinstance(by, str | int) else "by", answers.names)
+
+
+@dataclass
+class Answers:
+    """Means of y of changed rows, draw by draw.
+
+    Parameters
+    ----------
+    model : fitted estimator, or a wrapper around it
+    n_draws, seed : int
+    offset, exposure : array-like or None
+    """
+
+    model: Any
+    n_draws: int
+    seed: int
+    offset: Any = None
+    exposure: Any = None
+
+    def __post_init__(self) -> None:
+        self.inner, self.steps, inverses = unwrapped(self.model)
+        if not hasattr(self.inner, "_latent_draws"):
+            raise TypeError(
+                f"{type(self.inner).__name__} has no draws of its latents: marginal effects are there of linear "
+                "models, mixed effects and sparse Gaussian processes."
+            )
+        if inverses:
+            raise TypeError(
+                "marginal effects on the scale of a transformed target are not there: give the regressor_ inside, for "
+                "those on the scale that it was fitted on."
+            )
+        self.names = self.inner._response_names()
+
+    def of(self, X: Any) -> Iterator[tuple[slice, Array]]:
+        """Blocks of rows and their means, (n, S, labels)."""
+        for step in self.steps:
+            X = step.transform(X)
+        offset = with_exposure(self.inner, self.offset, self.exposure)
+        offset = 0.0 if offset is None else offset
+        yield from self.inner._mean_draws(X, self.n_draws, self.seed, offset if self._shifts else None)
+
+    @property
+    def _shifts(self) -> bool:
+        return self.inner.likelihood_.n_latents == 1
+
+    def averages(self, X: Any, groups: Array, n_groups: int, weight: Array | None) -> Array:
+        """Weighted means over the rows of each group, (groups, S, labels)."""
+        weight = np.ones(len(groups)) if weight is None else weight
+        total = np.zeros((n_groups, self.n_draws, len(self.names)))
+        for rows, means in self.of(X):
+            for g in np.unique(groups[rows]):
+                own = np.where(groups[rows] == g, weight[rows], 0.0)
+                total[g] += np.tensordot(own, means.astype(float), 1)
+        return total / np.bincount(groups, weight, n_groups)[:, None, None]
+
+
+def frame_of(X: Any) -> tuple[Any, bool]:
+    """X as a DataFrame, whose columns may be changed one by one, and whether it has names of its own."""
+    named = framed(X)
+    if hasattr(named, "iloc"):
+        return named, True
+    X = as_table(X)
+    return pd.DataFrame(X.toarray() if hasattr(X, "toarray") else X), False
+
+
+def with_column(table: Any, feature: Any, values: Any, named: bool) -> Any:
+    """The rows with another column in the place of one, in the type that was given."""
+    changed = table.copy(deep=False)
+    changed[feature] = values
+    return changed if named else changed.to_numpy()
+
+
+def _features(features: Any, table: Any, by: Any, inner: Any) -> list[Any]:
+    known = list(table.columns)
+    if features is None:
+        groups = getattr(inner, "groups", None)
+        groups = [groups] if isinstance(groups, str | int) else list(groups or [])
+        inside = [part for name in groups for part in str(name).split(":")] + groups
+        return [name for name in known if name not in inside]
+    features = [features] if isinstance(features, str | int) else list(features)
+    for name in features:
+        if name not in known:
+            raise ValueError(f"features has {name!r}, which is no column of X: {known[:20]}.")
+    return features
+
+
+def _groups(by: Any, table: Any) -> tuple[Array, list[Any]]:
+    """Number of each row's group, and what the groups are called."""
+    if by is None:
+        return np.zeros(len(table), int), [None]
+    if isinstance(by, str | int) and by not in list(table.columns):
+        raise ValueError(f"by={by!r} is no column of X: {list(table.columns)[:20]}.")
+    values = pd.Series(table[by].to_numpy() if isinstance(by, str | int) else np.asarray(by))
+    if len(values) != len(table):
+        raise ValueError(f"by has {len(values)} values and X has {len(table)} rows: one value per row.")
+    codes, names = pd.factorize(values, sort=True)
+    if np.any(codes < 0):
+        raise ValueError(f"by is missing in row {int(np.argmax(codes < 0))}.")
+    return codes, list(names)
+
+
+def _contrasts(column: Any, name: Any) -> Iterator[tuple[str, Any, Any, float]]:
+    """What is compared: its name, the column at either end, and their distance."""
+    numbers = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+    values = column.cat.categories if hasattr(column, "cat") else np.sort(column.dropna().unique())
+    if len(values) < 2:
+        raise ValueError(f"column {name!r} of X has one value only, {list(values)}: there is nothing to compare.")
+    if numbers and len(values) > 2:
+        if column.isna().any():
+            raise ValueError(f"column {name!r} of X has missing values: fill them in, to say where a slope is taken.")
+        step = STEP * float(column.std())
+        x = column.astype(float)
+        yield "slope", x - step, x + step, 2.0 * step
+        return
+    for value in values[1:]:
+        low, high = (constant(column, end) for end in (values[0], value))
+        yield f"{value} - {values[0]}", low, high, 1.0
+
+
+def constant(column: Any, value: Any, number: bool = False) -> Any:
+    """The column with one value in all rows, in its own type, or as a number."""
+    return pd.Series([value] * len(column), index=column.index, dtype=float if number else column.dtype)
+
+
+def _table(found: dict[Any, Array], tail: float, by: Any, labels: Sequence[Any]) -> Any:
+    """Mean, spread and interval of every average."""
+    draws = np.stack(list(found.values()))
+    mean = draws.mean(axis=1)
+    lower, upper = np.quantile(draws, [tail, 1.0 - tail], axis=1)
+    share = np.mean(np.sign(draws) == np.sign(mean)[:, None], axis=1)
+    columns = {"mean": mean, "std": draws.std(axis=1), "lower": lower, "upper": upper, "direction": share}
+    kept = [0, 1] + ([2] if by is not None else []) + ([3] if labels[0] is not None else [])
+    names = ["feature", "contrast", by, "class"]
+    index = pd.MultiIndex.from_tuples([tuple(key[i] for i in kept) for key in found], names=[names[i] for i in kept])
+    return pd.DataFrame(columns, index=index)

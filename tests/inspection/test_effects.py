@@ -1,0 +1,148 @@
+"""Average slopes and contrasts: closed forms, agreement with the delta method, wrappers, groups of rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from sksvi import (
+    BayesianGLMClassifier,
+    BayesianGLMRegressor,
+    DynamicGLM,
+    GMERegressor,
+    PartialEffectDisplay,
+    SparseGPRegressor,
+)
+from sksvi.inspection import marginal_effects
+
+N, DRAWS = 600, 400
+
+
+@pytest.fixture
+def table(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = pd.DataFrame(
+        {"age": rng.normal(50, 12, N), "dose": rng.gamma(2, 2, N), "sex": rng.choice(["f", "m"], N)},
+    )
+    f = -3 + 0.05 * X["age"] + 0.2 * X["dose"] + 0.5 * (X["sex"] == "m")
+    return X, f.to_numpy(), rng
+
+
+def pipeline(model):
+    columns = make_column_transformer((OneHotEncoder(drop="first"), ["sex"]), remainder=StandardScaler())
+    return make_pipeline(columns, model)
+
+
+def test_a_linear_mean_has_its_coefficients(table):
+    """Slopes of an identity link are the coefficients, and their draws the posterior's."""
+    X, f, rng = table
+    numbers = X[["age", "dose"]]
+    model = BayesianGLMRegressor(random_state=0).fit(numbers, 50_000 + 1e4 * (f + rng.standard_normal(N)))
+    found = marginal_effects(model, numbers, n_draws=DRAWS)
+    assert found.index.tolist() == [("age", "slope"), ("dose", "slope")]
+    assert np.all(np.abs(found["mean"] - model.coef_) < 4 * model.coef_std_ / np.sqrt(DRAWS))
+    assert np.all(np.abs(found["std"] / model.coef_std_ - 1) < 4 / np.sqrt(2 * DRAWS))
+
+
+def test_average_slopes_of_a_logit_are_those_of_its_derivative(table):
+    X, f, rng = table
+    model = pipeline(BayesianGLMClassifier(random_state=0)).fit(X, rng.random(N) < expit(f))
+    inner, columns = model[-1], model[0]
+    found = marginal_effects(model, X, n_draws=DRAWS)
+    A, scale = columns.transform(X), columns.named_transformers_["remainder"].scale_
+    draws = inner.posterior_["weights"].sample(4000, 1)
+    p = expit(A @ draws[:, :-1].T + draws[:, -1])
+    slopes = (p * (1 - p)).mean(axis=0) * draws[:, 1:3].T / scale[:, None]
+    with_m, without = A.copy(), A.copy()
+    with_m[:, 0], without[:, 0] = 1.0, 0.0
+    contrast = (expit(with_m @ draws[:, :-1].T + draws[:, -1]) - expit(without @ draws[:, :-1].T + draws[:, -1])).mean(
+        0
+    )
+    expected = np.vstack([slopes, contrast])
+    assert found.index.tolist() == [("age", "slope"), ("dose", "slope"), ("sex", "m - f")]
+    error = expected.std(axis=1) / np.sqrt(DRAWS)
+    assert np.all(np.abs(found["mean"] - expected.mean(axis=1)) < 4.5 * error)
+    assert np.all(np.abs(found["std"] / expected.std(axis=1) - 1) < 4 / np.sqrt(2 * DRAWS))
+    assert np.all(found["lower"] < found["mean"]) and np.all(found["direction"].between(0.5, 1.0))
+
+
+def test_within_values_of_a_column(table):
+    X, f, rng = table
+    model = pipeline(BayesianGLMRegressor(likelihood="poisson", random_state=0)).fit(X, rng.poisson(np.exp(f / 2)))
+    within = marginal_effects(model, X, "dose", by="sex", n_draws=50)
+    for value in ("f", "m"):
+        alone = marginal_effects(model, X[X["sex"] == value], "dose", n_draws=50)
+        # the step of the difference is that of the column's own spread
+        np.testing.assert_allclose(within.loc[("dose", "slope", value)], alone.loc[("dose", "slope")], rtol=1e-6)
+    weight = (X["sex"] == "f").to_numpy(float)
+    alone = marginal_effects(model, X, "dose", sample_weight=weight, n_draws=50)
+    np.testing.assert_allclose(within.loc[("dose", "slope", "f")], alone.loc[("dose", "slope")], rtol=1e-9)
+    doubled = marginal_effects(model, X, "dose", exposure=2.0, n_draws=50)
+    once = marginal_effects(model, X, "dose", n_draws=50)
+    np.testing.assert_allclose(doubled["mean"], 2 * once["mean"], rtol=1e-9)
+
+
+def test_labels_have_effects_that_cancel(table):
+    X, f, rng = table
+    y = np.digitize(f + rng.logistic(size=N), [0.0, 1.5])
+    model = pipeline(BayesianGLMClassifier(random_state=0)).fit(X, np.array(["low", "mid", "high"])[y])
+    found = marginal_effects(model, X, ["dose"], n_draws=100)
+    assert found.index.names == ["feature", "contrast", "class"] and len(found) == 3
+    assert abs(found["mean"].sum()) < 1e-9
+    ordered = pd.Categorical.from_codes(y, ["low", "mid", "high"], ordered=True)
+    model = pipeline(BayesianGLMRegressor(likelihood="ordinal", random_state=0)).fit(X, ordered)
+    found = marginal_effects(model, X, ["dose"], n_draws=100)
+    assert found.index.get_level_values("class").tolist() == ["low", "mid", "high"]
+    assert abs(found["mean"].sum()) < 1e-9 and found["mean"].iloc[0] < 0 < found["mean"].iloc[-1]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_groups_noise_and_processes(table):
+    X, f, rng = table
+    y = rng.poisson(np.exp(f / 2))
+    grouped = GMERegressor(likelihood="poisson", groups="sex", bound="simple", random_state=0).fit(X, y)
+    found = marginal_effects(grouped, X, n_draws=50)
+    assert found.index.get_level_values("feature").tolist() == ["age", "dose"]
+    # behind exp the average slope is the coefficient times the average rate
+    rate = grouped.predict(X).mean()
+    assert np.all(np.abs(found["mean"] / (grouped.coef_ * rate) - 1) < 0.25)
+    process = SparseGPRegressor(n_inducing=15, max_iter=30, random_state=0).fit(X[["age", "dose"]], f)
+    found = marginal_effects(process, X[["age", "dose"]], n_draws=50)
+    np.testing.assert_allclose(found["mean"], [0.05, 0.2], rtol=0.2)
+
+
+def test_what_has_no_effects_says_so(table):
+    X, f, _ = table
+    numbers = X[["age", "dose"]]
+    model = BayesianGLMRegressor().fit(numbers, f)
+    with pytest.raises(ValueError, match="features has 'height', which is no column of X"):
+        marginal_effects(model, numbers, ["height"])
+    with pytest.raises(ValueError, match="column 'age' of X has one value only"):
+        marginal_effects(model, numbers.assign(age=3.0), ["age"])
+    with pytest.raises(ValueError, match="by='town' is no column"):
+        marginal_effects(model, numbers, by="town")
+    with pytest.raises(TypeError, match="transformed target"):
+        marginal_effects(
+            TransformedTargetRegressor(BayesianGLMRegressor(), transformer=StandardScaler()).fit(numbers, f), X
+        )
+    with pytest.raises(TypeError, match="DynamicGLM has no draws of its latents"):
+        marginal_effects(DynamicGLM(likelihood="gaussian", max_iter=3), numbers)
+
+
+def test_the_curve_is_the_average_over_rows(table):
+    pytest.importorskip("matplotlib")
+    X, f, rng = table
+    model = pipeline(BayesianGLMClassifier(random_state=0)).fit(X, rng.random(N) < expit(f))
+    display = PartialEffectDisplay.from_estimator(model, X, "age", max_rows=None, grid_resolution=5, n_draws=DRAWS)
+    for value, mean, low, high in zip(display.values, display.mean, display.lower, display.upper):
+        expected = model.predict_proba(X.assign(age=value))[:, 1].mean()
+        assert abs(mean[0] - expected) < (high[0] - low[0]) / 3.29 * 4 / np.sqrt(DRAWS) + 1e-3
+    display = PartialEffectDisplay.from_estimator(model, X, "sex", n_draws=20)
+    assert [label.get_text() for label in display.ax_.get_xticklabels()] == ["f", "m"]
+    with pytest.raises(ValueError, match="feature must be a column of X"):
+        PartialEffectDisplay.from_estimator(model, X, "height")
