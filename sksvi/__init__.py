@@ -45,6 +45,7 @@ _ATTRIBUTES = {
     "predict_std": "sksvi.predictive",
     "sample_y": "sksvi.predictive",
     "save": "sksvi.predictive",
+    "show_versions": "sksvi._versions",
     "summary": "sksvi.predictive",
 }
 
