@@ -1,7 +1,7 @@
 # Every target makes its own virtual environment in $(VENV) and installs what it needs; only make and Python >= 3.11 are assumed.
 # Choose another interpreter with `make test PYTHON=/path/to/python3.12`, another number of test processes with `make test JOBS=4`.
 .DEFAULT_GOAL := help
-.PHONY: help demo figures test test-all test-bounds test-exhaustive test-versions lint format bench docs clean
+.PHONY: help demo figures test test-all test-bounds test-exhaustive test-versions lint format bench docs dist clean
 
 VENV ?= .venv
 JOBS ?= auto
@@ -22,6 +22,7 @@ help:
 	@echo "make lint     ruff, mypy and who may import whom"
 	@echo "make bench    print our figures beside other packages'"
 	@echo "make docs     build the documentation into doc/_build/html"
+	@echo "make dist     build sdist and wheel into dist/, check them, try the wheel in an environment of its own"
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "No Python >= 3.11 with venv and ensurepip found; pass PYTHON=/path/to/python" >&2; exit 1; }
@@ -76,6 +77,9 @@ bench: $(VENV)/.installed-bench
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html doc doc/_build/html
 	@echo "Open doc/_build/html/index.html"
+
+dist: $(VENV)/.installed-dist
+	.ci/dist $(BIN)/python
 
 clean:
 	rm -rf build dist *.egg-info doc/_build doc/reference/generated demo-output bench-output
