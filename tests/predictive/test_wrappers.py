@@ -126,7 +126,7 @@ def test_categories_by_their_type_through_a_pipeline(rows):
     X, y = rows
     X = X.assign(day=pd.Categorical(np.where(np.arange(N) % 3 == 0, "weekend", "week")))
     y = np.log(y) + 2.0 * (X["day"] == "weekend")
-    with pytest.raises(ValueError, match="'day'.*OneHotEncoder"):
+    with pytest.raises(ValueError, match=r"'day'.*OneHotEncoder"):
         BayesianGLMRegressor().fit(X, y)
     encoded = (OneHotEncoder(drop="first"), make_column_selector(dtype_include="category"))
     model = make_pipeline(make_column_transformer(encoded, remainder=StandardScaler()), BayesianGLMRegressor())
