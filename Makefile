@@ -1,7 +1,7 @@
 # Every target makes its own virtual environment in $(VENV) and installs what it needs; only make and Python >= 3.11 are assumed.
 # Choose another interpreter with `make test PYTHON=/path/to/python3.12`, another number of test processes with `make test JOBS=4`.
 .DEFAULT_GOAL := help
-.PHONY: help demo figures test test-all test-bounds test-exhaustive test-versions lint format bench docs docs-check clean
+.PHONY: help demo figures test test-all test-bounds test-exhaustive test-versions lint format bench docs docs-check dist clean
 
 VENV ?= .venv
 JOBS ?= auto
@@ -23,6 +23,7 @@ help:
 	@echo "make bench    print our figures beside other packages'"
 	@echo "make docs     build the documentation into doc/_build/html, with its gallery"
 	@echo "make docs-check builds it, looks for broken links and opens it in a browser, if there is a Chromium"
+	@echo "make dist     build sdist and wheel into dist/, check them, try the wheel in an environment of its own"
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "No Python >= 3.11 with venv and ensurepip found; pass PYTHON=/path/to/python" >&2; exit 1; }
@@ -81,6 +82,8 @@ docs: $(VENV)/.installed-docs
 # The built site: links inside it, and a walk in a browser (Debian's chromium, or another one on the path).
 docs-check: $(VENV)/.installed-docs-check docs
 	SKSVI_SITE=doc/_build/html $(BIN)/python -m pytest tests/site
+dist: $(VENV)/.installed-dist
+	.ci/dist $(BIN)/python
 
 clean:
 	rm -rf build dist *.egg-info doc/_build doc/auto_examples doc/reference/generated doc/reference/backreferences demo-output bench-output

@@ -6,7 +6,90 @@ Public names are imported on first use, so that ``import sksvi`` costs little mo
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # what type checkers and editors see in the place of __getattr__
+    # isort: off
+    from sksvi import (
+        algorithms as algorithms,
+        callbacks as callbacks,
+        datasets as datasets,
+        decomposition as decomposition,
+        displays as displays,
+        expectations as expectations,
+        families as families,
+        gaussian_process as gaussian_process,
+        images as images,
+        inspection as inspection,
+        likelihoods as likelihoods,
+        linear_model as linear_model,
+        mixed_effects as mixed_effects,
+        mixture as mixture,
+        network as network,
+        persistence as persistence,
+        predictive as predictive,
+        schedules as schedules,
+        testing as testing,
+        time_series as time_series,
+        topics as topics,
+    )
+    from sksvi._versions import (
+        show_versions as show_versions,
+    )
+    from sksvi.decomposition import (
+        BetaProcessFA as BetaProcessFA,
+        GammaFactorModel as GammaFactorModel,
+        GammaPoissonFactorization as GammaPoissonFactorization,
+        GammaProcessNMF as GammaProcessNMF,
+        GeneralizedPMF as GeneralizedPMF,
+    )
+    from sksvi.displays import (
+        BeforeAfterDisplay as BeforeAfterDisplay,
+        CoefficientDisplay as CoefficientDisplay,
+        DictionaryDisplay as DictionaryDisplay,
+        GroupEffectsDisplay as GroupEffectsDisplay,
+        LowerBoundDisplay as LowerBoundDisplay,
+        PartialEffectDisplay as PartialEffectDisplay,
+        TimeSeriesDisplay as TimeSeriesDisplay,
+        TopicGraphDisplay as TopicGraphDisplay,
+        TopicWordsDisplay as TopicWordsDisplay,
+    )
+    from sksvi.gaussian_process import (
+        GPClassifier as GPClassifier,
+        SparseGPClassifier as SparseGPClassifier,
+        SparseGPRegressor as SparseGPRegressor,
+    )
+    from sksvi.linear_model import (
+        BayesianGLMClassifier as BayesianGLMClassifier,
+        BayesianGLMRegressor as BayesianGLMRegressor,
+    )
+    from sksvi.mixed_effects import (
+        GMEClassifier as GMEClassifier,
+        GMERegressor as GMERegressor,
+    )
+    from sksvi.mixture import (
+        BernoulliMixture as BernoulliMixture,
+        CategoricalMixture as CategoricalMixture,
+    )
+    from sksvi.persistence import (
+        load as load,
+    )
+    from sksvi.predictive import (
+        log_predictive_density as log_predictive_density,
+        predict_interval as predict_interval,
+        predict_quantiles as predict_quantiles,
+        predict_std as predict_std,
+        sample_y as sample_y,
+        save as save,
+        summary as summary,
+    )
+    from sksvi.time_series import (
+        DynamicGLM as DynamicGLM,
+    )
+    from sksvi.topics import (
+        CorrelatedTopicModel as CorrelatedTopicModel,
+        StructuredLDA as StructuredLDA,
+    )
 
 __version__ = "0.1.0.dev0"
 
@@ -50,6 +133,7 @@ _ATTRIBUTES = {
     "predict_std": "sksvi.predictive",
     "sample_y": "sksvi.predictive",
     "save": "sksvi.predictive",
+    "show_versions": "sksvi._versions",
     "summary": "sksvi.predictive",
 }
 
@@ -80,16 +164,18 @@ _SUBMODULES = (
 __all__ = ["__version__", *_ATTRIBUTES, *_SUBMODULES]
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
-    if name in _ATTRIBUTES:
-        value = getattr(importlib.import_module(_ATTRIBUTES[name]), name)
-    elif name in _SUBMODULES:
-        value = importlib.import_module(f"sksvi.{name}")
-    else:
-        raise AttributeError(f"module 'sksvi' has no attribute {name!r}")
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # to a type checker it would say that every name is there
+
+    def __getattr__(name: str) -> Any:
+        """Import a public name when it is first used."""
+        if name in _ATTRIBUTES:
+            value = getattr(importlib.import_module(_ATTRIBUTES[name]), name)
+        elif name in _SUBMODULES:
+            value = importlib.import_module(f"sksvi.{name}")
+        else:
+            raise AttributeError(f"module 'sksvi' has no attribute {name!r}")
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
 from dataclasses import replace
 
@@ -645,3 +646,20 @@ def test_a_constant_column_carries_nothing(global_random_seed):
     assert two.lower_bound_ == pytest.approx(one.lower_bound_, rel=1e-6)
     labels = (y > 0) * 1
     assert np.all(np.isfinite(SparseGPClassifier().fit(more, labels).predict_proba(more)))
+
+
+def test_memory_is_that_of_rows_times_inducing_points(global_random_seed):
+    """A matrix of rows by rows would take 800 MB; what is held at once is a few of rows by inducing points."""
+    rng = np.random.default_rng(global_random_seed)
+    n, m = 10_000, 20
+    X = rng.uniform(-2, 2, (n, 2))
+    y = np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(n)
+    options = {"n_inducing": m, "max_iter": 2, "optimize_hyperparameters": False, "random_state": 0, "n_jobs": 1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        SparseGPRegressor(**options).fit(X[:200], y[:200])  # what is imported and compiled once
+        tracemalloc.start()
+        SparseGPRegressor(**options).fit(X, y)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 20 * 8 * n * m

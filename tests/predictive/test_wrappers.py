@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.compose import TransformedTargetRegressor, make_column_selector, make_column_transformer
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 import sksvi
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor
@@ -119,3 +119,16 @@ def test_quantiles_of_counts_by_exposure(rows):
     median = sksvi.predict_quantiles(model, X, [0.5], exposure=hours)[:, 0]
     assert np.all(np.abs(median - stats.poisson.ppf(0.5, np.exp(m))) <= 1 + 0.05 * np.exp(m) + v)
     assert np.mean((y >= inside[:, 0]) & (y <= inside[:, 1])) > 0.9 - 4 * np.sqrt(0.09 / N)
+
+
+def test_categories_by_their_type_through_a_pipeline(rows):
+    """Columns of categories are found by their type, and their levels have names in the summary."""
+    X, y = rows
+    X = X.assign(day=pd.Categorical(np.where(np.arange(N) % 3 == 0, "weekend", "week")))
+    y = np.log(y) + 2.0 * (X["day"] == "weekend")
+    with pytest.raises(ValueError, match=r"'day'.*OneHotEncoder"):
+        BayesianGLMRegressor().fit(X, y)
+    encoded = (OneHotEncoder(drop="first"), make_column_selector(dtype_include="category"))
+    model = make_pipeline(make_column_transformer(encoded, remainder=StandardScaler()), BayesianGLMRegressor())
+    row = sksvi.summary(model.fit(X, y)).loc["onehotencoder__day_weekend"]
+    assert abs(row["mean"] - 2.0) < 4 * row["std"] < 1.0
