@@ -9,11 +9,12 @@ import json
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from benchmarks._lib.tables import RESULTS
 from benchmarks.glm.coverage import CLASSIFIERS, CONTINUOUS, LIKELIHOODS, coverage
 from benchmarks.product import coverage as others
-from sksvi import likelihoods
+from sksvi import BayesianGLMRegressor, likelihoods
 
 #: Data sets per likelihood; errors are estimated, so that fewer widen what is allowed by themselves.
 N_SETS = [40, pytest.param(200, marks=pytest.mark.exhaustive)]
@@ -32,6 +33,31 @@ def test_intervals_cover_what_they_promise(name, n_sets, global_random_seed):
     assert found["prediction"] >= LOW - slack
     if name in CONTINUOUS:
         assert found["prediction"] <= HIGH + slack
+
+
+def lean(covariance, n_sets, seed, shift=0.0):
+    """Means of P(w < truth | y) - 1/2 over data sets whose weights come from the prior, and their errors, per weight.
+
+    Yao, Vehtari, Simpson and Gelman (2018), variational simulation-based calibration: where posterior means have no
+    bias these probabilities lie as often and as far above 1/2 as below. `shift` moves every posterior, in deviations.
+    """
+    rng = np.random.default_rng([seed, 5])
+    options = {"likelihood": "poisson", "prior_precision": 1.0, "fit_intercept": False, "covariance": covariance}
+    found = np.empty((n_sets, 3))
+    for row in found:
+        X, truth = rng.standard_normal((12, 3)), rng.standard_normal(3)
+        model = BayesianGLMRegressor(tol=1e-6, **options).fit(X, rng.poisson(np.exp(X @ truth)))
+        row[:] = ndtr((truth - model.coef_) / model.coef_std_ - shift) - 0.5
+    return found.mean(axis=0), found.std(axis=0) / np.sqrt(n_sets)
+
+
+@pytest.mark.parametrize("n_sets", [150, pytest.param(1500, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("covariance", ["full", "diag"])
+def test_calibration_probabilities_are_symmetric(covariance, n_sets, global_random_seed):
+    mean, error = lean(covariance, n_sets, global_random_seed)
+    assert np.all(np.abs(mean) < 4 * error)
+    mean, error = lean(covariance, n_sets, global_random_seed, shift=1.0)
+    assert np.all(mean < -4 * error)  # a bias of one deviation is seen
 
 
 def test_every_likelihood_has_a_coverage_study():

@@ -727,3 +727,15 @@ def test_an_algorithm_that_is_given_serves_streams_too(frame):
     for call, meant in (("fit", "mc-ssvi"), ("partial_fit", "cvi")):
         np.testing.assert_array_equal(coefficients("auto", call), coefficients(meant, call))
     assert np.any(coefficients("auto", "partial_fit") != coefficients("mc-ssvi", "partial_fit"))
+
+
+def test_predictions_have_the_effects_of_known_levels(frame):
+    """What a level adds to the latent, beside a row whose level is missing, is its effect."""
+    X, y = frame
+    model = GMERegressor(**GROUPED).fit(X, y)
+    rows = X.drop_duplicates("school")
+    added = model.predict_latent(rows)[0] - model.predict_latent(rows.assign(school=None))[0]
+    effects = model.group_effects_.loc["school"]["mean"]
+    assert np.std(effects) > 0.1
+    expected = [np.ravel(effects.loc[school])[0] for school in rows["school"]]
+    np.testing.assert_allclose(added, expected, rtol=1e-8, atol=1e-10)
