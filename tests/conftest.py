@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -39,14 +38,6 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no data folder at {folder}; set SKSVI_DATA to a folder that has it")
     return folder
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    """Close the figures that a test opened: matplotlib warns from the 21st on."""
-    yield
-    if "matplotlib.pyplot" in sys.modules:
-        sys.modules["matplotlib.pyplot"].close("all")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
