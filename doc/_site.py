@@ -53,8 +53,8 @@ def of_scikit_learn() -> dict[str, list[str]]:
 def inventories() -> dict[str, tuple[str, str]]:
     """Write an inventory for every other site; intersphinx's mapping to them.
 
-    They are no copies of what those sites serve, which a build without network cannot fetch: they are written here, from
-    names that exist in the installed packages and from the addresses that those sites give to the pages of such names.
+    They are no copies of what those sites serve, which a build without network cannot fetch: they are written here,
+    from names that exist in the installed packages, and from the addresses that those sites give to such names.
     """
     folder = BUILD / "inventories"
     folder.mkdir(parents=True, exist_ok=True)

@@ -78,6 +78,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "download_all_examples": False,
     "write_computation_times": False,
+    "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,
 }

@@ -19,8 +19,8 @@ from sksvi import BayesianGLMClassifier, CoefficientDisplay
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 X = (X - X.mean()) / X.std()  # for the last figure alone: the fit does not need it
 X, X_test, y, y_test = train_test_split(X, y, train_size=40, stratify=y, random_state=0)
-model = BayesianGLMClassifier().fit(X, y)
-model
+model = BayesianGLMClassifier()
+model.fit(X, y)
 
 # %%
 # The same coefficients, plugged in at their mean: the log odds without what is not known of them.

@@ -36,3 +36,5 @@ for row, (name, images) in enumerate((("holes", holes), ("filled", filled), ("tr
         ax.set(xticks=[], yticks=[])
     axes[row, 0].set_ylabel(name)
 plt.show()
+
+# sphinx_gallery_thumbnail_number = 2

@@ -9,7 +9,6 @@ the continued index, and its fan says how far ahead it can be trusted.
 # %%
 # Hours become days. Some days were not measured in full; they are left as they are.
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 
 from sksvi import DynamicGLM, TimeSeriesDisplay

@@ -46,3 +46,5 @@ for ax, name, fit, rows in ((axes[0], "columns alone", plain, X), (axes[1], "wit
     ax.set(xscale="symlog", yscale="symlog", xlim=(-0.5, 120), ylim=(-0.5, 250))
 axes[0].set_ylabel("predicted, with 90 % interval")
 plt.show()
+
+# sphinx_gallery_thumbnail_number = 2

@@ -44,7 +44,7 @@ def browser(site):
 
 @pytest.fixture(params=[1280, 400], ids=["wide", "narrow"])
 def tab(request, browser, address):
-    """A tab; what went wrong in it fails the test: console errors, exceptions, requests that failed or left the site."""
+    """A tab; what goes wrong in it fails the test: console errors, exceptions, requests that fail or leave the site."""
     opened = browser.new_page(viewport={"width": request.param, "height": 900})
     wrong: list[str] = []
     opened.on("console", lambda message: message.type == "error" and wrong.append(f"console: {message.text}"))
@@ -61,10 +61,17 @@ def tab(request, browser, address):
     assert not wrong, "\n".join(wrong)
 
 
+def visit(tab, url: str) -> None:
+    """Open a page and wait for all that it asks for: leaving earlier would abort requests."""
+    tab.goto(url)
+    tab.wait_for_load_state("networkidle")
+
+
 def test_first_page_leads_to_the_chooser_and_on_to_an_estimator(tab, address):
-    tab.goto(f"{address}/index.html")
+    visit(tab, f"{address}/index.html")
     tab.locator(".sd-card", has_text="Which estimator?").click()
     tab.wait_for_url("**/guide/choose.html")
+    tab.wait_for_load_state("networkidle")
     assert tab.title().startswith("Which estimator?")
     tab.locator("td a", has_text="GMERegressor").first.click()
     tab.wait_for_url("**/sksvi.GMERegressor.html*")
@@ -73,13 +80,13 @@ def test_first_page_leads_to_the_chooser_and_on_to_an_estimator(tab, address):
 
 def test_pages_are_no_wider_than_the_window(tab, address):
     for page in ("index", "guide/choose", "guide/coming_from/statsmodels", "auto_examples/plot_counts", "glm"):
-        tab.goto(f"{address}/{page}.html")
+        visit(tab, f"{address}/{page}.html")
         widths = tab.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
         assert widths[0] <= widths[1], f"{page} is {widths[0]} wide in a window of {widths[1]}"
 
 
 def test_gallery_has_thumbnails_and_pictures(tab, address):
-    tab.goto(f"{address}/auto_examples/index.html")
+    visit(tab, f"{address}/auto_examples/index.html")
     thumbnails = tab.locator(".sphx-glr-thumbcontainer img")
     assert thumbnails.count() >= 16
     tab.locator(".sphx-glr-thumbcontainer a", has_text="Counts").first.click()
@@ -92,13 +99,13 @@ def test_gallery_has_thumbnails_and_pictures(tab, address):
 
 
 def test_search_finds(tab, address):
-    tab.goto(f"{address}/search.html?q=exposure")
+    visit(tab, f"{address}/search.html?q=exposure")
     tab.wait_for_selector("#search-results ul.search li a", timeout=15_000)
     assert tab.locator("#search-results li a", has_text="Counts with exposure").count() >= 1
 
 
 def test_formulas_are_set(tab, address):
-    tab.goto(f"{address}/glm.html")
+    visit(tab, f"{address}/glm.html")
     tab.wait_for_selector("mjx-container", timeout=15_000)
     tab.wait_for_load_state("networkidle")
     assert tab.locator("mjx-container").count() > 20
