@@ -91,7 +91,8 @@ def test_links_to_elsewhere_are_whole_addresses(site):
         for href in page(path).links:
             parts = urlsplit(href)
             if parts.scheme and (
-                parts.scheme not in {"http", "https", "mailto"} or (parts.scheme != "mailto" and "." not in parts.netloc)
+                parts.scheme not in {"http", "https", "mailto"}
+                or (parts.scheme != "mailto" and "." not in parts.netloc)
             ):
                 wrong.append(f"{path.relative_to(site)}: {href}")
     assert not wrong, "\n".join(wrong[:20])
