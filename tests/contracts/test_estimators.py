@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import SkipTestWarning
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
@@ -173,7 +173,8 @@ def test_checks_that_are_not_yielded(estimator, name):
 def test_constructors_share_their_parameters(cls):
     parameters = list(inspect.signature(cls).parameters.values())
     first = GMEClassifier if cls in MIXED_CLASSES else BayesianGLMClassifier
-    assert [p.name for p in parameters] == [*inspect.signature(first).parameters]
+    own = [] if issubclass(cls, ClassifierMixin) else ["class_weight"]  # labels have weights, measurements none
+    assert [p.name for p in parameters] == [name for name in inspect.signature(first).parameters if name not in own]
 
 
 @pytest.mark.parametrize("cls", [*CLASSES, *MIXED_CLASSES, GPClassifier, SparseGPClassifier, SparseGPRegressor])

@@ -17,8 +17,9 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, DynamicGLM, GMERegressor, predict_interval
 from sksvi.datasets import make_glm
-from sksvi.displays import IntervalCoverageDisplay, PITDisplay
+from sksvi.displays import IntervalCoverageDisplay, PITDisplay, PosteriorPredictiveDisplay, PredictionBandDisplay
 from sksvi.displays._predicted import steps
+from sksvi.likelihoods import Binomial
 
 pytest.importorskip("matplotlib")
 
@@ -224,3 +225,22 @@ def test_what_has_no_intervals_is_said(measured):
             display.from_estimator(model, X)
     with pytest.raises(ValueError, match="coverage must lie strictly between 0 and 1; found 90"):
         IntervalCoverageDisplay.from_estimator(model, X, y, coverages=[90])
+
+
+def test_trials_in_the_place_of_failures(global_random_seed):
+    """What is drawn does not depend on how the target says the same."""
+    rng = np.random.default_rng(global_random_seed)
+    X, trials = rng.standard_normal((200, 1)), rng.integers(1, 20, 200)
+    k = rng.binomial(trials, 1 / (1 + np.exp(-X[:, 0])))
+    fits = {
+        "failures": np.column_stack([k, trials - k]),
+        "trials": np.column_stack([k, trials]),
+    }
+    found = []
+    for name, y in fits.items():
+        model = BayesianGLMRegressor(likelihood=Binomial(target=name)).fit(X, y)
+        check = PosteriorPredictiveDisplay.from_estimator(model, X, y)
+        band = PredictionBandDisplay.from_estimator(model, X, y, n_points=3)
+        found.append((PITDisplay.from_estimator(model, X, y).pit, check.observed, band.points_.get_ydata()))
+    for one, other in zip(*found, strict=True):
+        assert_allclose(one, other)
