@@ -34,7 +34,7 @@ def linear(X: np.ndarray, y: np.ndarray, folder: Path) -> float:
     loaded = sksvi.load(folder / "model.sksvi")
     same: bool = bool(np.array_equal(loaded.predict(X), mean))
     assert same and interval.shape == quantiles.shape == (len(X), 2)
-    assert draws.shape[0] == len(X) and len(table) == X.shape[1] + 1
+    assert draws.shape[0] == len(X) and len(table) >= X.shape[1] + 1
     return score
 
 
