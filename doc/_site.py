@@ -9,6 +9,7 @@ import hashlib
 import importlib.util
 import shutil
 import zlib
+from itertools import takewhile
 from pathlib import Path
 
 DOC = Path(__file__).resolve().parent
@@ -42,7 +43,7 @@ def of_scikit_learn() -> dict[str, list[str]]:
     from sklearn.utils.discovery import all_displays, all_estimators, all_functions
 
     def public(name: str, value: object) -> str:
-        parts = [part for part in value.__module__.split(".") if not part.startswith("_")]
+        parts = takewhile(lambda part: not part.startswith("_"), value.__module__.split("."))
         return ".".join([*parts, name])
 
     classes = [public(name, value) for name, value in [*all_estimators(), *all_displays()]]
