@@ -8,7 +8,9 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import shutil
+import sys
 import zlib
+from itertools import takewhile
 from pathlib import Path
 
 DOC = Path(__file__).resolve().parent
@@ -41,13 +43,17 @@ def of_scikit_learn() -> dict[str, list[str]]:
     """Public estimators, displays and functions of the scikit-learn that is installed, by role."""
     from sklearn.utils.discovery import all_displays, all_estimators, all_functions
 
-    def public(name: str, value: object) -> str:
-        parts = [part for part in value.__module__.split(".") if not part.startswith("_")]
-        return ".".join([*parts, name])
+    def public(found: list[tuple[str, object]]) -> list[str]:
+        """Names by the module that they are imported from; private ones are left out."""
+        names = []
+        for name, value in found:
+            module = ".".join(takewhile(lambda part: not part.startswith("_"), value.__module__.split(".")))
+            if getattr(sys.modules[module], name, None) is value:
+                names.append(f"{module}.{name}")
+        return names
 
-    classes = [public(name, value) for name, value in [*all_estimators(), *all_displays()]]
-    functions = [public(name, value) for name, value in all_functions()]
-    return {"class": [*classes, "sklearn.utils.Bunch"], "function": functions}
+    classes = public([*all_estimators(), *all_displays()])
+    return {"class": [*classes, "sklearn.utils.Bunch"], "function": public(all_functions())}
 
 
 def inventories() -> dict[str, tuple[str, str]]:
