@@ -141,15 +141,15 @@ def mean(rows: list[dict[str, Any]], column: str, what: str) -> float:
 def told(line: Line) -> dict[str, Any]:
     ours = rows_of(line.study, line.ours)
     theirs = ours if line.theirs is None else rows_of(line.study, line.theirs)
+    quality = (mean(ours, line.quality[0], line.task), mean(theirs, line.quality[1], line.task))
+    seconds = (mean(ours, line.seconds[0], line.task), mean(theirs, line.seconds[1], line.task))
     return {
         "task": line.task,
         "sksvi": line.estimator,
         "you would use": line.peer,
         "quality": line.quality[2],
-        "ours": float(f"{mean(ours, line.quality[0], line.task):.4g}"),
-        "theirs": float(f"{mean(theirs, line.quality[1], line.task):.4g}"),
-        "our seconds": float(f"{mean(ours, line.seconds[0], line.task):.2g}"),
-        "their seconds": float(f"{mean(theirs, line.seconds[1], line.task):.2g}"),
+        "ours / theirs": " / ".join(f"{value:.4g}" for value in quality),
+        "seconds, ours / theirs": " / ".join(f"{value:.2g}" for value in seconds),
         "study": f"`{line.study.replace('/', '.')}`",
     }
 
@@ -157,7 +157,7 @@ def told(line: Line) -> dict[str, Any]:
 #: What stands around the table in README.
 BEFORE, AFTER = "<!-- beside -->\n", "<!-- /beside -->"
 #: Its columns there.
-SHORT = ["task", "sksvi", "you would use", "quality", "ours", "theirs", "our seconds", "their seconds"]
+SHORT = ["task", "sksvi", "you would use", "quality", "ours / theirs", "seconds, ours / theirs"]
 
 
 def readme(text: str) -> str:
@@ -172,7 +172,8 @@ def main(quick: bool = False) -> int:
         "the forecasts' are of 96 months ahead, one by one. Each line is the last stored run of the study named, where "
         "rows, splits and machine are told: seconds compare within a line."
     ]
-    report("product/beside", "What you would use, and sksvi", [told(line) for line in LINES], notes, quick)
+    rows = [told(line) for line in LINES]
+    report("product/beside", "What you would use, and sksvi", rows, notes, quick)
     if not quick:
         page = HERE.parent / "README.md"
         page.write_text(readme(page.read_text()))
