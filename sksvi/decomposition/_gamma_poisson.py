@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sksvi import _memory
+from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, RandomState
 from sksvi.decomposition._gamma_base import GammaFactors
 from sksvi.decomposition._gamma_recommend import ColumnRecommendations
 from sksvi.estimators.changes import anew
@@ -153,10 +154,10 @@ class GammaPoissonFactorization(ColumnRecommendations, GammaFactors):
         component_shape: float = 0.3,
         activation_shape: float = 0.3,
         bound: str = "auxiliary",
-        init: Any = "groups",
-        algorithm: Any = "cvi",
-        expectation: Any = "auto",
-        batch_size: Any = "auto",
+        init: str | ArrayLike = "groups",
+        algorithm: AlgorithmLike = "cvi",
+        expectation: ExpectationLike = "auto",
+        batch_size: int | str | None = "auto",
         max_iter: int = 200,
         tol: float = 1e-4,
         total_samples: float | None = None,
@@ -165,7 +166,7 @@ class GammaPoissonFactorization(ColumnRecommendations, GammaFactors):
         n_jobs: int | None = None,
         warm_start: bool = False,
         keep_interrupted: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components

@@ -22,6 +22,7 @@ from sklearn.utils._param_validation import Interval, InvalidParameterError
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms, expectations
+from sksvi._typing import DataFrame, PathLike, RandomState
 from sksvi.callbacks import CallbackSupport, FitMonitor
 from sksvi.estimators import findings
 from sksvi.estimators.changes import SHARED, Change, check_changes, kept_choices
@@ -382,7 +383,7 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
 
     # ---- what is left behind
     @property
-    def history_(self) -> Any:
+    def history_(self) -> DataFrame:
         """One row per pass: pass, step, rows seen, seconds, bound (nats), exact, rate, repairs.
 
         Of a stream at most 10,000 rows, the older ones farther apart.
@@ -394,7 +395,7 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
         columns = ["pass", "step", "rows", "seconds", "bound", "exact", "rate", "repairs"]
         return pd.DataFrame(self.state_.history, columns=columns)
 
-    def save(self, path: Any) -> None:
+    def save(self, path: PathLike) -> None:
         """Write the fitted estimator to `path`; ``sksvi.load`` reads it back.
 
         Parameters
@@ -405,7 +406,7 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
 
         save(self, path)
 
-    def to_arviz(self, n_samples: int = 1000, random_state: Any = None) -> Any:
+    def to_arviz(self, n_samples: int = 1000, random_state: RandomState = None) -> Any:
         """Posterior draws as ArviZ's InferenceData (needs the extra ``arviz``).
 
         Parameters

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils.metaestimators import available_if
 
 from sksvi import likelihoods
+from sksvi._typing import (
+    AlgorithmLike,
+    ArrayLike,
+    ClassWeight,
+    ExpectationLike,
+    LikelihoodLike,
+    MatrixLike,
+    PerRow,
+    RandomState,
+)
 from sksvi.estimators.changes import FREE
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
 from sksvi.estimators.labels import labels_given
@@ -23,6 +33,9 @@ from sksvi.gaussian_process._start import checked_noise, merged, noiseless, refu
 from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Table
 from sksvi.partitions.facts import Facts, Moments
+
+if TYPE_CHECKING:
+    from sklearn.gaussian_process.kernels import Kernel
 
 Array = np.ndarray
 
@@ -149,7 +162,12 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+        self,
+        X: MatrixLike,
+        y: PerRow,
+        sample_weight: PerRow | None = None,
+        offset: PerRow | None = None,
+        exposure: PerRow | None = None,
     ) -> SparseGPRegressor:
         """Fit q, kernel, noise and inducing points to (X, y).
 
@@ -181,7 +199,12 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
     @available_if(_streams)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
-        self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+        self,
+        X: MatrixLike,
+        y: PerRow,
+        sample_weight: PerRow | None = None,
+        offset: PerRow | None = None,
+        exposure: PerRow | None = None,
     ) -> SparseGPRegressor:
         """Go on with one more chunk of data; the first ones say where inducing points begin, with "cvi" the kernel too.
 
@@ -367,19 +390,19 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
     def __init__(
         self,
         *,
-        likelihood: Any = "logit",
-        kernel: Any = None,
+        likelihood: LikelihoodLike = "logit",
+        kernel: Kernel | None = None,
         n_inducing: int = 200,
-        inducing: Any = "kmeans",
+        inducing: str | ArrayLike = "kmeans",
         bound: str = "simple",
-        noise_variance: Any = "auto",
+        noise_variance: float | str = "auto",
         optimize_hyperparameters: bool = True,
         optimize_inducing: bool = True,
-        class_weight: Any = None,
-        algorithm: Any = "cvi",
-        expectation: Any = "auto",
+        class_weight: ClassWeight = None,
+        algorithm: AlgorithmLike = "cvi",
+        expectation: ExpectationLike = "auto",
         covariance: str = "full",
-        batch_size: Any = "auto",
+        batch_size: int | str | None = "auto",
         max_iter: int = 2000,
         tol: float = 1e-4,
         total_samples: float | None = None,
@@ -389,7 +412,7 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         n_jobs: int | None = None,
         warm_start: bool = False,
         keep_interrupted: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         super().__init__(
@@ -420,7 +443,9 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         self.class_weight = class_weight
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> SparseGPClassifier:
+    def fit(
+        self, X: MatrixLike, y: PerRow, sample_weight: PerRow | None = None, offset: PerRow | None = None
+    ) -> SparseGPClassifier:
         """Fit q, kernel and inducing points to (X, y).
 
         Parameters
@@ -448,7 +473,12 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, offset: Any = None
+        self,
+        X: MatrixLike,
+        y: PerRow,
+        classes: ArrayLike | None = None,
+        sample_weight: PerRow | None = None,
+        offset: PerRow | None = None,
     ) -> SparseGPClassifier:
         """Go on with one more chunk of data; the first ones say where inducing points begin, with "cvi" the kernel too.
 

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import _fit_context
 
 from sksvi import likelihoods
+from sksvi._typing import MatrixLike, PerRow
 from sksvi.estimators.levels import given_order
 from sksvi.estimators.magnitudes import LARGEST_SINGLE, check_magnitudes
 from sksvi.estimators.offsets import with_exposure
@@ -125,7 +126,12 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+        self,
+        X: MatrixLike,
+        y: PerRow,
+        sample_weight: PerRow | None = None,
+        offset: PerRow | None = None,
+        exposure: PerRow | None = None,
     ) -> BayesianGLMRegressor:
         """Fit q to (X, y).
 
@@ -155,7 +161,12 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
-        self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+        self,
+        X: MatrixLike,
+        y: PerRow,
+        sample_weight: PerRow | None = None,
+        offset: PerRow | None = None,
+        exposure: PerRow | None = None,
     ) -> BayesianGLMRegressor:
         """Go on with one more chunk of data.
 

@@ -104,7 +104,9 @@ class Gaussian(Distribution):
     kinds = {"mean": "gaussian", "precision": "gamma"}
     latent = "gaussian"
 
-    def __init__(self, mean: Any = None, precision: Any = None, size: int | None = None, covariance: str = "diag"):
+    def __init__(
+        self, mean: Any = None, precision: Any = None, size: int | None = None, covariance: str = "diag"
+    ) -> None:
         self.mean, self.precision, self.size, self.covariance = mean, precision, size, covariance
 
     def expected(self, of: Array, given: Moments, y: Any, expect: Any) -> tuple[Array, Array, Moments]:
@@ -140,7 +142,7 @@ class Gamma(Distribution):
     latent = "gamma"
     not_conjugate = frozenset({"shape"})
 
-    def __init__(self, shape: Any = None, rate: Any = None, size: int | None = None):
+    def __init__(self, shape: Any = None, rate: Any = None, size: int | None = None) -> None:
         self.shape, self.rate, self.size = shape, rate, size
 
     def slot(self, name: str) -> Slot:
@@ -202,7 +204,7 @@ class Beta(Distribution):
 
     latent, observed = "beta", False
 
-    def __init__(self, a: Any = None, b: Any = None, size: int | None = None):
+    def __init__(self, a: Any = None, b: Any = None, size: int | None = None) -> None:
         self.a, self.b, self.size = a, b, size
 
     @property
@@ -227,7 +229,7 @@ class Dirichlet(Distribution):
 
     latent, observed, own_axes = "dirichlet", False, 1
 
-    def __init__(self, concentration: Any = None):
+    def __init__(self, concentration: Any = None) -> None:
         self.concentration = concentration
 
     @property
@@ -258,7 +260,7 @@ class Poisson(Distribution):
 
     kinds = {"rate": "gamma"}
 
-    def __init__(self, rate: Any = None, exposure: Any = 1.0):
+    def __init__(self, rate: Any = None, exposure: Any = 1.0) -> None:
         self.rate, self.exposure = rate, exposure
 
     def encoded(self, y: Array) -> Array:
@@ -293,7 +295,7 @@ class Binomial(Distribution):
 
     kinds = {"p": "beta"}
 
-    def __init__(self, p: Any = None, trials: Any = 1):
+    def __init__(self, p: Any = None, trials: Any = 1) -> None:
         self.p, self.trials = p, trials
 
     def encoded(self, y: Array) -> Array:
@@ -327,7 +329,7 @@ class Categorical(Distribution):
 
     kinds = {"p": "dirichlet"}
 
-    def __init__(self, p: Any = None):
+    def __init__(self, p: Any = None) -> None:
         self.p = p
 
     def encoded(self, y: Array) -> Array:
@@ -371,7 +373,7 @@ class Likelihood(Distribution):
     kinds = {"f": "gaussian"}
     not_conjugate = frozenset({"f"})
 
-    def __init__(self, likelihood: Any, f: Any = None, offset: Any = 0.0):
+    def __init__(self, likelihood: Any, f: Any = None, offset: Any = 0.0) -> None:
         self.likelihood, self.f, self.offset = likelihoods.resolve(likelihood), f, offset
 
     def encoded(self, y: Array) -> Array:
@@ -397,7 +399,7 @@ class Likelihood(Distribution):
 class Joined(Factor):
     """A distribution with its child: a latent node, or data."""
 
-    def __init__(self, child: str, distribution: Distribution, y: Array | None, n_rows: int, sign: float = 1.0):
+    def __init__(self, child: str, distribution: Distribution, y: Array | None, n_rows: int, sign: float = 1.0) -> None:
         self.child, self.distribution, self.y, self.n_rows, self.sign = child, distribution, y, n_rows, sign
         self.slots = {name: distribution.slot(name) for name in distribution.kinds}
         self.own = Slot(Link(child)) if y is None else Slot(None, distribution.encoded(y))

@@ -60,7 +60,7 @@ class Function(Factor):
         log_density: Callable[..., Array],
         slopes: Callable[..., Sequence[Array]] | None = None,
         data: Sequence[Any] = (),
-    ):
+    ) -> None:
         links = [Link(node) if isinstance(node, str) else node for node in nodes]
         self.slots, self.log_density, self.slopes = [Slot(link) for link in links], log_density, slopes
         self.nodes, self.data = tuple(link.name for link in links), [np.asarray(part, float) for part in data]
@@ -157,7 +157,7 @@ class SampledFunction(Factor):
         slopes: Callable[..., Sequence[Array]],
         n_draws: int = 20,
         data: Sequence[Any] = (),
-    ):
+    ) -> None:
         self.nodes, self.log_density, self.slopes, self.n_draws = tuple(nodes), log_density, slopes, n_draws
         self.data = [np.asarray(part, float) for part in data]
         self.n_rows = len(self.data[0]) if self.data else 0
