@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sksvi.algorithms import Algorithm
     from sksvi.expectations import Expectation
     from sksvi.likelihoods import Likelihood
+    from sksvi.models.network.factors import Link
 
 
 class Lazy(Protocol):
@@ -60,5 +61,7 @@ RandomState: TypeAlias = "int | np.random.RandomState | None"
 AlgorithmLike: TypeAlias = "str | Algorithm"
 ExpectationLike: TypeAlias = "str | Expectation"
 LikelihoodLike: TypeAlias = "str | Likelihood"
+#: A parameter of a node of a network: numbers, the name of another node, or a link to it.
+Given: TypeAlias = "npt.ArrayLike | str | Link"
 #: ``"balanced"`` or a weight for each class.
 ClassWeight: TypeAlias = "str | Mapping[Any, float] | None"

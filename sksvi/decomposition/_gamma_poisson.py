@@ -53,10 +53,10 @@ class GammaPoissonFactorization(ColumnRecommendations, GammaFactors):
 
     y_nf ~ Poisson(Σ_k H_nk W_kf) with W_kf ~ Gamma(component_shape, ``component_rate_``), the cells of
     ``components_``, and H_nk ~ Gamma(activation_shape, ``activation_rate_``), how active each is in each row. The rates
-    maximise the bound (empirical Bayes). With ``bound="auxiliary"`` q maximises the bound over counts split among components (Cemgil
-    2009), with "tight" that without them (Khan and Lin 2017, table 5). Where X has no counts its unit matters: it says
-    how certain a cell is. The likelihood is that of scikit-learn's NMF with the Kullback-Leibler divergence; what is
-    added are priors, a posterior, missing cells, chunks of data, and a bound on the evidence.
+    maximise the bound (empirical Bayes). With ``bound="auxiliary"`` q maximises the bound over counts split among
+    components (Cemgil 2009), with "tight" that without them (Khan and Lin 2017, table 5). Where X has no counts its
+    unit matters: it says how certain a cell is. The likelihood is that of scikit-learn's NMF with the Kullback-Leibler
+    divergence; what is added are priors, a posterior, missing cells, chunks of data, and a bound on the evidence.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from sksvi.testing._close import _assert_close
 Array = Any
 
 
-def check_family(q: Any, prior: Any = None, *, seed: int = 0) -> None:
+def check_family(q: Family, prior: Family | None = None, *, seed: int = 0) -> None:
     """Raise AssertionError if a posterior block contradicts itself.
 
     Moments are compared with each other and with draws (four standard errors). A divergence is compared with the closed

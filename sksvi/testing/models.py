@@ -39,7 +39,7 @@ LATE = 1000
 PASSES = 30
 
 
-def check_model(model: Any, data: Any, *, tolerance: float = 1e-4, seed: int = 0) -> None:
+def check_model(model: Model, data: Data, *, tolerance: float = 1e-4, seed: int = 0) -> None:
     """Raise AssertionError if a model's gradients are not those of its bound.
 
     At a random q near the model's first one: every block has a prior or a rule of its own, and every block that steps

@@ -198,7 +198,7 @@ class Diagnostics:
 
     def score(
         self,
-        X: MatrixLike,
+        X: MatrixLike | None,
         y: PerRow,
         sample_weight: PerRow | None = None,
         offset: PerRow | None = None,

@@ -277,7 +277,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
-        X: MatrixLike,
+        X: MatrixLike | None,
         y: PerRow,
         sample_weight: PerRow | None = None,
         offset: PerRow | None = None,
@@ -323,7 +323,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self,
-        X: MatrixLike,
+        X: MatrixLike | None,
         y: PerRow,
         sample_weight: PerRow | None = None,
         offset: PerRow | None = None,
