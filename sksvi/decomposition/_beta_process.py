@@ -137,6 +137,9 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
     ((300, 10), (300, 8))
     """
 
+    feature_probability_: np.ndarray
+    noise_precision_: float | np.ndarray
+
     _parameter_constraints: dict[str, list[Any]] = {
         **{name: rule for name, rule in BaseSVI._parameter_constraints.items() if name != "covariance"},
         "algorithm": [StrOptions({"mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi", "gibbs"}), algorithms.Algorithm],

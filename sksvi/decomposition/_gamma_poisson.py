@@ -137,6 +137,10 @@ class GammaPoissonFactorization(ColumnRecommendations, GammaFactors):
     ((10, 64), (5, 10))
     """
 
+    n_components_: int
+    activation_rate_: float
+    component_rate_: float
+
     #: A chunk is many small steps: one step on all of it would say little more than one on some of its rows.
     _portion_rows = 200
     _batch_rows = 200

@@ -119,6 +119,10 @@ class GammaProcessNMF(GammaFactors):
     True
     """
 
+    component_weights_: np.ndarray
+    n_components_: int
+    prior_mean_: float
+
     #: A chunk is many small steps: one step on all of it would say little more than one on some of its rows.
     _portion_rows = 20
     _parameter_constraints: dict[str, list[Any]] = {

@@ -37,6 +37,7 @@ from sksvi.estimators.start import FIT, Start
 from sksvi.estimators.strangers import ON_UNSEEN, check_added, check_asked, check_table
 from sksvi.estimators.validation import StrOptions, check_numeric_target, with_own_methods
 from sksvi.inference.start import without_new_plates
+from sksvi.likelihoods import Likelihood
 from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.gaussian import FactorModel
 from sksvi.models.factorization.ratings import Ratings
@@ -181,6 +182,9 @@ class GeneralizedPMF(
     >>> bool(model.predict([("d", 3)])[0] < model.predict([("d", 1)])[0])
     True
     """
+
+    likelihood_: Likelihood
+    noise_: float
 
     _parameter_constraints: dict[str, list[Any]] = {
         **BaseSVI._parameter_constraints,

@@ -28,6 +28,7 @@ from sksvi.estimators import findings
 from sksvi.estimators.changes import SHARED, Change, check_changes, kept_choices
 from sksvi.estimators.links import LinkedToReference
 from sksvi.estimators.offsets import remember_offset
+from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import FIRST_PORTION, FIT, MORE, PORTION, Start
 from sksvi.estimators.summary_text import SummaryText
 from sksvi.estimators.validation import StrOptions, validate_data
@@ -52,6 +53,16 @@ STREAM_ROWS, STREAM_BYTES = 2000, 2**24
 
 class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
     """Parameters, the way from data to posterior, and what a fit leaves behind."""
+
+    posterior_: Posterior
+    lower_bound_: float
+    lower_bounds_: np.ndarray
+    n_iter_: int
+    n_steps_: int
+    n_samples_seen_: float
+    converged_: bool
+    n_features_in_: int
+    feature_names_in_: np.ndarray
 
     _parameter_constraints: dict[str, list[Any]] = {
         "algorithm": [StrOptions(set(algorithms.VARIATIONAL)), algorithms.Algorithm],

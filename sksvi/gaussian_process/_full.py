@@ -122,6 +122,10 @@ class GPClassifier(ClassificationMethods, BaseSVI):
            [0., 1.]])
     """
 
+    kernel_: Kernel
+    X_train_: np.ndarray
+    likelihood_: Likelihood
+
     _binary_only = True
     _parameter_constraints: dict[str, list[Any]] = {
         "kernel": [Kernel, None],

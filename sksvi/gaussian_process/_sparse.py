@@ -20,6 +20,7 @@ from sksvi._typing import (
     PerRow,
     RandomState,
 )
+from sksvi.algorithms import Algorithm
 from sksvi.estimators.changes import FREE
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
 from sksvi.estimators.labels import labels_given
@@ -154,6 +155,13 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
     >>> mean.round(1), std.round(1)
     (array([1.]), array([0.1]))
     """
+
+    kernel_: Kernel
+    inducing_points_: np.ndarray
+    mean_: float
+    noise_variance_: float | None
+    algorithm_: Algorithm
+    likelihood_: Likelihood
 
     _parameter_constraints: dict[str, list[Any]] = {
         **SparseGP._parameter_constraints,
@@ -379,6 +387,12 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
     array([[1., 0.],
            [0., 1.]])
     """
+
+    kernel_: Kernel
+    inducing_points_: np.ndarray
+    noise_variance_: None
+    algorithm_: Algorithm
+    likelihood_: Likelihood
 
     _parameter_constraints: dict[str, list[Any]] = {
         **SparseGP._parameter_constraints,

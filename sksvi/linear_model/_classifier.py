@@ -122,6 +122,12 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
     array([[1., 0.]])
     """
 
+    coef_: np.ndarray
+    coef_std_: np.ndarray
+    intercept_: np.ndarray
+    prior_precision_: float | np.ndarray
+    likelihood_: Likelihood
+
     _parameter_constraints: dict[str, list[Any]] = {
         **BayesianGLM._parameter_constraints,
         "likelihood": [StrOptions({"logit", "bernoulli", "probit", "softmax"}), Likelihood],

@@ -16,6 +16,7 @@ from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, with_own_methods
+from sksvi.likelihoods import Likelihood
 from sksvi.likelihoods.support import LARGEST_TARGET
 from sksvi.linear_model._base import BayesianGLM
 from sksvi.linear_model._subspace import merged
@@ -118,6 +119,13 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     >>> model.predict_interval(scale(X)[:1], coverage=0.9).round(-1)
     array([[110., 290.]])
     """
+
+    coef_: np.ndarray
+    coef_std_: np.ndarray
+    intercept_: float
+    noise_: float
+    prior_precision_: float | np.ndarray
+    likelihood_: Likelihood
 
     _parameter_constraints: dict[str, list[Any]] = {
         **BayesianGLM._parameter_constraints,

@@ -26,7 +26,7 @@ class CoefficientTables:
     """Needs what a fit of a linear latent leaves behind."""
 
     fit_intercept: bool
-    classes_: Any
+    classes_: Array
     likelihood_: Any
     posterior_: Any
     state_: Any

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from sksvi import likelihoods
 from sksvi._typing import AlgorithmLike, ArrayLike, ClassWeight, Columns, ExpectationLike, LikelihoodLike, RandomState
 from sksvi.estimators.changes import FREE
 from sksvi.estimators.classification import CLASS_WEIGHT
 from sksvi.estimators.validation import StrOptions, with_own_methods
+from sksvi.likelihoods import Likelihood
 from sksvi.linear_model import BayesianGLMClassifier
 from sksvi.mixed_effects._base import MixedEffects
 
@@ -139,6 +142,13 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
     >>> len(model.group_effects_)
     10
     """
+
+    coef_: np.ndarray
+    coef_std_: np.ndarray
+    intercept_: np.ndarray
+    noise_variance_: float
+    prior_precision_: float | np.ndarray
+    likelihood_: Likelihood
 
     _binary_only = True
     _parameter_constraints: dict[str, list[Any]] = {

@@ -103,6 +103,9 @@ class BernoulliMixture(Mixture):
     (2, True)
     """
 
+    weights_: np.ndarray
+    n_components_: int
+
     _binary = True
 
     def _cells(self, X: Any, reset: bool) -> Cells:

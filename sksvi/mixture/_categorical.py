@@ -148,6 +148,10 @@ class CategoricalMixture(Mixture):
     (2, (10, 24))
     """
 
+    weights_: np.ndarray
+    categories_: list[np.ndarray]
+    n_components_: int
+
     _binary = False
 
     def _cells(self, X: Any, reset: bool) -> Cells:

@@ -12,7 +12,7 @@ from sksvi.families.flat import Flat
 from sksvi.families.gaussian.normal import Normal
 from sksvi.testing._close import _assert_close
 
-Array = Any
+Array = np.ndarray
 
 
 def check_family(q: Family, prior: Family | None = None, *, seed: int = 0) -> None:

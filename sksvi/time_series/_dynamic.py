@@ -27,6 +27,7 @@ from sksvi.estimators.validation import StrOptions, validate_data, with_own_meth
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START
 from sksvi.inference.state import State
+from sksvi.likelihoods import Likelihood
 from sksvi.likelihoods.weighted import own_unit, weighted_moments
 from sksvi.models.base import Table
 from sksvi.models.time_series.components import WIDE, Dynamics, dominant_period
@@ -174,6 +175,21 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     >>> model.forecast(2)[["lower", "upper"]].to_numpy().shape
     (2, 2)
     """
+
+    level_variance_: float
+    trend_variance_: float
+    cycle_variance_: float
+    seasonal_variance_: float | np.ndarray
+    coefficient_variance_: np.ndarray
+    damping_: float
+    cycle_damping_: float
+    cycle_period_: float
+    coef_: np.ndarray
+    coef_std_: np.ndarray
+    noise_: float
+    likelihood_: Likelihood
+    groups_: np.ndarray
+    diffuse_lower_bound_: float
 
     _parameter_constraints: dict[str, list[Any]] = {
         **{

@@ -139,6 +139,9 @@ class CorrelatedTopicModel(TopicModel):
     ((60, 3), (3, 3))
     """
 
+    topic_covariance_: np.ndarray
+    topic_log_odds_: np.ndarray
+
     _parameter_constraints: dict[str, list[Any]] = {
         **TopicModel._parameter_constraints,
         "algorithm": [StrOptions({"mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi"}), algorithms.Algorithm],

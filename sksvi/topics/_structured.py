@@ -159,6 +159,9 @@ class StructuredLDA(TopicModel):
     ((60, 3), (3, 40))
     """
 
+    doc_topic_prior_: np.ndarray
+    topic_word_prior_: float
+
     _batch_share = 12
     _parameter_constraints: dict[str, list[Any]] = {
         **{name: rule for name, rule in TopicModel._parameter_constraints.items() if name != "covariance"},
