@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 
-def feature_names(estimator: Any, before: Any = None) -> np.ndarray:
+def feature_names(estimator: BaseEstimator, before: BaseEstimator | None = None) -> np.ndarray:
     """Return the names of the columns that an estimator was fitted on, those of grouping columns left out.
 
     Parameters

@@ -20,6 +20,8 @@ from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 from sksvi._interruption import Interruption
 
 _SESSION = ("_skl_callbacks", "_callback_fit_ctx", "_skl_callbacks_to_teardown", "_parent_callback_ctx")
@@ -178,12 +180,12 @@ class FitMonitor:
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: BaseEstimator,
         n_passes: int | None,
         verbose: int = 0,
         *,
-        X: Any = None,
-        y: Any = None,
+        X: object = None,
+        y: object = None,
         metadata: dict[str, Any] | None = None,
         keep_interrupted: bool = False,
     ) -> None:
@@ -220,7 +222,7 @@ class FitMonitor:
             self._pass = self._root.subcontext(task_name="pass")
             self._pass.call_on_fit_task_begin(**self._data)
 
-    def pass_end(self, info: dict[str, Any], snapshot: Callable[[], Any] | None = None) -> bool:
+    def pass_end(self, info: dict[str, Any], snapshot: Callable[[], object] | None = None) -> bool:
         """Say that a pass has ended.
 
         Parameters
@@ -402,7 +404,7 @@ class Checkpoint:
         self.saved: int | None = None
         self._told = False
 
-    def setup(self, estimator: Any, context: Any) -> None:
+    def setup(self, estimator: BaseEstimator, context: Any) -> None:
         """Check that the estimator is one that files can hold.
 
         Parameters
@@ -425,7 +427,7 @@ class Checkpoint:
             raise FileNotFoundError(f"path={self.path!r} is in no folder that exists: make {folder!r} first.")
         self.saved, self._told = None, False
 
-    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+    def on_fit_task_begin(self, estimator: BaseEstimator, context: Any) -> None:
         """Do nothing.
 
         Parameters
@@ -437,7 +439,9 @@ class Checkpoint:
             The task that begins.
         """
 
-    def on_fit_task_end(self, estimator: Any, context: Any, *, fitted_estimator: Any = None) -> None:
+    def on_fit_task_end(
+        self, estimator: BaseEstimator, context: Any, *, fitted_estimator: BaseEstimator | None = None
+    ) -> None:
         """Save the fit as it stands after a pass.
 
         Parameters
@@ -476,7 +480,7 @@ class Checkpoint:
             stacklevel=2,
         )
 
-    def teardown(self, estimator: Any, context: Any) -> None:
+    def teardown(self, estimator: BaseEstimator, context: Any) -> None:
         """Do nothing; the latest file stays.
 
         Parameters

@@ -14,6 +14,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator, clone
 
+from sksvi._typing import Schedule
 from sksvi.algorithms.rules import Euclidean, Flat, Hybrid, Natural, OneNumber, Rule
 from sksvi.schedules import AdaGrad, RobbinsMonro
 
@@ -110,8 +111,8 @@ class Algorithm(BaseEstimator):
     """
 
     name = ""
-    schedule: Any = None
-    adagrad: Any = None
+    schedule: Schedule | None = None
+    adagrad: AdaGrad | None = None
 
     @property
     def row(self) -> Row:
@@ -153,7 +154,7 @@ class MCSSVI(Algorithm):
 
     name = "mc-ssvi"
 
-    def __init__(self, schedule: Any = None) -> None:
+    def __init__(self, schedule: Schedule | None = None) -> None:
         self.schedule = schedule
 
 
@@ -169,7 +170,7 @@ class CVI(Algorithm):
 
     name = "cvi"
 
-    def __init__(self, schedule: Any = None) -> None:
+    def __init__(self, schedule: Schedule | None = None) -> None:
         self.schedule = schedule
 
 
@@ -186,7 +187,7 @@ class HybridMCSSVI(Algorithm):
 
     name = "h-mc-ssvi"
 
-    def __init__(self, schedule: Any = None, adagrad: Any = None) -> None:
+    def __init__(self, schedule: Schedule | None = None, adagrad: AdaGrad | None = None) -> None:
         self.schedule = schedule
         self.adagrad = adagrad
 
@@ -204,7 +205,7 @@ class SDSVI(Algorithm):
 
     name = "s-dsvi"
 
-    def __init__(self, schedule: Any = None, adagrad: Any = None) -> None:
+    def __init__(self, schedule: Schedule | None = None, adagrad: AdaGrad | None = None) -> None:
         self.schedule = schedule
         self.adagrad = adagrad
 
@@ -220,14 +221,14 @@ class FixedPoint(Algorithm):
 
     name = "fp"
 
-    def __init__(self, schedule: Any = None) -> None:
+    def __init__(self, schedule: Schedule | None = None) -> None:
         self.schedule = schedule
 
 
 class _Structured(Algorithm):
     """What the four ways of seeing conjugate globals share: natural steps, and a schedule."""
 
-    def __init__(self, schedule: Any = None) -> None:
+    def __init__(self, schedule: Schedule | None = None) -> None:
         self.schedule = schedule
 
 

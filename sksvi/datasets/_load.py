@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from sklearn.utils import Bunch
+
+from sksvi._typing import DataFrame, Series
+
+if TYPE_CHECKING:
+    import numpy as np
+
+#: X and y.
+Rows: TypeAlias = "tuple[DataFrame, Series] | tuple[np.ndarray, np.ndarray]"
 
 MONTHS = ("January", "February", "March", "April", "May", "June", "July")
 MONTHS += ("August", "September", "October", "November", "December")
@@ -51,7 +59,23 @@ def _load_frame(file_name: str, description: str, target: str, levels: dict, ret
     )
 
 
-def load_bike_sharing(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
+@overload
+def load_bike_sharing(*, return_X_y: Literal[False] = ..., as_frame: bool = ...) -> Bunch: ...
+
+
+@overload
+def load_bike_sharing(*, return_X_y: Literal[True], as_frame: Literal[True] = ...) -> tuple[DataFrame, Series]: ...
+
+
+@overload
+def load_bike_sharing(*, return_X_y: Literal[True], as_frame: Literal[False]) -> tuple[np.ndarray, np.ndarray]: ...
+
+
+@overload
+def load_bike_sharing(*, return_X_y: bool, as_frame: bool = ...) -> Bunch | Rows: ...
+
+
+def load_bike_sharing(*, return_X_y: bool = False, as_frame: bool = True) -> Bunch | Rows:
     """Bikes rented in Washington D.C. in every hour of 2011 and 2012: counts with categorical columns.
 
     ==================   ==============
@@ -97,7 +121,23 @@ def load_bike_sharing(*, return_X_y: bool = False, as_frame: bool = True) -> Any
     )
 
 
-def load_epilepsy(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
+@overload
+def load_epilepsy(*, return_X_y: Literal[False] = ..., as_frame: bool = ...) -> Bunch: ...
+
+
+@overload
+def load_epilepsy(*, return_X_y: Literal[True], as_frame: Literal[True] = ...) -> tuple[DataFrame, Series]: ...
+
+
+@overload
+def load_epilepsy(*, return_X_y: Literal[True], as_frame: Literal[False]) -> tuple[np.ndarray, np.ndarray]: ...
+
+
+@overload
+def load_epilepsy(*, return_X_y: bool, as_frame: bool = ...) -> Bunch | Rows: ...
+
+
+def load_epilepsy(*, return_X_y: bool = False, as_frame: bool = True) -> Bunch | Rows:
     """Epileptic seizures of 59 patients in four periods of two weeks: counts in groups.
 
     ==================   ==============

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from sksvi import likelihoods
+from sksvi._typing import LikelihoodLike, RandomState
 
 # A scale that a fit would learn has to be a number before anything can be drawn.
 SIMULATED = {
@@ -62,13 +63,13 @@ def make_glm(
     n_samples: int = 100,
     n_features: int = 10,
     *,
-    likelihood: Any = "logit",
-    prior_precision: Any = None,
+    likelihood: LikelihoodLike = "logit",
+    prior_precision: float | None = None,
     intercept_precision: float | None = None,
     n_classes: int = 3,
     n_trials: int = 10,
     coef: bool = False,
-    random_state: Any = None,
+    random_state: RandomState | np.random.Generator = None,
 ) -> tuple:
     """Data from a Bayesian generalized linear model, its weights drawn from their prior.
 
@@ -138,7 +139,11 @@ def make_glm(
 
 
 def make_wide_logistic(
-    n_samples: int = 20_000, n_features: int = 1_000, *, coef: bool = False, random_state: Any = None
+    n_samples: int = 20_000,
+    n_features: int = 1_000,
+    *,
+    coef: bool = False,
+    random_state: RandomState | np.random.Generator = None,
 ) -> tuple:
     """Dense wide data for logistic regression with rows of unit length.
 
@@ -190,10 +195,10 @@ def make_gme(
     n_samples: int = 20_000,
     n_features: int = 500,
     *,
-    likelihood: Any = "poisson-softplus",
+    likelihood: LikelihoodLike = "poisson-softplus",
     noise_variance: float | None = None,
     noise_prior_scale: float = 5.0,
-    random_state: Any = None,
+    random_state: RandomState | np.random.Generator = None,
 ) -> Bunch:
     """Data from a generalized linear model with Gaussian noise on the latent of every row (mixed effects GLM).
 
@@ -254,11 +259,11 @@ def make_pmf(
     n_items: int = 1000,
     n_components: int = 100,
     *,
-    likelihood: Any = "logit",
+    likelihood: LikelihoodLike = "logit",
     observed: float = 1.0,
     user_variance: float = 1.0,
     item_variance: float = 1.0,
-    random_state: Any = None,
+    random_state: RandomState | np.random.Generator = None,
 ) -> Bunch:
     """Entries of a matrix drawn from probabilistic matrix factorization with any scalar likelihood.
 
@@ -341,7 +346,7 @@ def make_beta_process(
     b: float = 10.0,
     weight_precision: float = 1.0,
     noise_precision: float = 100.0,
-    random_state: Any = None,
+    random_state: RandomState | np.random.Generator = None,
 ) -> Bunch:
     """Rows drawn from the prior of beta process factor analysis: sparse sums of factors, and noise.
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sklearn.utils import Bunch
 
+from sksvi._typing import RandomState
 from sksvi.datasets._make import _count, _generator
 
 Array = np.ndarray
@@ -26,7 +25,7 @@ def make_spectra(
     *,
     n_components: int = 50,
     mean_count: float = 50.0,
-    random_state: Any = None,
+    random_state: RandomState | np.random.Generator = None,
 ) -> Bunch:
     """Counts of a spectrogram in which sounds like those of speech overlap.
 

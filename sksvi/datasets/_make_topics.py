@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Bunch
 
+from sksvi._typing import RandomState
 from sksvi.datasets._make import _count, _generator
 
 
@@ -20,7 +21,7 @@ def make_ctm(
     correlation: float = 0.7,
     spread: float = 1.5,
     topic_concentration: float = 0.05,
-    random_state: Any = None,
+    random_state: RandomState | np.random.Generator = None,
 ) -> Bunch:
     """Documents of a correlated topic model with known topics and correlations.
 
@@ -101,7 +102,7 @@ def make_lda(
     n_words: float = 200.0,
     doc_topic_prior: float = 0.1,
     topic_word_prior: float = 0.05,
-    random_state: Any = None,
+    random_state: RandomState | np.random.Generator = None,
 ) -> Bunch:
     """Documents of latent Dirichlet allocation with known topics and proportions.
 

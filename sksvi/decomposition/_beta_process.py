@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from sksvi import _memory, algorithms
+from sksvi._typing import AlgorithmLike, ExpectationLike, MatrixLike, RandomState
 from sksvi.decomposition._factor_predictions import ROWS, FactorPredictions
 from sksvi.decomposition._factor_summaries import FactorSummaries, effective_number
 from sksvi.estimators.base import BaseSVI
@@ -136,6 +137,9 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
     ((300, 10), (300, 8))
     """
 
+    feature_probability_: np.ndarray
+    noise_precision_: float | np.ndarray
+
     _parameter_constraints: dict[str, list[Any]] = {
         **{name: rule for name, rule in BaseSVI._parameter_constraints.items() if name != "covariance"},
         "algorithm": [StrOptions({"mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi", "gibbs"}), algorithms.Algorithm],
@@ -178,13 +182,13 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
         b: float = 10.0,
         n_burn_in: int = 3,
         n_local_samples: int = 3,
-        noise: Any = "shared",
-        weight_precision: Any = "learned",
+        noise: float | str = "shared",
+        weight_precision: float | str = "learned",
         prune: bool = False,
-        algorithm: Any = "mc-ssvi",
-        expectation: Any = "auto",
-        batch_size: Any = "auto",
-        max_iter: Any = "auto",
+        algorithm: AlgorithmLike = "mc-ssvi",
+        expectation: ExpectationLike = "auto",
+        batch_size: int | str | None = "auto",
+        max_iter: int | str = "auto",
         tol: float = 1e-4,
         total_samples: float | None = None,
         forgetting: float = 1.0,
@@ -192,7 +196,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
         n_jobs: int | None = None,
         warm_start: bool = False,
         keep_interrupted: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -221,7 +225,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
         self.verbose = verbose
 
     # ---- fitting
-    def fit(self, X: Any, y: Any = None) -> BetaProcessFA:
+    def fit(self, X: MatrixLike, y: object = None) -> BetaProcessFA:
         """Fit to rows, NaN where an entry is missing.
 
         Parameters
@@ -238,7 +242,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
         self._validate_params()
         return self._fit(X, None, None, None)
 
-    def partial_fit(self, X: Any, y: Any = None) -> BetaProcessFA:
+    def partial_fit(self, X: MatrixLike, y: object = None) -> BetaProcessFA:
         """Go on with a chunk of rows; the first chunk fixes centre and scale.
 
         Parameters

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sksvi._typing import DataFrame
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.summaries import effect_table, joined, learned_rows
 from sksvi.estimators.summary_text import counted
@@ -118,7 +119,7 @@ class FactorAttributes:
         sides = [(side, f"{len(ids):,}") for side, ids in (("users", self.users_), ("items", self.items_))]
         return [("ratings", counted(self.n_samples_seen_)), *sides, ("factors", str(self._k))]
 
-    def summary(self, coverage: float = 0.9) -> Any:
+    def summary(self, coverage: float = 0.9) -> DataFrame:
         """Posterior of the biases, then the learned parameters of the likelihood.
 
         Parameters

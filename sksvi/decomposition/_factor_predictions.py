@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from scipy.special import logsumexp
@@ -11,6 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel
+from sksvi._typing import ArrayLike, MatrixLike, RandomState
 from sksvi.estimators.checks import check_count, check_flag, check_seed
 from sksvi.estimators.completion import halved_entries
 from sksvi.estimators.validation import check_table, validate_data
@@ -79,7 +80,7 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
                 _ = view.columns, view.spread_columns, view.gram
             yield from _parallel.in_order(one, model.chunks(slice(0, len(X)), data), _parallel.n_threads(self.n_jobs))
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: MatrixLike) -> Array:
         """E[z∘w] of every row given its observed entries: how much of each factor it uses.
 
         Parameters
@@ -95,7 +96,7 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         parts = self._local(self._scaled(X), 0, lambda view, terms, rows: terms.omega.mean(0))
         return np.concatenate([np.mean(part, 0) for part in parts]).astype(X.dtype, copy=False)
 
-    def transform_draws(self, X: Any, n_draws: int = 10, random_state: Any = None) -> Array:
+    def transform_draws(self, X: MatrixLike, n_draws: int = 10, random_state: RandomState = None) -> Array:
         """Posterior draws of z∘w, one for each of `n_draws` draws of the factors.
 
         Parameters
@@ -114,7 +115,7 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         parts = self._local(self._scaled(X), n_draws, lambda view, terms, rows: terms.omega[-1], key)
         return np.concatenate([np.stack(part) for part in parts], axis=1).astype(X.dtype, copy=False)
 
-    def inverse_transform(self, X: Any) -> Array:
+    def inverse_transform(self, X: MatrixLike) -> Array:
         """Rows in units of the data from how much they use of each factor.
 
         Parameters
@@ -131,7 +132,16 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             raise ValueError(f"X has {X.shape[1]} columns; this model has {len(self.components_)} factors.")
         return (X @ self.components_ + self.mean_).astype(X.dtype, copy=False)
 
-    def impute(self, X: Any, return_std: bool = False) -> Any:
+    @overload
+    def impute(self, X: MatrixLike, return_std: Literal[False] = ...) -> np.ndarray: ...
+
+    @overload
+    def impute(self, X: MatrixLike, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
+
+    @overload
+    def impute(self, X: MatrixLike, return_std: bool = ...) -> np.ndarray | tuple[np.ndarray, np.ndarray]: ...
+
+    def impute(self, X: MatrixLike, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Fill in missing entries by their posterior mean; observed entries stay as they are.
 
         Parameters
@@ -153,7 +163,24 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         std = np.sqrt(np.square(spread) + 1.0 / np.broadcast_to(self.noise_precision_, X.shape))
         return filled, np.where(missing, std, 0.0).astype(X.dtype, copy=False)
 
-    def reconstruct(self, X: Any, return_std: bool = False, *, n_draws: int | None = None) -> Any:
+    @overload
+    def reconstruct(
+        self, X: MatrixLike, return_std: Literal[False] = ..., *, n_draws: int | None = ...
+    ) -> np.ndarray: ...
+
+    @overload
+    def reconstruct(
+        self, X: MatrixLike, return_std: Literal[True], *, n_draws: int | None = ...
+    ) -> tuple[np.ndarray, np.ndarray]: ...
+
+    @overload
+    def reconstruct(
+        self, X: MatrixLike, return_std: bool = ..., *, n_draws: int | None = ...
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]: ...
+
+    def reconstruct(
+        self, X: MatrixLike, return_std: bool = False, *, n_draws: int | None = None
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Posterior mean of (z∘w)Φ for every entry, observed or not: rows without their noise.
 
         Parameters
@@ -185,7 +212,7 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         spread = np.sqrt(np.maximum(sums[1] - np.square(sums[0]), 0.0))
         return mean, (self.scale_ * spread).astype(dtype, copy=False)
 
-    def log_predictive_density(self, X: Any, held_out: Any) -> Array:
+    def log_predictive_density(self, X: MatrixLike, held_out: ArrayLike) -> Array:
         """Log density of entries that X lacks, given those that it has, per row.
 
         The log of the average over draws of factors, precisions and z of the joint density of the row's held-out
@@ -221,7 +248,7 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         out = np.concatenate([log_mean(np.concatenate(part)) for part in parts])
         return out - asked[1].sum(1) * np.log(self.scale_)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: MatrixLike, y: object = None) -> float:
         """Mean log density, nats per entry, of half of each row's observed entries given the other half.
 
         Parameters

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sksvi._typing import DataFrame, RandomState, Series
 from sksvi.estimators.checks import check_count, check_seed
 from sksvi.predictive.coverage import tail_of
 
@@ -20,7 +21,9 @@ class FactorSummaries:
     scale_: float
     get_feature_names_out: Any
 
-    def effective_components(self, coverage: float = 0.9, n_samples: int = 1000, random_state: Any = 0) -> Any:
+    def effective_components(
+        self, coverage: float = 0.9, n_samples: int = 1000, random_state: RandomState = 0
+    ) -> Series:
         """Posterior of the effective number of factors: exp of the entropy of their shares in all uses.
 
         Parameters
@@ -46,7 +49,7 @@ class FactorSummaries:
         lower, upper = np.quantile(draws, [tail, 1.0 - tail])
         return pd.Series({"mean": draws.mean(), "std": draws.std(), "lower": lower, "upper": upper})
 
-    def summary(self, coverage: float = 0.9) -> Any:
+    def summary(self, coverage: float = 0.9) -> DataFrame:
         """Posterior of every factor's probability of use, and of the precisions in units of X.
 
         Parameters

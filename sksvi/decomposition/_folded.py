@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel
+from sksvi._typing import MatrixLike, PerRow, RandomState
 from sksvi.algorithms import MCSSVI
 from sksvi.decomposition._ids import id_columns, positions
 from sksvi.estimators.checks import check_row_values
@@ -111,7 +112,7 @@ class FoldedUsers:
         """Posterior standard deviations of the biases, (n,), or None."""
         return self._posterior.std[:, self._k] if self._posterior.mean.shape[1] > self._k else None
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+    def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """Draw factors.
 
         Parameters
@@ -125,7 +126,7 @@ class FoldedUsers:
         """
         return self._factors.sample(n, random_state)
 
-    def pairs(self, X: Any) -> FoldedPairs:
+    def pairs(self, X: MatrixLike) -> FoldedPairs:
         """Pairs of these users with some items, for `predict` and every other method that takes pairs.
 
         Parameters
@@ -173,7 +174,7 @@ class FoldedPairs:
     X : {DataFrame, array-like} of shape (m, 2)
     """
 
-    def __init__(self, users: FoldedUsers, X: Any) -> None:
+    def __init__(self, users: FoldedUsers, X: MatrixLike) -> None:
         self.users, self.X = users, X
 
     def __len__(self) -> int:
@@ -195,7 +196,7 @@ class FoldingMethods:
     n_samples_seen_: float
     lower_bound_: float
 
-    def fold_in(self, X: Any, y: Any, sample_weight: Any = None) -> FoldedUsers:
+    def fold_in(self, X: MatrixLike, y: PerRow, sample_weight: PerRow | None = None) -> FoldedUsers:
         """Posterior of the users of some ratings, given the items as they are; the estimator stays as it is.
 
         Parameters

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from sksvi import _memory, algorithms
+from sksvi._typing import MatrixLike
 from sksvi.decomposition._gamma_predictions import GammaPredictions
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, stays
@@ -57,7 +58,7 @@ class GammaFactors(GammaPredictions, RowsFromPartitions, BaseSVI):
     init: Any
 
     # ---- fitting
-    def fit(self, X: Any, y: Any = None) -> Any:
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Fit to rows of counts.
 
         Parameters
@@ -80,7 +81,7 @@ class GammaFactors(GammaPredictions, RowsFromPartitions, BaseSVI):
         self._validate_params()
         return self._fit(X, None, None, None)
 
-    def partial_fit(self, X: Any, y: Any = None) -> Any:
+    def partial_fit(self, X: MatrixLike, y: object = None) -> Self:
         """Go on with a chunk of rows.
 
         Parameters

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from sksvi import _memory, _parallel, algorithms, expectations
+from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, MatrixLike, RandomState
 from sksvi.decomposition._gamma_factor_findings import of_common_noise, of_least_noise
 from sksvi.decomposition._gamma_factor_predictions import NOISE_FLOOR, ROWS, GammaFactorPredictions
 from sksvi.estimators import findings
@@ -166,13 +167,13 @@ class GammaFactorModel(GammaFactorPredictions, RowsFromPartitions, BaseSVI):
         self,
         n_components: int = 10,
         *,
-        noise_variance: Any = 0.1,
+        noise_variance: float | str | ArrayLike = 0.1,
         prior_shape: float = 0.1,
         prior_rate: float = 1.0,
         fit_mean: bool = True,
         init: str = "map",
-        algorithm: Any = "cvi",
-        expectation: Any = "auto",
+        algorithm: AlgorithmLike = "cvi",
+        expectation: ExpectationLike = "auto",
         max_iter: int = 200,
         tol: float = 1e-4,
         forgetting: float = 1.0,
@@ -180,7 +181,7 @@ class GammaFactorModel(GammaFactorPredictions, RowsFromPartitions, BaseSVI):
         n_jobs: int | None = None,
         warm_start: bool = False,
         keep_interrupted: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -202,7 +203,7 @@ class GammaFactorModel(GammaFactorPredictions, RowsFromPartitions, BaseSVI):
         self.verbose = verbose
 
     # ---- fitting
-    def fit(self, X: Any, y: Any = None) -> GammaFactorModel:
+    def fit(self, X: MatrixLike, y: object = None) -> GammaFactorModel:
         """Fit to rows.
 
         Parameters
@@ -230,7 +231,7 @@ class GammaFactorModel(GammaFactorPredictions, RowsFromPartitions, BaseSVI):
         self._validate_params()
         return self._fit(X, None, None, None)
 
-    def partial_fit(self, X: Any, y: Any = None) -> GammaFactorModel:
+    def partial_fit(self, X: MatrixLike, y: object = None) -> GammaFactorModel:
         """Go on with a chunk of rows: it joins the covariance, and the fit begins where the last one ended.
 
         Parameters

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel
+from sksvi._typing import DataFrame, MatrixLike, RandomState
 from sksvi.estimators.checks import check_count, check_flag
 from sksvi.estimators.summaries import joined, point_rows
 from sksvi.estimators.validation import check_table, validate_data
@@ -60,7 +61,7 @@ class GammaFactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         return 1.0 + 1.0 / self._scatter.n if self._scatter.centred else 1.0
 
     # ---- rows
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: MatrixLike) -> Array:
         """Posterior mean of the factors of every row, averaged over the posterior of the loadings.
 
         Parameters
@@ -77,7 +78,7 @@ class GammaFactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         with _parallel.single_threaded_blas():
             return ((X.astype(np.float64) - self.mean_) @ average.T).astype(X.dtype, copy=False)  # type: ignore[no-any-return]
 
-    def inverse_transform(self, X: Any) -> Array:
+    def inverse_transform(self, X: MatrixLike) -> Array:
         """Expected rows from factors, by the posterior mean of the loadings.
 
         Parameters
@@ -99,7 +100,7 @@ class GammaFactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             raise ValueError(f"X has {X.shape[1]} columns; this model has {len(self.components_)} components.")
         return (X @ self.components_ + self.mean_).astype(X.dtype, copy=False)  # type: ignore[no-any-return]
 
-    def score_samples(self, X: Any, n_draws: int = 64, plug_in: bool = False) -> Array:
+    def score_samples(self, X: MatrixLike, n_draws: int = 64, plug_in: bool = False) -> Array:
         """Log density of every row, integrated over the posterior of loadings and mean.
 
         Parameters
@@ -133,7 +134,7 @@ class GammaFactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             parts = _parallel.slices(len(X), _parallel.chunk_rows(X.shape[1], False))
             return np.concatenate(list(_parallel.in_order(one, parts, _parallel.n_threads(self.n_jobs))))
 
-    def log_predictive_density(self, X: Any) -> Array:
+    def log_predictive_density(self, X: MatrixLike) -> Array:
         """Log density of every row, integrated over the posterior: `score_samples`.
 
         Parameters
@@ -147,7 +148,7 @@ class GammaFactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """
         return self.score_samples(X)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: MatrixLike, y: object = None) -> float:
         """Mean log density of rows, nats.
 
         Parameters
@@ -188,7 +189,7 @@ class GammaFactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """
         return np.linalg.inv(self.get_covariance())
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
+    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Array:
         """New rows, each from a draw of the posterior.
 
         Parameters
@@ -213,7 +214,7 @@ class GammaFactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             yield self.mean_ + np.sqrt(self._widened) * (common + sd * rng.standard_normal((size, len(sd))))
 
     # ---- tables
-    def summary(self, coverage: float = 0.9) -> Any:
+    def summary(self, coverage: float = 0.9) -> DataFrame:
         """Posterior of the loadings, and the learned noise.
 
         Parameters

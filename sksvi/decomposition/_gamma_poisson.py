@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sksvi import _memory
+from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, RandomState
 from sksvi.decomposition._gamma_base import GammaFactors
 from sksvi.decomposition._gamma_recommend import ColumnRecommendations
 from sksvi.estimators.changes import anew
@@ -54,9 +55,8 @@ class GammaPoissonFactorization(ColumnRecommendations, GammaFactors):
     ``components_``, and H_nk ~ Gamma(activation_shape, ``activation_rate_``), how active each is in each row. The rates
     maximise the bound (empirical Bayes). With ``bound="auxiliary"`` q maximises the bound over counts split among
     components (Cemgil 2009), with "tight" that without them (Khan and Lin 2017, table 5). Where X has no counts its
-    unit matters: it says how certain a cell is. The likelihood is that of scikit-learn's NMF with the
-    Kullback-Leibler divergence; what is
-    added are priors, a posterior, missing cells, chunks of data, and a bound on the evidence.
+    unit matters: it says how certain a cell is. The likelihood is that of scikit-learn's NMF with the Kullback-Leibler
+    divergence; what is added are priors, a posterior, missing cells, chunks of data, and a bound on the evidence.
 
     Parameters
     ----------
@@ -137,6 +137,10 @@ class GammaPoissonFactorization(ColumnRecommendations, GammaFactors):
     ((10, 64), (5, 10))
     """
 
+    n_components_: int
+    activation_rate_: float
+    component_rate_: float
+
     #: A chunk is many small steps: one step on all of it would say little more than one on some of its rows.
     _portion_rows = 200
     _batch_rows = 200
@@ -154,10 +158,10 @@ class GammaPoissonFactorization(ColumnRecommendations, GammaFactors):
         component_shape: float = 0.3,
         activation_shape: float = 0.3,
         bound: str = "auxiliary",
-        init: Any = "groups",
-        algorithm: Any = "cvi",
-        expectation: Any = "auto",
-        batch_size: Any = "auto",
+        init: str | ArrayLike = "groups",
+        algorithm: AlgorithmLike = "cvi",
+        expectation: ExpectationLike = "auto",
+        batch_size: int | str | None = "auto",
         max_iter: int = 200,
         tol: float = 1e-4,
         total_samples: float | None = None,
@@ -166,7 +170,7 @@ class GammaPoissonFactorization(ColumnRecommendations, GammaFactors):
         n_jobs: int | None = None,
         warm_start: bool = False,
         keep_interrupted: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components

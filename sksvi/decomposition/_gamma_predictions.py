@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,6 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel
+from sksvi._typing import ArrayLike, DataFrame, MatrixLike
 from sksvi.estimators.checks import check_counts, check_flag
 from sksvi.estimators.completion import first_half, halved_entries
 from sksvi.estimators.validation import check_table, validate_data
@@ -73,7 +74,16 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         with _parallel.single_threaded_blas():
             return model.rows(self._seen_by_rows, found, _parallel.n_threads(self.n_jobs))  # type: ignore[no-any-return]
 
-    def transform(self, X: Any, return_std: bool = False) -> Any:
+    @overload
+    def transform(self, X: MatrixLike, return_std: Literal[False] = ...) -> np.ndarray: ...
+
+    @overload
+    def transform(self, X: MatrixLike, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
+
+    @overload
+    def transform(self, X: MatrixLike, return_std: bool = ...) -> np.ndarray | tuple[np.ndarray, np.ndarray]: ...
+
+    def transform(self, X: MatrixLike, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Posterior mean of the activations H of every row given its cells.
 
         Parameters
@@ -95,7 +105,7 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         mean = (shape / rate).astype(X.dtype, copy=False)
         return (mean, (np.sqrt(shape) / rate).astype(X.dtype, copy=False)) if return_std else mean
 
-    def inverse_transform(self, X: Any) -> Array:
+    def inverse_transform(self, X: MatrixLike) -> Array:
         """Expected counts from activations, weights and components.
 
         Parameters
@@ -117,7 +127,16 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             raise ValueError(f"X has {X.shape[1]} columns; this model has {len(self.components_)} components.")
         return (self._weighted(X) @ self.components_).astype(X.dtype, copy=False)
 
-    def impute(self, X: Any, return_std: bool = False) -> Any:
+    @overload
+    def impute(self, X: MatrixLike, return_std: Literal[False] = ...) -> np.ndarray: ...
+
+    @overload
+    def impute(self, X: MatrixLike, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
+
+    @overload
+    def impute(self, X: MatrixLike, return_std: bool = ...) -> np.ndarray | tuple[np.ndarray, np.ndarray]: ...
+
+    def impute(self, X: MatrixLike, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Fill in missing cells by their posterior mean; cells that were seen stay as they are.
 
         Parameters
@@ -140,7 +159,16 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             return filled
         return filled, np.where(missing, np.sqrt(mean + variance), 0.0).astype(X.dtype, copy=False)
 
-    def reconstruct(self, X: Any, return_std: bool = False) -> Any:
+    @overload
+    def reconstruct(self, X: MatrixLike, return_std: Literal[False] = ...) -> np.ndarray: ...
+
+    @overload
+    def reconstruct(self, X: MatrixLike, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
+
+    @overload
+    def reconstruct(self, X: MatrixLike, return_std: bool = ...) -> np.ndarray | tuple[np.ndarray, np.ndarray]: ...
+
+    def reconstruct(self, X: MatrixLike, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Posterior mean of the expected count of every cell, seen or not.
 
         Parameters
@@ -164,7 +192,7 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         return density.moments_of(*self._activations(cells(X)), *self.posterior_.values())
 
     # ---- densities
-    def log_predictive_density(self, X: Any, held_out: Any) -> Array:
+    def log_predictive_density(self, X: MatrixLike, held_out: ArrayLike) -> Array:
         """Log probability of cells that X lacks, given those that it has, per row.
 
         Cells are scored one by one, each integrated over the posterior: a Poisson whose mean has the posterior's first
@@ -207,7 +235,7 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             parts.append(np.where(wanted, each, 0.0).sum(1))
         return np.concatenate(parts)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: MatrixLike, y: object = None) -> float:
         """Mean log probability, nats per cell, of half of each row's cells given the other half.
 
         Parameters
@@ -249,7 +277,7 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         return self._log_density(known, others).sum(), float(X.shape[0] * np.sum(~half))
 
     # ---- tables
-    def summary(self, coverage: float = 0.9) -> Any:
+    def summary(self, coverage: float = 0.9) -> DataFrame:
         """Posterior of the components' weights, or of the sum of each component's cells where they have none.
 
         Parameters

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, RandomState
 from sksvi.algorithms.rows import SSVIA
 from sksvi.decomposition._gamma_base import GammaFactors
 from sksvi.estimators.changes import FREE, auto_or_number, stays
@@ -118,6 +119,10 @@ class GammaProcessNMF(GammaFactors):
     True
     """
 
+    component_weights_: np.ndarray
+    n_components_: int
+    prior_mean_: float
+
     #: A chunk is many small steps: one step on all of it would say little more than one on some of its rows.
     _portion_rows = 20
     _parameter_constraints: dict[str, list[Any]] = {
@@ -143,13 +148,13 @@ class GammaProcessNMF(GammaFactors):
         component_shape: float = 0.25,
         activation_shape: float = 0.2,
         concentration: float = 1.0,
-        prior_mean: Any = "auto",
-        init: Any = "rows",
+        prior_mean: float | str = "auto",
+        init: str | ArrayLike = "rows",
         prune: bool = True,
         search_passes: int = 0,
-        algorithm: Any = "svi",
-        expectation: Any = "auto",
-        batch_size: Any = "auto",
+        algorithm: AlgorithmLike = "svi",
+        expectation: ExpectationLike = "auto",
+        batch_size: int | str | None = "auto",
         max_iter: int = 1000,
         tol: float = 1e-4,
         total_samples: float | None = None,
@@ -158,7 +163,7 @@ class GammaProcessNMF(GammaFactors):
         n_jobs: int | None = None,
         warm_start: bool = False,
         keep_interrupted: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components

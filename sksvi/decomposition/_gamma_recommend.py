@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel
+from sksvi._typing import DataFrame, MatrixLike
 from sksvi.decomposition._gamma_predictions import CELLS, GammaPredictions
 from sksvi.estimators.checks import check_count, check_flag
 from sksvi.models.nmf import density
@@ -17,7 +16,7 @@ from sksvi.models.nmf.cells import cells
 class ColumnRecommendations(GammaPredictions):
     """Rows of counts are users, columns items; what is absent is 0."""
 
-    def recommend(self, X: Any, n: int = 10, exclude_seen: bool = True) -> Any:
+    def recommend(self, X: MatrixLike, n: int = 10, exclude_seen: bool = True) -> DataFrame:
         """The columns with the largest expected counts for some rows: items for users.
 
         A row need not be one of the fit: its posterior is found from its own counts.

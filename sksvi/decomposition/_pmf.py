@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 
 from sksvi import _memory, algorithms, likelihoods
+from sksvi._typing import AlgorithmLike, DataFrame, ExpectationLike, LikelihoodLike, MatrixLike, PerRow, RandomState
 from sksvi.decomposition._factor_attributes import FactorAttributes
 from sksvi.decomposition._folded import FoldedUsers
 from sksvi.decomposition._ids import (
@@ -36,6 +37,7 @@ from sksvi.estimators.start import FIT, Start
 from sksvi.estimators.strangers import ON_UNSEEN, check_added, check_asked, check_table
 from sksvi.estimators.validation import StrOptions, check_numeric_target, with_own_methods
 from sksvi.inference.start import without_new_plates
+from sksvi.likelihoods import Likelihood
 from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.gaussian import FactorModel
 from sksvi.models.factorization.ratings import Ratings
@@ -181,6 +183,9 @@ class GeneralizedPMF(
     True
     """
 
+    likelihood_: Likelihood
+    noise_: float
+
     _parameter_constraints: dict[str, list[Any]] = {
         **BaseSVI._parameter_constraints,
         "algorithm": [StrOptions({"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi"}), algorithms.Algorithm],
@@ -208,16 +213,16 @@ class GeneralizedPMF(
         self,
         n_components: int = 20,
         *,
-        likelihood: Any = "gaussian",
+        likelihood: LikelihoodLike = "gaussian",
         biases: bool = True,
-        user_features: Any = None,
-        item_features: Any = None,
+        user_features: DataFrame | None = None,
+        item_features: DataFrame | None = None,
         prior_covariance: str = "diag",
         on_unseen: str = "warn",
-        algorithm: Any = "cvi",
-        expectation: Any = "auto",
+        algorithm: AlgorithmLike = "cvi",
+        expectation: ExpectationLike = "auto",
         covariance: str = "full",
-        batch_size: Any = "auto",
+        batch_size: int | str | None = "auto",
         max_iter: int = 100,
         tol: float = 1e-4,
         total_samples: float | None = None,
@@ -226,7 +231,7 @@ class GeneralizedPMF(
         n_jobs: int | None = None,
         warm_start: bool = False,
         keep_interrupted: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -253,7 +258,7 @@ class GeneralizedPMF(
 
     # ---- fitting
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GeneralizedPMF:
+    def fit(self, X: MatrixLike, y: PerRow, sample_weight: PerRow | None = None) -> GeneralizedPMF:
         """Fit q to ratings.
 
         Parameters
@@ -278,7 +283,7 @@ class GeneralizedPMF(
         return self._fit(X, y, sample_weight, None)
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> GeneralizedPMF:
+    def partial_fit(self, X: MatrixLike, y: PerRow, sample_weight: PerRow | None = None) -> GeneralizedPMF:
         """Go on with more ratings, of users and items old or new.
 
         Parameters
@@ -512,7 +517,7 @@ class GeneralizedPMF(
         self.noise_ = self.likelihood_.noise
 
     # ---- prediction
-    def predict_latent(self, X: Any) -> tuple[Array, Array]:
+    def predict_latent(self, X: MatrixLike) -> tuple[Array, Array]:
         """Mean and variance of f for each pair.
 
         Parameters
@@ -531,7 +536,7 @@ class GeneralizedPMF(
         return Predictive(self.likelihood_, m if offset is None else m + offset, v)
 
     @available_if(_has_classes)
-    def predict_proba(self, X: Any, offset: Any = None) -> Array:
+    def predict_proba(self, X: MatrixLike, offset: PerRow | None = None) -> Array:
         """Probability of each level (binary and ordinal).
 
         Parameters
@@ -546,7 +551,7 @@ class GeneralizedPMF(
         """
         return self._predictive(X, offset).probabilities()
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: MatrixLike) -> Array:
         """Posterior mean factors of each row's user; the prior's for a user not seen.
 
         Parameters

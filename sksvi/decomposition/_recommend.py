@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel
+from sksvi._typing import ArrayLike, DataFrame, RandomState
 from sksvi.decomposition._folded import FoldedPairs, FoldedUsers, FoldingMethods, crossed, rated_by
 from sksvi.decomposition._ids import positions
 from sksvi.estimators.checks import check_count, check_flag, check_seed
@@ -108,8 +109,13 @@ class RecommendationMethods(FoldingMethods):
 
     # ---- what to show next
     def recommend(
-        self, users: Any, n: int = 10, exclude_seen: bool = True, strategy: str = "mean", random_state: Any = None
-    ) -> Any:
+        self,
+        users: ArrayLike | FoldedUsers,
+        n: int = 10,
+        exclude_seen: bool = True,
+        strategy: str = "mean",
+        random_state: RandomState = None,
+    ) -> DataFrame:
         """The best items for some users.
 
         Parameters

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import ndtri
+from sklearn.base import BaseEstimator
 
+from sksvi._typing import ArrayLike, Axes, MatrixLike, PerRow
 from sksvi.displays._common import COLORS, legend_above, pyplot, shortened
 from sksvi.displays._predicted import Asked, asked, name_of
 from sksvi.predictive.coverage import tail_of
@@ -85,10 +87,10 @@ class PredictionBandDisplay:
 
     def __init__(
         self,
-        x: Any,
-        centre: Any,
-        bands: Mapping[float, Any],
-        data: Any = None,
+        x: ArrayLike,
+        centre: ArrayLike,
+        bands: Mapping[float, ArrayLike],
+        data: tuple[ArrayLike, ArrayLike] | None = None,
         *,
         x_name: str = "x",
         y_name: str = "y",
@@ -108,7 +110,7 @@ class PredictionBandDisplay:
             raise ValueError(f"data have shapes {self.data[0].shape} and {self.data[1].shape}: give a value per place.")
         self.x_name, self.y_name, self.what, self.note = str(x_name), str(y_name), what, note
 
-    def plot(self, ax: Any = None, **line_kwargs: Any) -> PredictionBandDisplay:
+    def plot(self, ax: Axes | None = None, **line_kwargs: Any) -> PredictionBandDisplay:
         """Draw bands, line and data.
 
         Parameters
@@ -150,14 +152,14 @@ class PredictionBandDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any = None,
-        y: Any = None,
+        estimator: BaseEstimator,
+        X: MatrixLike | None = None,
+        y: PerRow | None = None,
         *,
-        feature: Any = None,
-        coverages: Any = (0.5, 0.9),
+        feature: str | int | None = None,
+        coverages: Sequence[float] = (0.5, 0.9),
         n_points: int = 200,
-        ax: Any = None,
+        ax: Axes | None = None,
         **line_kwargs: Any,
     ) -> PredictionBandDisplay:
         """Draw what a fitted estimator predicts along one column, or for the points of its time series.
@@ -229,12 +231,12 @@ class PredictionBandDisplay:
     @classmethod
     def from_predictions(
         cls,
-        x: Any,
-        quantiles: Any,
-        levels: Any,
-        y: Any = None,
+        x: ArrayLike,
+        quantiles: ArrayLike,
+        levels: ArrayLike,
+        y: PerRow | None = None,
         *,
-        ax: Any = None,
+        ax: Axes | None = None,
         **line_kwargs: Any,
     ) -> PredictionBandDisplay:
         """Draw predicted quantiles along x.

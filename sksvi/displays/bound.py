@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from sksvi._typing import Axes
 from sksvi.displays._common import COLORS, fitted, legend_outside, pyplot, shortened, unwrapped
 
 _COLUMNS = {"pass": "Passes over the data", "seconds": "Seconds", "rows": "Rows seen", "step": "Steps"}
@@ -85,7 +87,7 @@ class LowerBoundDisplay:
         below = self.best - every[np.isfinite(every) & (every < self.best)]
         self.small = max(LEAST, 0.5 * float(below.min())) if len(below) else LEAST
 
-    def plot(self, ax: Any = None, **line_kwargs: Any) -> LowerBoundDisplay:
+    def plot(self, ax: Axes | None = None, **line_kwargs: Any) -> LowerBoundDisplay:
         """Draw the bounds.
 
         Parameters
@@ -151,7 +153,13 @@ class LowerBoundDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, x: str = "pass", scale: str = "distance", ax: Any = None, **line_kwargs: Any
+        cls,
+        estimator: BaseEstimator,
+        *,
+        x: str = "pass",
+        scale: str = "distance",
+        ax: Axes | None = None,
+        **line_kwargs: Any,
     ) -> LowerBoundDisplay:
         """Draw the bound per pass of a fitted estimator, or of several.
 

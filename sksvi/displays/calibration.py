@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy.stats import binom
+from sklearn.base import BaseEstimator
 
+from sksvi._typing import ArrayLike, Axes, MatrixLike, PerRow
 from sksvi.displays._common import COLORS, pyplot
 from sksvi.displays._predicted import steps, table, values
 from sksvi.predictive.coverage import tail_of
@@ -79,7 +82,7 @@ class IntervalCoverageDisplay:
     (array([0.5]), array([0.5]))
     """
 
-    def __init__(self, nominal: Any, observed: Any, n: int, randomized: Any = None) -> None:
+    def __init__(self, nominal: ArrayLike, observed: ArrayLike, n: int, randomized: ArrayLike | None = None) -> None:
         self.nominal, self.observed = values(nominal, "nominal"), values(observed, "observed")
         self.randomized = None if randomized is None else values(randomized, "randomized")
         for coverage in self.nominal:
@@ -95,7 +98,7 @@ class IntervalCoverageDisplay:
         self.n = int(n)
         self.lower, self.upper = (binom.ppf(end, self.n, self.nominal) / self.n for end in (0.025, 0.975))
 
-    def plot(self, ax: Any = None, **line_kwargs: Any) -> IntervalCoverageDisplay:
+    def plot(self, ax: Axes | None = None, **line_kwargs: Any) -> IntervalCoverageDisplay:
         """Draw the shares.
 
         Parameters
@@ -138,13 +141,13 @@ class IntervalCoverageDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any = None,
-        y: Any = None,
+        estimator: BaseEstimator,
+        X: MatrixLike | None = None,
+        y: PerRow | None = None,
         *,
-        coverages: Any = COVERAGES,
-        offset: Any = None,
-        ax: Any = None,
+        coverages: Sequence[float] = COVERAGES,
+        offset: PerRow | None = None,
+        ax: Axes | None = None,
         **line_kwargs: Any,
     ) -> IntervalCoverageDisplay:
         """Draw the coverage of the equal-tailed predictive intervals of a fitted regressor.
@@ -211,7 +214,7 @@ class IntervalCoverageDisplay:
 
     @classmethod
     def from_predictions(
-        cls, y: Any, quantiles: Any, levels: Any, *, ax: Any = None, **line_kwargs: Any
+        cls, y: PerRow, quantiles: ArrayLike, levels: ArrayLike, *, ax: Axes | None = None, **line_kwargs: Any
     ) -> IntervalCoverageDisplay:
         """Draw the coverage of intervals between predicted quantiles.
 

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import ndtri
+from sklearn.base import BaseEstimator
 
 from sksvi._names import feature_names
+from sksvi._typing import ArrayLike, Axes, MatrixLike, Names
 from sksvi.displays._common import (
     check_most,
     fitted,
@@ -88,10 +90,10 @@ class CoefficientDisplay:
 
     def __init__(
         self,
-        mean: Any,
-        std: Any,
-        feature_names: Any,
-        class_names: Any = None,
+        mean: ArrayLike,
+        std: ArrayLike,
+        feature_names: Names,
+        class_names: Names | None = None,
         *,
         coverage: float = 0.9,
         sort: str | None = None,
@@ -119,7 +121,7 @@ class CoefficientDisplay:
         half = -ndtri(tail) * self.std
         self.lower, self.upper = self.mean - half, self.mean + half
 
-    def plot(self, ax: Any = None, **errorbar_kwargs: Any) -> CoefficientDisplay:
+    def plot(self, ax: Axes | None = None, **errorbar_kwargs: Any) -> CoefficientDisplay:
         """Draw the intervals, first column on top.
 
         Parameters
@@ -171,14 +173,14 @@ class CoefficientDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: BaseEstimator,
         *,
         coverage: float = 0.9,
         max_features: int | None = 30,
         sort: str | None = None,
         standardize: bool = False,
-        X: Any = None,
-        ax: Any = None,
+        X: MatrixLike | None = None,
+        ax: Axes | None = None,
         **errorbar_kwargs: Any,
     ) -> CoefficientDisplay:
         """Draw the coefficients of a fitted estimator.

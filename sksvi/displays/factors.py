@@ -6,8 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from sksvi._names import feature_names
+from sksvi._typing import ArrayLike, Axes, Names
 from sksvi.displays._common import COLORS, check_kind, check_most, fitted, pyplot, shortened, unwrapped
 
 Array = np.ndarray
@@ -79,12 +81,12 @@ class FactorDisplay:
 
     def __init__(
         self,
-        components: Any,
-        names: Any = None,
-        weights: Any = None,
+        components: ArrayLike,
+        names: Names | None = None,
+        weights: ArrayLike | None = None,
         weight_name: str = "weight",
         *,
-        labels: Any = None,
+        labels: Names | None = None,
         unit: str = "Loading (posterior mean)",
         n_components: int | None = None,
         n_features: int | None = None,
@@ -121,7 +123,9 @@ class FactorDisplay:
         parts += [f"{D:,} of {self.n_features:,} columns, those with the largest loadings"] * (D < self.n_features)
         return ", ".join(parts)
 
-    def plot(self, ax: Any = None, *, kind: str = "heatmap", max_bars: int = 10, **kwargs: Any) -> FactorDisplay:
+    def plot(
+        self, ax: Axes | None = None, *, kind: str = "heatmap", max_bars: int = 10, **kwargs: Any
+    ) -> FactorDisplay:
         """Draw the loadings.
 
         Parameters
@@ -202,14 +206,14 @@ class FactorDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: BaseEstimator,
         *,
         kind: str = "heatmap",
         side: str = "items",
-        feature_names: Any = None,
+        feature_names: Names | None = None,
         max_components: int | None = 20,
         max_features: int | None = 30,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> FactorDisplay:
         """Draw the factors of a fitted decomposition.
@@ -280,12 +284,12 @@ class FactorDisplay:
     @classmethod
     def from_predictions(
         cls,
-        components: Any,
+        components: ArrayLike,
         *,
-        names: Any = None,
-        weights: Any = None,
+        names: Names | None = None,
+        weights: ArrayLike | None = None,
         kind: str = "heatmap",
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> FactorDisplay:
         """Draw factors that are given.

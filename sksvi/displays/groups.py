@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
+from sklearn.base import BaseEstimator
 
+from sksvi._typing import ArrayLike, Axes, Names
 from sksvi.displays._common import check_most, fitted, pyplot, say_shown, shortened, unwrapped
 from sksvi.predictive.coverage import tail_of
 
@@ -67,9 +69,9 @@ class GroupEffectsDisplay:
 
     def __init__(
         self,
-        mean: Any,
-        std: Any,
-        level_names: Any,
+        mean: ArrayLike,
+        std: ArrayLike,
+        level_names: Names,
         group: str = "group",
         effect: str = "intercept",
         *,
@@ -90,7 +92,7 @@ class GroupEffectsDisplay:
         half = -ndtri(tail) * self.std
         self.lower, self.upper = self.mean - half, self.mean + half
 
-    def plot(self, ax: Any = None, **errorbar_kwargs: Any) -> GroupEffectsDisplay:
+    def plot(self, ax: Axes | None = None, **errorbar_kwargs: Any) -> GroupEffectsDisplay:
         """Draw the intervals, highest mean on top.
 
         Parameters
@@ -126,13 +128,13 @@ class GroupEffectsDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: BaseEstimator,
         *,
-        group: Any = None,
+        group: str | int | None = None,
         effect: str = "intercept",
         coverage: float = 0.9,
         max_levels: int | None = 50,
-        ax: Any = None,
+        ax: Axes | None = None,
         **errorbar_kwargs: Any,
     ) -> GroupEffectsDisplay:
         """Draw the effects of one group of a fitted mixed model.

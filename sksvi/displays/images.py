@@ -6,7 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from sksvi._typing import ArrayLike, Axes, ManyAxes
 from sksvi.displays._common import check_most, fitted, pyplot, say_shown, unwrapped
 
 Array = np.ndarray
@@ -69,7 +71,7 @@ class DictionaryDisplay:
     (10, 4, 4, 1)
     """
 
-    def __init__(self, components: Any, *, channels: int = 1, n_components: int | None = None) -> None:
+    def __init__(self, components: ArrayLike, *, channels: int = 1, n_components: int | None = None) -> None:
         components = np.asarray(components, float)
         size = math.isqrt(components.shape[1] // channels) if components.ndim == 2 and channels in (1, 3) else 0
         if not size or components.shape[1] != size * size * channels:
@@ -83,7 +85,7 @@ class DictionaryDisplay:
         self.n_components = len(self.patches) if n_components is None else int(n_components)
         self.gap_color = apart_from(scaled.ravel() if channels == 1 else scaled.reshape(-1, 3))
 
-    def plot(self, ax: Any = None, **imshow_kwargs: Any) -> DictionaryDisplay:
+    def plot(self, ax: Axes | None = None, **imshow_kwargs: Any) -> DictionaryDisplay:
         """Draw the mosaic, row by row.
 
         Parameters
@@ -118,11 +120,11 @@ class DictionaryDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: BaseEstimator,
         *,
         channels: int = 1,
         max_components: int | None = 100,
-        ax: Any = None,
+        ax: Axes | None = None,
         **imshow_kwargs: Any,
     ) -> DictionaryDisplay:
         """Draw the factors of a fitted model of patches.
@@ -219,11 +221,11 @@ class BeforeAfterDisplay:
 
     def __init__(
         self,
-        before: Any,
-        after: Any,
+        before: ArrayLike,
+        after: ArrayLike,
         *,
         titles: tuple[str, str] = ("Before", "After"),
-        truth: Any = None,
+        truth: ArrayLike | None = None,
         peak: float | None = None,
     ) -> None:
         self.before, self.after = np.asarray(before, float), np.asarray(after, float)
@@ -247,7 +249,7 @@ class BeforeAfterDisplay:
         low, high = self.limits
         return np.clip((image - low) / (high - low or 1.0), 0.0, 1.0)
 
-    def plot(self, axes: Any = None, **imshow_kwargs: Any) -> BeforeAfterDisplay:
+    def plot(self, axes: ManyAxes | None = None, **imshow_kwargs: Any) -> BeforeAfterDisplay:
         """Draw both.
 
         Parameters

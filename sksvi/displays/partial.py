@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
+from sksvi._typing import ArrayLike, Axes, MatrixLike, Names, PerRow, RandomState
 from sksvi.displays._common import pyplot
 from sksvi.estimators.checks import check_count
 from sksvi.inspection._effects import Answers, constant, frame_of, with_column
@@ -68,16 +70,16 @@ class PartialEffectDisplay:
 
     def __init__(
         self,
-        values: Any,
-        mean: Any,
-        lower: Any,
-        upper: Any,
-        feature: Any,
+        values: ArrayLike,
+        mean: ArrayLike,
+        lower: ArrayLike,
+        upper: ArrayLike,
+        feature: str | int,
         response: str = "Mean of y",
-        class_names: Any = None,
+        class_names: Names | None = None,
         *,
         coverage: float = 0.9,
-        rows: Any = None,
+        rows: ArrayLike | None = None,
     ) -> None:
         tail_of(coverage)
         self.values, self.feature, self.response = list(values), str(feature), response
@@ -92,7 +94,7 @@ class PartialEffectDisplay:
         self.class_names = None if class_names is None else [str(name) for name in class_names]
         self.coverage, self.rows = coverage, None if rows is None else np.asarray(rows, float)
 
-    def plot(self, ax: Any = None, **line_kwargs: Any) -> PartialEffectDisplay:
+    def plot(self, ax: Axes | None = None, **line_kwargs: Any) -> PartialEffectDisplay:
         """Draw the curves.
 
         Parameters
@@ -150,18 +152,18 @@ class PartialEffectDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
-        feature: Any,
+        estimator: BaseEstimator,
+        X: MatrixLike,
+        feature: str | int,
         *,
         coverage: float = 0.9,
         grid_resolution: int = 40,
         max_rows: int | None = 500,
         n_draws: int = 400,
-        offset: Any = None,
-        exposure: Any = None,
-        random_state: Any = 0,
-        ax: Any = None,
+        offset: PerRow | None = None,
+        exposure: PerRow | None = None,
+        random_state: RandomState = 0,
+        ax: Axes | None = None,
         **line_kwargs: Any,
     ) -> PartialEffectDisplay:
         """Draw the partial effect of a column of a fitted model.

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import binom
+from sklearn.base import BaseEstimator
 
+from sksvi._typing import ArrayLike, Axes, MatrixLike, PerRow, RandomState
 from sksvi.displays._common import COLORS, pyplot
 from sksvi.displays._predicted import steps, table, values
 
@@ -70,7 +72,7 @@ class PITDisplay:
     array([1., 1., 1., 1., 1.])
     """
 
-    def __init__(self, pit: Any, *, bins: int | None = None) -> None:
+    def __init__(self, pit: ArrayLike, *, bins: int | None = None) -> None:
         self.pit = values(pit, "pit")
         if not np.all((self.pit >= 0) & (self.pit <= 1)):
             row = int(np.argmax((self.pit < 0) | (self.pit > 1)))
@@ -83,7 +85,7 @@ class PITDisplay:
         self.density = counts * self.bins / n
         self.lower, self.upper = (float(binom.ppf(end, n, 1.0 / self.bins)) * self.bins / n for end in (0.025, 0.975))
 
-    def plot(self, ax: Any = None, **bar_kwargs: Any) -> PITDisplay:
+    def plot(self, ax: Axes | None = None, **bar_kwargs: Any) -> PITDisplay:
         """Draw the histogram.
 
         Parameters
@@ -117,14 +119,14 @@ class PITDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any = None,
-        y: Any = None,
+        estimator: BaseEstimator,
+        X: MatrixLike | None = None,
+        y: PerRow | None = None,
         *,
         bins: int | None = None,
-        offset: Any = None,
-        random_state: Any = 0,
-        ax: Any = None,
+        offset: PerRow | None = None,
+        random_state: RandomState = 0,
+        ax: Axes | None = None,
         **bar_kwargs: Any,
     ) -> PITDisplay:
         """Draw the transforms of observations under the predictive distribution of a fitted regressor.
@@ -185,12 +187,12 @@ class PITDisplay:
     @classmethod
     def from_predictions(
         cls,
-        y: Any,
-        draws: Any,
+        y: PerRow,
+        draws: ArrayLike,
         *,
         bins: int | None = None,
-        random_state: Any = 0,
-        ax: Any = None,
+        random_state: RandomState = 0,
+        ax: Axes | None = None,
         **bar_kwargs: Any,
     ) -> PITDisplay:
         """Draw the transforms of observations among draws from their predictive distributions.

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from sksvi._typing import ArrayLike, Axes, MatrixLike, PerRow, RandomState
 from sksvi.displays import _frequencies as frequencies
 from sksvi.displays._common import COLORS, check_kind, pyplot, shortened
 from sksvi.displays._predicted import asked, name_of, table, values
@@ -86,7 +88,15 @@ class PosteriorPredictiveDisplay:
     """
 
     def __init__(
-        self, kind: str, at: Any, observed: Any, expected: Any, lower: Any, upper: Any, *, name: str = "y"
+        self,
+        kind: str,
+        at: ArrayLike,
+        observed: ArrayLike,
+        expected: ArrayLike,
+        lower: ArrayLike,
+        upper: ArrayLike,
+        *,
+        name: str = "y",
     ) -> None:
         self.kind, self.name = check_kind(kind, KINDS), str(name)
         self.at = np.asarray(at)
@@ -100,7 +110,7 @@ class PosteriorPredictiveDisplay:
                 f"for; found {shapes}."
             )
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> PosteriorPredictiveDisplay:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> PosteriorPredictiveDisplay:
         """Draw data and expectation.
 
         Parameters
@@ -187,15 +197,15 @@ class PosteriorPredictiveDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
+        estimator: BaseEstimator,
+        X: MatrixLike,
+        y: PerRow,
         *,
         kind: str = "auto",
         n_draws: int = 100,
-        offset: Any = None,
-        random_state: Any = 0,
-        ax: Any = None,
+        offset: PerRow | None = None,
+        random_state: RandomState = 0,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> PosteriorPredictiveDisplay:
         """Draw data beside what a fitted estimator predicts for their rows.
@@ -284,13 +294,13 @@ class PosteriorPredictiveDisplay:
     @classmethod
     def from_predictions(
         cls,
-        y: Any,
-        draws: Any = None,
+        y: PerRow,
+        draws: ArrayLike | None = None,
         *,
-        probabilities: Any = None,
-        classes: Any = None,
+        probabilities: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
         kind: str = "auto",
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> PosteriorPredictiveDisplay:
         """Draw data beside draws from their predictive distributions, or beside predicted probabilities of labels.

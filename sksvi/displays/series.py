@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
+from sklearn.base import BaseEstimator
 
+from sksvi._typing import Axes, DataFrame, MatrixLike, PerRow, Series
 from sksvi.displays._common import COLORS, fitted, legend_above, pyplot, refuse_several, unwrapped
 from sksvi.predictive.coverage import tail_of
 
@@ -75,7 +78,13 @@ class TimeSeriesDisplay:
     """
 
     def __init__(
-        self, observed: Any, smoothed: Any, forecasts: Any = None, components: Any = None, *, coverage: float = 0.9
+        self,
+        observed: Series,
+        smoothed: DataFrame,
+        forecasts: Mapping[float, DataFrame] | None = None,
+        components: DataFrame | None = None,
+        *,
+        coverage: float = 0.9,
     ) -> None:
         tail_of(coverage)
         for each in forecasts or {}:
@@ -86,7 +95,7 @@ class TimeSeriesDisplay:
         self.forecasts = dict(sorted((forecasts or {}).items(), reverse=True))
         self.components = components
 
-    def plot(self, ax: Any = None, *, kind: str = "series", last: int | None = None) -> TimeSeriesDisplay:
+    def plot(self, ax: Axes | None = None, *, kind: str = "series", last: int | None = None) -> TimeSeriesDisplay:
         """Draw the series, or its components.
 
         Parameters
@@ -183,16 +192,16 @@ class TimeSeriesDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: BaseEstimator,
         *,
         kind: str = "series",
         steps: int = 0,
-        X: Any = None,
-        offset: Any = None,
+        X: MatrixLike | None = None,
+        offset: PerRow | None = None,
         coverage: float = 0.9,
-        fan: Any = (0.5, 0.9),
+        fan: Sequence[float] = (0.5, 0.9),
         last: int | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> TimeSeriesDisplay:
         """Draw a fitted `DynamicGLM`.
 

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from sksvi._typing import ArrayLike, ManyAxes, Names
 from sksvi.displays._common import fitted, pyplot, shortened, unwrapped
 from sksvi.displays._topics import positive, supported, top_words, words_of
 
@@ -52,7 +54,13 @@ class TopicWordsDisplay:
     """
 
     def __init__(
-        self, words: Any, probability: Any, std: Any = None, titles: Any = None, *, n_topics: int | None = None
+        self,
+        words: ArrayLike,
+        probability: ArrayLike,
+        std: ArrayLike | None = None,
+        titles: Names | None = None,
+        *,
+        n_topics: int | None = None,
     ) -> None:
         self.words, self.probability = np.asarray(words, object), np.asarray(probability, float)
         self.std = None if std is None else np.asarray(std, float)
@@ -66,7 +74,7 @@ class TopicWordsDisplay:
                 "titles must agree in shape: a row per topic."
             )
 
-    def plot(self, axes: Any = None, **bar_kwargs: Any) -> TopicWordsDisplay:
+    def plot(self, axes: ManyAxes | None = None, **bar_kwargs: Any) -> TopicWordsDisplay:
         """Draw the bars, most probable word on top.
 
         Parameters
@@ -118,12 +126,12 @@ class TopicWordsDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: BaseEstimator,
         *,
-        feature_names: Any = None,
+        feature_names: Names | None = None,
         topics: Sequence[int] | None = None,
         n_words: int = 10,
-        axes: Any = None,
+        axes: ManyAxes | None = None,
         **bar_kwargs: Any,
     ) -> TopicWordsDisplay:
         """Draw the words of topics of a fitted topic model.

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from sksvi._typing import ArrayLike, Axes, Names
 from sksvi.displays._common import COLORS, check_kind, fitted, pyplot, shortened, unwrapped
 from sksvi.displays._topics import positive, supported, top_words, words_of
 
@@ -93,9 +95,9 @@ class TopicGraphDisplay:
 
     def __init__(
         self,
-        correlation: Any,
-        labels: Any,
-        weights: Any = None,
+        correlation: ArrayLike,
+        labels: Names,
+        weights: ArrayLike | None = None,
         *,
         min_correlation: float = 0.2,
         topics: Sequence[int] | None = None,
@@ -125,7 +127,7 @@ class TopicGraphDisplay:
         self.positions = _placed(FARTHEST - self.correlation)
         self.order = _clustered(self.correlation)
 
-    def plot(self, ax: Any = None, *, kind: str = "heatmap", **text_kwargs: Any) -> TopicGraphDisplay:
+    def plot(self, ax: Axes | None = None, *, kind: str = "heatmap", **text_kwargs: Any) -> TopicGraphDisplay:
         """Draw the heat map, or the graph.
 
         Parameters
@@ -207,13 +209,13 @@ class TopicGraphDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: BaseEstimator,
         *,
-        feature_names: Any = None,
+        feature_names: Names | None = None,
         n_words: int = 3,
         min_correlation: float = 0.2,
         kind: str = "heatmap",
-        ax: Any = None,
+        ax: Axes | None = None,
         **text_kwargs: Any,
     ) -> TopicGraphDisplay:
         """Draw the topics of a fitted correlated topic model, labelled by their most probable words.

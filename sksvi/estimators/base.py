@@ -22,11 +22,13 @@ from sklearn.utils._param_validation import Interval, InvalidParameterError
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms, expectations
+from sksvi._typing import DataFrame, PathLike, RandomState
 from sksvi.callbacks import CallbackSupport, FitMonitor
 from sksvi.estimators import findings
 from sksvi.estimators.changes import SHARED, Change, check_changes, kept_choices
 from sksvi.estimators.links import LinkedToReference
 from sksvi.estimators.offsets import remember_offset
+from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import FIRST_PORTION, FIT, MORE, PORTION, Start
 from sksvi.estimators.summary_text import SummaryText
 from sksvi.estimators.validation import StrOptions, validate_data
@@ -51,6 +53,16 @@ STREAM_ROWS, STREAM_BYTES = 2000, 2**24
 
 class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
     """Parameters, the way from data to posterior, and what a fit leaves behind."""
+
+    posterior_: Posterior
+    lower_bound_: float
+    lower_bounds_: np.ndarray
+    n_iter_: int
+    n_steps_: int
+    n_samples_seen_: float
+    converged_: bool
+    n_features_in_: int
+    feature_names_in_: np.ndarray
 
     _parameter_constraints: dict[str, list[Any]] = {
         "algorithm": [StrOptions(set(algorithms.VARIATIONAL)), algorithms.Algorithm],
@@ -382,7 +394,7 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
 
     # ---- what is left behind
     @property
-    def history_(self) -> Any:
+    def history_(self) -> DataFrame:
         """One row per pass: pass, step, rows seen, seconds, bound (nats), exact, rate, repairs.
 
         Of a stream at most 10,000 rows, the older ones farther apart.
@@ -394,7 +406,7 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
         columns = ["pass", "step", "rows", "seconds", "bound", "exact", "rate", "repairs"]
         return pd.DataFrame(self.state_.history, columns=columns)
 
-    def save(self, path: Any) -> None:
+    def save(self, path: PathLike) -> None:
         """Write the fitted estimator to `path`; ``sksvi.load`` reads it back.
 
         Parameters
@@ -405,7 +417,7 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
 
         save(self, path)
 
-    def to_arviz(self, n_samples: int = 1000, random_state: Any = None) -> Any:
+    def to_arviz(self, n_samples: int = 1000, random_state: RandomState = None) -> Any:
         """Posterior draws as ArviZ's InferenceData (needs the extra ``arviz``).
 
         Parameters

@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
+from sksvi._typing import MatrixLike, PerRow
 from sksvi.estimators.checks import check_row_values, check_same_rows
 from sksvi.estimators.labels import check_labels, is_text
 from sksvi.estimators.start import FIRST_PORTION, FIT, PORTION, Start
@@ -191,7 +192,7 @@ class ClassificationMethods(ClassifierMixin):
         return likelihood
 
     # ---- prediction
-    def predict_proba(self, X: Any, offset: Any = None) -> Array:
+    def predict_proba(self, X: MatrixLike, offset: PerRow | None = None) -> Array:
         """Predictive probabilities, integrated over q.
 
         Parameters
@@ -206,7 +207,7 @@ class ClassificationMethods(ClassifierMixin):
         """
         return self._predictive(X, offset).probabilities()
 
-    def predict_log_proba(self, X: Any, offset: Any = None) -> Array:
+    def predict_log_proba(self, X: MatrixLike, offset: PerRow | None = None) -> Array:
         """Logarithm of `predict_proba`.
 
         Parameters
@@ -222,7 +223,7 @@ class ClassificationMethods(ClassifierMixin):
         n = len(predictive.latent_mean)
         return np.column_stack([predictive.log_prob(np.full(n, k)) for k in range(len(self.classes_))])
 
-    def predict(self, X: Any, offset: Any = None) -> Array:
+    def predict(self, X: MatrixLike, offset: PerRow | None = None) -> Array:
         """Most probable label.
 
         Parameters
@@ -237,7 +238,7 @@ class ClassificationMethods(ClassifierMixin):
         best = np.argmax(self.predict_proba(X, offset), axis=1)
         return self.classes_[best]
 
-    def decision_function(self, X: Any, offset: Any = None) -> Array:
+    def decision_function(self, X: MatrixLike, offset: PerRow | None = None) -> Array:
         """Log odds of `predict_proba` (two classes), else its logarithm.
 
         Parameters
@@ -252,7 +253,7 @@ class ClassificationMethods(ClassifierMixin):
         log_proba = self.predict_log_proba(X, offset)
         return log_proba[:, 1] - log_proba[:, 0] if len(self.classes_) == 2 else log_proba
 
-    def log_predictive_density(self, X: Any, y: Any, offset: Any = None) -> Array:
+    def log_predictive_density(self, X: MatrixLike, y: PerRow, offset: PerRow | None = None) -> Array:
         """log p(y) of each row under the predictive distribution, nats.
 
         Parameters
@@ -270,7 +271,9 @@ class ClassificationMethods(ClassifierMixin):
         check_same_rows(X, y)
         return self._predictive(X, offset).log_prob(self._codes(y))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
+    def score(
+        self, X: MatrixLike, y: PerRow, sample_weight: PerRow | None = None, offset: PerRow | None = None
+    ) -> float:
         """Accuracy.
 
         Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
+from sksvi._typing import ArrayLike, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import (
     check_count,
     check_flag,
@@ -117,7 +118,28 @@ class RegressionMethods(RegressorMixin):
         """Whether y has levels that are names: they have an order and no mean."""
         return bool(self.likelihood_.ordered) and not are_numbers(self.levels_)
 
-    def predict(self, X: Any, return_std: bool = False, offset: Any = None, exposure: Any = None) -> Any:
+    @overload
+    def predict(
+        self,
+        X: MatrixLike,
+        return_std: Literal[False] = ...,
+        offset: PerRow | None = ...,
+        exposure: PerRow | None = ...,
+    ) -> np.ndarray: ...
+
+    @overload
+    def predict(
+        self, X: MatrixLike, return_std: Literal[True], offset: PerRow | None = ..., exposure: PerRow | None = ...
+    ) -> tuple[np.ndarray, np.ndarray]: ...
+
+    @overload
+    def predict(
+        self, X: MatrixLike, return_std: bool = ..., offset: PerRow | None = ..., exposure: PerRow | None = ...
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]: ...
+
+    def predict(
+        self, X: MatrixLike, return_std: bool = False, offset: PerRow | None = None, exposure: PerRow | None = None
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Predictive mean of y; where its levels are names, which have no mean, the median level.
 
         Parameters
@@ -158,7 +180,9 @@ class RegressionMethods(RegressorMixin):
             return (mean, np.sqrt(variance)) if return_std else mean
         return (predictive.mean(), predictive.std()) if return_std else predictive.mean()
 
-    def predict_quantiles(self, X: Any, q: Any, offset: Any = None, exposure: Any = None) -> Array:
+    def predict_quantiles(
+        self, X: MatrixLike, q: ArrayLike, offset: PerRow | None = None, exposure: PerRow | None = None
+    ) -> Array:
         """Quantiles of the predictive distribution of y.
 
         Parameters
@@ -178,7 +202,9 @@ class RegressionMethods(RegressorMixin):
             raise ValueError(f"q must hold numbers in (0, 1), at least one; found {given!r}.")
         return self._values(self._predictive(X, with_exposure(self, offset, exposure)).quantile(q))
 
-    def predict_interval(self, X: Any, coverage: float = 0.9, offset: Any = None, exposure: Any = None) -> Array:
+    def predict_interval(
+        self, X: MatrixLike, coverage: float = 0.9, offset: PerRow | None = None, exposure: PerRow | None = None
+    ) -> Array:
         """Equal-tailed predictive interval of y.
 
         Parameters
@@ -197,7 +223,12 @@ class RegressionMethods(RegressorMixin):
         return self.predict_quantiles(X, [tail, 1.0 - tail], offset, exposure)
 
     def sample_y(
-        self, X: Any, n_samples: int = 1, random_state: Any = None, offset: Any = None, exposure: Any = None
+        self,
+        X: MatrixLike,
+        n_samples: int = 1,
+        random_state: RandomState = None,
+        offset: PerRow | None = None,
+        exposure: PerRow | None = None,
     ) -> Array:
         """Draws of y from the predictive distribution, rows independent.
 
@@ -218,7 +249,9 @@ class RegressionMethods(RegressorMixin):
         predictive = self._predictive(X, with_exposure(self, offset, exposure))
         return self._values(predictive.sample(n_samples, np.random.default_rng(seed)))
 
-    def log_predictive_density(self, X: Any, y: Any, offset: Any = None, exposure: Any = None) -> Array:
+    def log_predictive_density(
+        self, X: MatrixLike, y: PerRow, offset: PerRow | None = None, exposure: PerRow | None = None
+    ) -> Array:
         """log p(y) of each row under the predictive distribution, nats.
 
         Parameters
@@ -236,7 +269,7 @@ class RegressionMethods(RegressorMixin):
         return self._predictive(X, with_exposure(self, offset, exposure)).log_prob(y)
 
     @available_if(_is_ordered)
-    def predict_proba(self, X: Any, offset: Any = None) -> Array:
+    def predict_proba(self, X: MatrixLike, offset: PerRow | None = None) -> Array:
         """Probability of each level (ordinal only).
 
         Parameters
@@ -251,7 +284,14 @@ class RegressionMethods(RegressorMixin):
         """
         return self._predictive(X, offset).probabilities()
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None) -> float:
+    def score(
+        self,
+        X: MatrixLike,
+        y: PerRow,
+        sample_weight: PerRow | None = None,
+        offset: PerRow | None = None,
+        exposure: PerRow | None = None,
+    ) -> float:
         """R², or the share of deviance explained (D²) for counts, rates and binary y.
 
         Where levels are names: the share of absolute error explained, in steps from level to level.

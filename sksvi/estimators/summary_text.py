@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sksvi._typing import MatrixLike, PerRow
 from sksvi.estimators.summaries import COLUMNS, RATIOS
 
 Array = np.ndarray
@@ -34,11 +35,11 @@ class SummaryText:
     def summary_text(
         self,
         coverage: float = 0.9,
-        X: Any = None,
-        y: Any = None,
+        X: MatrixLike | None = None,
+        y: PerRow | None = None,
         *,
-        sample_weight: Any = None,
-        offset: Any = None,
+        sample_weight: PerRow | None = None,
+        offset: PerRow | None = None,
         **options: Any,
     ) -> str:
         """The fit as text to print: what it is, how it ended, and `summary`, rounded.

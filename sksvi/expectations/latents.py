@@ -5,7 +5,7 @@ By the theorems of Bonnet and Price, d/dm E l(f) = E l'(f) and d/dv E l(f) = E l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from sksvi.integrals import quadrature
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.links import as_float
 
-Array = Any
+Array = np.ndarray
 Terms = tuple[Array, Array, Array]
 
 
@@ -125,7 +125,9 @@ class Expectation(BaseEstimator):
 
         return self._integrate(terms, likelihood, y, m, v, rng)
 
-    def integrate(self, function: Any, likelihood: Likelihood, m: Array, v: Array) -> Array:
+    def integrate(
+        self, function: Callable[[Array, slice | np.ndarray], Array], likelihood: Likelihood, m: Array, v: Array
+    ) -> Array:
         """E function(f, rows), shape (n,), by the accurate rule; f has shape (nodes, number of rows)."""
         _, m, v = _prepared(m, m, v)
         return quadrature.expect(
@@ -196,7 +198,7 @@ class GaussHermite(Expectation):
         Nodes.
     """
 
-    def __init__(self, n: int = 20):
+    def __init__(self, n: int = 20) -> None:
         self.n = n
 
     def _several(self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: Any) -> Terms:
@@ -226,7 +228,7 @@ class MonteCarlo(Expectation):
 
     exact = False
 
-    def __init__(self, n: int = 10, n_inner: int = 100):
+    def __init__(self, n: int = 10, n_inner: int = 100) -> None:
         self.n = n
         self.n_inner = n_inner
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from sksvi._typing import RandomState
+
 Array = np.ndarray
 
 #: Nodes of a rule for expectations under one coordinate of a block.
@@ -155,7 +157,7 @@ class Family:
         """Standard deviations."""
         raise AttributeError(f"{type(self).__name__} has no std")
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+    def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """Draw (n, ...)."""
         raise AttributeError(f"{type(self).__name__} has no draws")
 
@@ -297,7 +299,7 @@ class Family:
         return block
 
     # ---- draws
-    def drawn(self, rng: Any) -> Draw:
+    def drawn(self, rng: np.random.Generator) -> Draw:
         """A draw, with what `corrected` and `of_slopes` want to know of it."""
         return Draw(self.mean)
 
@@ -322,7 +324,7 @@ class Family:
         """
         raise AttributeError(f"{type(self).__name__} has no gradient from slopes")
 
-    def draws(self, n: int, rng: Any) -> Draw:
+    def draws(self, n: int, rng: np.random.Generator) -> Draw:
         """Several draws, an axis of them in front, for `of_draws`."""
         each = [self.drawn(rng) for _ in range(n)]
         source = None if each[0].source is None else np.stack([draw.source for draw in each])
@@ -392,6 +394,6 @@ class Spreadless(Family):
         """Zero."""
         return np.zeros((*self.mean.shape, *self.mean.shape[-1:]))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+    def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """The point, n times."""
         return np.repeat(self.mean[None], n, axis=0)

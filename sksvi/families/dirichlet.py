@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import betaln, digamma, expit, gammaln, logsumexp, polygamma
 
+from sksvi._typing import ArrayLike, RandomState
 from sksvi.families.base import RULE_NODES, Draw, NotPositiveDefinite
 from sksvi.families.flat import Flat, regressed
 from sksvi.families.implicit import beta_nodes, corrected_counts
@@ -128,18 +129,18 @@ class Dirichlet(Flat):
         return np.log(value)
 
     # ---- draws
-    def log_gammas(self, rng: Any) -> Array:
+    def log_gammas(self, rng: np.random.Generator) -> Array:
         """log g of gamma variables with β = g / Σg, (..., V), finite where λ is small: log Gamma(λ + 1) + log(u)/λ."""
         return log_gammas(self.concentration, rng)
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+    def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """Draw (n, ..., V)."""
         from sklearn.utils import check_random_state
 
         rng = check_random_state(random_state)
         return _shares(log_gammas(np.broadcast_to(self.concentration, (n, *self.concentration.shape)), rng))
 
-    def drawn(self, rng: Any) -> Draw:
+    def drawn(self, rng: np.random.Generator) -> Draw:
         """A draw from log g, which is its source."""
         logs = self.log_gammas(rng)
         return Draw(_shares(logs), logs)
@@ -180,7 +181,7 @@ class Beta(Dirichlet):
 
     held_in = {"a": 0, "b": 0}
 
-    def __init__(self, a: Any, b: Any) -> None:
+    def __init__(self, a: ArrayLike, b: ArrayLike) -> None:
         self.a, self.b = np.asarray(a, float), np.asarray(b, float)
         for name, values in (("a", self.a), ("b", self.b)):
             if not np.all((values > 0) & (values < np.inf)):
@@ -231,13 +232,13 @@ class Beta(Dirichlet):
         """t(x) = (log x, log(1 - x)), (..., 2)."""
         return np.stack([np.log(value), np.log1p(-value)], -1)
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+    def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """Draw (n, ...)."""
         from sklearn.utils import check_random_state
 
         return check_random_state(random_state).beta(self.a, self.b, (n, *self.a.shape))
 
-    def drawn(self, rng: Any) -> Draw:
+    def drawn(self, rng: np.random.Generator) -> Draw:
         """A draw of x from the log g of x and 1 - x, (..., 2), which are its source."""
         logs = self.log_gammas(rng)
         return Draw(expit(logs[..., 0] - logs[..., 1]), logs)
@@ -261,7 +262,7 @@ class Beta(Dirichlet):
         return np.stack([draw.value * slope, np.zeros_like(draw.value)], -1)
 
 
-def log_gammas(shape: Array, rng: Any) -> Array:
+def log_gammas(shape: Array, rng: np.random.Generator) -> Array:
     """log g of g ~ Gamma(shape, 1), finite where the shape is small: log Gamma(shape + 1) + log(u)/shape."""
     log_gamma = np.log(rng.standard_gamma(shape + 1.0))
     return log_gamma + np.log(rng.uniform(size=shape.shape)) / shape

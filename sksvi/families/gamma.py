@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
+from sksvi._typing import ArrayLike, RandomState
 from sksvi.families.base import RULE_NODES, Draw, NotPositiveDefinite
 from sksvi.families.dirichlet import LEAST_SHARE, log_gammas
 from sksvi.families.flat import Flat
@@ -49,7 +50,7 @@ class Gamma(Flat):
     held_in = {"shape": 0, "rate": 0}
     slopes_at_nodes = True
 
-    def __init__(self, shape: Any, rate: Any) -> None:
+    def __init__(self, shape: ArrayLike, rate: ArrayLike) -> None:
         self.shape, self.rate = np.asarray(shape, float), np.asarray(rate, float)
         for name, values in (("shape", self.shape), ("rate", self.rate)):
             if not np.all((values > 0) & (values < np.inf)):
@@ -137,18 +138,18 @@ class Gamma(Flat):
         return np.stack([np.log(value), value], -1)
 
     # ---- draws
-    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+    def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """Draw (n, K)."""
         from sklearn.utils import check_random_state
 
         return check_random_state(random_state).gamma(self.shape, 1.0 / self.rate, (n, *self.shape.shape))
 
-    def drawn(self, rng: Any) -> Draw:
+    def drawn(self, rng: np.random.Generator) -> Draw:
         """A draw from log g, g ~ Gamma(shape, 1), which is its source."""
         logs = log_gammas(self.shape, rng)
         return Draw(np.exp(logs) / self.rate, logs)
 
-    def draws(self, n: int, rng: Any) -> Draw:
+    def draws(self, n: int, rng: np.random.Generator) -> Draw:
         """Draws (n, ...) from log g; a value that would be 0 is the least number that a slope may be taken at."""
         return self._at_logs(log_gammas(np.broadcast_to(self.shape, (n, *self.shape.shape)), rng))
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
+from sksvi._typing import RandomState
 from sksvi.families.base import Draw, Message, NotPositiveDefinite
 from sksvi.families.flat import Flat
 
@@ -152,13 +153,13 @@ class Rayleigh(Flat):
         return new
 
     # ---- draws
-    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+    def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """Draw (n, 1)."""
         from sklearn.utils import check_random_state
 
         return check_random_state(random_state).rayleigh(self.scale, (n, 1))
 
-    def drawn(self, rng: Any) -> Draw:
+    def drawn(self, rng: np.random.Generator) -> Draw:
         """A draw: the scale times a standard one."""
         return Draw(np.asarray(rng.rayleigh(self.scale, (1,))))
 

@@ -15,6 +15,16 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _memory, _parallel, algorithms, expectations, likelihoods
+from sksvi._typing import (
+    AlgorithmLike,
+    ArrayLike,
+    DataFrame,
+    ExpectationLike,
+    LikelihoodLike,
+    MatrixLike,
+    PerRow,
+    RandomState,
+)
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, stays, string_or_array
 from sksvi.estimators.checks import check_row_values, interval_table
@@ -105,18 +115,18 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
     def __init__(
         self,
         *,
-        likelihood: Any = "gaussian",
-        kernel: Any = None,
+        likelihood: LikelihoodLike = "gaussian",
+        kernel: Kernel | None = None,
         n_inducing: int = 200,
-        inducing: Any = "kmeans",
+        inducing: str | ArrayLike = "kmeans",
         bound: str = "simple",
-        noise_variance: Any = "auto",
+        noise_variance: float | str = "auto",
         optimize_hyperparameters: bool = True,
         optimize_inducing: bool = True,
-        algorithm: Any = "cvi",
-        expectation: Any = "auto",
+        algorithm: AlgorithmLike = "cvi",
+        expectation: ExpectationLike = "auto",
         covariance: str = "full",
-        batch_size: Any = "auto",
+        batch_size: int | str | None = "auto",
         max_iter: int = 2000,
         tol: float = 1e-4,
         total_samples: float | None = None,
@@ -126,7 +136,7 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
         n_jobs: int | None = None,
         warm_start: bool = False,
         keep_interrupted: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.likelihood = likelihood
@@ -417,7 +427,7 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
         check_latents(m, v, X.dtype, not self.likelihood_.measured)
         return m.astype(X.dtype, copy=False), v.astype(X.dtype, copy=False)
 
-    def predict_latent(self, X: Any, offset: Any = None) -> tuple[Array, Array]:
+    def predict_latent(self, X: MatrixLike, offset: PerRow | None = None) -> tuple[Array, Array]:
         """Mean and variance of f(x) + offset under the posterior.
 
         Parameters
@@ -447,7 +457,7 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
             f = np.tensordot(H, draws, (1, draws.ndim - 1)) + self.mean_
             yield rows, f if offset is None else f + offset[rows].reshape(-1, *[1] * (f.ndim - 1)), d
 
-    def summary(self, coverage: float = 0.9) -> Any:
+    def summary(self, coverage: float = 0.9) -> DataFrame:
         """Hyperparameters, the posterior of f at every inducing point, and learned parameters of the likelihood.
 
         Parameters

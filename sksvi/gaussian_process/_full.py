@@ -11,6 +11,16 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _memory, _parallel, algorithms
+from sksvi._typing import (
+    AlgorithmLike,
+    ClassWeight,
+    DataFrame,
+    ExpectationLike,
+    LikelihoodLike,
+    MatrixLike,
+    PerRow,
+    RandomState,
+)
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import FREE, LIKELIHOOD, SHARED, stays
 from sksvi.estimators.checks import check_row_values, interval_table
@@ -112,6 +122,10 @@ class GPClassifier(ClassificationMethods, BaseSVI):
            [0., 1.]])
     """
 
+    kernel_: Kernel
+    X_train_: np.ndarray
+    likelihood_: Likelihood
+
     _binary_only = True
     _parameter_constraints: dict[str, list[Any]] = {
         "kernel": [Kernel, None],
@@ -136,21 +150,21 @@ class GPClassifier(ClassificationMethods, BaseSVI):
     def __init__(
         self,
         *,
-        kernel: Any = None,
-        likelihood: Any = "logit",
+        kernel: Kernel | None = None,
+        likelihood: LikelihoodLike = "logit",
         optimize_hyperparameters: bool = True,
-        class_weight: Any = None,
-        algorithm: Any = "cvi",
-        expectation: Any = "auto",
+        class_weight: ClassWeight = None,
+        algorithm: AlgorithmLike = "cvi",
+        expectation: ExpectationLike = "auto",
         covariance: str = "full",
-        batch_size: Any = "auto",
+        batch_size: int | str | None = "auto",
         max_iter: int = 1000,
         tol: float = 1e-4,
         total_samples: float | None = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
         keep_interrupted: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.kernel = kernel
@@ -171,7 +185,9 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> GPClassifier:
+    def fit(
+        self, X: MatrixLike, y: PerRow, sample_weight: PerRow | None = None, offset: PerRow | None = None
+    ) -> GPClassifier:
         """Fit q, and the kernel's parameters, to (X, y).
 
         Parameters
@@ -272,7 +288,7 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         m, v = (np.concatenate(part).astype(X.dtype, copy=False) for part in zip(*parts, strict=True))
         return m, v
 
-    def predict_latent(self, X: Any, offset: Any = None) -> tuple[Array, Array]:
+    def predict_latent(self, X: MatrixLike, offset: PerRow | None = None) -> tuple[Array, Array]:
         """Mean and variance of f(x) + offset under the posterior.
 
         Parameters
@@ -290,7 +306,7 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         m, v = self._latent(X, offset)
         return Predictive(self.likelihood_, m, v)
 
-    def summary(self, coverage: float = 0.9) -> Any:
+    def summary(self, coverage: float = 0.9) -> DataFrame:
         """Posterior of f at the training rows of positive weight, and the kernel's numbers.
 
         Parameters

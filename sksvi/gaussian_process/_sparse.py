@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils.metaestimators import available_if
 
 from sksvi import likelihoods
+from sksvi._typing import (
+    AlgorithmLike,
+    ArrayLike,
+    ClassWeight,
+    ExpectationLike,
+    LikelihoodLike,
+    MatrixLike,
+    PerRow,
+    RandomState,
+)
+from sksvi.algorithms import Algorithm
 from sksvi.estimators.changes import FREE
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
 from sksvi.estimators.labels import labels_given
@@ -23,6 +34,9 @@ from sksvi.gaussian_process._start import checked_noise, merged, noiseless, refu
 from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Table
 from sksvi.partitions.facts import Facts, Moments
+
+if TYPE_CHECKING:
+    from sklearn.gaussian_process.kernels import Kernel
 
 Array = np.ndarray
 
@@ -142,6 +156,13 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
     (array([1.]), array([0.1]))
     """
 
+    kernel_: Kernel
+    inducing_points_: np.ndarray
+    mean_: float
+    noise_variance_: float | None
+    algorithm_: Algorithm
+    likelihood_: Likelihood
+
     _parameter_constraints: dict[str, list[Any]] = {
         **SparseGP._parameter_constraints,
         "likelihood": [StrOptions(set(likelihoods.NAMES - {"softmax"})), Likelihood],
@@ -149,7 +170,12 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+        self,
+        X: MatrixLike,
+        y: PerRow,
+        sample_weight: PerRow | None = None,
+        offset: PerRow | None = None,
+        exposure: PerRow | None = None,
     ) -> SparseGPRegressor:
         """Fit q, kernel, noise and inducing points to (X, y).
 
@@ -181,7 +207,12 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
     @available_if(_streams)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
-        self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+        self,
+        X: MatrixLike,
+        y: PerRow,
+        sample_weight: PerRow | None = None,
+        offset: PerRow | None = None,
+        exposure: PerRow | None = None,
     ) -> SparseGPRegressor:
         """Go on with one more chunk of data; the first ones say where inducing points begin, with "cvi" the kernel too.
 
@@ -357,6 +388,12 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
            [0., 1.]])
     """
 
+    kernel_: Kernel
+    inducing_points_: np.ndarray
+    noise_variance_: None
+    algorithm_: Algorithm
+    likelihood_: Likelihood
+
     _parameter_constraints: dict[str, list[Any]] = {
         **SparseGP._parameter_constraints,
         "likelihood": [StrOptions({"logit", "bernoulli", "probit", "softmax"}), Likelihood],
@@ -367,19 +404,19 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
     def __init__(
         self,
         *,
-        likelihood: Any = "logit",
-        kernel: Any = None,
+        likelihood: LikelihoodLike = "logit",
+        kernel: Kernel | None = None,
         n_inducing: int = 200,
-        inducing: Any = "kmeans",
+        inducing: str | ArrayLike = "kmeans",
         bound: str = "simple",
-        noise_variance: Any = "auto",
+        noise_variance: float | str = "auto",
         optimize_hyperparameters: bool = True,
         optimize_inducing: bool = True,
-        class_weight: Any = None,
-        algorithm: Any = "cvi",
-        expectation: Any = "auto",
+        class_weight: ClassWeight = None,
+        algorithm: AlgorithmLike = "cvi",
+        expectation: ExpectationLike = "auto",
         covariance: str = "full",
-        batch_size: Any = "auto",
+        batch_size: int | str | None = "auto",
         max_iter: int = 2000,
         tol: float = 1e-4,
         total_samples: float | None = None,
@@ -389,7 +426,7 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         n_jobs: int | None = None,
         warm_start: bool = False,
         keep_interrupted: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         super().__init__(
@@ -420,7 +457,9 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         self.class_weight = class_weight
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> SparseGPClassifier:
+    def fit(
+        self, X: MatrixLike, y: PerRow, sample_weight: PerRow | None = None, offset: PerRow | None = None
+    ) -> SparseGPClassifier:
         """Fit q, kernel and inducing points to (X, y).
 
         Parameters
@@ -448,7 +487,12 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, offset: Any = None
+        self,
+        X: MatrixLike,
+        y: PerRow,
+        classes: ArrayLike | None = None,
+        sample_weight: PerRow | None = None,
+        offset: PerRow | None = None,
     ) -> SparseGPClassifier:
         """Go on with one more chunk of data; the first ones say where inducing points begin, with "cvi" the kernel too.
 

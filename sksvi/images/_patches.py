@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from sksvi._typing import ArrayLike
+
 Array = np.ndarray
 
 #: Side of a patch.
 PATCH_SIZE = 8
 
 
-def extract_patches(image: Any, patch_size: int = PATCH_SIZE, *, mask: Any = None) -> Array:
+def extract_patches(image: ArrayLike, patch_size: int = PATCH_SIZE, *, mask: ArrayLike | None = None) -> Array:
     """Every patch of an image as a row: overlapping squares, row by row, channels of a pixel together.
 
     Parameters
@@ -53,7 +55,7 @@ def windows(pixels: Array, size: int) -> Array:
     return np.moveaxis(squares, 2, -1)
 
 
-def reconstruct(patches: Any, image_shape: tuple[int, ...], *, std: Any = None) -> Array:
+def reconstruct(patches: ArrayLike, image_shape: tuple[int, ...], *, std: ArrayLike | None = None) -> Array:
     """The image whose overlapping patches these are: every pixel is the mean over its patches.
 
     Parameters

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from sksvi._typing import ArrayLike, RandomState
 from sksvi.images._fit import estimated, learned, thinly_seen
 from sksvi.images._patches import pixels_of
 
@@ -17,17 +19,59 @@ INPAINTING = {"n_burn_in": 8, "n_local_samples": 4, "init_factors": 50.0}
 DENOISING = {"weight_precision": 1.0, "init_factors": 50.0}
 
 
+@overload
 def inpaint(
-    image: Any,
-    mask: Any = None,
+    image: ArrayLike,
+    mask: ArrayLike | None = ...,
     *,
-    estimator: Any = None,
+    estimator: BaseEstimator | None = ...,
+    max_iter: int | None = ...,
+    return_std: Literal[False] = ...,
+    n_jobs: int | None = ...,
+    verbose: int = ...,
+    random_state: RandomState = ...,
+) -> np.ndarray: ...
+
+
+@overload
+def inpaint(
+    image: ArrayLike,
+    mask: ArrayLike | None = ...,
+    *,
+    estimator: BaseEstimator | None = ...,
+    max_iter: int | None = ...,
+    return_std: Literal[True],
+    n_jobs: int | None = ...,
+    verbose: int = ...,
+    random_state: RandomState = ...,
+) -> tuple[np.ndarray, np.ndarray]: ...
+
+
+@overload
+def inpaint(
+    image: ArrayLike,
+    mask: ArrayLike | None = ...,
+    *,
+    estimator: BaseEstimator | None = ...,
+    max_iter: int | None = ...,
+    return_std: bool = ...,
+    n_jobs: int | None = ...,
+    verbose: int = ...,
+    random_state: RandomState = ...,
+) -> np.ndarray | tuple[np.ndarray, np.ndarray]: ...
+
+
+def inpaint(
+    image: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    estimator: BaseEstimator | None = None,
     max_iter: int | None = None,
     return_std: bool = False,
     n_jobs: int | None = None,
     verbose: int = 0,
-    random_state: Any = None,
-) -> Any:
+    random_state: RandomState = None,
+) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
     """Fill in missing pixels.
 
     Parameters
@@ -90,17 +134,59 @@ def inpaint(
     return filled, np.where(missing, std, 0.0).astype(filled.dtype).reshape(filled.shape)
 
 
+@overload
 def denoise(
-    image: Any,
+    image: ArrayLike,
+    *,
+    sigma: float | None = ...,
+    estimator: BaseEstimator | None = ...,
+    max_iter: int | None = ...,
+    return_std: Literal[False] = ...,
+    n_jobs: int | None = ...,
+    verbose: int = ...,
+    random_state: RandomState = ...,
+) -> np.ndarray: ...
+
+
+@overload
+def denoise(
+    image: ArrayLike,
+    *,
+    sigma: float | None = ...,
+    estimator: BaseEstimator | None = ...,
+    max_iter: int | None = ...,
+    return_std: Literal[True],
+    n_jobs: int | None = ...,
+    verbose: int = ...,
+    random_state: RandomState = ...,
+) -> tuple[np.ndarray, np.ndarray]: ...
+
+
+@overload
+def denoise(
+    image: ArrayLike,
+    *,
+    sigma: float | None = ...,
+    estimator: BaseEstimator | None = ...,
+    max_iter: int | None = ...,
+    return_std: bool = ...,
+    n_jobs: int | None = ...,
+    verbose: int = ...,
+    random_state: RandomState = ...,
+) -> np.ndarray | tuple[np.ndarray, np.ndarray]: ...
+
+
+def denoise(
+    image: ArrayLike,
     *,
     sigma: float | None = None,
-    estimator: Any = None,
+    estimator: BaseEstimator | None = None,
     max_iter: int | None = None,
     return_std: bool = False,
     n_jobs: int | None = None,
     verbose: int = 0,
-    random_state: Any = None,
-) -> Any:
+    random_state: RandomState = None,
+) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
     """Remove Gaussian noise.
 
     Parameters

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
+from sksvi._typing import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import check_count, check_row_values
 from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.tables import as_table, framed
@@ -23,18 +25,18 @@ STEP = 1e-4
 
 
 def marginal_effects(
-    model: Any,
-    X: Any,
-    features: Any = None,
-    by: Any = None,
+    model: BaseEstimator,
+    X: MatrixLike,
+    features: Sequence[str | int] | None = None,
+    by: str | int | ArrayLike | None = None,
     *,
     coverage: float = 0.9,
-    sample_weight: Any = None,
-    offset: Any = None,
-    exposure: Any = None,
+    sample_weight: PerRow | None = None,
+    offset: PerRow | None = None,
+    exposure: PerRow | None = None,
     n_draws: int = 400,
-    random_state: Any = 0,
-) -> Any:
+    random_state: RandomState = 0,
+) -> DataFrame:
     """Average slopes of columns of numbers and contrasts between values of others, on the scale of the mean of y.
 
     For a column of numbers: the derivative of E[y | x] in it, averaged over the rows of X. For words, categories, truth

@@ -41,7 +41,7 @@ class Gaussian(Likelihood):
     def noise_variance(self) -> float:
         return self._number("variance")
 
-    def __init__(self, *, variance: float | str = "auto"):
+    def __init__(self, *, variance: float | str = "auto") -> None:
         self.variance = variance
 
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
@@ -146,7 +146,7 @@ class StudentT(Likelihood):
     def scale_mixture(self) -> InverseGammaVariance:
         return InverseGammaVariance(self._number("scale"), self._number("df"), self.least, self.learned)
 
-    def __init__(self, *, scale: float | str = "auto", df: float | str = "auto"):
+    def __init__(self, *, scale: float | str = "auto", df: float | str = "auto") -> None:
         self.scale = scale
         self.df = df
 

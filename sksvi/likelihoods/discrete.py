@@ -61,7 +61,7 @@ class Bernoulli(Likelihood):
     symmetric = True
     poles_only = True
 
-    def __init__(self, *, link: str = "logit"):
+    def __init__(self, *, link: str = "logit") -> None:
         self.link = link
 
     def _is_logit(self) -> bool:
@@ -151,7 +151,7 @@ class Binomial(Likelihood):
     symmetric = True
     ratio = "odds"
 
-    def __init__(self, *, target: str = "failures"):
+    def __init__(self, *, target: str = "failures") -> None:
         self.target = target
 
     @property
@@ -252,7 +252,7 @@ class Poisson(Likelihood):
     support = COUNT
     discrete = True
 
-    def __init__(self, *, rate: str = "exp"):
+    def __init__(self, *, rate: str = "exp") -> None:
         self.rate = rate
 
     @property
@@ -362,7 +362,7 @@ class NegativeBinomial(Likelihood):
     def variance_function(self) -> tuple[float, float]:
         return 1.0, self._number("dispersion")
 
-    def __init__(self, *, dispersion: float | str = "auto"):
+    def __init__(self, *, dispersion: float | str = "auto") -> None:
         self.dispersion = dispersion
 
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:

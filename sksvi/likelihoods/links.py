@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
-Array = Any  # NumPy array or scalar of float32 or float64
+Array = np.ndarray  # or NumPy's scalars, of float32 or float64
 
 LOG_SQRT_2PI = 0.9189385332046727
 _SQRT_HALF = 0.7071067811865476

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sksvi._typing import ArrayLike
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.links import Array, as_float, log_sigmoid_slopes, sigmoid
 from sksvi.likelihoods.support import Support
@@ -40,7 +41,7 @@ class Ordinal(Likelihood):
     poles_only = True
     positive = False
 
-    def __init__(self, *, cut_points: Any = "auto", slope: float = 1.0):
+    def __init__(self, *, cut_points: ArrayLike = "auto", slope: float = 1.0) -> None:
         self.cut_points = cut_points
         self.slope = slope
 

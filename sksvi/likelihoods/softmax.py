@@ -34,7 +34,7 @@ class Softmax(Likelihood):
     classifies = True
     ratio = "odds"
 
-    def __init__(self, n_classes: int):
+    def __init__(self, n_classes: int) -> None:
         self.n_classes = n_classes
 
     @property

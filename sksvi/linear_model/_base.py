@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _memory, _parallel, likelihoods
+from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, LikelihoodLike, MatrixLike, PerRow, RandomState
 from sksvi.estimators import findings
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, auto_or_number, stays, truth
@@ -79,14 +80,14 @@ class BayesianGLM(CoefficientTables, ResponseDraws, FromPartitions, OwnScales, B
     def __init__(
         self,
         *,
-        likelihood: Any = "gaussian",
-        prior_precision: Any = "auto",
-        intercept_precision: Any = "auto",
+        likelihood: LikelihoodLike = "gaussian",
+        prior_precision: float | str | ArrayLike = "auto",
+        intercept_precision: float | str = "auto",
         fit_intercept: bool = True,
-        algorithm: Any = "cvi",
-        expectation: Any = "auto",
+        algorithm: AlgorithmLike = "cvi",
+        expectation: ExpectationLike = "auto",
         covariance: str = "full",
-        batch_size: Any = "auto",
+        batch_size: int | str | None = "auto",
         max_iter: int = 300,
         tol: float = 1e-4,
         total_samples: float | None = None,
@@ -96,7 +97,7 @@ class BayesianGLM(CoefficientTables, ResponseDraws, FromPartitions, OwnScales, B
         n_jobs: int | None = None,
         warm_start: bool = False,
         keep_interrupted: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.likelihood = likelihood
@@ -367,7 +368,7 @@ class BayesianGLM(CoefficientTables, ResponseDraws, FromPartitions, OwnScales, B
         """The block that latents are projected from, and the model that does it."""
         return self.posterior_["weights"].inner, self._model(X.shape[1], self.likelihood_, 1.0)
 
-    def predict_latent(self, X: Any, offset: Any = None) -> tuple[Array, Array]:
+    def predict_latent(self, X: MatrixLike, offset: PerRow | None = None) -> tuple[Array, Array]:
         """Mean and variance of f = Xw + offset under the posterior.
 
         Parameters

@@ -7,6 +7,16 @@ from typing import Any
 import numpy as np
 from sklearn.base import _fit_context
 
+from sksvi._typing import (
+    AlgorithmLike,
+    ArrayLike,
+    ClassWeight,
+    ExpectationLike,
+    LikelihoodLike,
+    MatrixLike,
+    PerRow,
+    RandomState,
+)
 from sksvi.estimators.changes import FREE
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
 from sksvi.estimators.labels import labels_given
@@ -112,6 +122,12 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
     array([[1., 0.]])
     """
 
+    coef_: np.ndarray
+    coef_std_: np.ndarray
+    intercept_: np.ndarray
+    prior_precision_: float | np.ndarray
+    likelihood_: Likelihood
+
     _parameter_constraints: dict[str, list[Any]] = {
         **BayesianGLM._parameter_constraints,
         "likelihood": [StrOptions({"logit", "bernoulli", "probit", "softmax"}), Likelihood],
@@ -122,15 +138,15 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
     def __init__(
         self,
         *,
-        likelihood: Any = "logit",
-        prior_precision: Any = "auto",
-        intercept_precision: Any = "auto",
+        likelihood: LikelihoodLike = "logit",
+        prior_precision: float | str | ArrayLike = "auto",
+        intercept_precision: float | str = "auto",
         fit_intercept: bool = True,
-        class_weight: Any = None,
-        algorithm: Any = "cvi",
-        expectation: Any = "auto",
+        class_weight: ClassWeight = None,
+        algorithm: AlgorithmLike = "cvi",
+        expectation: ExpectationLike = "auto",
         covariance: str = "full",
-        batch_size: Any = "auto",
+        batch_size: int | str | None = "auto",
         max_iter: int = 300,
         tol: float = 1e-4,
         total_samples: float | None = None,
@@ -140,7 +156,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         n_jobs: int | None = None,
         warm_start: bool = False,
         keep_interrupted: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         super().__init__(
@@ -167,7 +183,9 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         self.class_weight = class_weight
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> BayesianGLMClassifier:
+    def fit(
+        self, X: MatrixLike, y: PerRow, sample_weight: PerRow | None = None, offset: PerRow | None = None
+    ) -> BayesianGLMClassifier:
         """Fit q to (X, y).
 
         Parameters
@@ -194,7 +212,12 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, offset: Any = None
+        self,
+        X: MatrixLike,
+        y: PerRow,
+        classes: ArrayLike | None = None,
+        sample_weight: PerRow | None = None,
+        offset: PerRow | None = None,
     ) -> BayesianGLMClassifier:
         """Go on with one more chunk of data.
 

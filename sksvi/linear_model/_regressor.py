@@ -9,12 +9,14 @@ import numpy as np
 from sklearn.base import _fit_context
 
 from sksvi import likelihoods
+from sksvi._typing import MatrixLike, PerRow
 from sksvi.estimators.levels import given_order
 from sksvi.estimators.magnitudes import LARGEST_SINGLE, check_magnitudes
 from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, with_own_methods
+from sksvi.likelihoods import Likelihood
 from sksvi.likelihoods.support import LARGEST_TARGET
 from sksvi.linear_model._base import BayesianGLM
 from sksvi.linear_model._subspace import merged
@@ -118,6 +120,13 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     array([[110., 290.]])
     """
 
+    coef_: np.ndarray
+    coef_std_: np.ndarray
+    intercept_: float
+    noise_: float
+    prior_precision_: float | np.ndarray
+    likelihood_: Likelihood
+
     _parameter_constraints: dict[str, list[Any]] = {
         **BayesianGLM._parameter_constraints,
         "likelihood": [StrOptions(set(likelihoods.NAMES - {"softmax"})), likelihoods.Likelihood],
@@ -125,7 +134,12 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+        self,
+        X: MatrixLike,
+        y: PerRow,
+        sample_weight: PerRow | None = None,
+        offset: PerRow | None = None,
+        exposure: PerRow | None = None,
     ) -> BayesianGLMRegressor:
         """Fit q to (X, y).
 
@@ -155,7 +169,12 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
-        self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+        self,
+        X: MatrixLike,
+        y: PerRow,
+        sample_weight: PerRow | None = None,
+        offset: PerRow | None = None,
+        exposure: PerRow | None = None,
     ) -> BayesianGLMRegressor:
         """Go on with one more chunk of data.
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sksvi._typing import DataFrame
 from sksvi.estimators.checks import check_flag
 from sksvi.estimators.summaries import (
     COLUMNS,
@@ -25,13 +26,13 @@ class CoefficientTables:
     """Needs what a fit of a linear latent leaves behind."""
 
     fit_intercept: bool
-    classes_: Any
+    classes_: Array
     likelihood_: Any
     posterior_: Any
     state_: Any
     _column_names: Callable[[], list[str]]
 
-    def summary(self, coverage: float = 0.9, exponentiate: bool = False, reference: Any = None) -> Any:
+    def summary(self, coverage: float = 0.9, exponentiate: bool = False, reference: object = None) -> DataFrame:
         """Posterior of every coefficient, then the learned parameters of the likelihood.
 
         Parameters

@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _memory, algorithms
+from sksvi._typing import DataFrame, MatrixLike, PerRow
 from sksvi.estimators.changes import FREE, stays, text
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
@@ -390,7 +391,7 @@ class MixedEffects(BayesianGLM):
         return rows
 
     @property
-    def group_effects_(self) -> Any:
+    def group_effects_(self) -> DataFrame:
         """Every level's effects: DataFrame (mean, std, lower, upper of 90 %) by group, level and effect."""
         import pandas as pd
 
@@ -403,7 +404,7 @@ class MixedEffects(BayesianGLM):
         return pd.DataFrame(table, index=index)[[level is not None for _, level, _ in rows]]
 
     @property
-    def group_std_(self) -> Any:
+    def group_std_(self) -> DataFrame:
         """Posterior mean and sd of each standard deviation between levels: DataFrame by group and effect."""
         import pandas as pd
 
@@ -424,7 +425,7 @@ class MixedEffects(BayesianGLM):
         if not hasattr(self, "posterior_") or self.groups is None:
             raise AttributeError("group effects are there after a fit with groups")
 
-    def summary(self, coverage: float = 0.9, exponentiate: bool = False, reference: Any = None) -> Any:
+    def summary(self, coverage: float = 0.9, exponentiate: bool = False, reference: object = None) -> DataFrame:
         """Posterior of every coefficient, the groups' standard deviations, the likelihood's parameters, the noise.
 
         Parameters
@@ -491,7 +492,7 @@ class MixedEffects(BayesianGLM):
 
         return NoisyPredictive(self.likelihood_, m, v, self.noise_scale_)
 
-    def predict_latent(self, X: Any, offset: Any = None) -> tuple[Array, Array]:
+    def predict_latent(self, X: MatrixLike, offset: PerRow | None = None) -> tuple[Array, Array]:
         """Mean and variance of f under the posterior, noise included.
 
         Parameters

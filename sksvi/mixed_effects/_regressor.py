@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from sksvi import likelihoods
+from sksvi._typing import AlgorithmLike, ArrayLike, Columns, ExpectationLike, LikelihoodLike, RandomState
 from sksvi.estimators.validation import StrOptions, with_own_methods
+from sksvi.likelihoods import Likelihood
 from sksvi.linear_model import BayesianGLMRegressor
 from sksvi.mixed_effects._base import MixedEffects
 
@@ -141,6 +146,14 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
     True
     """
 
+    coef_: np.ndarray
+    coef_std_: np.ndarray
+    intercept_: float
+    noise_: float
+    noise_variance_: float
+    prior_precision_: float | np.ndarray
+    likelihood_: Likelihood
+
     _parameter_constraints: dict[str, list[Any]] = {
         **MixedEffects._parameter_constraints,
         "likelihood": [StrOptions(set(likelihoods.NAMES - {"softmax"})), likelihoods.Likelihood],
@@ -149,21 +162,21 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
     def __init__(
         self,
         *,
-        likelihood: Any = "gaussian",
+        likelihood: LikelihoodLike = "gaussian",
         bound: str = "auto",
-        noise: Any = "auto",
+        noise: bool | str = "auto",
         noise_prior_scale: float = 5.0,
-        groups: Any = None,
-        random_slopes: Any = None,
+        groups: Columns | None = None,
+        random_slopes: Columns | Mapping[Any, Columns] | None = None,
         on_unseen: str = "warn",
         group_std_posterior: bool = True,
-        prior_precision: Any = "auto",
-        intercept_precision: Any = "auto",
+        prior_precision: float | str | ArrayLike = "auto",
+        intercept_precision: float | str = "auto",
         fit_intercept: bool = True,
-        algorithm: Any = "auto",
-        expectation: Any = "auto",
+        algorithm: AlgorithmLike = "auto",
+        expectation: ExpectationLike = "auto",
         covariance: str = "full",
-        batch_size: Any = "auto",
+        batch_size: int | str | None = "auto",
         max_iter: int = 300,
         tol: float = 1e-4,
         total_samples: float | None = None,
@@ -173,7 +186,7 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
         n_jobs: int | None = None,
         warm_start: bool = False,
         keep_interrupted: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         super().__init__(

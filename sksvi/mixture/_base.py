@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import logsumexp, softmax
@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _memory, _parallel, algorithms
+from sksvi._typing import AlgorithmLike, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED
 from sksvi.estimators.checks import check_count, check_row_values, check_seed
@@ -79,8 +80,8 @@ class Mixture(RowsFromPartitions, DensityMixin, BaseSVI):
         concentration: float = 20.0,
         probability_prior: float = 1.0,
         moves: str = "merge",
-        algorithm: Any = "svi",
-        batch_size: Any = "auto",
+        algorithm: AlgorithmLike = "svi",
+        batch_size: int | str | None = "auto",
         max_iter: int = 100,
         tol: float = 3e-4,
         total_samples: float | None = None,
@@ -89,7 +90,7 @@ class Mixture(RowsFromPartitions, DensityMixin, BaseSVI):
         n_jobs: int | None = None,
         warm_start: bool = False,
         keep_interrupted: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -122,7 +123,7 @@ class Mixture(RowsFromPartitions, DensityMixin, BaseSVI):
         """An error for a column of a fit that holds nothing."""
 
     # ---- fitting
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def fit(self, X: MatrixLike, y: object = None, sample_weight: PerRow | None = None) -> Self:
         """Fit to rows.
 
         Parameters
@@ -142,7 +143,7 @@ class Mixture(RowsFromPartitions, DensityMixin, BaseSVI):
         self._validate_params()
         return self._fit(X, None, sample_weight, None)
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+    def fit_predict(self, X: MatrixLike, y: object = None, sample_weight: PerRow | None = None) -> Array:
         """Fit to rows, and their most probable components.
 
         Parameters
@@ -158,7 +159,7 @@ class Mixture(RowsFromPartitions, DensityMixin, BaseSVI):
         """
         return self.fit(X, sample_weight=sample_weight).predict(X)
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def partial_fit(self, X: MatrixLike, y: object = None, sample_weight: PerRow | None = None) -> Self:
         """Go on with a chunk of rows.
 
         Parameters
@@ -254,7 +255,7 @@ class Mixture(RowsFromPartitions, DensityMixin, BaseSVI):
             )
             return np.concatenate(list(parts))
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: MatrixLike) -> Array:
         """The most probable component of each row.
 
         Parameters
@@ -267,7 +268,7 @@ class Mixture(RowsFromPartitions, DensityMixin, BaseSVI):
         """
         return self._each(X, lambda logs: logs.argmax(1))
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: MatrixLike) -> Array:
         """Probability of each component for each row, integrated over the posterior.
 
         Parameters
@@ -280,7 +281,7 @@ class Mixture(RowsFromPartitions, DensityMixin, BaseSVI):
         """
         return self._each(X, lambda logs: softmax(logs, axis=1))
 
-    def score_samples(self, X: Any) -> Array:
+    def score_samples(self, X: MatrixLike) -> Array:
         """Log predictive density of the cells that each row has, integrated over the posterior.
 
         Parameters
@@ -294,7 +295,7 @@ class Mixture(RowsFromPartitions, DensityMixin, BaseSVI):
         """
         return self._each(X, lambda logs: logsumexp(logs, axis=1))
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: MatrixLike, y: object = None) -> float:
         """Mean log predictive density of rows, nats.
 
         Parameters
@@ -327,7 +328,7 @@ class Mixture(RowsFromPartitions, DensityMixin, BaseSVI):
                 codes[:, d] = np.sum(rng.random_sample(n)[:, None] > ends[labels, j, :-1], axis=1)
         return codes, labels
 
-    def summary(self, coverage: float = 0.9) -> Any:
+    def summary(self, coverage: float = 0.9) -> DataFrame:
         """Posterior of the weight, and of every probability, of the components that are used.
 
         Parameters

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from sksvi._typing import RandomState
 from sksvi.estimators.validation import validate_data, with_own_methods
 from sksvi.mixture._base import Mixture
 from sksvi.models.mixture.cells import Cells, compact
@@ -102,6 +103,9 @@ class BernoulliMixture(Mixture):
     (2, True)
     """
 
+    weights_: np.ndarray
+    n_components_: int
+
     _binary = True
 
     def _cells(self, X: Any, reset: bool) -> Cells:
@@ -140,7 +144,7 @@ class BernoulliMixture(Mixture):
             raise AttributeError("means_ is there after fit")
         return self.posterior_["probabilities"].mean
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, Array]:
+    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> tuple[Array, Array]:
         """New rows from the predictive distribution of one row.
 
         Parameters

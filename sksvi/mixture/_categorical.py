@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sksvi._typing import DataFrame, RandomState
 from sksvi.estimators.tables import as_table, hashed
 from sksvi.estimators.validation import validate_data, with_own_methods
 from sksvi.mixture._base import Mixture
@@ -147,6 +148,10 @@ class CategoricalMixture(Mixture):
     (2, (10, 24))
     """
 
+    weights_: np.ndarray
+    categories_: list[np.ndarray]
+    n_components_: int
+
     _binary = False
 
     def _cells(self, X: Any, reset: bool) -> Cells:
@@ -208,7 +213,7 @@ class CategoricalMixture(Mixture):
         return tuple(len(categories) for categories in self.categories_)
 
     @property
-    def means_(self) -> Any:
+    def means_(self) -> DataFrame:
         """Posterior mean of the probability of each value, DataFrame (n_components, columns and their values)."""
         import pandas as pd
 
@@ -223,7 +228,7 @@ class CategoricalMixture(Mixture):
         table = np.concatenate([parts[d] for d in range(self.n_features_in_)], axis=1)
         return pd.DataFrame(table, columns=columns, index=pd.RangeIndex(len(table), name="component"))
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Any, Array]:
+    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> tuple[DataFrame, Array]:
         """New rows from the predictive distribution of one row.
 
         Parameters

@@ -12,11 +12,12 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 
 from sksvi import schedules
+from sksvi._typing import ArrayLike, DataFrame, RandomState, Schedule
 from sksvi.algorithms import CVI
 from sksvi.estimators import findings
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.summary_text import counted, page
-from sksvi.families.base import Message
+from sksvi.families.base import Family, Message
 from sksvi.inference import plan
 from sksvi.inference.engine import exact_bound
 from sksvi.inference.problem import Problem
@@ -133,15 +134,15 @@ class Network:
 
     def fit(
         self,
-        data: Mapping[str, Any] | None = None,
+        data: Mapping[str, ArrayLike] | None = None,
         *,
         order: str = "in turn",
-        rate: Any = None,
+        rate: float | Schedule | None = None,
         batch_size: int | None = None,
         max_iter: int = 1000,
         tol: float = 1e-9,
-        start: Mapping[str, Any] | None = None,
-        random_state: Any = None,
+        start: Mapping[str, Family] | None = None,
+        random_state: RandomState = None,
     ) -> Network:
         """Find the posterior of every node that has no data.
 
@@ -254,7 +255,7 @@ class Network:
             if name in factor.nodes
         }
 
-    def summary(self) -> Any:
+    def summary(self) -> DataFrame:
         """Mean and standard deviation of every element of every latent node.
 
         Returns

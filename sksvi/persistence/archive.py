@@ -145,7 +145,7 @@ class VersionWarning(UserWarning):
     """A file was written by another version of sksvi than the one that reads it."""
 
 
-def save(estimator: Any, path: str | os.PathLike) -> None:
+def save(estimator: BaseEstimator, path: str | os.PathLike) -> None:
     """Write an estimator to a file, fitted or not, with the state that ``partial_fit`` and ``warm_start`` go on from.
 
     The file is written beside ``path`` and renamed when it is complete and on disk, so that a crash leaves either the
@@ -183,7 +183,7 @@ def _is_estimator(cls: type) -> bool:
     return issubclass(cls, BaseEstimator) and hasattr(cls, "fit")
 
 
-def can_save(estimator: Any) -> bool:
+def can_save(estimator: BaseEstimator) -> bool:
     """Return whether files can hold estimators of this class (their attributes are looked at only by ``save``).
 
     Parameters

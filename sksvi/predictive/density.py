@@ -7,14 +7,12 @@ mode and the places where the likelihood bends. All in log space: the integral i
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from sksvi.integrals import quadrature
 from sksvi.likelihoods.base import Likelihood
 
-Array = Any
+Array = np.ndarray
 
 _ADAPTIVE_NODES = 24
 _NARROW = 0.4  # tilted sd / width up to which adaptive Gauss-Hermite has an error below 1e-7 (tested)

@@ -13,7 +13,7 @@ from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.links import LOG_SQRT_2PI, safe_exp
 from sksvi.predictive.plain import Predictive, _among, cdf_of
 
-Array = Any
+Array = np.ndarray
 
 _MEAN = 1.2533141373155001  # E w2 / sigma = sqrt(pi / 2)
 _NEGLIGIBLE = 25.0  # nats
@@ -51,7 +51,7 @@ class NoisyPredictive(Predictive):
     array([2.5508])
     """
 
-    def __init__(self, likelihood: Likelihood, mean: Array, variance: Array, sigma: float):
+    def __init__(self, likelihood: Likelihood, mean: Array, variance: Array, sigma: float) -> None:
         if not 0 < sigma < np.inf:
             raise ValueError(f"sigma, the scale of the noise's variance, must be a positive number; found {sigma!r}.")
         if likelihood.n_latents > 1:

@@ -15,7 +15,7 @@ from sksvi.likelihoods.links import as_float
 from sksvi.predictive import density
 from sksvi.predictive.coverage import tail_of
 
-Array = Any
+Array = np.ndarray
 
 _LARGEST_COUNT = 1e305  # where rates saturate, so that quantiles stay finite
 
@@ -80,7 +80,7 @@ class Predictive:
     array([2.])
     """
 
-    def __init__(self, likelihood: Likelihood, mean: Array, variance: Array):
+    def __init__(self, likelihood: Likelihood, mean: Array, variance: Array) -> None:
         self.likelihood = likelihood
         self.latent_mean = as_float(mean)
         self.latent_variance = np.asarray(variance, dtype=self.latent_mean.dtype)

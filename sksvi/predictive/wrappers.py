@@ -9,17 +9,19 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
+from sklearn.base import BaseEstimator
 
 from sksvi._names import all_names
+from sksvi._typing import ArrayLike, DataFrame, MatrixLike, PathLike, PerRow, RandomState
 from sksvi.predictive.coverage import tail_of
 
-Array = Any
+Array = np.ndarray
 
 #: Step of the slope of a target's transformer, in units of the target: the error of a difference is its square.
 STEP = 6e-6
 
 
-def unwrapped(model: Any) -> tuple[Any, list[Any], list[Any]]:
+def unwrapped(model: BaseEstimator) -> tuple[BaseEstimator, list[BaseEstimator], list[BaseEstimator]]:
     """The innermost estimator, the transformers of its rows in turn, and those of its target, innermost first.
 
     Parameters
@@ -59,7 +61,13 @@ def unwrapped(model: Any) -> tuple[Any, list[Any], list[Any]]:
             return model, steps, inverses
 
 
-def predict_interval(model: Any, X: Any, coverage: float = 0.9, offset: Any = None, exposure: Any = None) -> Array:
+def predict_interval(
+    model: BaseEstimator,
+    X: MatrixLike,
+    coverage: float = 0.9,
+    offset: PerRow | None = None,
+    exposure: PerRow | None = None,
+) -> Array:
     """Equal-tailed predictive interval of y, shape (n, 2), through Pipeline, search and TransformedTargetRegressor.
 
     Parameters
@@ -86,7 +94,9 @@ def predict_interval(model: Any, X: Any, coverage: float = 0.9, offset: Any = No
     return predict_quantiles(model, X, [tail, 1.0 - tail], **beside)
 
 
-def predict_quantiles(model: Any, X: Any, q: Any, offset: Any = None, exposure: Any = None) -> Array:
+def predict_quantiles(
+    model: BaseEstimator, X: MatrixLike, q: ArrayLike, offset: PerRow | None = None, exposure: PerRow | None = None
+) -> Array:
     """Quantiles of the predictive distribution of y, shape (n, len(q)), through the wrappers of `predict_interval`.
 
     Through a TransformedTargetRegressor they are the inverse's values at the quantiles of the transformed target; a
@@ -118,7 +128,9 @@ def predict_quantiles(model: Any, X: Any, q: Any, offset: Any = None, exposure: 
     return through(inverses, ask(rows, 1.0 - np.atleast_1d(np.asarray(q, float)), **beside) if falls else found)
 
 
-def predict_std(model: Any, X: Any, offset: Any = None, exposure: Any = None) -> Array:
+def predict_std(
+    model: BaseEstimator, X: MatrixLike, offset: PerRow | None = None, exposure: PerRow | None = None
+) -> Array:
     """Predictive standard deviation of y, noise included, shape (n,), through the same wrappers as `predict_interval`.
 
     Through a TransformedTargetRegressor it is that of the transformed predictive distribution, from its quantiles.
@@ -151,7 +163,12 @@ def predict_std(model: Any, X: Any, offset: Any = None, exposure: Any = None) ->
 
 
 def sample_y(
-    model: Any, X: Any, n_samples: int = 1, random_state: Any = None, offset: Any = None, exposure: Any = None
+    model: BaseEstimator,
+    X: MatrixLike,
+    n_samples: int = 1,
+    random_state: RandomState = None,
+    offset: PerRow | None = None,
+    exposure: PerRow | None = None,
 ) -> Array:
     """Draws of y from the predictive distribution, shape (n, n_samples), through the same wrappers.
 
@@ -176,7 +193,9 @@ def sample_y(
     return through(inverses, draws) if inverses else draws
 
 
-def log_predictive_density(model: Any, X: Any, y: Any, offset: Any = None, exposure: Any = None) -> Array:
+def log_predictive_density(
+    model: BaseEstimator, X: MatrixLike, y: PerRow, offset: PerRow | None = None, exposure: PerRow | None = None
+) -> Array:
     """log p(y) of each row under the predictive distribution, nats, shape (n,), through the same wrappers.
 
     Through a TransformedTargetRegressor it is the density of y itself: that of the transformed target times the slope
@@ -217,7 +236,7 @@ def log_predictive_density(model: Any, X: Any, y: Any, offset: Any = None, expos
     return ask(rows, y, **_beside(offset, exposure)) + stretched
 
 
-def summary(model: Any, **options: Any) -> Any:
+def summary(model: BaseEstimator, **options: Any) -> DataFrame:
     """The table of the estimator inside, rows named by the columns that it was fitted on.
 
     Parameters
@@ -240,7 +259,7 @@ def summary(model: Any, **options: Any) -> Any:
     return _method(_with_names(model), "summary")(**options)
 
 
-def save(model: Any, path: Any) -> None:
+def save(model: BaseEstimator, path: PathLike) -> None:
     """Save the estimator inside a wrapper, with the names of the columns that it was fitted on.
 
     The file holds the estimator alone, in the format that runs no code: transformers of rows and targets are not in

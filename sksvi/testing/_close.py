@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-Array = Any
+Array = np.ndarray
 
 
 def _assert_close(found: Array, wanted: Array, what: str, likelihood: Any, tolerance: float = 1e-6) -> None:

@@ -12,10 +12,10 @@ from sksvi.families.flat import Flat
 from sksvi.families.gaussian.normal import Normal
 from sksvi.testing._close import _assert_close
 
-Array = Any
+Array = np.ndarray
 
 
-def check_family(q: Any, prior: Any = None, *, seed: int = 0) -> None:
+def check_family(q: Family, prior: Family | None = None, *, seed: int = 0) -> None:
     """Raise AssertionError if a posterior block contradicts itself.
 
     Moments are compared with each other and with draws (four standard errors). A divergence is compared with the closed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from sksvi.integrals.quadrature import expect_at
 from sksvi.likelihoods.base import Likelihood
 from sksvi.testing._close import _assert_close
 
-Array = Any
+Array = np.ndarray
 
 _STEP = 1e-5
 

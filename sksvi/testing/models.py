@@ -22,10 +22,10 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.search import Fitting
 from sksvi.inference.start import locals_of
 from sksvi.inference.state import State, check_finite
-from sksvi.models.base import Blocks, Gradient, Linear, Segment, Sided
+from sksvi.models.base import Blocks, Gradient, Linear, Model, Segment, Sided
 from sksvi.testing._close import _assert_close
 
-Array = Any
+Array = np.ndarray
 
 #: Step of central differences, relative to natural parameters; directions of each part of a gradient.
 STEP, DIRECTIONS = 1e-4, 3
@@ -39,7 +39,7 @@ LATE = 1000
 PASSES = 30
 
 
-def check_model(model: Any, data: Any, *, tolerance: float = 1e-4, seed: int = 0) -> None:
+def check_model(model: Model, data: Any, *, tolerance: float = 1e-4, seed: int = 0) -> None:
     """Raise AssertionError if a model's gradients are not those of its bound.
 
     At a random q near the model's first one: every block has a prior or a rule of its own, and every block that steps

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sksvi._typing import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import check_count, check_flag, check_seed, interval_table
 from sksvi.estimators.findings import warn_user
 from sksvi.estimators.offsets import checked_offset, offset_of, with_exposure
@@ -180,7 +181,41 @@ class Answers:
         dtype = np.dtype(getattr(self, "_dtype", "float64"))
         return Predictive(self.likelihood_, m.astype(dtype, copy=False), v.astype(dtype, copy=False))
 
-    def predict(self, X: Any = None, return_std: bool = False, offset: Any = None, exposure: Any = None) -> Any:
+    @overload
+    def predict(
+        self,
+        X: MatrixLike | None = ...,
+        return_std: Literal[False] = ...,
+        offset: PerRow | None = ...,
+        exposure: PerRow | None = ...,
+    ) -> np.ndarray: ...
+
+    @overload
+    def predict(
+        self,
+        X: MatrixLike | None = ...,
+        *,
+        return_std: Literal[True],
+        offset: PerRow | None = ...,
+        exposure: PerRow | None = ...,
+    ) -> tuple[np.ndarray, np.ndarray]: ...
+
+    @overload
+    def predict(
+        self,
+        X: MatrixLike | None = ...,
+        return_std: bool = ...,
+        offset: PerRow | None = ...,
+        exposure: PerRow | None = ...,
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]: ...
+
+    def predict(
+        self,
+        X: MatrixLike | None = None,
+        return_std: bool = False,
+        offset: PerRow | None = None,
+        exposure: PerRow | None = None,
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Predictive mean of y: at fitted points given all data (smoothed), at later ones ahead.
 
         Parameters
@@ -221,7 +256,9 @@ class Answers:
                 "(level_variance, seasonal_variance, initial_variance), bound the spread."
             )
 
-    def predict_latent(self, X: Any = None, offset: Any = None, exposure: Any = None) -> tuple[Array, Array]:
+    def predict_latent(
+        self, X: MatrixLike | None = None, offset: PerRow | None = None, exposure: PerRow | None = None
+    ) -> tuple[Array, Array]:
         """Mean and variance of f + offset, rows as in `predict`.
 
         Parameters
@@ -260,8 +297,13 @@ class Answers:
         return self._after(columns), offset, index
 
     def forecast_latent(
-        self, steps: Any = 1, X: Any = None, offset: Any = None, coverage: float = 0.9, exposure: Any = None
-    ) -> Any:
+        self,
+        steps: int = 1,
+        X: MatrixLike | None = None,
+        offset: PerRow | None = None,
+        coverage: float = 0.9,
+        exposure: PerRow | None = None,
+    ) -> DataFrame:
         """The latent f of the points that follow the last one.
 
         Parameters
@@ -288,8 +330,13 @@ class Answers:
         return interval_table(prior.mean + shift, prior.std, coverage, index)
 
     def forecast(
-        self, steps: Any = 1, X: Any = None, offset: Any = None, coverage: float = 0.9, exposure: Any = None
-    ) -> Any:
+        self,
+        steps: int = 1,
+        X: MatrixLike | None = None,
+        offset: PerRow | None = None,
+        coverage: float = 0.9,
+        exposure: PerRow | None = None,
+    ) -> DataFrame:
         """The observations that follow the last one.
 
         Parameters
@@ -340,13 +387,13 @@ class Answers:
 
     def simulate(
         self,
-        steps: Any = 1,
+        steps: int = 1,
         n_samples: int = 1,
-        X: Any = None,
-        offset: Any = None,
-        random_state: Any = None,
-        exposure: Any = None,
-    ) -> Any:
+        X: MatrixLike | None = None,
+        offset: PerRow | None = None,
+        random_state: RandomState = None,
+        exposure: PerRow | None = None,
+    ) -> DataFrame:
         """Draws of the observations that follow the last one, each a path with all that they have in common.
 
         Parameters
@@ -431,7 +478,7 @@ class Answers:
             table[name, "mean"], table[name, "std"] = mean[:, k], np.sqrt(variance[:, k])
         return pd.DataFrame(table, index=self.index_)
 
-    def summary(self, coverage: float = 0.9, exponentiate: bool = False) -> Any:
+    def summary(self, coverage: float = 0.9, exponentiate: bool = False) -> DataFrame:
         """What was learned, the parts of f at the last point, coefficients, and the likelihood's learned parameters.
 
         Parameters

@@ -10,6 +10,7 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, expectations
+from sksvi._typing import DataFrame, MatrixLike, PerRow, RandomState, Series
 from sksvi.estimators.checks import check_count, check_row_values, check_seed
 from sksvi.estimators.offsets import with_exposure
 from sksvi.families.gaussian.chain import ChainGaussian
@@ -90,7 +91,7 @@ class Diagnostics:
             y = np.asarray(self.levels_)[y.astype(int)]  # type: ignore[attr-defined]
         return pd.Series(np.where(self._seen(), y, np.nan), index=self.index_, name="y")
 
-    def filter(self, coverage: float = 0.9) -> Any:
+    def filter(self, coverage: float = 0.9) -> DataFrame:
         """Each fitted observation predicted from those before it, with the parameters as they were learned from all.
 
         Parameters
@@ -106,7 +107,13 @@ class Diagnostics:
         """
         return self._table(self._predicted(), coverage, self.index_)
 
-    def log_predictive_density(self, X: Any = None, y: Any = None, offset: Any = None, exposure: Any = None) -> Array:
+    def log_predictive_density(
+        self,
+        X: MatrixLike | None = None,
+        y: PerRow | None = None,
+        offset: PerRow | None = None,
+        exposure: PerRow | None = None,
+    ) -> Array:
         """Log density of each observation, one step ahead: given those before it (prequential).
 
         Parameters
@@ -189,7 +196,14 @@ class Diagnostics:
             self.likelihood_.check_target(series(np.zeros((len(values), 0)), values, observed(values), None, None).y)
         return values
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None) -> float:
+    def score(
+        self,
+        X: MatrixLike | None,
+        y: PerRow,
+        sample_weight: PerRow | None = None,
+        offset: PerRow | None = None,
+        exposure: PerRow | None = None,
+    ) -> float:
         """R², or the share of deviance explained (D²) for counts, rates and binary y, of what was observed.
 
         Parameters
@@ -222,7 +236,7 @@ class Diagnostics:
                 y = filled(y, there)
         return super().score(X, y, sample_weight, offset, exposure)  # type: ignore[misc]
 
-    def residuals(self, kind: str = "quantile", random_state: Any = None) -> Any:
+    def residuals(self, kind: str = "quantile", random_state: RandomState = None) -> Series:
         """Residuals of the one-step-ahead predictions.
 
         Parameters
@@ -262,7 +276,7 @@ class Diagnostics:
             found = response / spread if kind == "pearson" else response
         return pd.Series(np.where(seen, found, np.nan), index=self.index_, name=f"{kind} residual")
 
-    def log_evidence(self, n_samples: int = 1000, random_state: Any = None) -> LogEvidence:
+    def log_evidence(self, n_samples: int = 1000, random_state: RandomState = None) -> LogEvidence:
         """Log evidence of the data at the learned parameters by importance sampling: the bound is below it.
 
         Paths of f are drawn from q, in pairs about its mean.

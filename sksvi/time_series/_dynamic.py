@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from numbers import Integral, Real
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
 from sksvi import _memory, algorithms, expectations, likelihoods
+from sksvi._typing import AlgorithmLike, Columns, ExpectationLike, LikelihoodLike, MatrixLike, PerRow, RandomState
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import FREE, LIKELIHOOD, SHARED, Change, auto_or_number, stays
 from sksvi.estimators.checks import check_row_values
@@ -26,6 +27,7 @@ from sksvi.estimators.validation import StrOptions, validate_data, with_own_meth
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START
 from sksvi.inference.state import State
+from sksvi.likelihoods import Likelihood
 from sksvi.likelihoods.weighted import own_unit, weighted_moments
 from sksvi.models.base import Table
 from sksvi.models.time_series.components import WIDE, Dynamics, dominant_period
@@ -37,6 +39,9 @@ from sksvi.time_series._index import index_of, kept, made, only_times, untold
 from sksvi.time_series._online import Online
 from sksvi.time_series._panel import Panel, by_series
 from sksvi.time_series._rows import check_series, observed, of_counts, own_units, same_length, series, unseen
+
+if TYPE_CHECKING:
+    from sksvi._typing import Index
 
 Array = np.ndarray
 
@@ -171,6 +176,21 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     (2, 2)
     """
 
+    level_variance_: float
+    trend_variance_: float
+    cycle_variance_: float
+    seasonal_variance_: float | np.ndarray
+    coefficient_variance_: np.ndarray
+    damping_: float
+    cycle_damping_: float
+    cycle_period_: float
+    coef_: np.ndarray
+    coef_std_: np.ndarray
+    noise_: float
+    likelihood_: Likelihood
+    groups_: np.ndarray
+    diffuse_lower_bound_: float
+
     _parameter_constraints: dict[str, list[Any]] = {
         **{
             name: rule
@@ -220,29 +240,29 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     def __init__(
         self,
         *,
-        likelihood: Any = "poisson",
+        likelihood: LikelihoodLike = "poisson",
         level: bool = True,
         trend: bool = False,
-        seasonal: Any = None,
+        seasonal: float | Sequence[float] | None = None,
         seasonal_type: str = "dummy",
         autoregressive: bool = False,
-        cycle: Any = False,
-        level_variance: Any = "auto",
-        trend_variance: Any = "auto",
-        seasonal_variance: Any = "auto",
-        coefficient_variance: Any = 0.0,
-        damping: Any = "auto",
-        initial_variance: Any = "auto",
-        groups: Any = None,
+        cycle: bool | float = False,
+        level_variance: float | str = "auto",
+        trend_variance: float | str = "auto",
+        seasonal_variance: float | str | Sequence[float] = "auto",
+        coefficient_variance: float | str = 0.0,
+        damping: float | str = "auto",
+        initial_variance: float | str = "auto",
+        groups: Columns | None = None,
         share_variances: bool = False,
-        algorithm: Any = "cvi",
-        expectation: Any = "auto",
+        algorithm: AlgorithmLike = "cvi",
+        expectation: ExpectationLike = "auto",
         max_iter: int = 5000,
         tol: float = 1e-6,
         n_jobs: int | None = None,
         warm_start: bool = False,
         keep_interrupted: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.likelihood = likelihood
@@ -271,7 +291,14 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None) -> DynamicGLM:
+    def fit(
+        self,
+        X: MatrixLike | None,
+        y: PerRow,
+        sample_weight: PerRow | None = None,
+        offset: PerRow | None = None,
+        exposure: PerRow | None = None,
+    ) -> DynamicGLM:
         """Fit q, and what is to be learned, to a series.
 
         Parameters
@@ -311,7 +338,12 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
-        self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+        self,
+        X: MatrixLike | None,
+        y: PerRow,
+        sample_weight: PerRow | None = None,
+        offset: PerRow | None = None,
+        exposure: PerRow | None = None,
     ) -> DynamicGLM:
         """Append points that follow the last one, with what has been learned as it is; the first call is a `fit`.
 
@@ -360,7 +392,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         self._times = times
 
     @cached_property
-    def index_(self) -> Any:
+    def index_(self) -> Index:
         """Points in time."""
         return made(self._times)
 

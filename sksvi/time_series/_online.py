@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -105,7 +105,7 @@ class Online:
         )
         return ChainGaussian(whole, linear, weights), state.bound, state
 
-    def smooth(self: Any) -> Any:
+    def smooth(self) -> Self:
         """Sweep over the whole series again: messages of earlier points learn what later ones said; variances stay.
 
         Returns

@@ -10,13 +10,14 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, likelihoods
+from sksvi._typing import DataFrame
 from sksvi.estimators.checks import check_seed
 from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.start import FIT
@@ -26,6 +27,9 @@ from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.models.time_series.panel import Together
 from sksvi.time_series._index import own_index, regular
+
+if TYPE_CHECKING:
+    from sksvi.time_series._dynamic import DynamicGLM
 
 Array = np.ndarray
 
@@ -52,7 +56,7 @@ class Panel:
     _rows: list[Array]
 
     @property
-    def series_(self) -> dict[Any, Any]:
+    def series_(self) -> dict[Any, DynamicGLM]:
         """A fitted `DynamicGLM` for each series of a fit with `groups`."""
         if "_members" not in vars(self):
             raise AttributeError("series_ is there after a fit with groups")
@@ -447,7 +451,7 @@ def _aligned(rows: list[Array], found: list[Any]) -> Any:
 
 
 def _of_all(single: property, name: str) -> property:
-    def get(self: Any) -> Any:
+    def get(self: Any) -> DataFrame:
         if self.groups is None:
             return single.fget(self)  # type: ignore[misc]
         if "_members" not in vars(self):

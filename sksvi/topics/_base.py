@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,6 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_features, check_is_fitted
 
+from sksvi._typing import ArrayLike, DataFrame, MatrixLike, Names, PerRow
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_count, check_counts, check_flag, n_rows
 from sksvi.estimators.completion import halved
@@ -51,7 +52,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
         raise AttributeError(f"{type(self).__name__} has no proportions")
 
     # ---- fitting
-    def fit(self, X: Any, y: Any = None, feature_names: Any = None) -> Self:
+    def fit(self, X: MatrixLike, y: object = None, feature_names: Names | None = None) -> Self:
         """Fit to documents.
 
         Parameters
@@ -87,7 +88,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
                 raise ValueError("X is an iterator without chunks: at least one is needed.")
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, feature_names: Any = None) -> Self:
+    def partial_fit(self, X: MatrixLike, y: object = None, feature_names: Names | None = None) -> Self:
         """Go on with a chunk of documents.
 
         Parameters
@@ -215,7 +216,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
         self.n_features_in_ = width
 
     # ---- results
-    def fit_transform(self, X: Any, y: Any = None, feature_names: Any = None) -> Any:
+    def fit_transform(self, X: MatrixLike, y: object = None, feature_names: Names | None = None) -> np.ndarray:
         """Fit to documents, and their proportions.
 
         Parameters
@@ -234,7 +235,24 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
         """
         return self.fit(X, feature_names=feature_names).transform(X, feature_names=feature_names)
 
-    def transform(self, X: Any, return_std: bool = False, feature_names: Any = None) -> Any:
+    @overload
+    def transform(
+        self, X: MatrixLike, return_std: Literal[False] = ..., feature_names: Names | None = ...
+    ) -> np.ndarray: ...
+
+    @overload
+    def transform(
+        self, X: MatrixLike, return_std: Literal[True], feature_names: Names | None = ...
+    ) -> tuple[np.ndarray, np.ndarray]: ...
+
+    @overload
+    def transform(
+        self, X: MatrixLike, return_std: bool = ..., feature_names: Names | None = ...
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]: ...
+
+    def transform(
+        self, X: MatrixLike, return_std: bool = False, feature_names: Names | None = None
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Posterior mean of each document's topic proportions.
 
         Parameters
@@ -259,7 +277,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
         mean, std = self._proportions(self._counts(named(X, feature_names)), return_std)
         return (mean, std) if return_std else mean
 
-    def log_predictive_density(self, X: Any, held_out: Any, feature_names: Any = None) -> Array:
+    def log_predictive_density(self, X: MatrixLike, held_out: ArrayLike, feature_names: Names | None = None) -> Array:
         """Log probability of held-out words given the other words of each document.
 
         Σ_w c_w log Σ_k E[θ_k] E[β_kw] with the proportions' posterior given X: words are scored one by one, each
@@ -286,7 +304,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
     def _word_scores(self, X: Any, held: Any) -> Array:
         return word_scores(self._proportions(X)[0], self.components_, held)
 
-    def score(self, X: Any, y: Any = None, feature_names: Any = None) -> float:
+    def score(self, X: MatrixLike, y: PerRow | None = None, feature_names: Names | None = None) -> float:
         """Held-out log likelihood per word by document completion.
 
         A fixed half of each document's distinct words gives the posterior of its proportions; the score is the mean log
@@ -316,7 +334,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
         observed, held = halved(self._counts(named(X, feature_names)))
         return self._word_scores(observed, held).sum(), held.sum()
 
-    def perplexity(self, X: Any, feature_names: Any = None) -> float:
+    def perplexity(self, X: MatrixLike, feature_names: Names | None = None) -> float:
         """exp(-score): the number of equally likely words that held-out words are as hard to guess as.
 
         Parameters
@@ -351,7 +369,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
         topics = np.flatnonzero(self.topic_prevalence_ != 0)
         return topics, np.argsort(-self.components_[topics], axis=1, kind="stable")[:, :n]
 
-    def top_words(self, feature_names: Any = None, n: int = 10) -> Any:
+    def top_words(self, feature_names: Names | None = None, n: int = 10) -> DataFrame:
         """The most probable words of each topic.
 
         Parameters
@@ -371,7 +389,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
         names, (topics, order) = self._words(feature_names), self._top(check_count(n, "n"))
         return pd.DataFrame(names[order], index=pd.Index(self.get_feature_names_out()[topics], name="topic"))
 
-    def summary(self, coverage: float = 0.9, n: int = 10) -> Any:
+    def summary(self, coverage: float = 0.9, n: int = 10) -> DataFrame:
         """Posterior of the probabilities of each topic's most probable words.
 
         Parameters

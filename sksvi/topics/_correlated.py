@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _memory, _parallel, algorithms, expectations
+from sksvi._typing import AlgorithmLike, ExpectationLike, MatrixLike, Names, RandomState
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, anew, stays
 from sksvi.estimators.checks import check_count, check_seed
 from sksvi.estimators.posterior import Posterior
@@ -138,6 +139,9 @@ class CorrelatedTopicModel(TopicModel):
     ((60, 3), (3, 3))
     """
 
+    topic_covariance_: np.ndarray
+    topic_log_odds_: np.ndarray
+
     _parameter_constraints: dict[str, list[Any]] = {
         **TopicModel._parameter_constraints,
         "algorithm": [StrOptions({"mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi"}), algorithms.Algorithm],
@@ -168,11 +172,11 @@ class CorrelatedTopicModel(TopicModel):
         topics: str = "dirichlet",
         topic_word_prior: float | None = None,
         covariance_prior: float | None = None,
-        prior_words: Any = None,
-        algorithm: Any = "mc-ssvi",
-        expectation: Any = "auto",
+        prior_words: Mapping[int, Sequence[str] | Mapping[str, float]] | None = None,
+        algorithm: AlgorithmLike = "mc-ssvi",
+        expectation: ExpectationLike = "auto",
         covariance: str = "diag",
-        batch_size: Any = "auto",
+        batch_size: int | str | None = "auto",
         max_iter: int = 150,
         tol: float = 1e-4,
         total_samples: float | None = None,
@@ -181,7 +185,7 @@ class CorrelatedTopicModel(TopicModel):
         n_jobs: int | None = None,
         warm_start: bool = False,
         keep_interrupted: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -308,7 +312,7 @@ class CorrelatedTopicModel(TopicModel):
         return found.proportions, found.deviations
 
     def importance_score(
-        self, X: Any, n_samples: int = 1000, random_state: Any = 0, feature_names: Any = None
+        self, X: MatrixLike, n_samples: int = 1000, random_state: RandomState = 0, feature_names: Names | None = None
     ) -> tuple[Array, Array]:
         """Log likelihood of whole documents by importance sampling from their posteriors, widened.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _memory, _parallel, algorithms
+from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, MatrixLike, Names, RandomState
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, auto_or_number, stays
 from sksvi.estimators.completion import halved
@@ -158,6 +159,9 @@ class StructuredLDA(TopicModel):
     ((60, 3), (3, 40))
     """
 
+    doc_topic_prior_: np.ndarray
+    topic_word_prior_: float
+
     _batch_share = 12
     _parameter_constraints: dict[str, list[Any]] = {
         **{name: rule for name, rule in TopicModel._parameter_constraints.items() if name != "covariance"},
@@ -184,12 +188,12 @@ class StructuredLDA(TopicModel):
         n_components: int = 20,
         *,
         local_step: str = "mean-field",
-        doc_topic_prior: Any = None,
-        topic_word_prior: Any = None,
-        prior_words: Any = None,
-        algorithm: Any = "map",
-        expectation: Any = "auto",
-        batch_size: Any = "auto",
+        doc_topic_prior: float | str | ArrayLike | None = None,
+        topic_word_prior: float | str | None = None,
+        prior_words: Mapping[int, Sequence[str] | Mapping[str, float]] | None = None,
+        algorithm: AlgorithmLike = "map",
+        expectation: ExpectationLike = "auto",
+        batch_size: int | str | None = "auto",
         max_iter: int = 50,
         tol: float = 1e-4,
         total_samples: float | None = None,
@@ -198,7 +202,7 @@ class StructuredLDA(TopicModel):
         n_jobs: int | None = None,
         warm_start: bool = False,
         keep_interrupted: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -407,7 +411,7 @@ class StructuredLDA(TopicModel):
                 out[:, rows] = dirichlet_marginal(alpha, found.local, found.squares)
         return out[0], out[1]
 
-    def proportion_interval(self, X: Any, coverage: float = 0.9, feature_names: Any = None) -> Array:
+    def proportion_interval(self, X: MatrixLike, coverage: float = 0.9, feature_names: Names | None = None) -> Array:
         """Equal-tailed intervals of each document's topic proportions, given the mean of the topics.
 
         The Beta distribution with the mean and the variance of a Gibbs sampler of the document's words.

@@ -21,6 +21,12 @@ MISTAKES = {
     "sksvi.load()": 'Missing positional argument "path"',
     "sksvi.datasets.load_nothing()": 'has no attribute "load_nothing"',
     "from sksvi import NothingRegressor": 'has no attribute "NothingRegressor"',
+    "sksvi.BayesianGLMRegressor(likelihood=3)": 'has incompatible type "int"; expected "str | Likelihood"',
+    'sksvi.BayesianGLMRegressor().predict_interval([[1.0]], coverage="0.9")': 'type "str"; expected "float"',
+    "words: str = sksvi.BayesianGLMRegressor().predict([[1.0]])": "Incompatible types in assignment",
+    "bound: str = sksvi.BayesianGLMRegressor().lower_bound_": "Incompatible types in assignment",
+    "table: str = sksvi.StructuredLDA().summary()": "Incompatible types in assignment",
+    "pair: str = sksvi.SparseGPRegressor().predict([[1.0]], return_std=True)": "Incompatible types in assignment",
 }
 
 

@@ -31,8 +31,14 @@ def linear(X: np.ndarray, y: np.ndarray, folder: Path) -> float:
     table: pd.DataFrame = model.summary()
     score: float = model.score(X, y)
     model.save(folder / "model.sksvi")
+    mean, std = model.predict(X, return_std=True)
+    text: str = model.summary_text()
+    bound: float = model.lower_bound_
+    weights: np.ndarray = model.coef_
+    history: pd.DataFrame = model.history_
     loaded = sksvi.load(folder / "model.sksvi")
     same: bool = bool(np.array_equal(loaded.predict(X), mean))
+    assert len(text) and np.isfinite(bound) and len(weights) == X.shape[1] and len(history) and len(std) == len(X)
     assert same and interval.shape == quantiles.shape == (len(X), 2)
     assert draws.shape[0] == len(X) and len(table) >= X.shape[1] + 1
     return score
@@ -61,6 +67,8 @@ def labels(X: np.ndarray, y: np.ndarray) -> np.ndarray:
         rows = slice(begin, begin + 20)
         model = model.partial_fit(X[rows], named[rows], classes=["no", "yes"])
     predicted: np.ndarray = model.predict(X)
+    known: np.ndarray = model.classes_
+    assert known.tolist() == ["no", "yes"]
     probabilities: np.ndarray = model.predict_proba(X)
     assert probabilities.shape == (len(predicted), 2)
     return probabilities

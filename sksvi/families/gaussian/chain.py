@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sksvi import _memory
+from sksvi._typing import RandomState
 from sksvi.families.base import Draw, Family, Message, NotPositiveDefinite
 from sksvi.families.gaussian import chain_loops as loops
 from sksvi.families.gaussian.structures import DENSE, Structure
@@ -306,7 +307,7 @@ class ChainGaussian(Family):
             raise NotPositiveDefinite(f"the messages leave no positive precision at point {failed} in time", failed)
 
     # ---- draws
-    def prior_draws(self, n: int, rng: Any) -> Array:
+    def prior_draws(self, n: int, rng: np.random.Generator) -> Array:
         """Draws (n, T) of f from the chain alone."""
         chain = self.chain
         root = _root(chain.cov)
@@ -321,17 +322,17 @@ class ChainGaussian(Family):
                 x[:, moving] += rng.standard_normal((n, len(moving))) * spread[moving]
         return f
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+    def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """Draw (n, T) of f: draws from the chain, corrected by what the messages say of them."""
         from sklearn.utils import check_random_state
 
         return self._draws(n, check_random_state(random_state))
 
-    def drawn(self, rng: Any) -> Draw:
+    def drawn(self, rng: np.random.Generator) -> Draw:
         """A draw of f."""
         return Draw(self._draws(1, rng)[0])
 
-    def _draws(self, n: int, rng: Any) -> Array:
+    def _draws(self, n: int, rng: np.random.Generator) -> Array:
         centred, weights = replace(self.chain, mean=np.zeros_like(self.chain.mean)), np.maximum(self.weights, 0.0)
         prior = ChainGaussian(centred).prior_draws(n, rng)
         noise = np.sqrt(weights) * rng.standard_normal(prior.shape)

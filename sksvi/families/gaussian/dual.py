@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
+from sksvi._typing import RandomState
 from sksvi.families.base import Draw, Family, Message, NotPositiveDefinite
 from sksvi.families.gaussian.structures import DENSE, Structure
 
@@ -152,7 +153,7 @@ class SiteGaussian(Family):
         values, vectors = np.linalg.eigh(self.prior_cov)
         return vectors * np.sqrt(np.maximum(values, 0.0))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+    def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """Draw (n, P): draws from the prior, corrected by what the messages say of them."""
         from sklearn.utils import check_random_state
 
@@ -163,7 +164,7 @@ class SiteGaussian(Family):
         solved, _ = lapack.dpotrs(self._factor, noisy.T, lower=1)
         return self.mean + prior - (self._root_weights * solved.T) @ self.prior_cov
 
-    def drawn(self, rng: Any) -> Draw:
+    def drawn(self, rng: np.random.Generator) -> Draw:
         """A draw; what it was made from, standard normal numbers, is its source."""
         shape = len(self.dual)
         prior = self._prior_root @ rng.standard_normal(shape)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from sksvi._typing import RandomState
 from sksvi.families.base import RULE_NODES, Draw, Family
 from sksvi.families.gaussian.structures import DENSE, DIAGONAL, Structure
 
@@ -135,14 +136,14 @@ class Normal(Family):
         size = self.mean.size
         return 0.5 * (prior.expected_quadratic(self) - size - prior.log_det_precision() - self.log_det_cov())
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+    def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """Draw (n, ..., P) from q."""
         from sklearn.utils import check_random_state
 
         z = check_random_state(random_state).standard_normal((n, *self.mean.shape))
         return self.mean + self.coloured(z)
 
-    def drawn(self, rng: Any) -> Draw:
+    def drawn(self, rng: np.random.Generator) -> Draw:
         """A draw m + Cᵀz; z is its source."""
         z = rng.standard_normal(self.mean.shape)
         return Draw(self.mean + self.coloured(z), z)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from sksvi._typing import RandomState
 from sksvi.families.base import Draw, Family, Message
 from sksvi.families.gaussian.dense import gaussian
 from sksvi.families.gaussian.structures import DENSE, DIAGONAL, Structure
@@ -233,7 +234,7 @@ class GaussianPlates(Family):
         """Itself: a step goes to the coordinates that it needs."""
         return self
 
-    def drawn(self, rng: Any) -> Draw:
+    def drawn(self, rng: np.random.Generator) -> Draw:
         """A draw m + L z; z is its source."""
         z = rng.standard_normal(self.mean.shape)
         moved = np.einsum("pij,pj->pi", np.linalg.cholesky(self.cov), z) if self.full else z * self.std
@@ -243,7 +244,7 @@ class GaussianPlates(Family):
         """As of the plates held as means and precisions."""
         return self.precise().of_slopes(draw, slope)
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+    def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """Draw (n, P, F)."""
         from sklearn.utils import check_random_state
 

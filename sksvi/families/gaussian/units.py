@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from sksvi._typing import RandomState
 from sksvi.families.gaussian.normal import Normal
 from sksvi.families.gaussian.structures import inverse_factor
 
@@ -91,6 +92,6 @@ class InUnits(Normal):
         """a S aᵀ for each row a of (n, D + extra)."""
         return self.inner.spread(self.inner_rows(rows))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+    def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """Draw (n, ..., D + extra)."""
         return self._lift(self.inner.sample(n, random_state))

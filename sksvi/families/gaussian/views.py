@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from sksvi._typing import RandomState
 from sksvi.families.base import Family
 from sksvi.families.gaussian.dense import Gaussian
 from sksvi.families.gaussian.normal import Normal
@@ -62,7 +63,7 @@ class Marginal(Normal):
         """C lower triangular, S = CᵀC."""
         return inverse_factor(np.linalg.inv(self.cov))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+    def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """Draw (n, P)."""
         return self.joint.sample(n, random_state)[:, self.index]
 
@@ -142,7 +143,7 @@ class ClassGaussian(Normal):
         """Mean (n, K) and covariance (n, K, K) of the K latents of a row block (`models.projection`)."""
         return rows.classes(self.mean, self.cov_blocks)
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+    def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """Draw (n, K, P), classes together."""
         return self.joint.sample(n, random_state).reshape(n, self.n_classes, -1)
 
@@ -249,7 +250,7 @@ class ProjectedGaussian(Normal):
         m, v = self.inner.latents(rows.replaced(inner))
         return m, v + (self.off_std**2 * np.maximum(off, 0.0))[:, None, None] * np.eye(m.shape[1])
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+    def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """Draw (n, D + extra)."""
         from sklearn.utils import check_random_state
 
@@ -315,6 +316,6 @@ class ChosenRows(Family):
         """(n, n)."""
         return self.block.cov[np.ix_(self.rows, self.rows)]
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+    def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """Draw (n, number of rows)."""
         return self.block.sample(n, random_state)[:, self.rows]

@@ -8,7 +8,8 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from sksvi import families, likelihoods
-from sksvi.expectations import Auto
+from sksvi._typing import Given, LikelihoodLike
+from sksvi.expectations import Auto, Expectation
 from sksvi.models.base import Blocks, Gradient
 from sksvi.models.network.factors import Factor, Link, Slot
 
@@ -53,7 +54,7 @@ class Distribution:
             return Slot(links[name])
         return Slot(None, as_moments(self.kinds[name], self.parameters[name]))
 
-    def expected(self, of: Array, given: Moments, y: Any, expect: Any) -> tuple[Array, Array | None, Moments]:
+    def expected(self, of: Array, given: Moments, y: Array, expect: Expectation) -> tuple[Array, Array | None, Moments]:
         """E log density by element, and its gradients in the moments of the child and of each parameter.
 
         `of` are the child's moments; `y` the data themselves where it is observed.
@@ -104,10 +105,16 @@ class Gaussian(Distribution):
     kinds = {"mean": "gaussian", "precision": "gamma"}
     latent = "gaussian"
 
-    def __init__(self, mean: Any = None, precision: Any = None, size: int | None = None, covariance: str = "diag"):
+    def __init__(
+        self,
+        mean: Given | None = None,
+        precision: Given | None = None,
+        size: int | None = None,
+        covariance: str = "diag",
+    ) -> None:
         self.mean, self.precision, self.size, self.covariance = mean, precision, size, covariance
 
-    def expected(self, of: Array, given: Moments, y: Any, expect: Any) -> tuple[Array, Array, Moments]:
+    def expected(self, of: Array, given: Moments, y: Array, expect: Expectation) -> tuple[Array, Array, Moments]:
         """½ (E log τ - log 2π - E τ E (x - μ)²)."""
         mean, (log_tau, tau) = given["mean"], given["precision"].T
         away = of[:, 0] - mean[:, 0]
@@ -140,7 +147,7 @@ class Gamma(Distribution):
     latent = "gamma"
     not_conjugate = frozenset({"shape"})
 
-    def __init__(self, shape: Any = None, rate: Any = None, size: int | None = None):
+    def __init__(self, shape: Given | None = None, rate: Given | None = None, size: int | None = None) -> None:
         self.shape, self.rate, self.size = shape, rate, size
 
     def slot(self, name: str) -> Slot:
@@ -148,7 +155,7 @@ class Gamma(Distribution):
         slot = super().slot(name)
         return slot if name != "shape" else ShapeSlot(slot.link, slot.constant)
 
-    def expected(self, of: Array, given: Moments, y: Any, expect: Any) -> tuple[Array, Array, Moments]:
+    def expected(self, of: Array, given: Moments, y: Array, expect: Expectation) -> tuple[Array, Array, Moments]:
         """E a E log b - E log Γ(a) + (E a - 1) E log x - E b E x."""
         (_, a, log_gamma), (log_b, b), (log_x, x) = given["shape"].T, given["rate"].T, of.T
         value = a * log_b - log_gamma + (a - 1.0) * log_x - b * x
@@ -202,7 +209,7 @@ class Beta(Distribution):
 
     latent, observed = "beta", False
 
-    def __init__(self, a: Any = None, b: Any = None, size: int | None = None):
+    def __init__(self, a: Given | None = None, b: Given | None = None, size: int | None = None) -> None:
         self.a, self.b, self.size = a, b, size
 
     @property
@@ -227,7 +234,7 @@ class Dirichlet(Distribution):
 
     latent, observed, own_axes = "dirichlet", False, 1
 
-    def __init__(self, concentration: Any = None):
+    def __init__(self, concentration: Given | None = None) -> None:
         self.concentration = concentration
 
     @property
@@ -258,7 +265,7 @@ class Poisson(Distribution):
 
     kinds = {"rate": "gamma"}
 
-    def __init__(self, rate: Any = None, exposure: Any = 1.0):
+    def __init__(self, rate: Given | None = None, exposure: Given = 1.0) -> None:
         self.rate, self.exposure = rate, exposure
 
     def encoded(self, y: Array) -> Array:
@@ -266,7 +273,7 @@ class Poisson(Distribution):
         exposure = np.broadcast_to(np.asarray(self.exposure, float), y.shape)
         return np.stack([y, exposure, y * np.log(exposure) - gammaln(y + 1.0)], -1)
 
-    def expected(self, of: Array, given: Moments, y: Any, expect: Any) -> tuple[Array, None, Moments]:
+    def expected(self, of: Array, given: Moments, y: Array, expect: Expectation) -> tuple[Array, None, Moments]:
         """y E log r - e E r + y log e - log y!."""
         (count, exposure, constant), (log_rate, rate) = of.T, given["rate"].T
         return count * log_rate - exposure * rate + constant, None, {"rate": np.stack([count, -exposure], -1)}
@@ -293,7 +300,7 @@ class Binomial(Distribution):
 
     kinds = {"p": "beta"}
 
-    def __init__(self, p: Any = None, trials: Any = 1):
+    def __init__(self, p: Given | None = None, trials: Given = 1) -> None:
         self.p, self.trials = p, trials
 
     def encoded(self, y: Array) -> Array:
@@ -301,7 +308,7 @@ class Binomial(Distribution):
         n = np.broadcast_to(np.asarray(self.trials, float), y.shape)
         return np.stack([y, n - y, gammaln(n + 1.0) - gammaln(y + 1.0) - gammaln(n - y + 1.0)], -1)
 
-    def expected(self, of: Array, given: Moments, y: Any, expect: Any) -> tuple[Array, None, Moments]:
+    def expected(self, of: Array, given: Moments, y: Array, expect: Expectation) -> tuple[Array, None, Moments]:
         """y E log p + (n - y) E log(1 - p) + log (n over y)."""
         return (of[:, :2] * given["p"]).sum(-1) + of[:, 2], None, {"p": of[:, :2]}
 
@@ -327,14 +334,14 @@ class Categorical(Distribution):
 
     kinds = {"p": "dirichlet"}
 
-    def __init__(self, p: Any = None):
+    def __init__(self, p: Given | None = None) -> None:
         self.p = p
 
     def encoded(self, y: Array) -> Array:
         """The categories."""
         return y[:, None]
 
-    def expected(self, of: Array, given: Moments, y: Any, expect: Any) -> tuple[Array, None, Moments]:
+    def expected(self, of: Array, given: Moments, y: Array, expect: Expectation) -> tuple[Array, None, Moments]:
         """E log p of each category."""
         counts = np.zeros((len(of), given["p"].shape[-1]))
         counts[np.arange(len(of)), of[:, 0].astype(int)] = 1.0
@@ -371,14 +378,14 @@ class Likelihood(Distribution):
     kinds = {"f": "gaussian"}
     not_conjugate = frozenset({"f"})
 
-    def __init__(self, likelihood: Any, f: Any = None, offset: Any = 0.0):
+    def __init__(self, likelihood: LikelihoodLike, f: Given | None = None, offset: Given = 0.0) -> None:
         self.likelihood, self.f, self.offset = likelihoods.resolve(likelihood), f, offset
 
     def encoded(self, y: Array) -> Array:
         """The target, and the offset."""
         return np.stack([y, np.broadcast_to(np.asarray(self.offset, float), y.shape)], -1)
 
-    def expected(self, of: Array, given: Moments, y: Any, expect: Any) -> tuple[Array, None, Moments]:
+    def expected(self, of: Array, given: Moments, y: Array, expect: Expectation) -> tuple[Array, None, Moments]:
         """E log p(y | f) under N(m, v), and its derivatives in m and v."""
         m, v = (np.broadcast_to(part, len(of)) for part in given["f"].T)
         target = np.ascontiguousarray(of[:, 0])
@@ -397,14 +404,14 @@ class Likelihood(Distribution):
 class Joined(Factor):
     """A distribution with its child: a latent node, or data."""
 
-    def __init__(self, child: str, distribution: Distribution, y: Array | None, n_rows: int, sign: float = 1.0):
+    def __init__(self, child: str, distribution: Distribution, y: Array | None, n_rows: int, sign: float = 1.0) -> None:
         self.child, self.distribution, self.y, self.n_rows, self.sign = child, distribution, y, n_rows, sign
         self.slots = {name: distribution.slot(name) for name in distribution.kinds}
         self.own = Slot(Link(child)) if y is None else Slot(None, distribution.encoded(y))
         links = [slot.name for slot in self.slots.values() if slot.name is not None]
         self.nodes = tuple(dict.fromkeys([*links, *([child] if y is None else [])]))
 
-    def terms(self, q: Blocks, rows: Any, expect: Any = None) -> tuple[Array, Gradient]:
+    def terms(self, q: Blocks, rows: Any, expect: Expectation = None) -> tuple[Array, Gradient]:
         """By element of the child."""
         given = {name: slot.moments(q, rows) for name, slot in self.slots.items()}
         of = self.own.moments(q, rows)

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from sksvi._typing import ArrayLike, MatrixLike
+from sksvi.expectations import Expectation
 from sksvi.models.base import Blocks, Gradient
 
 Array = np.ndarray
@@ -58,7 +60,9 @@ class Factor:
     conjugate: bool = True
     drawn: bool = False
 
-    def terms(self, q: Blocks, rows: Any, expect: Any = None) -> tuple[Array | float, Gradient]:
+    def terms(
+        self, q: Blocks, rows: slice | np.ndarray, expect: Expectation | None = None
+    ) -> tuple[Array | float, Gradient]:
         """What the factor is worth, and its messages.
 
         Parameters
@@ -109,8 +113,8 @@ class Link:
     """
 
     name: str
-    index: Any = None
-    design: Any = None
+    index: ArrayLike | None = None
+    design: MatrixLike | None = None
 
 
 class Slot:
@@ -129,7 +133,7 @@ class Slot:
         """The node's."""
         return None if self.link is None else self.link.name
 
-    def moments(self, q: Blocks, rows: Any) -> Array:
+    def moments(self, q: Blocks, rows: slice | np.ndarray) -> Array:
         """By element, (n, d); (1, d) where all are alike."""
         if self.constant is not None:
             return self.constant if len(self.constant) == 1 else self.constant[rows]
@@ -145,13 +149,13 @@ class Slot:
             return np.stack([block.mean, block.variance], -1)
         return np.atleast_2d(block.moments)
 
-    def gathered(self, each: Array, rows: Any) -> Array:
+    def gathered(self, each: Array, rows: slice | np.ndarray) -> Array:
         """Numbers of the node's elements (..., K, d) for the child's elements, (..., n, d)."""
         if self.index is not None:
             return each[..., self.index[rows], :]
         return each if each.shape[-2] == 1 else each[..., rows, :]
 
-    def summed(self, gradient: Array, size: int, rows: Any) -> Array:
+    def summed(self, gradient: Array, size: int, rows: slice | np.ndarray) -> Array:
         """A gradient by child's element (..., n, d), summed for the node's elements, (..., K, d)."""
         if self.index is None:
             if size == 1:
@@ -163,7 +167,7 @@ class Slot:
         flat = np.moveaxis(gradient, -2, 0)
         return np.moveaxis((chosen @ flat.reshape(n, -1)).reshape(size, *flat.shape[1:]), 0, -2)
 
-    def pulled(self, block: Any, gradient: Array, rows: Any) -> tuple[Array, ...]:
+    def pulled(self, block: Any, gradient: Array, rows: slice | np.ndarray) -> tuple[Array, ...]:
         """A gradient by child's element, (n, d), as one in the block's moments."""
         if self.design is not None:
             design = self.design[rows]

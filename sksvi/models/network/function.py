@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from sksvi._typing import ArrayLike
+from sksvi.expectations import Expectation
 from sksvi.models.base import Blocks, Gradient
 from sksvi.models.network.factors import Factor, Link, Slot
 
@@ -59,14 +61,14 @@ class Function(Factor):
         nodes: Sequence[str | Link],
         log_density: Callable[..., Array],
         slopes: Callable[..., Sequence[Array]] | None = None,
-        data: Sequence[Any] = (),
-    ):
+        data: Sequence[ArrayLike] = (),
+    ) -> None:
         links = [Link(node) if isinstance(node, str) else node for node in nodes]
         self.slots, self.log_density, self.slopes = [Slot(link) for link in links], log_density, slopes
         self.nodes, self.data = tuple(link.name for link in links), [np.asarray(part, float) for part in data]
         self.n_rows = len(self.data[0]) if self.data else 0
 
-    def terms(self, q: Blocks, rows: Any, expect: Any = None) -> tuple[Array, Gradient]:
+    def terms(self, q: Blocks, rows: slice | np.ndarray, expect: Expectation | None = None) -> tuple[Array, Gradient]:
         """Over the product of the rules of each row's numbers."""
         blocks = [q[name] for name in self.nodes]
         d = len(blocks)
@@ -88,13 +90,13 @@ class Function(Factor):
             said[name] = parts
         return _over(log_density, weights, range(d)), said
 
-    def _seen(self, k: int, rule: Any, rows: Any) -> tuple[Array, Array]:
+    def _seen(self, k: int, rule: Any, rows: slice | np.ndarray) -> tuple[Array, Array]:
         """Values and weights of a node's rule for the rows, (J, n) or (J, 1)."""
         both = (self.slots[k].gathered(part[..., None], rows) for part in (rule.value, rule.weight))
         value, weight = (part[..., 0] for part in both)
         return value, weight
 
-    def _own(self, k: int, part: Array, weights: list[Array], block: Any, rows: Any) -> Array:
+    def _own(self, k: int, part: Array, weights: list[Array], block: Any, rows: slice | np.ndarray) -> Array:
         """What is left of numbers on the grid at a node's own nodes, summed over the rows of each element, (J, K)."""
         others = [axis for axis in range(len(weights)) if axis != k]
         left = _over(part, weights, others)
@@ -156,8 +158,8 @@ class SampledFunction(Factor):
         log_density: Callable[..., Array],
         slopes: Callable[..., Sequence[Array]],
         n_draws: int = 20,
-        data: Sequence[Any] = (),
-    ):
+        data: Sequence[ArrayLike] = (),
+    ) -> None:
         self.nodes, self.log_density, self.slopes, self.n_draws = tuple(nodes), log_density, slopes, n_draws
         self.data = [np.asarray(part, float) for part in data]
         self.n_rows = len(self.data[0]) if self.data else 0
@@ -168,7 +170,13 @@ class SampledFunction(Factor):
         new.n_draws = max(self.n_draws, BOUND_DRAWS)
         return new
 
-    def terms(self, q: Blocks, rows: Any, expect: Any = None, rng: Any = None) -> tuple[Array | float, Gradient]:
+    def terms(
+        self,
+        q: Blocks,
+        rows: slice | np.ndarray,
+        expect: Expectation | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> tuple[Array | float, Gradient]:
         """At draws of all nodes together."""
         rng = np.random.default_rng(0) if rng is None else rng
         draws = [q[name].draws(self.n_draws, rng) for name in self.nodes]
