@@ -26,7 +26,7 @@ class CoefficientTables:
     """Needs what a fit of a linear latent leaves behind."""
 
     fit_intercept: bool
-    classes_: Array
+    classes_: np.ndarray
     likelihood_: Any
     posterior_: Any
     state_: Any
