@@ -40,7 +40,7 @@ def linear(X: np.ndarray, y: np.ndarray, folder: Path) -> float:
     same: bool = bool(np.array_equal(loaded.predict(X), mean))
     assert len(text) and np.isfinite(bound) and len(weights) == X.shape[1] and len(history) and len(std) == len(X)
     assert same and interval.shape == quantiles.shape == (len(X), 2)
-    assert draws.shape[0] == len(X) and len(table) >= X.shape[1] + 1
+    assert draws.shape[0] == len(X) and len(table) == X.shape[1] + 2  # intercept and residual
     return score
 
 
