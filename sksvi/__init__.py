@@ -87,6 +87,7 @@ if TYPE_CHECKING:  # what type checkers and editors see in the place of __getatt
         sample_y as sample_y,
         save as save,
         summary as summary,
+        summary_text as summary_text,
     )
     from sksvi.time_series import (
         DynamicGLM as DynamicGLM,
@@ -140,6 +141,7 @@ _ATTRIBUTES = {
     "save": "sksvi.predictive",
     "show_versions": "sksvi._versions",
     "summary": "sksvi.predictive",
+    "summary_text": "sksvi.predictive",
 }
 
 _SUBMODULES = (

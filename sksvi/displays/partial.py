@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sksvi._typing import ArrayLike, Axes, MatrixLike, Names, PerRow, RandomState
 from sksvi.displays._common import pyplot
 from sksvi.estimators.checks import check_count
-from sksvi.inspection._effects import Answers, constant, frame_of, with_column
+from sksvi.inspection._effects import Answers, constant, frame_of, group_columns, with_column
 from sksvi.predictive.coverage import tail_of
 
 #: Share of the data beyond the ends of the curve of a column of numbers, on either side.
@@ -234,7 +234,8 @@ class PartialEffectDisplay:
         column = table[feature]
         if max_rows is not None and len(table) > check_count(max_rows, "max_rows"):
             table = table.iloc[np.sort(rng.choice(len(table), max_rows, replace=False))]
-        values, numbers = _grid(column, check_count(grid_resolution, "grid_resolution", least=2))
+        grid = check_count(grid_resolution, "grid_resolution", least=2)
+        values, numbers = _grid(column, grid, feature in group_columns(answers.inner))
         groups, draws = np.zeros(len(table), int), []
         for value in values:
             changed = constant(table[feature], value, numbers)
@@ -242,8 +243,9 @@ class PartialEffectDisplay:
         lower, mean, upper = (part.reshape(len(values), -1) for part in _ends(np.stack(draws), tail))
         labels = answers.names if answers.names[0] is not None else None
         rows = column.to_numpy(float)[:: max(1, len(column) // 200)] if numbers else None
+        shown = values if numbers else [str(value) for value in values]
         display = cls(
-            values, mean, lower, upper, feature, _response(answers.inner), labels, coverage=coverage, rows=rows
+            shown, mean, lower, upper, feature, _response(answers.inner), labels, coverage=coverage, rows=rows
         )
         return display.plot(ax, **line_kwargs)
 
@@ -254,14 +256,19 @@ def _ends(draws: np.ndarray, tail: float) -> tuple[np.ndarray, np.ndarray, np.nd
     return lower, draws.mean(axis=1), upper
 
 
-def _grid(column: Any, resolution: int) -> tuple[list[Any], bool]:
-    """Values to show, and whether they are numbers on a line."""
-    numbers = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+def _grid(column: Any, resolution: int, levels: bool) -> tuple[list[Any], bool]:
+    """Values to show, and whether they are numbers on a line; whole numbers, which may be names, are those of the data.
+
+    levels: the column names groups.
+    """
+    numbers = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column) and not levels
     found = list(column.cat.categories) if hasattr(column, "cat") else sorted(column.dropna().unique().tolist())
-    if not numbers or len(found) <= min(resolution, 10):
-        return found, bool(numbers) and len(found) > 2
-    low, high = np.nanquantile(column.to_numpy(float), [OUTSIDE, 1.0 - OUTSIDE])
-    return np.linspace(low, high, resolution).tolist(), True
+    if len(found) > resolution and (not numbers or pd.api.types.is_integer_dtype(column)):
+        found = [found[int(i)] for i in np.linspace(0, len(found) - 1, resolution)]
+    elif numbers and len(found) > min(resolution, 10) and not pd.api.types.is_integer_dtype(column):
+        low, high = np.nanquantile(column.to_numpy(float), [OUTSIDE, 1.0 - OUTSIDE])
+        return np.linspace(low, high, resolution).tolist(), True
+    return found, bool(numbers) and len(found) > 2
 
 
 def _response(inner: Any) -> str:

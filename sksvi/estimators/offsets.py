@@ -48,7 +48,7 @@ def with_exposure(estimator: Any, offset: Any, exposure: Any) -> Any:
     if exposure is None:
         return offset
     spec = estimator.likelihood
-    if spec == "softmax" or likelihoods.resolve(spec).variance_function is None:
+    if spec == "softmax" or likelihoods.resolve(spec).ratio != "rate":
         raise ValueError(
             f"exposure multiplies a rate exp(f), as 'poisson' and 'negative-binomial' have it, and likelihood={spec!r} "
             "has none: offset= is added to f under any likelihood."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 
 from sksvi._typing import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import check_count, check_row_values
+from sksvi.estimators.findings import warn_user
 from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.tables import as_table, framed
 from sksvi.predictive.coverage import tail_of
@@ -22,6 +23,8 @@ Array = np.ndarray
 
 #: Step of a slope, in standard deviations of its column: the error of a difference to both sides is its square.
 STEP = 1e-4
+#: Values of a column of numbers without a slope, up to which they are compared.
+MOST_VALUES = 40
 
 
 def marginal_effects(
@@ -40,9 +43,10 @@ def marginal_effects(
     """Average slopes of columns of numbers and contrasts between values of others, on the scale of the mean of y.
 
     For a column of numbers: the derivative of E[y | x] in it, averaged over the rows of X. For words, categories, truth
-    values and numbers of two values: the difference of E[y | x] between a value and the first one, all rows set to
-    either, averaged. Every draw from the posterior gives such an average; the table has their mean and spread. Of
-    classifiers E[y | x] is the probability of the second label, of more than two, and of ordered names, that of each.
+    values, numbers of two values and numbers that the pipeline makes categories or bins of: the difference of E[y | x]
+    between a value and the first one, all rows set to either, averaged. Every draw from the posterior gives such an
+    average; the table has their mean and spread. Of classifiers E[y | x] is the probability of the second label, of
+    more than two, and of ordered names, that of each.
 
     Parameters
     ----------
@@ -52,7 +56,7 @@ def marginal_effects(
     X : {DataFrame, array-like} of shape (n, D)
         Rows over which is averaged, as the model's `predict` takes them.
     features : list of str or int, default=None
-        Columns, by name, or by number in an array. None: all but those that name groups.
+        Columns, by name, or by number in an array. None: all but those that name groups, or have missing values.
     by : str, int or array-like of shape (n,), default=None
         A column of X, or a value per row: averages within the rows of each value.
     coverage : float, default=0.9
@@ -77,7 +81,13 @@ def marginal_effects(
     TypeError
         If there is no estimator inside that has draws of its latents.
     ValueError
-        Naming a feature that is no column, or has one value only.
+        Naming a feature that is no column, has missing values or one value only, or of which bins are made and that has
+        more than 40 values.
+
+    Warns
+    -----
+    UserWarning
+        For columns with missing values that are left out.
 
     Notes
     -----
@@ -102,7 +112,7 @@ def marginal_effects(
     groups, names = _groups(by, table)
     found = {}
     for feature in _features(features, table, by, answers.inner):
-        for contrast, low, high, unit in _contrasts(table[feature], feature):
+        for contrast, low, high, unit in _contrasts(answers, table, feature, named):
             draws = 0.0
             for values, sign in ((high, 1.0), (low, -1.0)):
                 changed = with_column(table, feature, values, named)
@@ -156,6 +166,29 @@ class Answers:
     def _shifts(self) -> bool:
         return self.inner.likelihood_.n_latents == 1
 
+    def smooth(self, table: Any, feature: Any, named: bool, x: Any, step: float) -> bool:
+        """Whether a small step of a column in all rows, either way, changes the mean of y by as much and by little.
+
+        Behind an encoder of categories any step leads to none of them, behind bins some rows jump: neither has a slope.
+        """
+        try:
+            below, here, above, far = (
+                self.row_means(with_column(table, feature, x + by, named)) for by in (-step, 0.0, step, step / STEP)
+            )
+        except ValueError:  # an encoder that refuses what it does not know
+            self.row_means(with_column(table, feature, table[feature], named))
+            return False
+        up, down = above - here, here - below
+        size = np.abs(up).sum() + np.abs(down).sum()
+        if size == 0.0:
+            return bool(np.all(far == here))
+        return bool(np.abs(up - down).sum() < 0.1 * size)
+
+    def row_means(self, X: Any) -> Array:
+        """Means of y of each row at the mean of a few draws, (n, labels)."""
+        few = replace(self, n_draws=2)
+        return np.concatenate([means.mean(axis=1) for _, means in few.of(X)])
+
     def averages(self, X: Any, groups: Array, n_groups: int, weight: Array | None) -> Array:
         """Weighted means over the rows of each group, (groups, S, labels)."""
         weight = np.ones(len(groups)) if weight is None else weight
@@ -165,6 +198,13 @@ class Answers:
                 own = np.where(groups[rows] == g, weight[rows], 0.0)
                 total[g] += np.tensordot(own, means.astype(float), 1)
         return total / np.bincount(groups, weight, n_groups)[:, None, None]
+
+
+def group_columns(inner: Any) -> list[Any]:
+    """Columns that name groups, as the model was told."""
+    groups = getattr(inner, "groups", None)
+    groups = [groups] if isinstance(groups, str | int) else list(groups or [])
+    return [part for name in groups for part in str(name).split(":")] + groups
 
 
 def frame_of(X: Any) -> tuple[Any, bool]:
@@ -186,10 +226,14 @@ def with_column(table: Any, feature: Any, values: Any, named: bool) -> Any:
 def _features(features: Any, table: Any, by: Any, inner: Any) -> list[Any]:
     known = list(table.columns)
     if features is None:
-        groups = getattr(inner, "groups", None)
-        groups = [groups] if isinstance(groups, str | int) else list(groups or [])
-        inside = [part for name in groups for part in str(name).split(":")] + groups
-        return [name for name in known if name not in inside]
+        kept = [name for name in known if name not in group_columns(inner)]
+        missing = [name for name in kept if table[name].isna().any()]
+        if missing:
+            warn_user(
+                f"columns {missing} of X have missing values and are left out: fill them in, to say where effects are "
+                "taken, or leave rows out."
+            )
+        return [name for name in kept if name not in missing]
     features = [features] if isinstance(features, str | int) else list(features)
     for name in features:
         if name not in known:
@@ -212,19 +256,25 @@ def _groups(by: Any, table: Any) -> tuple[Array, list[Any]]:
     return codes, list(names)
 
 
-def _contrasts(column: Any, name: Any) -> Iterator[tuple[str, Any, Any, float]]:
+def _contrasts(answers: Answers, table: Any, name: Any, named: bool) -> Iterator[tuple[str, Any, Any, float]]:
     """What is compared: its name, the column at either end, and their distance."""
+    column = table[name]
+    if column.isna().any():
+        raise ValueError(f"column {name!r} of X has missing values: fill them in, to say where effects are taken.")
     numbers = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
-    values = column.cat.categories if hasattr(column, "cat") else np.sort(column.dropna().unique())
+    values = column.cat.categories if hasattr(column, "cat") else np.sort(column.unique())
     if len(values) < 2:
         raise ValueError(f"column {name!r} of X has one value only, {list(values)}: there is nothing to compare.")
-    if numbers and len(values) > 2:
-        if column.isna().any():
-            raise ValueError(f"column {name!r} of X has missing values: fill them in, to say where a slope is taken.")
-        step = STEP * float(column.std())
-        x = column.astype(float)
-        yield "slope", x - step, x + step, 2.0 * step
-        return
+    if numbers and len(values) > 2 and name not in group_columns(answers.inner):
+        x, step = column.astype(float), STEP * float(column.std())
+        if answers.smooth(table, name, named, x, step):
+            yield "slope", x - step, x + step, 2.0 * step
+            return
+        if len(values) > MOST_VALUES:
+            raise ValueError(
+                f"the mean of y jumps along column {name!r} of X, which has {len(values)} values: something makes bins "
+                "or categories of it, so that it has no slope. Leave it out of features, or give X with fewer values."
+            )
     for value in values[1:]:
         low, high = (constant(column, end) for end in (values[0], value))
         yield f"{value} - {values[0]}", low, high, 1.0

@@ -75,6 +75,7 @@ class Likelihood(BaseEstimator):
     #: y is a label (0/1, or a class code); y has one of several ordered levels; y is (successes, failures).
     classifies: bool = False
     ordered: bool = False
+    creeps: bool = False  # learned parameters move together with the mean of f, as cut points do with an intercept
     paired: bool = False
     learned: tuple[str, ...] = ()
     positive: bool = True

@@ -353,6 +353,7 @@ class NegativeBinomial(Likelihood):
 
     support = COUNT
     discrete = True
+    ratio = "rate"
 
     @property
     def noise(self) -> float:

@@ -38,6 +38,7 @@ class Ordinal(Likelihood):
 
     discrete = True
     ordered = True
+    creeps = True
     poles_only = True
     positive = False
 

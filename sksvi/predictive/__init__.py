@@ -10,6 +10,7 @@ from sksvi.predictive.wrappers import (
     sample_y,
     save,
     summary,
+    summary_text,
     unwrapped,
 )
 
@@ -23,5 +24,6 @@ __all__ = [
     "sample_y",
     "save",
     "summary",
+    "summary_text",
     "unwrapped",
 ]

@@ -259,6 +259,28 @@ def summary(model: BaseEstimator, **options: Any) -> DataFrame:
     return _method(_with_names(model), "summary")(**options)
 
 
+def summary_text(model: Any, **options: Any) -> str:
+    """The fit of the estimator inside as text, rows named by the columns that it was fitted on.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator with ``summary_text``, or one of scikit-learn's wrappers around it.
+    **options : dict
+        Of its ``summary_text``, such as ``coverage=0.9``; X and y, for a score, as the estimator inside takes them.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    TypeError
+        If there is no estimator with ``summary_text`` inside.
+    """
+    return str(_method(_with_names(model), "summary_text")(**options))
+
+
 def save(model: BaseEstimator, path: PathLike) -> None:
     """Save the estimator inside a wrapper, with the names of the columns that it was fitted on.
 
@@ -332,5 +354,7 @@ def _beside(offset: Any, exposure: Any) -> dict[str, Any]:
 def _method(model: Any, name: str) -> Callable[..., Any]:
     method = getattr(model, name, None)
     if method is None:
-        raise TypeError(f"{type(model).__name__} has no {name}: fit one of sksvi's estimators inside the wrapper.")
+        ours = type(model).__module__.startswith(__package__.partition(".")[0])
+        remedy = "it is not for this kind of target" if ours else "fit one of sksvi's estimators inside the wrapper"
+        raise TypeError(f"{type(model).__name__} has no {name}: {remedy}.")
     return method

@@ -144,7 +144,13 @@ def test_who_takes_no_offset_says_so(rng):
 
 
 # ---- exposure and class weights
-@pytest.mark.parametrize("model", [m for m in MODELS if m.get_params().get("likelihood") == "poisson"], ids=NAME)
+RATES = [
+    *(m for m in MODELS if m.get_params().get("likelihood") == "poisson"),
+    BayesianGLMRegressor(likelihood="negative-binomial", max_iter=5),
+]
+
+
+@pytest.mark.parametrize("model", RATES, ids=lambda m: f"{NAME(m)}, {m.likelihood}")
 def test_exposure_is_an_offset_of_its_logarithm(model, rng, tmp_path):
     X, y, offset = problem(model, rng)
     exposure, both = np.exp(offset), rng.standard_normal(N)

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
 
 from sksvi import (
     BayesianGLMClassifier,
@@ -116,6 +117,36 @@ def test_groups_noise_and_processes(table):
     np.testing.assert_allclose(found["mean"], [0.05, 0.2], rtol=0.2)
 
 
+@pytest.mark.parametrize("unknown", ["ignore", "error"])
+def test_numbers_that_become_categories_have_contrasts(table, unknown):
+    """A small step leads to no category: a slope would be nothing, or nonsense."""
+    X, f, rng = table
+    X = X.assign(hour=rng.integers(0, 4, N), day=np.arange(N) % 300)
+    y = f + 2.0 * (X["hour"] == 2) + 0.1 * rng.standard_normal(N)
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown=unknown), ["hour", "sex"]), remainder=StandardScaler()
+    )
+    model = make_pipeline(columns, BayesianGLMRegressor(random_state=0)).fit(X, y)
+    found = marginal_effects(model, X, n_draws=50)
+    assert found.loc["hour"].index.tolist() == ["1 - 0", "2 - 0", "3 - 0"]
+    assert abs(found.loc[("hour", "2 - 0"), "mean"] - 2.0) < 0.1
+    assert found.loc["day"].index.tolist() == ["slope"]
+    columns = make_column_transformer((KBinsDiscretizer(3, quantile_method="linear"), ["age", "day"]))
+    model = make_pipeline(columns, BayesianGLMRegressor(random_state=0)).fit(X, y)
+    with pytest.raises(ValueError, match="the mean of y jumps along column 'age' of X, which has 600 values"):
+        marginal_effects(model, X, ["age"], n_draws=20)
+
+
+def test_missing_values_are_left_out_by_name(table):
+    X, f, _ = table
+    X = X[["age", "dose"]].assign(age=X["age"].where(X["age"] < 60))
+    model = make_pipeline(SimpleImputer(), BayesianGLMRegressor()).fit(X, f)
+    with pytest.warns(UserWarning, match=r"columns \['age'\] of X have missing values and are left out"):
+        assert marginal_effects(model, X, n_draws=20).index.tolist() == [("dose", "slope")]
+    with pytest.raises(ValueError, match="column 'age' of X has missing values"):
+        marginal_effects(model, X, ["age"])
+
+
 def test_what_has_no_effects_says_so(table):
     X, f, _ = table
     numbers = X[["age", "dose"]]
@@ -144,5 +175,9 @@ def test_the_curve_is_the_average_over_rows(table):
         assert abs(mean[0] - expected) < (high[0] - low[0]) / 3.29 * 4 / np.sqrt(DRAWS) + 1e-3
     display = PartialEffectDisplay.from_estimator(model, X, "sex", n_draws=20)
     assert [label.get_text() for label in display.ax_.get_xticklabels()] == ["f", "m"]
+    codes = X.assign(day=np.arange(N) % 60)
+    days = pipeline(BayesianGLMClassifier(random_state=0)).fit(codes, rng.random(N) < expit(f))
+    display = PartialEffectDisplay.from_estimator(days, codes, "day", n_draws=20)
+    assert set(display.values) <= set(codes["day"]) and len(display.values) == 40  # never between whole numbers
     with pytest.raises(ValueError, match="feature must be a column of X"):
         PartialEffectDisplay.from_estimator(model, X, "height")

@@ -554,3 +554,18 @@ def test_an_intercept_that_its_prior_pulls_is_told():
         BayesianGLMRegressor(intercept_precision=1e-4).fit(X, y)
     BayesianGLMRegressor().fit(X, y)
     BayesianGLMRegressor(intercept_precision=1e-14).fit(X, y)
+
+
+@pytest.mark.parametrize(("n", "share"), [(500, 0.25), (20_000, 0.05)])
+def test_cut_points_have_settled_at_the_default_tolerance(n, share, global_random_seed):
+    """They move with the intercept, and a small share of a large bound is standard errors of theirs."""
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.standard_normal((n, 2))
+    y = np.digitize(X @ [0.8, -0.5] + rng.logistic(size=n), [-1.0, 2.0])
+    fits = [
+        BayesianGLMRegressor(likelihood="ordinal", random_state=0, **options).fit(X, y)
+        for options in ({}, {"tol": 1e-8})
+    ]
+    thresholds = [np.asarray(fit.likelihood_.cut_points) - fit.intercept_ for fit in fits]
+    spread = fits[1].summary().loc[["cut_points[0]", "cut_points[1]"], "std"].to_numpy()
+    assert np.all(np.abs(thresholds[0] - thresholds[1]) < share * spread)

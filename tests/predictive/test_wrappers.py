@@ -51,6 +51,8 @@ def test_each_question_reaches_the_regressor_inside(rows):
     table = sksvi.summary(model, coverage=0.5)
     assert table.index[:2].tolist() == ["standardscaler__a", "remainder__b"] or "b" in table.index[1]
     np.testing.assert_array_equal(table["mean"], inner.summary(coverage=0.5)["mean"])
+    text = sksvi.summary_text(model, coverage=0.5)
+    assert all(name in text for name in table.index) and "x0" not in text
 
 
 def test_a_density_has_its_slope_and_sums_to_one(rows):
@@ -103,6 +105,9 @@ def test_what_is_not_inside_is_named(rows):
     search = GridSearchCV(BayesianGLMRegressor(), {"tol": [1e-3]}, cv=2, refit=False).fit(X, y)
     with pytest.raises(TypeError, match="no best_estimator_: set refit=True"):
         sksvi.summary(search)
+    classifier = make_pipeline(StandardScaler(), BayesianGLMClassifier()).fit(X, y > np.median(y))
+    with pytest.raises(TypeError, match="BayesianGLMClassifier has no predict_interval: it is not for this kind"):
+        sksvi.predict_interval(classifier, X)
     labels = make_pipeline(StandardScaler(), BayesianGLMClassifier()).fit(X, y > np.median(y))
     assert sksvi.log_predictive_density(labels, X, y > np.median(y)).shape == (N,)
 

@@ -28,6 +28,10 @@ from sksvi.models.base import Blocks, Gradient, Linear
 
 #: A step whose predicted gain is below this share of `tol` (times the bound) is not worth taking.
 PREDICTED_SHARE = 1 / 150
+#: What `tol` is relative to, nats, where a pass finds parameters at q and q at parameters, and both move together: many
+#: small gains follow one, and nats that are nothing beside the bound of many rows are standard errors of a parameter.
+#: Never less than a share of the bound that is more than its rounding.
+CREEPING, ABOVE_ROUNDING = 1.0, 1e-9
 #: How fast a damped step grows again.
 DAMPING_GROWTH = 1.5
 #: Fits of fewer rows start on all of them.
@@ -72,7 +76,7 @@ class Judged:
         progress, natural = judging(state), problem.algorithm.row.natural
         here = progress.here
         assert here is not None
-        rate, size = problem.algorithm.rate(state.steps, True), problem.size(here.bound)
+        rate, size = problem.algorithm.rate(state.steps, True), worth(problem, here.bound, tol)
         forms = problem.globals_in(state.passes) is not problem.globals  # a start, at which no fit ends
         if not forms and done(problem, state, tol) and (natural or left_to_gain(problem, state) <= tol * size):
             return state, None
@@ -106,6 +110,14 @@ class Judged:
         damping = 1.0 if problem.algorithm.row.natural else progress.damping
         progress = replace(progress, here=None, small_changes=0, damping=damping, searched={})
         return replace(state, q=q, progress=progress, bound=here.bound, finished=True)
+
+
+def worth(problem: Problem, bound: float, tol: float) -> float:
+    """What `tol` is relative to at a bound; less where parameters creep along q, and a small gain has many after it."""
+    likelihood, size = getattr(problem.model, "likelihood", None), problem.size(bound)
+    if likelihood is None or not likelihood.creeps or "likelihood" in problem.frozen or tol == 0.0:
+        return size
+    return min(size, max(CREEPING, ABOVE_ROUNDING * size / tol))
 
 
 def done(problem: Problem, state: State, tol: float) -> bool:
