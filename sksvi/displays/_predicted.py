@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi.displays._common import refuse_several
+from sksvi.estimators.offsets import with_exposure
 from sksvi.predictive.wrappers import reached, through
 
 Array = np.ndarray
@@ -36,6 +37,10 @@ class Asked(NamedTuple):
     def predictive(self, offset: Any = None) -> Any:
         """Distribution of y, in the units that the model inside was fitted in."""
         return self.model._predictive(self.X, offset)
+
+    def shifted(self, offset: Any, exposure: Any) -> Any:
+        """The offset of rows with these exposures."""
+        return with_exposure(self.model, offset, exposure)
 
     def target(self, y: Any) -> Array:
         """y in those units, as the likelihood takes it: ordinal as positions among the levels."""
@@ -70,7 +75,7 @@ def asked(estimator: Any, X: Any) -> Asked:
     return Asked(model, X, inverses)
 
 
-def steps(estimator: Any, X: Any, y: Any, offset: Any = None) -> tuple[Array, Array]:
+def steps(estimator: Any, X: Any, y: Any, offset: Any = None, exposure: Any = None) -> tuple[Array, Array]:
     """P(Y < y) and P(Y <= y) of each row: of a time series without X and y those one step ahead in the fit."""
     given = asked(estimator, X)
     if given.likelihood.classifies:
@@ -82,7 +87,7 @@ def steps(estimator: Any, X: Any, y: Any, offset: Any = None) -> tuple[Array, Ar
         return given.model._steps_ahead()
     if y is None:
         raise ValueError("y is needed: the values that the predictions are compared with.")
-    below, at_most = given.predictive(offset).cdf_steps(given.target(y))
+    below, at_most = given.predictive(given.shifted(offset, exposure)).cdf_steps(given.target(y))
     return (1.0 - at_most, 1.0 - below) if given.falls else (below, at_most)
 
 

@@ -147,6 +147,7 @@ class IntervalCoverageDisplay:
         *,
         coverages: Sequence[float] = COVERAGES,
         offset: PerRow | None = None,
+        exposure: PerRow | None = None,
         ax: Axes | None = None,
         **line_kwargs: Any,
     ) -> IntervalCoverageDisplay:
@@ -167,7 +168,7 @@ class IntervalCoverageDisplay:
         coverages : sequence of float, default=(0.1, …, 0.9, 0.95)
             In (0, 1).
 
-        offset : array-like of shape (n,), default=None
+        offset, exposure : array-like of shape (n,), default=None
             Of the rows of X.
 
         ax : matplotlib Axes, default=None
@@ -202,7 +203,7 @@ class IntervalCoverageDisplay:
         """
         nominal = values(coverages, "coverages")
         tails = np.array([tail_of(float(coverage)) for coverage in nominal])[:, None]
-        below, at_most = steps(estimator, X, y, offset)
+        below, at_most = steps(estimator, X, y, offset, exposure)
         # y is no less than the quantile of `tail` where P(Y <= y) reaches it, and the like above: no quantile needed.
         observed = np.mean((at_most >= tails) & (below < 1.0 - tails), axis=1)
         randomized = None

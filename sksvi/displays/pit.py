@@ -125,6 +125,7 @@ class PITDisplay:
         *,
         bins: int | None = None,
         offset: PerRow | None = None,
+        exposure: PerRow | None = None,
         random_state: RandomState = 0,
         ax: Axes | None = None,
         **bar_kwargs: Any,
@@ -146,7 +147,7 @@ class PITDisplay:
         bins : int, default=None
             Bars of equal width; None: by the number of observations.
 
-        offset : array-like of shape (n,), default=None
+        offset, exposure : array-like of shape (n,), default=None
             Of the rows of X.
 
         random_state : int, RandomState or None, default=0
@@ -181,7 +182,7 @@ class PITDisplay:
         >>> PITDisplay.from_estimator(model, X[400:], y[400:]).density.shape
         (20,)
         """
-        below, at_most = steps(estimator, X, y, offset)
+        below, at_most = steps(estimator, X, y, offset, exposure)
         return cls(_drawn(below, at_most, random_state), bins=bins).plot(ax, **bar_kwargs)
 
     @classmethod

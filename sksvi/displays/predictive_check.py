@@ -204,6 +204,7 @@ class PosteriorPredictiveDisplay:
         kind: str = "auto",
         n_draws: int = 100,
         offset: PerRow | None = None,
+        exposure: PerRow | None = None,
         random_state: RandomState = 0,
         ax: Axes | None = None,
         **kwargs: Any,
@@ -229,7 +230,7 @@ class PosteriorPredictiveDisplay:
         n_draws : int, default=100
             Draws of all rows, for counts and measured values.
 
-        offset : array-like of shape (n,), default=None
+        offset, exposure : array-like of shape (n,), default=None
             Of the rows of X.
 
         random_state : int, RandomState or None, default=0
@@ -267,7 +268,7 @@ class PosteriorPredictiveDisplay:
         from sksvi.estimators.checks import check_count, check_seed
 
         given = asked(estimator, X)
-        likelihood = given.likelihood
+        likelihood, offset = given.likelihood, given.shifted(offset, exposure)
         if likelihood.classifies or likelihood.ordered or likelihood.paired:
             return cls._of_labels(given, y, kind, offset, ax, kwargs)
         target = given.target(y)

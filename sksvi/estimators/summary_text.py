@@ -40,6 +40,7 @@ class SummaryText:
         *,
         sample_weight: PerRow | None = None,
         offset: PerRow | None = None,
+        exposure: PerRow | None = None,
         **options: Any,
     ) -> str:
         """The fit as text to print: what it is, how it ended, and `summary`, rounded.
@@ -56,7 +57,7 @@ class SummaryText:
             no rows, so that it has no score of its own.
         y : array-like of shape (n,), default=None
             Their targets.
-        sample_weight, offset : array-like of shape (n,), default=None
+        sample_weight, offset, exposure : array-like of shape (n,), default=None
             For `score`.
         **options
             Of `summary`, such as ``exponentiate=True``.
@@ -99,7 +100,7 @@ class SummaryText:
         table = self.summary(coverage=coverage, **options)
         told = [*self._told_of_data(), *self._told_of_fit()]
         if X is not None or y is not None:
-            given = {"sample_weight": sample_weight, "offset": offset}
+            given = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure}
             given = {name: value for name, value in given.items() if value is not None}
             told.append((self._score_name, f"{self.score(X, y, **given):.4f}"))
         told.append(("intervals", f"{100 * coverage:g} %"))

@@ -244,3 +244,21 @@ def test_trials_in_the_place_of_failures(global_random_seed):
         found.append((PITDisplay.from_estimator(model, X, y).pit, check.observed, band.points_.get_ydata()))
     for one, other in zip(*found, strict=True):
         assert_allclose(one, other)
+
+
+def test_exposure_is_an_offset_of_its_logarithm(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X, hours = rng.standard_normal((120, 1)), rng.uniform(0.5, 9.0, 120)
+    y = rng.poisson(hours * np.exp(0.4 * X[:, 0]))
+    model = BayesianGLMRegressor(likelihood="poisson").fit(X, y, exposure=hours)
+    for display, name in (
+        (IntervalCoverageDisplay, "observed"),
+        (PITDisplay, "pit"),
+        (PosteriorPredictiveDisplay, "expected"),
+    ):
+        found = [
+            display.from_estimator(model, X, y, **given) for given in ({"exposure": hours}, {"offset": np.log(hours)})
+        ]
+        assert_allclose(*(getattr(one, name) for one in found))
+    texts = [model.summary_text(0.9, X, y, **given) for given in ({"exposure": hours}, {"offset": np.log(hours)})]
+    assert texts[0] == texts[1]
