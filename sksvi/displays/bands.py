@@ -333,6 +333,14 @@ def _times(model: Any) -> tuple[Array, tuple[Array, Array], str, str]:
     return at, (at, observed.to_numpy(float)), time_name(model.index_), str(observed.name or "y")
 
 
+def _places(column: Array, dtype: Any, n_points: int) -> Array:
+    """Where to predict along a column: whole numbers, which something may take as categories, are those that it has."""
+    if dtype.kind not in "iu":
+        return np.linspace(np.nanmin(column), np.nanmax(column), n_points)
+    found = np.unique(column)
+    return found[np.unique(np.linspace(0, len(found) - 1, n_points).round().astype(int))]
+
+
 def _along(X: Any, feature: Any, n_points: Any) -> tuple[Array, Any, Array, str]:
     """Places, rows of X there, the column as it is, and its name."""
     import pandas as pd
@@ -354,11 +362,11 @@ def _along(X: Any, feature: Any, n_points: Any) -> tuple[Array, Any, Array, str]
     column = pd.to_numeric(frame[feature], errors="coerce").to_numpy(float)
     if not np.any(np.isfinite(column)):
         raise ValueError(f"column {feature!r} has no numbers to go along.")
-    places = np.linspace(np.nanmin(column), np.nanmax(column), int(n_points))
+    places = _places(column, frame[feature].dtype, int(n_points))
     middle = {name: _typical(frame[name]) for name in names}
     rows = pd.DataFrame({name: [middle[name]] * len(places) for name in names})
     rows = rows.astype({name: frame[name].dtype for name in names if name != feature})
-    rows[feature] = places
+    rows[feature] = places.astype(frame[feature].dtype) if frame[feature].dtype.kind in "iu" else places
     x_name = str(feature) if hasattr(X, "iloc") else f"x{feature}"
     return places, rows if hasattr(X, "iloc") else rows.to_numpy(), column, x_name
 

@@ -155,3 +155,12 @@ def test_what_has_no_band_is_said(curve):
     several = BayesianGLMClassifier(max_iter=300).fit(X, np.arange(80) % 3)
     with pytest.raises(ValueError, match="predicts several classes or levels, which have no band"):
         PredictionBandDisplay.from_estimator(several, X)
+
+
+def test_whole_numbers_are_those_of_the_data():
+    """Something behind may take them as categories: between two of them there is none."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"hour": rng.integers(0, 24, 300), "temperature": rng.standard_normal(300)})
+    model = BayesianGLMRegressor().fit(X, X["hour"] + rng.standard_normal(300))
+    display = PredictionBandDisplay.from_estimator(model, X, feature="hour", n_points=10)
+    assert len(display.x) == 10 and set(display.x) <= set(X["hour"]) and {display.x[0], display.x[-1]} == {0, 23}
