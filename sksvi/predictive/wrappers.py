@@ -259,7 +259,7 @@ def summary(model: BaseEstimator, **options: Any) -> DataFrame:
     return _method(_with_names(model), "summary")(**options)
 
 
-def summary_text(model: Any, **options: Any) -> str:
+def summary_text(model: BaseEstimator, **options: Any) -> str:
     """The fit of the estimator inside as text, rows named by the columns that it was fitted on.
 
     Parameters
