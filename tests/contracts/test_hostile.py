@@ -61,7 +61,7 @@ def effects(model):
     return table.drop(index=model.likelihood_.reported, errors="ignore").drop(columns="direction")
 
 
-def finite(model, X, y=None, **arguments):
+def assert_finite(model, X, y=None, **arguments):
     """Every number that users can ask for."""
     out = [model.coef_, model.coef_std_, model.intercept_, model.lower_bound_, model.lower_bounds_]
     # Parameters of the likelihood are points, whose spread may be unknown; without one there is no sign to ask for.
@@ -277,9 +277,9 @@ def test_huge_latents(likelihood, size, X, rng):
         assert "pass" in str(error) or "finite" in str(error)
         assert not hasattr(model, "coef_")
     else:
-        finite(model, X, offset=offset)
+        assert_finite(model, X, offset=offset)
     model = BayesianGLMRegressor(likelihood=likelihood, prior_precision=1.0).fit(X, y)
-    finite(model, X, offset=offset)
+    assert_finite(model, X, offset=offset)
 
 
 @pytest.mark.parametrize("algorithm", sorted(VARIATIONAL))
@@ -297,7 +297,7 @@ def test_scales_of_X(algorithm, scale, likelihood, X, rng):
         except ValueError as error:
             assert "column" in str(error) or "pass" in str(error), error
         else:
-            finite(model, scale * X, y)
+            assert_finite(model, scale * X, y)
 
 
 @pytest.mark.parametrize("covariance", ["full", "diag"])
@@ -307,12 +307,12 @@ def test_constant_and_duplicated_columns(likelihood, covariance, X, rng):
     y = target(likelihood, X, rng)
     odd = np.column_stack([X, np.zeros(60), np.ones(60), X[:, 0], np.full(60, -3.5)])
     model = BayesianGLMRegressor(likelihood=likelihood, covariance=covariance, prior_precision=1.0).fit(odd, y)
-    finite(model, odd, y)
+    assert_finite(model, odd, y)
     assert model.coef_[3] == 0.0 and model.coef_std_[3] == pytest.approx(1.0)
     if covariance == "full":
         assert model.coef_[0] == pytest.approx(model.coef_[5], abs=1e-8)
     zeros = BayesianGLMRegressor(likelihood=likelihood, covariance=covariance).fit(np.zeros((60, 2)), y)
-    finite(zeros, np.zeros((60, 2)), y)
+    assert_finite(zeros, np.zeros((60, 2)), y)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -323,10 +323,10 @@ def test_one_row_and_few_rows(algorithm, rng):
         X, y = rng.standard_normal((n, 5)), np.arange(n) + 1.0
         for likelihood in ("gaussian", "poisson", "student-t", "negative-binomial"):
             model = BayesianGLMRegressor(likelihood=likelihood, algorithm=algorithm, random_state=0).fit(X, y)
-            finite(model, X, y)
+            assert_finite(model, X, y)
     model = BayesianGLMClassifier(algorithm=algorithm, random_state=0).fit(X, y)
-    finite(model, X, y)
-    finite(BayesianGLMRegressor(algorithm=algorithm, random_state=0).fit(np.zeros((2, 5)), y), X)
+    assert_finite(model, X, y)
+    assert_finite(BayesianGLMRegressor(algorithm=algorithm, random_state=0).fit(np.zeros((2, 5)), y), X)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -341,7 +341,7 @@ def test_many_more_columns_than_rows(rng):
             BayesianGLMClassifier(),
         ):
             labels = y > np.median(y) if isinstance(model, BayesianGLMClassifier) else y
-            finite(model.fit(container(X), labels), container(X), labels)
+            assert_finite(model.fit(container(X), labels), container(X), labels)
 
 
 @pytest.mark.parametrize("algorithm", sorted(VARIATIONAL))
@@ -353,7 +353,7 @@ def test_separable_classes(algorithm, n_classes, rng):
     X = 5.0 * np.eye(3)[y] + 0.1 * rng.standard_normal((20 * n_classes, 3))
     for prior in ("auto", 1e-4):
         model = BayesianGLMClassifier(algorithm=algorithm, prior_precision=prior, random_state=0, max_iter=40).fit(X, y)
-        finite(model, X, y)
+        assert_finite(model, X, y)
         assert model.score(X, y) == 1.0
 
 
@@ -364,7 +364,7 @@ def test_exactly_linear_targets(rng):
     for y in (2 * X[:, 0] - X[:, 1] + 5, np.full(60, 7.5), np.zeros(60), 1e-12 * X[:, 0]):
         for likelihood in ("gaussian", "student-t"):
             model = BayesianGLMRegressor(likelihood=likelihood).fit(X, y)
-            finite(model, X, y)
+            assert_finite(model, X, y)
             assert np.max(np.abs(model.predict(X) - y)) <= 1e-3 * np.max(np.abs(y)) + 1e-15
 
 
@@ -383,7 +383,7 @@ def test_a_column_far_from_zero(likelihood, shift, X, rng):
     except ValueError as error:
         assert "time stamp" in str(error)
     else:
-        finite(model, frame, y)
+        assert_finite(model, frame, y)
         # Its weight takes the intercept's part at almost no price: what is left is a free intercept.
         free = clone(without).set_params(intercept_precision=1e-8).fit(X[:, [0, 2]], y)
         np.testing.assert_allclose(model.predict_latent(frame), free.predict_latent(X[:, [0, 2]]), rtol=0.02, atol=1e-3)
@@ -496,4 +496,4 @@ def test_extreme_targets(likelihood, X, rng):
         except ValueError as error:
             assert "pass" in str(error) or "another unit" in str(error)
         else:
-            finite(model, X, extreme)
+            assert_finite(model, X, extreme)

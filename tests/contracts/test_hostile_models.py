@@ -48,7 +48,7 @@ def target(name, X, rng):
     return rng.poisson(np.exp(np.clip(0.5 * f, -3, 3))) * 1.0 if name.startswith("GME") else f
 
 
-def finite(model, X, y):
+def assert_finite(model, X, y):
     """Every number that users can ask for."""
     table = model.summary()
     # Points without a standard deviation, rows without a sign.
@@ -72,7 +72,7 @@ def fits_or_says(model, X, y, *words):
         assert any(word in str(error) for word in words), error
         assert vars(model) == before
     else:
-        finite(model, X, y)
+        assert_finite(model, X, y)
 
 
 # ---- errors
@@ -180,7 +180,7 @@ def test_levels_that_the_fit_did_not_see(name, X, rng):
     # Labels may be separable: a learned prior then runs to variances beside which a level's is rounding.
     model = MODELS[name](groups="site", prior_precision=1.0).fit(frame, y)
     known, unknown = frame.assign(site="a"), frame.assign(site="from nowhere")
-    finite(model, unknown, y)
+    assert_finite(model, unknown, y)
     assert np.all(model.predict_latent(unknown)[1] > model.predict_latent(known)[1])
     for missing in (None, np.nan):
         there = frame.assign(site=pd.Series([missing] * 40, dtype=object))
@@ -211,16 +211,16 @@ def test_groups_of_few_rows(name, X, rng):
     for levels in (("a",), tuple(range(40)), ("a", *map(str, range(39)))):
         frame = grouped(X, rng, np.array(levels, dtype=object))
         for noise in (True, False):
-            finite(MODELS[name](groups="site", noise=noise).fit(frame, y), frame, y)
+            assert_finite(MODELS[name](groups="site", noise=noise).fit(frame, y), frame, y)
 
 
 # ---- finite numbers
 @EVERY
 def test_constant_and_duplicated_columns(name, X, rng):
     y = target(name, X, rng)
-    finite(MODELS[name]().fit(X[:, [0, 0, 1]], y), X[:, [0, 0, 1]], y)
+    assert_finite(MODELS[name]().fit(X[:, [0, 0, 1]], y), X[:, [0, 0, 1]], y)
     constant = np.column_stack([X, np.full(40, 3.5)])
-    finite(MODELS[name]().fit(constant, y), constant, y)
+    assert_finite(MODELS[name]().fit(constant, y), constant, y)
 
 
 @EVERY
@@ -274,7 +274,7 @@ def test_huge_offsets(name, X, rng):
 @EVERY
 def test_two_rows(name, X, rng):
     y = np.array([0, 1])
-    finite(MODELS[name]().fit(X[:2], y), X[:2], y)
+    assert_finite(MODELS[name]().fit(X[:2], y), X[:2], y)
 
 
 @EVERY

@@ -103,7 +103,8 @@ def test_code_of_a_page_agrees_with_other_packages(page, tmp_path, monkeypatch):
         if importlib.util.find_spec(peer) is None:
             pytest.skip(f"{peer} is not installed (extra bench)")
     monkeypatch.chdir(tmp_path)
-    run(page, read(page))
+    blocks = read(page)
+    assert run(page, blocks) == sum(said is not None for _, said in blocks)
 
 
 def test_blocks_are_found_with_what_they_print():

@@ -40,7 +40,7 @@ def frame(rng):
     return X, rng.poisson(np.exp(f.to_numpy(float))).astype(float)
 
 
-def alike(a, b, **close):
+def assert_alike(a, b, **close):
     close = close or {"rtol": 1e-8, "atol": 1e-10}
     for name in ("coef_", "coef_std_", "intercept_", "lower_bound_"):
         np.testing.assert_allclose(getattr(a, name), getattr(b, name), err_msg=name, **close)
@@ -201,7 +201,7 @@ def test_ways_to_name_groups(frame):
     lists = clone(model).set_params(groups=[1, 3]).fit(values.tolist(), y)
     np.testing.assert_array_equal(lists.predict(values.tolist()), model.predict(X))
     swapped = clone(model).set_params(groups=["city", "school"]).fit(X, y)
-    alike(swapped, clone(swapped).fit(X, y))
+    assert_alike(swapped, clone(swapped).fit(X, y))
     np.testing.assert_allclose(swapped.coef_, model.coef_, rtol=1e-4)
     one = GMERegressor(likelihood="poisson", noise=False, groups="school").fit(X[["x", "school"]], y)
     assert len(one.group_effects_) == 8 and one.coef_.shape == (1,)
@@ -242,7 +242,7 @@ def test_int_ids_in_a_plain_array(frame):
     frame_model = GMERegressor(groups="school", **settings).fit(X[["x", "school"]], y)
     np.testing.assert_array_equal(model.coef_, frame_model.coef_)
     sparse = clone(model).fit(sp.csr_array(rows), y)
-    alike(sparse, model, rtol=1e-6, atol=1e-8)
+    assert_alike(sparse, model, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(sparse.predict(sp.csr_array(rows)), model.predict(rows), rtol=1e-6)
 
 
@@ -425,7 +425,7 @@ def test_the_arrow_is_the_dense_fit(frame, monkeypatch):
         monkeypatch.setattr(_base, "DENSE_WEIGHTS", 5)
         arrow = clone(model).fit(X, y)
         assert type(arrow.state_.q["weights"]).__name__ == "ArrowGaussian"
-        alike(arrow, dense, rtol=1e-4, atol=1e-5)
+        assert_alike(arrow, dense, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(arrow.posterior_["groups"].cov, dense.posterior_["groups"].cov, atol=1e-5)
         monkeypatch.undo()
 
@@ -470,12 +470,12 @@ def test_weights_are_copies_and_order_does_not_matter(frame, rng):
         model = GMERegressor(**settings, tol=1e-8)
         weighted = clone(model).fit(X, y, sample_weight=counts, offset=offset)
         again = np.repeat(np.arange(len(X)), counts)
-        alike(clone(model).fit(X.iloc[again], y[again], offset=offset[again]), weighted, rtol=1e-5, atol=1e-6)
+        assert_alike(clone(model).fit(X.iloc[again], y[again], offset=offset[again]), weighted, rtol=1e-5, atol=1e-6)
         order = rng.permutation(len(X))
         whole = clone(model).fit(X, y, offset=offset)
-        alike(clone(model).fit(X.iloc[order], y[order], offset=offset[order]), whole, rtol=1e-5, atol=1e-6)
+        assert_alike(clone(model).fit(X.iloc[order], y[order], offset=offset[order]), whole, rtol=1e-5, atol=1e-6)
         renamed = X.assign(city=X["city"].map(str.upper))
-        alike(clone(model).fit(renamed, y, offset=offset), whole)
+        assert_alike(clone(model).fit(renamed, y, offset=offset), whole)
 
 
 def test_offset_is_a_shift_of_f(frame):

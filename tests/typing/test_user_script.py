@@ -43,6 +43,7 @@ def complaints(path, tmp_path):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_script_runs(tmp_path, capsys):
     user_script.main(tmp_path)
+    assert (tmp_path / "model.sksvi").exists()  # what it asserts besides stands in the script
 
 
 @pytest.mark.exhaustive  # half a minute: everything that the package imports is read
