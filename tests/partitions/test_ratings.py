@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 
@@ -48,6 +49,18 @@ def test_same_bits(likelihood, weighted, global_random_seed, monkeypatch, tmp_pa
         np.testing.assert_array_equal(found, wanted)
     assert list(apart.feature_names_in_) == ["user", "item"]
     assert not list(Path(tmp_path).iterdir())  # files go with the data
+
+
+def test_a_process_that_is_killed_leaves_no_files(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    entries = np.array([0, 1]), np.array([1, 0]), np.array([2.0, 3.0])
+    starts = np.array([0, 1, 2])
+    data = on_disk.ratings_on_disk(iter([entries]), {"users": starts, "items": starts}, False, None)
+    if os.name == "posix":  # elsewhere a file in use keeps its name
+        assert not list(Path(tmp_path).iterdir())
+    np.testing.assert_array_equal(data.sides["items"].y, [3.0, 2.0])
+    del data
+    assert not list(Path(tmp_path).iterdir())
 
 
 def test_goes_on_with_more(global_random_seed):

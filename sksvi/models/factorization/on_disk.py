@@ -20,7 +20,7 @@ BUCKET = 2**23
 
 
 class RatingsOnDisk(Ratings):
-    """The same entries by user and by item, in files that go with the object.
+    """The same entries by user and by item, in files that take no disk once the maps of them are gone.
 
     Parameters
     ----------
@@ -32,6 +32,8 @@ class RatingsOnDisk(Ratings):
 
     def __init__(self, sides: dict[str, Entries], targets: Any, folder: str) -> None:
         self.sides, self.targets = sides, targets
+        # Names go now, whoever holds the maps and however the process ends; with the data where files in use keep them.
+        shutil.rmtree(folder, ignore_errors=True)
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
     @property
