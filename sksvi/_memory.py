@@ -1,9 +1,15 @@
-"""Memory before work: what is too large is refused before it is allocated, with what it needs and what to change."""
+"""Memory before work: what is too large is refused before it is allocated, with what it needs and what to change.
+
+And within work: what a chunk of rows let go is there for the next chunk.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 #: Bytes that nobody is asked about.
 SMALL = 2**26
@@ -64,3 +70,53 @@ def _of_group() -> float:
         free = sum(float(line.split()[1]) for line in lines if line.startswith(f"{cache} "))
         return max(0.0, limit - current + free)
     return float("inf")
+
+
+#: Bytes up to which glibc keeps what was let go, and up to which an array comes from what it keeps (its largest).
+KEPT, FROM_KEPT = 2**28, 2**25
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # parameters of mallopt(3)
+
+
+def keep_freed() -> None:
+    """What one chunk of rows lets go is there for the next, also where the environment has it given back at once.
+
+    Dask's workers run under ``MALLOC_TRIM_THRESHOLD_=65536``, so that partitions that are let go are seen to go; every
+    temporary of every chunk is fetched from the system anew there, which makes a fit three times as long.
+    """
+    _set_thresholds(KEPT, FROM_KEPT)
+
+
+def give_back_freed() -> None:
+    """As the environment has it again, and what is left goes back."""
+    if _set_thresholds(*_asked()):
+        _libc().malloc_trim(0)
+
+
+def _set_thresholds(trim: int, mmap: int) -> bool:
+    """Whether there was something to set: without a word from the environment glibc finds good ones by itself."""
+    if _asked()[0] >= KEPT or _libc() is None:
+        return False
+    _libc().mallopt(_TRIM_THRESHOLD, trim)
+    _libc().mallopt(_MMAP_THRESHOLD, mmap)
+    return True
+
+
+@lru_cache(1)
+def _libc() -> Any:
+    """The C library of this process where it is glibc, else None."""
+    try:
+        libc = ctypes.CDLL(None)
+    except (OSError, TypeError):
+        return None
+    return libc if hasattr(libc, "gnu_get_libc_version") else None
+
+
+@lru_cache(1)
+def _asked() -> tuple[int, int]:
+    """The thresholds of the environment, in bytes."""
+
+    def number(name: str, unless: int) -> int:
+        value = os.environ.get(name, "")
+        return int(value) if value.isdecimal() else unless
+
+    return number("MALLOC_TRIM_THRESHOLD_", KEPT), number("MALLOC_MMAP_THRESHOLD_", 2**17)

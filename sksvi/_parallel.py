@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from sksvi import _memory
+
 Array = np.ndarray
 
 #: Numbers in a dense chunk of rows: 4 MB; smaller ones cost more in calls than the cache gives back.
@@ -49,8 +51,8 @@ def _set_threads(numbers: list[int]) -> None:
         getattr(lib, "_real_set_num_threads", lib.set_num_threads)(number)
 
 
-class _OneThread:
-    """BLAS at one thread while anyone is inside: the first in sets the limit, the last out takes it back.
+class _Working:
+    """BLAS at one thread and freed memory kept, while anyone is inside: the first in sets it, the last out resets it.
 
     The number of threads belongs to the process. Each restoring what it found would leave, of two that overlap, the
     limit of the other; and would change a fit's bits under way.
@@ -68,6 +70,7 @@ class _OneThread:
             if self._inside == 0:
                 self._before = [lib.get_num_threads() for lib in _blas_libraries()]
                 _set_threads([1] * len(self._before))
+                _memory.keep_freed()
             self._inside += 1
             self._own.inside = getattr(self._own, "inside", 0) + 1
 
@@ -78,9 +81,10 @@ class _OneThread:
             self._take_back()
 
     def _take_back(self) -> None:
-        """The number of threads as it was, once nobody is inside."""
+        """The process as it was, once nobody is inside."""
         if self._inside == 0 and self._before is not None:
             _set_threads(self._before)
+            _memory.give_back_freed()
             self._before = None
 
     def _forked(self) -> None:
@@ -89,12 +93,12 @@ class _OneThread:
         self._take_back()
 
 
-_ONE_THREAD = _OneThread()
+_WORKING = _Working()
 
 
-def single_threaded_blas() -> AbstractContextManager[Any]:
-    """Hold BLAS to one thread: our own threads work on chunks of rows, and bits stay the same."""
-    return _ONE_THREAD
+def working() -> AbstractContextManager[Any]:
+    """Hold BLAS to one thread, as our own work on chunks and bits stay the same, and keep what chunks let go."""
+    return _WORKING
 
 
 def n_threads(n_jobs: int | None) -> int:

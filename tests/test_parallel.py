@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import subprocess
+import sys
 import threading
 import time
 
@@ -160,7 +164,7 @@ def test_blas_is_held_to_one_thread(monkeypatch, said):
 
     for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         monkeypatch.setenv(name, said) if said else monkeypatch.delenv(name, raising=False)
-    with threadpoolctl.threadpool_limits(2, user_api="blas"), _parallel.single_threaded_blas():
+    with threadpoolctl.threadpool_limits(2, user_api="blas"), _parallel.working():
         blas = [pool for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
         assert all(pool["num_threads"] == 1 for pool in blas)
 
@@ -174,7 +178,7 @@ def test_the_limit_of_blas_is_taken_back_by_the_last():
 
     with threadpool_limits(2, user_api="blas"):
         before = threads()
-        first, second = _parallel.single_threaded_blas(), _parallel.single_threaded_blas()
+        first, second = _parallel.working(), _parallel.working()
         first.__enter__()
         second.__enter__()
         first.__exit__(None, None, None)
@@ -193,7 +197,7 @@ def test_a_thread_holds_blas_to_one_thread_whoever_controls_it():
         return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
     def first():
-        with _parallel.single_threaded_blas():
+        with _parallel.working():
             found.append(threads())
             inside.set()
             out.wait(60)
@@ -203,8 +207,37 @@ def test_a_thread_holds_blas_to_one_thread_whoever_controls_it():
         thread = threading.Thread(target=first)
         thread.start()
         assert inside.wait(60)
-        with _parallel.single_threaded_blas():
+        with _parallel.working():
             out.set()
             thread.join()
             assert found == [{1}] and threads() == {1}
         assert threads() == before
+
+
+FAULTS = """
+import resource
+import numpy as np
+from sksvi import _parallel
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(50):
+        np.ones(100_000)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+faults()
+before = faults()
+with _parallel.working():
+    faults()
+    inside = faults()
+print(before, inside, faults())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the setting is glibc's")
+def test_what_is_let_go_stays_for_the_next_chunk_where_the_environment_gives_it_back():
+    """Dask sets its workers so: every temporary costs its pages anew there, but while we work; afterwards as before."""
+    env = {**os.environ, "MALLOC_TRIM_THRESHOLD_": "65536"}
+    done = subprocess.run([sys.executable, "-c", FAULTS], env=env, capture_output=True, text=True, check=True)
+    before, inside, after = map(int, done.stdout.split())
+    assert inside < 0.1 * before and after > 0.9 * before

@@ -122,7 +122,7 @@ def peers(train: Array, test: Array) -> list[dict[str, Any]]:
 
 
 def main(quick: bool = False) -> None:
-    from sksvi._parallel import single_threaded_blas
+    from sksvi._parallel import working
 
     train, test = cytof()
     if quick:
@@ -130,7 +130,7 @@ def main(quick: bool = False) -> None:
     course(train[:500], fits(2)["CVI, rate 0.02"], 0)  # compiles
     on_the_way: list[dict[str, Any]] = []
     ends: list[dict[str, Any]] = []
-    with single_threaded_blas():
+    with working():
         for name, fit in fits(20 if quick else 500).items():
             for passes, seconds, q in course(train, fit, 0):
                 nll = averaged_nll(test[:FEW_ROWS], q, FEW_DRAWS)

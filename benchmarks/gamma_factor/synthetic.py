@@ -69,11 +69,11 @@ def compared(data: tuple[Array, Array, Array], seed: int, peer: bool) -> list[di
 
 def main(quick: bool = False) -> None:
     from sksvi import GammaFactorModel
-    from sksvi._parallel import single_threaded_blas
+    from sksvi._parallel import working
 
     timed(GammaFactorModel(2), np.random.default_rng(0).standard_normal((20, 3)))
     rows: list[dict[str, Any]] = []
-    with single_threaded_blas():
+    with working():
         for n in ROWS[:2] if quick else ROWS:
             for seed in range(1 if quick else 3):
                 rows += compared(synthetic(n, seed), seed, True)

@@ -75,7 +75,7 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             return [reduce(view, local_draws(model, view, data, rows, key + m, bool(n_draws)), rows)
                     for m, view in enumerate(views)]  # fmt: skip
 
-        with _parallel.single_threaded_blas():
+        with _parallel.working():
             for view in views:
                 _ = view.columns, view.spread_columns, view.gram
             yield from _parallel.in_order(one, model.chunks(slice(0, len(X)), data), _parallel.n_threads(self.n_jobs))

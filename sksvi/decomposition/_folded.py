@@ -242,7 +242,7 @@ class FoldingMethods:
         data = Ratings(codes, others, y, weight, len(ids), len(items))
         problem = plan.problem(model, data, MCSSVI(), threads=_parallel.n_threads(self.n_jobs))
         state = State(q, 0)
-        with _parallel.single_threaded_blas():
+        with _parallel.working():
             for _ in range(FOLD_STEPS):
                 block = by_side.moved(problem, state, "users", said).block
                 change = block.kl_by_plate(state.q["users"].precise()).max()

@@ -256,7 +256,7 @@ class GammaFactorModel(GammaFactorPredictions, RowsFromPartitions, BaseSVI):
                 for part, *_ in one_by_one(type(self).__name__, X, y=None, sample_weight=None, offset=None):
                     self.partial_fit(part)
             return self
-        with self._all_or_nothing(), _parallel.single_threaded_blas():
+        with self._all_or_nothing(), _parallel.working():
             first = not hasattr(self, "state_")
             if not first:
                 self._check_finished()

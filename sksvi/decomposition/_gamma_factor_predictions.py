@@ -75,7 +75,7 @@ class GammaFactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """
         X = self._rows(X)
         average = projection(self._loadings(POINTS, 2), self.noise_variance_).mean(0)
-        with _parallel.single_threaded_blas():
+        with _parallel.working():
             return ((X.astype(np.float64) - self.mean_) @ average.T).astype(X.dtype, copy=False)  # type: ignore[no-any-return]
 
     def inverse_transform(self, X: MatrixLike) -> Array:
@@ -130,7 +130,7 @@ class GammaFactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             each = np.stack([c - 0.5 * np.square(W @ rows).sum(0) for W, c in zip(whiten, log_det, strict=True)])
             return logsumexp(each, axis=0) - np.log(len(each))  # type: ignore[no-any-return]
 
-        with _parallel.single_threaded_blas():
+        with _parallel.working():
             parts = _parallel.slices(len(X), _parallel.chunk_rows(X.shape[1], False))
             return np.concatenate(list(_parallel.in_order(one, parts, _parallel.n_threads(self.n_jobs))))
 

@@ -71,7 +71,7 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     def _activations(self, found: Cells) -> tuple[Array, Array]:
         """Shape and rate (n, K) of the posterior of activations."""
         model = self._model(found.shape[1]).of_components(len(self.components_))
-        with _parallel.single_threaded_blas():
+        with _parallel.working():
             return model.rows(self._seen_by_rows, found, _parallel.n_threads(self.n_jobs))  # type: ignore[no-any-return]
 
     @overload

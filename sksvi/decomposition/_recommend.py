@@ -102,7 +102,7 @@ class RecommendationMethods(FoldingMethods):
         def one(part: slice) -> tuple[Array, Array]:
             return Columns(view, entries.of(part), None, None).latents(plates[0][part])
 
-        with _parallel.single_threaded_blas():
+        with _parallel.working():
             parts = list(_parallel.in_order(one, model.column_chunks(entries), _parallel.n_threads(self.n_jobs)))
         m[order], v[order] = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
         return m, v

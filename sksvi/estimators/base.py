@@ -144,7 +144,7 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
             raise
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
-        with self._all_or_nothing(), _parallel.single_threaded_blas():
+        with self._all_or_nothing(), _parallel.working():
             go_on = self.warm_start and hasattr(self, "state_")
             data = self._data(X, y, sample_weight, offset, MORE if go_on else FIT)
             self._check_memory(data)
@@ -326,7 +326,7 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
                 for part in one_by_one(type(self).__name__, X, y=y, sample_weight=sample_weight, offset=offset):
                     self._partial_fit(*part)
             return self
-        with self._all_or_nothing(), _parallel.single_threaded_blas():
+        with self._all_or_nothing(), _parallel.working():
             first = not hasattr(self, "state_")
             if not first:  # scikit-learn looks at the parameters of the first call only
                 self._validate_params()

@@ -418,7 +418,7 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
             m = m + self.mean_
             return m if offset is None else m + offset[rows].reshape(-1, *[1] * (m.ndim - 1)), left_over(s, d)
 
-        with _parallel.single_threaded_blas():
+        with _parallel.working():
             geometry = Geometry(self.kernel_, self.inducing_points_)
             white.prepare()
             parts = _parallel.slices(X.shape[0], _parallel.chunk_rows(len(geometry.Z), False))

@@ -282,7 +282,7 @@ class GPClassifier(ClassificationMethods, BaseSVI):
             m, v = block.latents(kernels.cross(self.kernel_, here, self.X_train_), kernels.diagonal(self.kernel_, here))
             return (m if offset is None else m + offset[part]), v
 
-        with _parallel.single_threaded_blas():
+        with _parallel.working():
             block.prepare()
             parts = list(_parallel.in_order(one, rows, _parallel.n_threads(self.n_jobs)))
         m, v = (np.concatenate(part).astype(X.dtype, copy=False) for part in zip(*parts, strict=True))

@@ -356,7 +356,7 @@ class BayesianGLM(CoefficientTables, ResponseDraws, FromPartitions, OwnScales, B
         def one(rows: slice) -> tuple[Array, Array]:
             return model.predict_latent(weights, self._in_units(X[rows]), None if offset is None else offset[rows])
 
-        with _parallel.single_threaded_blas():
+        with _parallel.working():
             weights.prepare()
             size = size if not model.joint else max(64, size // 4)
             parts = list(_parallel.in_order(one, _parallel.slices(X.shape[0], size), _parallel.n_threads(self.n_jobs)))

@@ -247,7 +247,7 @@ class Mixture(RowsFromPartitions, DensityMixin, BaseSVI):
         check_is_fitted(self)
         cells, view, model = self._cells(X, False), self._logs(), self._fitted_model()
         data = Table(cells, np.broadcast_to(0.0, (len(cells),)))
-        with _parallel.single_threaded_blas():
+        with _parallel.working():
             parts = _parallel.in_order(
                 lambda rows: reduce(view.logs(cells[rows])),
                 model.chunks(slice(0, len(cells)), data),

@@ -54,7 +54,7 @@ class Sent:
 
 def called(sent: Sent, *args: Any) -> Any:
     """What a function that was sent says of some rows."""
-    with _parallel.single_threaded_blas():
+    with _parallel.working():
         return sent.thing(*args)
 
 

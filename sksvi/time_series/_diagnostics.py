@@ -60,7 +60,7 @@ class Diagnostics:
     @cached_property
     def _one_ahead(self) -> Ahead:
         """Predictions of each fitted point from those before it."""
-        with _parallel.single_threaded_blas():
+        with _parallel.working():
             return one_step_ahead(self.likelihood_, self._block, self._series, self._rule())
 
     def _predicted(self) -> Predictive:

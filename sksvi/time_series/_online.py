@@ -41,7 +41,7 @@ class Online:
                 )
             return self
         started = perf_counter()
-        with self._all_or_nothing(), _parallel.single_threaded_blas():
+        with self._all_or_nothing(), _parallel.working():
             self._validate_params()
             self._check_finished()
             self._check_choices()
@@ -114,7 +114,7 @@ class Online:
             Itself.
         """
         check_is_fitted(self)
-        with self._all_or_nothing(), _parallel.single_threaded_blas():
+        with self._all_or_nothing(), _parallel.working():
             problem = self._problem(self._model_of(self._series), self._series)
             problem = hyper.still(problem)
             state = continued(problem, with_own_lists(self.state_))

@@ -153,7 +153,7 @@ class Panel:
             self._check_choices()
         if getattr(self, "_skl_callbacks", None):
             raise ValueError("callbacks are told of one series: fit the series one by one, or without callbacks.")
-        with self._all_or_nothing(), _parallel.single_threaded_blas():
+        with self._all_or_nothing(), _parallel.working():
             # Shared variances are found anew; a warm start would begin at the last ones.
             again = self.warm_start and not self.share_variances and "_members" in vars(self)
             before = self.series_ if again else {}
@@ -181,7 +181,7 @@ class Panel:
             self._check_choices()
         if "_members" not in vars(self):
             return self._fit_panel(arguments)
-        with self._all_or_nothing(), _parallel.single_threaded_blas():
+        with self._all_or_nothing(), _parallel.working():
             parts = self._of_each(arguments, True, True)
             n, at = sum(map(len, self._rows)), {label: i for i, label in enumerate(self._labels)}
             members, rows = list(self._members), list(self._rows)

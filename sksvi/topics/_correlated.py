@@ -304,7 +304,7 @@ class CorrelatedTopicModel(TopicModel):
     def _posterior_of(self, X: Any, roots: bool = False) -> Any:
         """Local posteriors of documents at the fitted globals: the same for a document whatever the others are."""
         model = self._model(self.components_.shape[1])
-        with _parallel.single_threaded_blas():
+        with _parallel.working():
             return model.documents(self._globals, X, _parallel.n_threads(self.n_jobs), roots)
 
     def _proportions(self, X: Any, spread: bool = False) -> tuple[Array, Any]:

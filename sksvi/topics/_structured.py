@@ -390,7 +390,7 @@ class StructuredLDA(TopicModel):
     def _documents(self, X: Any, local_step: str) -> Any:
         """Counts of topics of documents at the mean of the fitted topics, each by itself."""
         model = self._model(self.components_.shape[1]).with_local(local_step)
-        with _parallel.single_threaded_blas():
+        with _parallel.working():
             return model.documents(self._globals, X, _parallel.n_threads(self.n_jobs))
 
     def _proportions(self, X: Any, spread: bool = False) -> tuple[Array, Any]:

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import lapack
 
-from sksvi._parallel import single_threaded_blas
+from sksvi._parallel import working
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.arrow_matrix import ArrowMatrix, by_level, join, split
 from sksvi.families.gaussian.dense import PreciseGaussian
@@ -65,7 +65,7 @@ class ArrowRoot:
     def within(self) -> ArrowMatrix:
         """S on the pattern of the precision."""
         n_levels, r, _ = self.inverse.shape
-        with single_threaded_blas():
+        with working():
             corner = self.tail if not len(self.tail) else _mirrored(lapack.dlauum(self.tail, lower=1)[0])
             across = self.cross @ corner
         np.negative(across, out=across)
@@ -206,7 +206,7 @@ class Arrow(Structure):
 
     def root(self, P: ArrowMatrix) -> ArrowRoot:
         """C of P."""
-        with single_threaded_blas():
+        with working():
             return arrow_root(P)
 
     def prepare(self, C: ArrowRoot) -> None:

@@ -93,7 +93,7 @@ def scatter_of(X: Array, centred: bool, threads: int) -> Scatter:
 
     def product(part: slice) -> Array:
         rows = X[part] - mean
-        return np.vstack([rows.T @ rows, rows.sum(0)])
+        return np.vstack([np.dot(rows.T, rows), rows.sum(0)])
 
     products, left = np.split(summed(product), [X.shape[1]])
     products = 0.5 * (products + products.T)

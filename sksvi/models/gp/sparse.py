@@ -282,17 +282,17 @@ class SparseGPModel(LinearLatents):
         alpha, gamma, delta, *beyond = terms.own
         a, inner, inverse = self._adjoints(terms.at, self._place[2])
         H, k = batch.rows.A, alpha.shape[1]
-        slopes = alpha @ a
+        slopes = np.dot(alpha, a)
         for b, c in zip(*np.tril_indices(k), strict=True):
             both = inner[b, c] if b == c else inner[b, c] + inner[c, b]
-            slopes += (2.0 * gamma[:, b, c, None] * H) @ both
+            slopes += np.dot(2.0 * gamma[:, b, c, None] * H, both)
         left = NONE
         for extra in beyond:
-            slopes -= (2.0 * extra[:, None] * H) @ inverse
+            slopes -= np.dot(2.0 * extra[:, None] * H, inverse)
             left = batch.rows.gram(extra, True)
         theta, inputs = self._place[2].pull_rows(batch.data.X, batch.K, slopes, delta, self.learn_inputs)
         inputs = NONE if inputs is None else inputs
-        return theta, inputs, alpha.T @ H, grams(batch.rows, gamma) if gram else NONE, left
+        return theta, inputs, np.dot(alpha.T, H), grams(batch.rows, gamma) if gram else NONE, left
 
     def _adjoints(self, block: Any, geometry: Geometry) -> tuple[Array, ...]:
         """mᵀL⁻¹ (K, M), (S - I) L⁻¹ (K, K, M, M) and L⁻¹: once per q."""

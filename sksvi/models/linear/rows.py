@@ -2,7 +2,8 @@
 
 A row block is a design [X, 1] of some rows with four verbs: ``dot(w)`` = A w, ``spread(q)`` = diag(A S Aᵀ),
 ``pull(alpha)`` = Aᵀ alpha and ``gram(gamma)`` = Aᵀ diag(gamma) A (its diagonal alone for diagonal blocks).
-Everything else is written on these verbs, with plates (classes) as a last axis of what is per datum.
+Everything else is written on these verbs, with plates (classes) as a last axis of what is per datum. Threads call
+them side by side: products by `numpy.dot`, for which see `sksvi._blas`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import get_blas_funcs
 
+from sksvi._blas import times_triangle
 from sksvi._parallel import chunk_rows, slices
 from sksvi.models.base import Table
 
@@ -92,41 +93,39 @@ class DenseRows(_Rows):
 
     def dot(self, w: Array) -> Array:
         """A w."""
-        return self.A @ w.astype(self.A.dtype, copy=False)
+        return np.dot(self.A, w.astype(self.A.dtype, copy=False))
 
     def diagonal_spread(self, variance: Array) -> Array:
         """diag(A S Aᵀ) for a diagonal S."""
-        return np.square(self.A) @ variance
+        return np.dot(np.square(self.A), variance)
 
     def full_spread(self, q: Any) -> Array:
         """diag(A S Aᵀ): one triangular product."""
-        (trmm,) = get_blas_funcs(("trmm",), (self.A,))
-        root = q.root.astype(self.A.dtype, copy=False)
-        Z = trmm(1.0, root.T, self.A.copy().T, lower=0, trans_a=1, overwrite_b=1).T
+        Z = times_triangle(self.A, q.root)
         return np.einsum("ij,ij->i", Z, Z)
 
     def form(self, S: Array) -> Array:
         """diag(A S Aᵀ) for any symmetric S."""
-        return np.einsum("ij,ij->i", self.A @ S.astype(self.A.dtype, copy=False), self.A)
+        return np.einsum("ij,ij->i", np.dot(self.A, S.astype(self.A.dtype, copy=False)), self.A)
 
     def pull(self, alpha: Array) -> Array:
         """Aᵀ alpha."""
-        return alpha.astype(self.A.dtype, copy=False) @ self.A
+        return np.dot(alpha.astype(self.A.dtype, copy=False), self.A)
 
     def gram(self, gamma: Array, full: bool) -> Array:
         """Aᵀ diag(gamma) A as symmetric rank-n products of one sign each."""
         if not full:
-            return gamma.astype(self.A.dtype, copy=False) @ np.square(self.A)
+            return np.dot(gamma.astype(self.A.dtype, copy=False), np.square(self.A))
         negative = np.sqrt(np.maximum(-gamma, 0.0)).astype(self.A.dtype, copy=False)
         # A trial step may overflow: a sum that is not finite is one that the engine steps back from.
         with np.errstate(over="ignore"):
             scaled = self.A * negative[:, None]
-            out = scaled.T @ scaled
+            out = np.dot(scaled.T, scaled)
         np.negative(out, out=out)
         convex = gamma > 0
         if convex.any():
             scaled = self.A[convex] * np.sqrt(gamma[convex]).astype(self.A.dtype, copy=False)[:, None]
-            out += scaled.T @ scaled
+            out += np.dot(scaled.T, scaled)
         return out
 
 

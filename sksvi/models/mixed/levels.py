@@ -241,7 +241,7 @@ class GroupedRows(_Rows):
 
     def diagonal_spread(self, variance: Array) -> Array:
         """diag(A S Aᵀ) for a diagonal S."""
-        out = np.square(self.dense_part.A) @ variance[self.columns] + self.others.power(2) @ variance
+        out = np.dot(np.square(self.dense_part.A), variance[self.columns]) + self.others.power(2) @ variance
         return out + np.einsum("ik,ik->i", np.square(self.slope), self._levelwise(variance)[self.level])
 
     def form(self, S: Any) -> Array:
@@ -261,7 +261,7 @@ class GroupedRows(_Rows):
 
     def _pulled(self, alpha: Array, A: Array, others: Any, slope: Array) -> Array:
         out = others.T @ alpha
-        out[self.columns] += alpha.astype(A.dtype, copy=False) @ A
+        out[self.columns] += np.dot(alpha.astype(A.dtype, copy=False), A)
         known = self.level >= 0
         size = self._effects
         for k in range(size):

@@ -376,7 +376,7 @@ def test_threads_never_change_a_bit(local_step):
     results = []
     for threads in (1, 2, 3):
         problem = plan.problem(model, data, MCSSVI(), Auto(), threads=threads)
-        with _parallel.single_threaded_blas():
+        with _parallel.working():
             results.append(engine.evaluate(problem, State(q, 3), Segment(slice(0, 300), 1.0)))
     for gradient, value in results[1:]:
         assert value == results[0][1]

@@ -345,7 +345,7 @@ def test_thousands_of_crossed_levels(shared_data):
 
     X[:1].rows(True).gram(np.ones(1), True)  # compile
     tracemalloc.start()
-    with _parallel.single_threaded_blas():
+    with _parallel.working():
         gradient = _parallel.tree_sum(map(pulled, row_slices(slice(0, n), data, p, False, True)))
         blank = ArrowGaussian(np.zeros(p), ArrowMatrix.of_diagonal(prior.precision, gradient[1]))
         q = natural_step(blank, prior, gradient, 1.0)
