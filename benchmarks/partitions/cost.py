@@ -127,7 +127,7 @@ def against_dask_ml(n: int, repeats: int) -> list[dict[str, Any]]:
 
 
 def main(quick: bool = False) -> int:
-    n, repeats, rows = (40_000 if quick else ROWS), (1 if quick else 3), []
+    n, repeats, rows = (40_000 if quick else ROWS), (1 if quick else 7), []
     for likelihood in ("logit", "poisson"):
         rows += measured(likelihood, n, repeats)
     notes = [
