@@ -16,19 +16,18 @@ import numpy as np
 Array = np.ndarray
 
 
-@lru_cache(2)
-def _trmm(dtype: str) -> Any:
-    """BLAS's triangular product for these numbers, from where SciPy offers it to Cython."""
+@lru_cache(4)
+def _routine(name: str, number: Any) -> Any:
+    """A triangular routine of BLAS, from where SciPy offers it to Cython."""
     from scipy.linalg import cython_blas
 
-    capsule = cython_blas.__pyx_capi__[f"{dtype}trmm"]
-    name, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
-    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    capsule = cython_blas.__pyx_capi__[name]
+    signature, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
+    signature.restype, signature.argtypes = ctypes.c_char_p, [ctypes.py_object]
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    number = ctypes.c_float if dtype == "s" else ctypes.c_double
     size = ctypes.POINTER(ctypes.c_int)
     kinds = [ctypes.c_char_p] * 4 + [size, size, ctypes.POINTER(number), ctypes.c_void_p, size, ctypes.c_void_p, size]
-    return ctypes.CFUNCTYPE(None, *kinds)(pointer(capsule, name(capsule))), number
+    return ctypes.CFUNCTYPE(None, *kinds)(pointer(capsule, signature(capsule)))
 
 
 def times_triangle(A: Array, root: Array) -> Array:
@@ -43,13 +42,32 @@ def times_triangle(A: Array, root: Array) -> Array:
     -------
     ndarray of shape (n, P)
     """
+    return _by_triangle("trmm", A, root)
+
+
+def over_triangle(A: Array, factor: Array) -> Array:
+    """A L⁻ᵀ for the lower triangle L of `factor`.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n, P), of floats or doubles
+    factor : ndarray of shape (P, P)
+
+    Returns
+    -------
+    ndarray of shape (n, P)
+    """
+    return _by_triangle("trsm", A, factor)
+
+
+def _by_triangle(name: str, A: Array, triangle: Array) -> Array:
     out = np.array(A, order="C")
-    root = np.ascontiguousarray(root, A.dtype)
+    triangle = np.ascontiguousarray(triangle, A.dtype)
     n, size = out.shape
-    if not n or not size:
-        return out
-    trmm, number = _trmm("s" if A.dtype == np.float32 else "d")
-    width, rows, one = ctypes.c_int(size), ctypes.c_int(n), number(1.0)
-    # In the order of Fortran these are Cᵀ, an upper triangle, and Aᵀ.
-    trmm(b"L", b"U", b"T", b"N", width, rows, one, root.ctypes.data, width, out.ctypes.data, width)
+    if n and size:
+        kind, number = ("s", ctypes.c_float) if A.dtype == np.float32 else ("d", ctypes.c_double)
+        width, rows, one = ctypes.c_int(size), ctypes.c_int(n), number(1.0)
+        # In the order of Fortran these are the transposed triangle, an upper one, and Aᵀ.
+        given = width, rows, one, triangle.ctypes.data, width, out.ctypes.data, width
+        _routine(kind + name, number)(b"L", b"U", b"T", b"N", *given)
     return out

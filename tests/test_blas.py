@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sksvi._blas import times_triangle
+from sksvi._blas import over_triangle, times_triangle
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -22,3 +22,13 @@ def test_times_triangle(dtype, n, d, global_random_seed):
                 found, A @ np.tril(C).astype(dtype).T, rtol=1e-4 if dtype == np.float32 else 1e-12, atol=1e-5
             )
             np.testing.assert_array_equal(given, before)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n", "d"), [(0, 3), (1, 1), (5, 4), (300, 33)])
+def test_over_triangle_undoes_times_triangle(dtype, n, d, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    A, factor = rng.standard_normal((n, d)).astype(dtype), rng.standard_normal((d, d)) / d + 2.0 * np.eye(d)
+    found = over_triangle(times_triangle(A, factor), factor)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, A, rtol=1e-3 if dtype == np.float32 else 1e-10, atol=1e-5)

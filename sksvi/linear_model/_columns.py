@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sksvi import _parallel
+from sksvi.models.linear.rows import Rescaled
 
 Array = np.ndarray
 
@@ -88,9 +89,14 @@ class Columns:
         spread = np.zeros(len(self.scale)) if self.known is None else self.known.spread
         return np.where(spread > 0, spread / self.scale, 1.0)
 
+    @property
+    def own(self) -> bool:
+        """Whether these are the coordinates of the rows."""
+        return not self.scaled and not self.centre.any()
+
     def applied(self, X: Any) -> Any:
         """Rows in these coordinates; CSR stays sparse where nothing is centred."""
-        if not self.scaled and not self.centre.any():
+        if self.own:
             return X
         if sp.issparse(X) and not self.centre.any():
             scaled = X.copy()
@@ -98,10 +104,12 @@ class Columns:
             return scaled
         out = np.empty(X.shape, X.dtype)
         for rows in _parallel.slices(X.shape[0], _parallel.chunk_rows(X.shape[1], False)):
-            part = X[rows].toarray() if sp.issparse(X) else X[rows]
-            off = part - self.centre  # in double
-            out[rows] = np.divide(off, self.scale, out=off)
+            self.by_block(X[rows].toarray() if sp.issparse(X) else X[rows]).filled(out[rows])
         return out
+
+    def by_block(self, X: Array) -> Rescaled:
+        """The same for blocks of an array that are made when they are needed."""
+        return Rescaled(X, self.centre, self.scale)
 
 
 @dataclass(frozen=True)
@@ -185,10 +193,10 @@ def _values(X: Any) -> tuple[Array, Array, Array]:
     if sp.issparse(X):
         low, high = (found.toarray().ravel() for found in (X.min(axis=0), X.max(axis=0)))
         return low.astype(float), high.astype(float), _two_stored(X, low, high)
-    low, high = X[0].astype(float), X[0].astype(float)
+    low = high = np.asarray(X[:1])[0].astype(float)
     two = np.ones(X.shape[1], bool)
     for rows in _parallel.slices(X.shape[0], _parallel.chunk_rows(X.shape[1], False)):
-        part = X[rows]
+        part = np.asarray(X[rows])
         least, greatest = np.minimum(low, part.min(axis=0)), np.maximum(high, part.max(axis=0))
         if two.any():  # columns of many values are known by the first rows
             old = ((end == least) | (end == greatest) for end in (low, high))
@@ -217,7 +225,7 @@ def _moments(X: Any, weight: Array, centre: Array) -> tuple[Array, Array]:
         return mean / total, (np.bincount(X.indices, own * np.square(off), d) + missing * np.square(centre)) / total
     mean, square = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     for rows in _parallel.slices(X.shape[0], _parallel.chunk_rows(X.shape[1], False)):
-        off = np.subtract(X[rows], centre, order="C")  # the same sums for every layout of X
+        off = np.subtract(np.asarray(X[rows]), centre, order="C")  # the same sums for every layout of X
         mean += weight[rows] @ off
         square += weight[rows] @ np.square(off)
     return mean / total, square / total

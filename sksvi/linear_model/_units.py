@@ -66,7 +66,18 @@ class OwnScales:
         elif not start.share:
             share = self._fade(data.total_weight) if start.portion else 0.0
             self._fix_more(self._columns.seen(fixed, data.weight, share), data)
-        return replace(data, X=self._in_units(data.X))
+        return replace(
+            data, X=self._columns.by_block(data.X) if self._passes_over(data, start) else self._in_units(data.X)
+        )
+
+    def _passes_over(self, data: Table, start: Start) -> bool:
+        """Whether a fit reads rows in blocks from first to last, so that none need be held in its coordinates."""
+        X, own = data.X, self._columns.own
+        if own or not isinstance(X, np.ndarray) or not X.flags.c_contiguous or X.shape[1] > len(data):
+            return False
+        if start.share:
+            return not start.fresh and self.batch_size in ("auto", None)
+        return not start.portion and self._batch_size(len(data), self._algorithm()) is None
 
     @property
     def _centred(self) -> bool:

@@ -9,8 +9,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import lapack
 
+from sksvi._blas import over_triangle
 from sksvi.families.gaussian.dense import NotPositiveDefinite
 from sksvi.models.gp import kernels
 
@@ -86,7 +87,7 @@ class Geometry:
     def rows(self, X: Array) -> tuple[Array, Array, Array]:
         """k_w(x), h and d of the rows of X; a rounding below zero in d counts as zero."""
         K = kernels.cross(self.kernel, X, self.Z)
-        H = blas.dtrsm(1.0, self.L, K.T, lower=1).T
+        H = over_triangle(K, self.L)
         return K, H, np.maximum(kernels.diagonal(self.kernel, X) - np.einsum("ij,ij->i", H, H), 0.0)
 
     def pull_rows(self, X: Array, K: Array, slopes: Array, delta: Array, inputs: bool) -> tuple[Array, Array | None]:

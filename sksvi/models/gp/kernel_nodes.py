@@ -63,7 +63,7 @@ class Pair:
     def moments(self, W: Array, scale: Any) -> tuple[Array, Array | None]:
         """sum_ij W_ij ((x_id - z_jd) / scale)^2 per column d, and sum_i W_ij (x_i - z_j) / scale^2 per row of Z."""
         B = self.centred[1]
-        sums = W.T @ self.design
+        sums = np.dot(W.T, self.design)
         first, second, total = sums[:, : B.shape[1]], sums[:, B.shape[1] : -1], sums[:, -1:]
         spread = np.sum(second - B * (2.0 * first - B * total), axis=0)
         square = np.square(scale)
@@ -159,7 +159,7 @@ class Linear:
 
     def pull(self, pair: Pair, G: Array, K: Array | None) -> tuple[Array, Array | None]:
         theta = np.array([2.0 * self.offset * G.sum()]) if self.free else NOTHING
-        return theta, G.T @ pair.X if pair.inputs else None
+        return theta, np.dot(G.T, pair.X) if pair.inputs else None
 
     def diagonal(self, X: Array) -> Array:
         return np.einsum("ij,ij->i", X, X) + self.offset

@@ -49,9 +49,7 @@ class _Rows:
 
     def replaced(self, A: Array) -> DenseRows:
         """A block with these rows in the place of A."""
-        new = object.__new__(DenseRows)
-        new.A = A
-        return new
+        return DenseRows.of(A)
 
     def classes(self, mean: Array, cov: Array) -> tuple[Array, Array]:
         """Mean (n, K) and covariance (n, K, K) of the latents A w_k, for cov (K, K, P, P) between classes."""
@@ -67,10 +65,9 @@ class _Rows:
 class Design:
     """A design that makes its own row blocks, in the place of an array or a CSR matrix."""
 
-    @property
-    def chunk_rows(self) -> int:
+    def block_rows(self, width: int, full: bool) -> int:
         """Rows of a block."""
-        raise AttributeError(f"{type(self).__name__} has no chunk_rows")
+        return chunk_rows(width, full)
 
     def rows(self, intercept: bool) -> Any:
         """The row block, with the four verbs."""
@@ -86,6 +83,13 @@ class DenseRows(_Rows):
         self.A[:, :d] = X.toarray() if sp.issparse(X) else X
         if intercept:
             self.A[:, d] = 1.0
+
+    @classmethod
+    def of(cls, A: Array) -> DenseRows:
+        """Of rows as they are."""
+        new = object.__new__(cls)
+        new.A = A
+        return new
 
     def dense(self) -> Array:
         """A."""
@@ -127,6 +131,49 @@ class DenseRows(_Rows):
             scaled = self.A[convex] * np.sqrt(gamma[convex]).astype(self.A.dtype, copy=False)[:, None]
             out += np.dot(scaled.T, scaled)
         return out
+
+
+class Rescaled(Design):
+    """Columns (x - centre) / scale of an array, made block by block: passes hold no second copy of the rows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, D)
+    centre, scale : ndarray of shape (D,)
+    """
+
+    def __init__(self, X: Array, centre: Array, scale: Array) -> None:
+        self.X, self.centre, self.scale = X, centre, scale
+        self.shape, self.dtype, self.nbytes = X.shape, X.dtype, X.nbytes
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def __getitem__(self, rows: Array | slice) -> Rescaled:
+        """These rows."""
+        return Rescaled(self.X[rows], self.centre, self.scale)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        out = np.empty(self.shape, self.dtype)
+        self.filled(out)
+        return out if dtype is None else out.astype(dtype, copy=False)
+
+    def stacked(self, other: Any) -> Array:
+        """These rows in the coordinates of the fit, then the other's, as an array."""
+        return np.concatenate([np.asarray(self), np.asarray(other)])
+
+    def filled(self, out: Array) -> None:
+        """The columns, written to `out` (n, D); differences are of doubles."""
+        off = np.subtract(self.X, self.centre, out=out if out.dtype == np.float64 else None)
+        np.divide(off, self.scale, out=out, casting="same_kind")
+
+    def rows(self, intercept: bool) -> DenseRows:
+        """The row block."""
+        n, d = self.shape
+        A = np.empty((n, d + intercept), self.dtype)
+        self.filled(A[:, :d])
+        A[:, d:] = 1.0
+        return DenseRows.of(A)
 
 
 class SparseRows(_Rows):
@@ -199,7 +246,7 @@ def row_slices(rows: Array | slice, data: Table, width: int, sparse: bool, full:
     """A segment's rows in blocks of fixed size."""
     size = 8192 if sparse else chunk_rows(width, full)
     if isinstance(data.X, Design):
-        size = data.X.chunk_rows
+        size = data.X.block_rows(width, full)
     if isinstance(rows, slice):
         return list(slices(len(data), size))
     return [rows[part] for part in slices(len(rows), size)]

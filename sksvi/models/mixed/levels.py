@@ -101,8 +101,7 @@ class GroupedDesign(Design):
         """Of the fixed columns."""
         return self.X.dtype
 
-    @property
-    def chunk_rows(self) -> int:
+    def block_rows(self, width: int, full: bool) -> int:
         """Rows of a block."""
         return GROUPED_ROWS * (2 if self._gram_size > LARGE_GRAM else 1)
 
