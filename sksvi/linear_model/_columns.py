@@ -19,6 +19,8 @@ Array = np.ndarray
 
 #: Spread of a column of many values, in standard deviations.
 SPREAD = 2.0
+#: Rows that are not worth halving.
+FEW = 32
 #: A standard deviation of fewer roundings of a column's largest value is that of a constant.
 ROUNDINGS = 8.0
 
@@ -197,12 +199,22 @@ def _values(X: Any) -> tuple[Array, Array, Array]:
     two = np.ones(X.shape[1], bool)
     for rows in _parallel.slices(X.shape[0], _parallel.chunk_rows(X.shape[1], False)):
         part = np.asarray(X[rows])
-        least, greatest = np.minimum(low, part.min(axis=0)), np.maximum(high, part.max(axis=0))
+        least, greatest = np.minimum(low, _folded(np.minimum, part)), np.maximum(high, _folded(np.maximum, part))
         if two.any():  # columns of many values are known by the first rows
             old = ((end == least) | (end == greatest) for end in (low, high))
             two &= np.all((part == least) | (part == greatest), axis=0) & np.logical_and(*old)
         low, high = least, greatest
     return low, high, two
+
+
+def _folded(function: np.ufunc, X: Array) -> Array:
+    """`function.reduce(X, axis=0)` of finite numbers, which goes row by row: here half of the rows by the other."""
+    while len(X) > FEW:
+        half = len(X) // 2
+        folded = function(X[:half], X[half : 2 * half])
+        folded[0] = function(folded[0], X[-1])  # the one that is left over, or one again
+        X = folded
+    return function.reduce(X, axis=0)  # type: ignore[no-any-return]
 
 
 def _two_stored(X: Any, low: Array, high: Array) -> Array:
