@@ -72,14 +72,29 @@ def drawn(data: Table, n: int) -> Table:
 
 def few_values(y: Array) -> bool:
     """Whether targets have at most `DISTINCT` different values."""
-    columns = [y] if y.ndim == 1 else list(y.T)
-    for part in (slice(2 * DISTINCT), slice(None)):  # of many most are different at the first look
-        code = np.zeros(len(y[part]), np.intp)
-        for column in columns:
-            values, at = np.unique(column[part], return_inverse=True)
-            if len(values) > DISTINCT:
-                return False
-            code = code * len(values) + at
-        if len(columns) > 1 and len(np.unique(code)) > DISTINCT:
-            return False
-    return True
+    return _whole_within(y) or not (many_at_once(y) or _more_than_few(y))
+
+
+def many_at_once(y: Array) -> bool:
+    """Whether the first targets alone have more values: of many most are different."""
+    return len(y) > DISTINCT and _more_than_few(y[: 2 * DISTINCT])
+
+
+def _whole_within(y: Array) -> bool:
+    """Whether there are no more than `DISTINCT` whole numbers from the least to the largest: known without sorting."""
+    if y.dtype.kind not in "iuf":
+        return False
+    low, high = y.min(axis=0), y.max(axis=0)
+    return bool(np.prod(high.astype(float) - low + 1.0) <= DISTINCT and np.all(y == np.floor(y)))
+
+
+def _more_than_few(y: Array) -> bool:
+    if y.ndim == 1:
+        return len(np.unique(y)) > DISTINCT
+    code = np.zeros(len(y), np.intp)
+    for column in y.T:
+        values, at = np.unique(column, return_inverse=True)
+        if len(values) > DISTINCT:
+            return True
+        code = code * len(values) + at
+    return len(np.unique(code)) > DISTINCT

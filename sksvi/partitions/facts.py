@@ -87,9 +87,11 @@ def _either_joined(a: Spread | None, b: Spread | None) -> Spread | None:
 
 def _distinct(y: Array, weight: Array | None) -> Table | None:
     """The values and the weight of each, or None where they are many."""
-    if not rule.few_values(y):
+    if rule.many_at_once(y):
         return None
     values, at = np.unique(y, axis=0 if y.ndim == 2 else None, return_inverse=True)
+    if len(values) > rule.DISTINCT:
+        return None
     counts = np.bincount(at.ravel(), weight, len(values)).astype(float)
     return Table(np.empty((len(values), 0)), values, counts)
 
