@@ -34,7 +34,6 @@ TABLES = ("recommend",)
 
 def over_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method of rows that answers a Dask collection by one."""
-
     first = list(inspect.signature(method).parameters)[1]
 
     @wraps(method)
