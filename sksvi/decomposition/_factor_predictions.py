@@ -108,6 +108,7 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         Returns
         -------
         ndarray of shape (n_draws, n, K)
+            Of a Dask collection a lazy one, in chunks of its rows.
         """
         X = self._rows(X)
         n_draws = check_count(n_draws, "n_draws", bytes_each=8.0 * len(X) * len(self.components_))

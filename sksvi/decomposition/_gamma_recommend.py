@@ -16,6 +16,9 @@ from sksvi.models.nmf.cells import cells
 class ColumnRecommendations(GammaPredictions):
     """Rows of counts are users, columns items; what is absent is 0."""
 
+    #: Column of `recommend` that holds the numbers of rows without an index.
+    _row_numbers = "row"
+
     def recommend(self, X: MatrixLike, n: int = 10, exclude_seen: bool = True) -> DataFrame:
         """The columns with the largest expected counts for some rows: items for users.
 
@@ -34,7 +37,7 @@ class ColumnRecommendations(GammaPredictions):
         -------
         DataFrame
             row (its index in a DataFrame, else its number), column (its name, else its number), rank, and mean and std
-            of its count, Poisson noise included.
+            of its count, Poisson noise included. Of a Dask collection a lazy one, a partition for each of X.
         """
         import pandas as pd
 

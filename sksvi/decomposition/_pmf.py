@@ -38,10 +38,12 @@ from sksvi.estimators.strangers import ON_UNSEEN, check_added, check_asked, chec
 from sksvi.estimators.validation import StrOptions, check_numeric_target, with_own_methods
 from sksvi.inference.start import without_new_plates
 from sksvi.likelihoods import Likelihood
+from sksvi.models.base import Table
 from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.gaussian import FactorModel
 from sksvi.models.factorization.ratings import Ratings
 from sksvi.models.factorization.side_prior import SidePrior
+from sksvi.models.targets import starting
 from sksvi.predictive import Predictive
 
 Array = np.ndarray
@@ -355,9 +357,10 @@ class GeneralizedPMF(
             return y
         if base.ordered:
             y = self._fix_levels(base, y, declared).astype(float)
-        self.likelihood_ = base.start(y, weight)
+        few = starting(Table(np.empty((len(y), 0)), y, weight), by_moments=False)
+        self.likelihood_ = base.start(few.y, few.weight)
         self._choices = self._fitted_choices()
-        self._scale(y, weight)
+        self._scale(few.y, few.weight)
         if base.classifies:
             self.levels_ = np.array([0, 1])
         return y

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from sksvi.decomposition._ids import check_some_known, id_columns, known_ids, pl
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.from_partitions import FEATURES
 from sksvi.estimators.start import Start
+from sksvi.models.base import Table
 from sksvi.models.factorization.on_disk import ratings_on_disk
 from sksvi.models.factorization.ratings import Ratings
 from sksvi.partitions.collections import aligned, that_count
@@ -86,9 +87,18 @@ class RatingsInPartitions:
             values, own["levels"] = self.levels_[values.astype(int)], Union(self.levels_, self._declares(y))
         total = float(len(values) if weight is None else weight.sum())
         features = {name: getattr(self, name) for name in FEATURES if hasattr(self, name)}
-        return Facts(
-            {number: (len(values), total)}, features, np.float64, Targets.of(values, weight, None, number), 2, own=own
-        )
+        return Facts({number: (len(values), total)}, features, np.float64, Targets.of(values, weight, None), 2, own=own)
+
+    def _targets_in(self: Any, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool) -> Table:
+        """The values of a partition with ratings, as `_facts` has them."""
+        _, values, weight = self._checked_ratings(X, y, sample_weight, fresh)
+        values = self.levels_[values.astype(int)] if self._base(fresh).ordered else values
+        return Table(np.empty((len(values), 0)), values, weight)
+
+    @staticmethod
+    def _by_moments(fresh: bool) -> bool:
+        """Scales are medians."""
+        return False
 
     def _checked_ratings(self: Any, X: Any, y: Any, sample_weight: Any, fresh: bool) -> tuple[Any, Array, Any]:
         """Columns of ids, values (positions among the levels of an ordinal y) and weights."""
@@ -98,11 +108,11 @@ class RatingsInPartitions:
 
     def _fix_ratings(self: Any, facts: Facts, start: Start) -> Any:
         """What all ratings fix, by their targets in few rows."""
-        assert facts.targets is not None
-        table, base = facts.targets.table, self._base(start.fresh)
+        table, base = facts.few, self._base(start.fresh)
+        assert table is not None
         if "levels" in facts.own:
             self.levels_ = facts.own["levels"].values if start.fresh else self.levels_
-            table = replace(table, y=positions(self.levels_, table.y).astype(float))
+            table = table.mapped(lambda y: positions(self.levels_, y).astype(float))
         ids_of = [facts.own[side].ids for side in ("users", "items")]
         if not all(len(ids) for ids in ids_of):
             check_some_known([_missing(ids) for ids in ids_of])

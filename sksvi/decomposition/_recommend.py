@@ -122,7 +122,7 @@ class RecommendationMethods(FoldingMethods):
         ----------
         users : array-like of shape (m,) or FoldedUsers
             Ids, of which one that the fit did not see gets what the prior says (`on_unseen` may object); or what
-            `fold_in` returned.
+            `fold_in` returned. Of a Dask Series or array the answer is a lazy frame, a partition for each of its own.
         n : int, default=10
             Items per user, fewer where fewer are left.
         exclude_seen : bool, default=True
@@ -142,8 +142,8 @@ class RecommendationMethods(FoldingMethods):
         Raises
         ------
         ValueError, TypeError
-            No users, another strategy, or an n that is no integer of at least 1; users folded into another fit;
-            users that were not seen, with ``on_unseen="error"``.
+            No users, a table of them, another strategy, or an n that is no integer of at least 1; users folded into
+            another fit; users that were not seen, with ``on_unseen="error"``.
         """
         import pandas as pd
 
@@ -172,6 +172,8 @@ class RecommendationMethods(FoldingMethods):
             return pd.Series(users.ids, dtype=object), users
         if isinstance(users, FoldedPairs):
             raise TypeError("recommend takes users, not pairs: give it what fold_in returned, without `pairs`.")
+        if getattr(users, "ndim", 1) > 1:
+            raise TypeError(f"users is a table of shape {users.shape}: give its column of ids.")
         # A list of tuples is a list of ids, not a table.
         users = pd.Series(list(users) if pd.api.types.is_list_like(users) else [users], dtype=object)
         if not len(users):

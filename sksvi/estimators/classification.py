@@ -131,14 +131,18 @@ class ClassificationMethods(ClassifierMixin):
         """Labels as they are given, and which there are."""
         return data.y, {"labels": Union(np.unique(data.y))}
 
+    def _by_moments(self, fresh: bool) -> bool:
+        """Labels are counted."""
+        return False
+
     def _fix_target(self, facts: Facts, fresh: bool) -> Table:
         """Classes and likelihood of a fresh fit; codes of all labels in few rows."""
-        assert facts.targets is not None
+        targets = facts.few
+        assert targets is not None
         if fresh:
             self.classes_ = facts.own["labels"].values
-        targets: Table = facts.targets.table
-        targets = replace(targets, X=np.empty((len(targets), 0), facts.dtype))
-        return self._coded(targets, FIRST_PORTION if fresh else PORTION)
+        self._coded(replace(targets, X=np.empty((len(targets), 0), facts.dtype)), FIRST_PORTION if fresh else PORTION)
+        return targets.mapped(lambda y: self._codes(y).astype(float))
 
     @property
     def _label_likelihoods(self) -> str:

@@ -49,12 +49,21 @@ class FromPartitions:
             {number: (len(data), data.total_weight)},
             self._features,
             np.dtype(self._dtype) if hasattr(self, "_dtype") else None,
-            None if values is None else Targets.of(values, data.weight, data.offset, number),
+            None if values is None else Targets.of(values, data.weight, data.offset),
             data.X.shape[1],
             data.bytes_per_row,
             offset is not None and bool(np.any(np.asarray(offset))),
             {**own, **self._column_facts(data)},  # type: ignore[attr-defined]
         )
+
+    def _targets_in(self, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool) -> Table:
+        """The targets of a partition with rows, as `_facts` has them."""
+        data = self._read(X, y, sample_weight, offset, fresh)  # type: ignore[attr-defined]
+        return replace(data, y=self._target_facts(y, data)[0])  # type: ignore[attr-defined, no-any-return]
+
+    def _by_moments(self, fresh: bool) -> bool:
+        """Whether a fit asks no more of its targets than mean and variance."""
+        return bool(self._base(fresh).by_moments)  # type: ignore[attr-defined]
 
     @property
     def _features(self) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from sksvi.estimators.levels import are_numbers, first_levels, given_order, leve
 from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.scores import least_steps, level_losses, losses, share_saved
 from sksvi.models.base import Table
+from sksvi.models.targets import Summary
 from sksvi.partitions.collections import is_collection
 from sksvi.partitions.facts import Facts, Union
 from sksvi.partitions.lazily import travelling
@@ -82,17 +83,17 @@ class RegressionMethods(RegressorMixin):
             return data.y, {}
         return self.levels_[data.y.astype(int)], {"levels": Union(self.levels_, given_order(y) is not None)}
 
-    def _targets_of(self, facts: Facts, fresh: bool) -> Table:
+    def _targets_of(self, facts: Facts, fresh: bool) -> Summary:
         """Targets of all rows in few, ordinal: as positions among the levels, which a fresh fit fixes."""
-        assert facts.targets is not None
-        targets: Table = facts.targets.table
+        targets = facts.few
+        assert targets is not None
         if "levels" not in facts.own:
-            return targets
+            return targets.mapped(lambda y: y.astype(float))
         levels = facts.own["levels"]
         if fresh:
             self.levels_ = levels.values
-        targets = replace(targets, y=positions(self.levels_, targets.y))
-        return self._in_levels(targets, levels.declared) if fresh else targets
+            self._fix_levels(self._base(True), positions(self.levels_, targets.alone.y), levels.declared)
+        return targets.mapped(lambda y: positions(self.levels_, y).astype(float))
 
     def _check_y(self, X: Any, y: Any) -> Array:
         """y of a test set, checked against the likelihood; an ordinal one as positions in ``levels_``."""

@@ -42,7 +42,6 @@ from sksvi.gaussian_process._start import (
     hyperparameters,
     kernel_per_feature,
     merged,
-    of_all,
     refused,
     spread_of,
     targets_and_spread,
@@ -61,6 +60,7 @@ from sksvi.models.gp.inducing import unwhitened
 from sksvi.models.gp.sparse import KEPT_NUMBERS, SparseGPModel
 from sksvi.models.linear.latents import moments
 from sksvi.models.linear.rows import DenseRows
+from sksvi.models.targets import starting
 from sksvi.partitions.facts import Facts, Moments
 from sksvi.partitions.together import cut, gathered
 from sksvi.predictive import Predictive
@@ -194,8 +194,10 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
 
     def _fix_units(self, base: Any, targets: Table, spread: Array) -> None:
         """Likelihood, first kernel, constant part and units, from targets and the columns' standard deviations."""
+        alone = starting(targets.alone, base.by_moments)
+        targets = starting(targets, base.by_moments)
         at = targets.y if targets.offset is None or base.discrete else targets.y - targets.offset
-        self.likelihood_ = base.start(at, targets.weight)
+        self.likelihood_ = base.start(alone.y, alone.weight) if base.discrete else base.start(at, targets.weight)
         measured = self.likelihood_.measured
         self._target_unit = own_unit(at, targets.weight) if measured else 1.0
         # A kernel of the user's is about zero; ours is for what varies.
@@ -242,7 +244,7 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
         self._check_columns(facts.n, columns.low != columns.high)
         self.mean_ = 0.0  # of few rows, which find their units once they lie together
         if facts.n > FULL_BATCH_ROWS:
-            self._begin(self._base(True), of_all(targets, facts.own.get("target")), columns.deviation)
+            self._begin(self._base(True), targets, columns.deviation)
 
     def _encode_partition(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: int, dtype: Any) -> Table:
         return replace(self._encode(X, y, sample_weight, offset, PARTITION), first=start)

@@ -33,7 +33,7 @@ from sksvi.gaussian_process._base import SparseGP
 from sksvi.gaussian_process._start import checked_noise, merged, noiseless, refused, spread_of
 from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Table
-from sksvi.partitions.facts import Facts, Moments
+from sksvi.partitions.facts import Facts
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -273,18 +273,11 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
             base.check_target(y)
         return self._rows(X, y, sample_weight, offset)
 
-    def _target_facts(self, y: Any, data: Table) -> tuple[Array, dict[str, Any]]:
-        values, facts = super()._target_facts(y, data)
-        if not self._base(True).measured:
-            return values, facts
-        at = data.y if data.offset is None else data.y - data.offset
-        return values, {**facts, "target": Moments.of(at, data.weight)}
-
     def _fix_target(self, facts: Facts, fresh: bool) -> Table:
         targets = self._targets_of(facts, fresh)
         if fresh:
             self.likelihood_ = self._base(True)  # until units are known: what rows are checked against
-        return replace(targets, y=targets.y.astype(float))
+        return targets
 
 
 @with_own_methods

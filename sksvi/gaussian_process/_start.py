@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.likelihoods.weighted import weighted_moments
 from sksvi.models.base import Table
 from sksvi.models.gp import kernels
 from sksvi.models.gp.geometry import JITTERS
@@ -64,16 +63,6 @@ def spread_of(data: Table) -> Array:
 def targets_and_spread(data: Table) -> tuple[Table, Array]:
     """Targets without their columns, and how these vary."""
     return replace(data, X=np.empty((len(data), 0))), spread_of(data)
-
-
-def of_all(targets: Table, known: Any) -> Table:
-    """A sample of measured targets, brought to the mean and variance that all of them have beside their offsets."""
-    if known is None or targets.offset is None or targets.n_rows == len(targets):
-        return targets
-    mean, spread = weighted_moments(targets.y - targets.offset, targets.weight)
-    ratio = float(known.deviation) / np.sqrt(spread) if spread > 0 else 1.0
-    at = known.mean + (targets.y - targets.offset - mean) * ratio
-    return replace(targets, y=targets.offset + at)
 
 
 def hyperparameters(kernel: Any, columns: Any = None) -> tuple[list[str], list[float]]:

@@ -46,6 +46,8 @@ class Likelihood(BaseEstimator):
         There are two levels, and P(y = 1 | f) = P(y = 0 | -f).
     additive : bool
         y is f plus noise whose distribution does not depend on f.
+    by_moments : bool
+        Mean and variance of y are all that `start` and the best constant f depend on.
     noise_variance : float or None
         Variance of that noise where it is Gaussian.
     scale_mixture : ScaleMixture or None
@@ -69,6 +71,7 @@ class Likelihood(BaseEstimator):
     log_concave: bool = True
     symmetric: bool = False
     additive: bool = False
+    by_moments: bool = False  # mean and variance of y say all that `start` and the best constant f ask
     #: False, the finer grid, is safe: for exp(-exp(f)), and for high powers of a logistic function.
     poles_only: bool = False
     closed_form_only: bool = False  # log p falls exponentially in f, beyond any fixed range of nodes

@@ -36,6 +36,7 @@ class Gaussian(Likelihood):
 
     support = REAL
     additive = True
+    by_moments = True
 
     @property
     def noise_variance(self) -> float:

@@ -21,6 +21,7 @@ from sksvi.likelihoods.support import LARGEST_TARGET
 from sksvi.linear_model._base import BayesianGLM
 from sksvi.linear_model._subspace import merged
 from sksvi.models.base import Table
+from sksvi.models.targets import starting
 from sksvi.partitions.facts import Facts
 
 Array = np.ndarray
@@ -206,7 +207,7 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         data = replace(data, y=data.y.astype(data.X.dtype))
         data = data if start.portion else merged(data)
         if start.fresh:
-            self.likelihood_ = self._base(True).start(data.y, data.weight)
+            self._start_likelihood(data)
         return self._working(data, start)
 
     def _base(self, fresh: bool) -> likelihoods.Likelihood:
@@ -227,10 +228,15 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
 
     def _fix_target(self, facts: Facts, fresh: bool) -> Table:
         targets = self._targets_of(facts, fresh)
-        targets = replace(targets, y=targets.y.astype(facts.dtype))
         if fresh:
-            self.likelihood_ = self._base(True).start(targets.y, targets.weight)
+            self._start_likelihood(targets)
         return targets
+
+    def _start_likelihood(self, data: Table) -> None:
+        """The likelihood with first values of what is learned, by the targets of the first rows."""
+        base = self._base(True)
+        known = starting(data.alone, base.by_moments)
+        self.likelihood_ = base.start(known.y, known.weight)
 
     def _expose_coefficients(self, coef: Array, std: Array, intercept: Any) -> None:
         self.coef_, self.coef_std_, self.intercept_ = coef, std, intercept[()]

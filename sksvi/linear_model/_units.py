@@ -17,6 +17,7 @@ from sksvi.likelihoods.weighted import own_unit, weighted_median
 from sksvi.linear_model._columns import Columns, Known, spreads
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel, best_constant
+from sksvi.models.targets import starting
 
 Array = np.ndarray
 
@@ -95,6 +96,7 @@ class OwnScales:
 
     def _fix_scales(self, targets: Table) -> None:
         """What the targets of the first rows fix."""
+        targets = starting(targets, self.likelihood_.by_moments)
         self._unit = self._natural_unit(targets)
         self._intercept_prior = self._intercept(targets)
 

@@ -228,7 +228,7 @@ class MixedEffects(BayesianGLM):
     def _fix_columns(self, facts: Facts, targets: Table, fresh: bool) -> None:
         if fresh:
             self._factors = None
-            self._overdispersible = self.likelihood_.overdispersible(targets.y)
+            self._overdispersible = self.likelihood_.overdispersible(targets.alone.y)
             if self.groups is not None:
                 self._fix_factors()
                 levels = [facts.own[f"levels {f}"] for f in range(len(self._factors))]

@@ -163,6 +163,11 @@ class Table(InMemory):
         return self
 
     @property
+    def alone(self) -> Table:
+        """Targets without their offsets: every value that these have."""
+        return self if self.offset is None else replace(self, offset=None)
+
+    @property
     def n_rows(self) -> int:
         """Rows, or those that these stand for."""
         return len(self)

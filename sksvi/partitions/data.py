@@ -86,7 +86,7 @@ class Partitioned:
     @property
     def y(self) -> Array:
         """Every value that a target has, or those of a sample."""
-        return self.targets.y
+        return self.targets.alone.y
 
     # ---- verbs
     def seen(self, look: Any, rows: Any) -> Any:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from sksvi.models.base import Table
+from sksvi.models.targets import drawn
 from sksvi.partitions.collections import aligned, that_count
 from sksvi.partitions.data import Columns, Partitioned
 from sksvi.partitions.executor import Executor, called
@@ -51,6 +54,24 @@ class Reader:
             return copy.copy(self.estimator)._facts(*rows, number, self.fresh)
 
 
+class Drawer:
+    """The rows of a partition that are in the sample of targets of `n` rows.
+
+    Parameters
+    ----------
+    estimator : estimator
+        As a `Reader` has it.
+    """
+
+    def __init__(self, estimator: Any, fresh: bool, n: int) -> None:
+        self.estimator, self.fresh, self.n = estimator, fresh, n
+
+    def __call__(self, number: int, start: int, *part: Any) -> Any:
+        with named(number):
+            rows = copy.copy(self.estimator)._targets_in(*that_count(*part), self.fresh)
+        return drawn(replace(rows, first=start), self.n)
+
+
 class Encoder:
     """A partition in the terms of a fit.
 
@@ -71,7 +92,7 @@ class Encoder:
 
 
 def known(estimator: Any, start: Any, given: list[tuple[Any, ...]], executor: Executor) -> Facts:
-    """What all rows say at a glance.
+    """What all rows say at a glance, and at a second one where their targets need it.
 
     Raises
     ------
@@ -86,7 +107,13 @@ def known(estimator: Any, start: Any, given: list[tuple[Any, ...]], executor: Ex
             f"X has {len(given)} partitions and no row{what}: {type(estimator).__name__} needs one at least."
         )
     facts.check_columns()
-    return facts
+    if facts.targets is None:
+        return facts
+    few = facts.targets.few(estimator._by_moments(start.fresh))
+    if few is None:
+        asked = [(number, first, *given[number]) for number, first in facts.starts.items()]
+        few = facts.targets.by(executor.round(Drawer(reader.estimator, start.fresh, facts.n), asked, Table.joined))
+    return replace(facts, few=few)
 
 
 def encoded(estimator: Any, start: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Partitioned, Facts]:

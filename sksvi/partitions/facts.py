@@ -1,108 +1,99 @@
 """What the rows of a fit say at a glance, partition by partition: it adds up, so that no row has to travel.
 
-Targets travel as the table of their distinct values where these are few, else as a sample: of all rows those whose
-random numbers are the smallest, numbers that depend on a row's place in its partition alone. A measured target's sample
-is brought to the mean and variance of all rows, so that units are exact.
+Targets travel as they are while they are few, as the table of their distinct values where these are few, and as mean
+and variance. Where a fit asks for more, a second look draws the rows of a sample: those that a fit in memory looks at.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from sksvi.likelihoods.weighted import weighted_moments
+from sksvi.models import targets as rule
 from sksvi.models.base import Table
+from sksvi.models.targets import Summary
 
 Array = np.ndarray
-
-#: Rows of a sample of targets, and distinct values that are held one by one.
-SAMPLE, DISTINCT = 2**16, 2**12
-
-
-@dataclass(frozen=True)
-class Summary(Table):
-    """Targets of many rows in few: `n_rows` of them."""
-
-    n: int = 0
-
-    @property
-    def n_rows(self) -> int:
-        """Rows that these stand for."""
-        return self.n
+#: Weight, mean and variance.
+Spread = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
 class Targets:
-    """Targets of n rows with their offsets and weights.
+    """Targets of n rows.
 
-    values, counts: the distinct values and the weight of each, or None where they are many. sample: the rows with the
-    smallest `order`: y, weight and offset. moments: weight, mean and variance of a target of numbers.
+    rows: all with their weights and offsets, or None where they are many. values: the distinct ones and the weight of
+    each, or None where they are many. own, beside: moments of targets that are numbers, and of what they are beside
+    their offsets. offset: whether they have any.
     """
 
     n: int
-    order: Array
-    y: Array
-    weight: Array | None
-    offset: Array | None
-    values: Array | None
-    counts: Array | None
-    moments: tuple[float, float, float] | None
+    rows: Table | None
+    values: Table | None
+    own: Spread | None
+    beside: Spread | None
+    offset: bool
 
     @classmethod
-    def of(cls, y: Array, weight: Array | None, offset: Array | None, partition: int) -> Targets:
+    def of(cls, y: Array, weight: Array | None, offset: Array | None) -> Targets:
         """Those of the rows of one partition."""
-        n, order = len(y), np.random.default_rng([partition, 4]).random(len(y))
-        values, counts = _distinct(y, weight) if offset is None else (None, None)
-        numbers = y.dtype.kind in "biuf" and y.ndim == 1
-        moments = (float(n if weight is None else weight.sum()), *weighted_moments(y, weight)) if numbers else None
-        return cls(n, order, y, weight, offset, values, counts, moments)._thinned()
+        rows = Table(np.empty((len(y), 0)), y, weight, offset)
+        own = beside = _moments(y, weight) if y.dtype.kind in "biuf" and y.ndim == 1 else None
+        if own is not None and offset is not None:
+            beside = _moments(y - offset, weight)
+        kept = rows if len(y) <= rule.SAMPLE else None
+        return cls(len(y), kept, _distinct(y, weight), own, beside, offset is not None)
 
     def joined(self, other: Targets) -> Targets:
         """Those of both."""
+        n, rows, values = self.n + other.n, None, None
+        if self.rows is not None and other.rows is not None and n <= rule.SAMPLE:
+            rows = self.rows.joined(other.rows)
+        if self.values is not None and other.values is not None:
+            both = self.values.joined(other.values)
+            values = _distinct(both.y, both.weight)
+        own, beside = _either_joined(self.own, other.own), _either_joined(self.beside, other.beside)
+        return Targets(n, rows, values, own, beside, self.offset or other.offset)
 
-        def both(a: Array | None, b: Array | None) -> Array | None:
-            return None if a is None or b is None else np.concatenate([a, b])
+    def few(self, by_moments: bool) -> Summary | None:
+        """All targets in few rows; None: a sample is to be drawn."""
+        if self.rows is not None:
+            return self.by(self.rows)
+        if self.values is not None and not self.offset:
+            return self.by(self.values)
+        if not by_moments or self.own is None or self.beside is None:
+            return None
+        # Two rows have the mean and variance of all, and so has what they are beside their offsets.
+        side = np.array([-1.0, 1.0])
+        y, rest = (mean + side * np.sqrt(variance) for _, mean, variance in (self.own, self.beside))
+        weight = np.full(2, 0.5 * self.own[0])
+        return self.by(Table(np.empty((2, 0)), y, weight, y - rest if self.offset else None))
 
-        values, counts = both(self.values, other.values), both(self.counts, other.counts)
-        if values is not None:
-            values, counts = _distinct(values, counts)
-        parts = (both(getattr(self, name), getattr(other, name)) for name in ("order", "y", "weight", "offset"))
-        moments = None if self.moments is None or other.moments is None else _joined(self.moments, other.moments)
-        return Targets(self.n + other.n, *parts, values, counts, moments)._thinned()  # type: ignore[arg-type]
-
-    def _thinned(self) -> Targets:
-        if len(self.order) <= SAMPLE:
-            return self
-        keep = np.sort(np.argpartition(self.order, SAMPLE)[:SAMPLE])
-        weight, offset = (None if part is None else part[keep] for part in (self.weight, self.offset))
-        return replace(self, order=self.order[keep], y=self.y[keep], weight=weight, offset=offset)
-
-    @cached_property
-    def table(self) -> Summary:
-        """All targets in few rows: exact where these are all, or all values."""
-        if self.n > len(self.y) and self.values is not None:
-            return Summary(np.empty((len(self.values), 0)), self.values, self.counts, None, n=self.n)
-        y = self.y
-        if self.n > len(y) and self.moments is not None and self.offset is None and y.dtype.kind == "f":
-            _, mean, variance = self.moments
-            own, spread = weighted_moments(y, self.weight)
-            if spread > 0 and np.any(y != np.round(y)):  # counts stay counts
-                y = mean + (y - own) * np.sqrt(variance / spread)
-        return Summary(np.empty((len(y), 0)), y, self.weight, self.offset, n=self.n)
+    def by(self, rows: Table) -> Summary:
+        """All targets by rows that stand for them."""
+        return Summary(rows.X, rows.y, rows.weight, rows.offset, n=self.n, values=self.values)
 
 
-def _distinct(y: Array, weight: Array | None) -> tuple[Array | None, Array | None]:
+def _moments(y: Array, weight: Array | None) -> Spread:
+    return (float(len(y) if weight is None else weight.sum()), *weighted_moments(y, weight))
+
+
+def _either_joined(a: Spread | None, b: Spread | None) -> Spread | None:
+    return None if a is None or b is None else _joined(a, b)
+
+
+def _distinct(y: Array, weight: Array | None) -> Table | None:
     """The values and the weight of each, or None where they are many."""
-    paired = y.ndim == 2
-    if len(y) > DISTINCT and len(np.unique(y[: 2 * DISTINCT], axis=0 if paired else None)) > DISTINCT:
-        return None, None
-    values, at = np.unique(y, axis=0 if paired else None, return_inverse=True)
-    if len(values) > DISTINCT:
-        return None, None
-    return values, np.bincount(at.ravel(), weight, len(values)).astype(float)
+    if rule.many_at_once(y):
+        return None
+    values, at = np.unique(y, axis=0 if y.ndim == 2 else None, return_inverse=True)
+    if len(values) > rule.DISTINCT:
+        return None
+    counts = np.bincount(at.ravel(), weight, len(values)).astype(float)
+    return Table(np.empty((len(values), 0)), values, counts)
 
 
 def _joined(a: tuple[Any, Any, Any], b: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
@@ -117,7 +108,7 @@ class Facts:
     """What fixes a fit: rows and weight of each partition, columns' names, and what an estimator wants to know besides.
 
     dtype: of what the fit answers in, None where that is no matter of the rows.
-    targets: None of rows that have none. own: by name, anything with ``joined``.
+    targets: None of rows that have none. few: the same of all rows in few. own: by name, anything with ``joined``.
     """
 
     rows: dict[int, tuple[int, float]]
@@ -129,6 +120,7 @@ class Facts:
     offset: bool = False
     own: dict[str, Any] = field(default_factory=dict)
     kinds: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    few: Summary | None = None
 
     @property
     def n(self) -> int:

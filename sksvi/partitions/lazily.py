@@ -7,6 +7,7 @@ import inspect
 import warnings
 from collections.abc import Callable
 from functools import wraps
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -23,16 +24,21 @@ Array = np.ndarray
 BY_ROW = (
     "predict predict_proba predict_log_proba predict_latent predict_quantiles predict_interval decision_function "
     "sample_y log_predictive_density transform inverse_transform score_samples impute reconstruct fold_in "
-    "proportion_interval importance_score"
+    "proportion_interval importance_score transform_draws recommend"
 ).split()
+#: Where an answer has its rows, if not on the first axis.
+ROW_AXIS = {"transform_draws": 1}
+#: Those that answer a row by a table of several rows, with an index of its own.
+TABLES = ("recommend",)
 
 
 def over_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method of rows that answers a Dask collection by one."""
+    first = list(inspect.signature(method).parameters)[1]
 
     @wraps(method)
     def of_rows(self: Any, *args: Any, **kwargs: Any) -> Any:
-        X = args[0] if args else kwargs.get("X")
+        X = args[0] if args else kwargs.get(first)
         return lazily(self, method, args, kwargs) if is_collection(X) else method(self, *args, **kwargs)
 
     return of_rows
@@ -116,7 +122,8 @@ class Answer:
     """
 
     def __init__(self, estimator: Any, method: Callable[..., Any], fixed: dict[str, Any]) -> None:
-        self.estimator, self.name, self.fixed, self.shape = estimator, method.__name__, fixed, None
+        self.estimator, self.name, self.fixed = estimator, method.__name__, fixed
+        self.shape: Any = None
 
     def for_rows(self, shape: Any) -> Answer:
         """The same once it is known what an answer looks like."""
@@ -127,10 +134,12 @@ class Answer:
     def __call__(self, number: int, seed: int | None, rows: dict[str, Any]) -> Any:
         with named(number):
             X = next(iter(rows.values()))
-            if not X.shape[0] and self.shape is not None:
+            if not X.shape[0]:
                 return self.shape
             fixed = self.fixed if seed is None else {**self.fixed, "random_state": seed}
             found = getattr(self.estimator, self.name)(**rows, **fixed)
+            if self.name in TABLES:
+                return found.infer_objects()  # Dask makes strings of objects that are numbers
             return found if not isinstance(found, list) else tuple(found)
 
 
@@ -152,18 +161,27 @@ def seeds_of(asked: dict[str, Any], n: int) -> list[int | None]:
 
 
 def trial(caller: Answer, X: Any, parts: dict[str, list[Any]]) -> Any:
-    """An answer without rows: of a few made-up ones, or of the first partition where those are no rows of this fit."""
-    made = made_up(X)
+    """An answer without rows: of a few made-up ones, or of a partition where those are no rows of this fit."""
+    axis = ROW_AXIS.get(caller.name, 0)
     try:
         if len(parts) > 1:
             raise ValueError("targets are not made up")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = caller(0, None, {next(iter(parts)): made})
+            found = caller(0, None, {next(iter(parts)): made_up(X)})
     except (KeyError, TypeError, ValueError):
-        rows = {name: part[0] for name, part in parts.items()}
-        found = Executor().round(caller, [(0, None, rows)])
-    return tuple(_empty(one) for one in found) if isinstance(found, tuple) else _empty(found)
+        found = first_answer(caller, parts)
+    return tuple(_empty(one, axis) for one in found) if isinstance(found, tuple) else _empty(found, axis)
+
+
+def first_answer(caller: Answer, parts: dict[str, list[Any]]) -> Any:
+    """What is said of the first partition that has rows."""
+    first, executor = next(iter(parts)), Executor()
+    for number in range(len(parts[first])):
+        found = executor.round(caller, [(number, None, {name: part[number] for name, part in parts.items()})])
+        if found is not None:
+            return found
+    raise ValueError(f"{first} has {len(parts[first])} partitions and no row: {caller.name} needs one at least.")
 
 
 def made_up(X: Any) -> Any:
@@ -176,17 +194,18 @@ def made_up(X: Any) -> Any:
 
 def collected(estimator: Any, name: str, asked: dict[str, Any], X: Any, parts: list[Any], shape: Any) -> Any:
     """Answers as a collection of the kind of X."""
-    import dask.array as da
     import dask.dataframe as dd
     from dask import delayed
 
     if not hasattr(shape, "iloc") and (hasattr(X, "chunks") or shape.ndim > 2):
         rows = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(parts)  # a frame has two dimensions
-        if sp.issparse(shape):
-            blocks = [da.from_delayed(part, (n, shape.shape[1]), meta=shape) for part, n in zip(parts, rows)]
-        else:
-            blocks = [da.from_delayed(part, (n, *shape.shape[1:]), shape.dtype) for part, n in zip(parts, rows)]
-        return da.concatenate(blocks, axis=0)
+        return end_to_end(name, parts, rows, shape)
+    if name in TABLES:
+        numbers = getattr(estimator, "_row_numbers", None)
+        if numbers is not None and hasattr(X, "chunks"):
+            numbered = delayed(_numbered, pure=False)
+            parts = [numbered(part, numbers, first) for part, first in zip(parts, first_rows(X), strict=True)]
+        return dd.from_delayed(parts, meta=shape, verify_meta=False)
     meta = shape if hasattr(shape, "iloc") else as_frame(shape, X._meta.index, column_names(estimator, name, asked))
     framed = delayed(as_frame, pure=False)
     if not hasattr(shape, "iloc"):
@@ -194,6 +213,34 @@ def collected(estimator: Any, name: str, asked: dict[str, Any], X: Any, parts: l
         parts = [framed(part, rows.index, names) for part, rows in zip(parts, partitions(X, "X"), strict=True)]
     divisions = tuple(X.divisions) if hasattr(X, "divisions") and X.known_divisions else None
     return dd.from_delayed(parts, meta=meta, divisions=divisions, verify_meta=False)
+
+
+def end_to_end(name: str, parts: list[Any], rows: Any, shape: Any) -> Any:
+    """Answers as the chunks of one array, those without rows too, which `dask.array.concatenate` leaves out."""
+    import dask.array as da
+    from dask.base import tokenize
+    from dask.highlevelgraph import HighLevelGraph
+
+    axis = ROW_AXIS.get(name, 0)
+    before, after = shape.shape[:axis], shape.shape[axis + 1 :]
+    blocks = [da.from_delayed(part, (*before, n, *after), meta=shape) for part, n in zip(parts, rows, strict=True)]
+    origin = (0,) * shape.ndim
+    whole = f"{name}-{tokenize([block.name for block in blocks])}"
+    keys = {(whole, *origin[:axis], i, *origin[axis + 1 :]): (block.name, *origin) for i, block in enumerate(blocks)}
+    graph = HighLevelGraph.from_collections(whole, keys, dependencies=blocks)
+    chunks = (*((n,) for n in before), tuple(rows), *((n,) for n in after))
+    return da.Array(graph, whole, chunks, meta=shape)
+
+
+def first_rows(X: Any) -> list[Any]:
+    """Number of the first row of every chunk of an array; delayed where chunks do not know their size."""
+    from dask import delayed
+
+    sizes = X.chunks[0]
+    if np.isnan(sum(sizes)):
+        length = delayed(_length, pure=False)
+        sizes = [length(part) for part in partitions(X, "X")]
+    return list(accumulate(sizes[:-1], initial=0))
 
 
 def as_frame(values: Any, index: Any, names: Any) -> Any:
@@ -225,6 +272,15 @@ def _item(values: Any, k: int) -> Any:
     return values[k]
 
 
-def _empty(values: Any) -> Any:
+def _length(rows: Any) -> int:
+    return int(rows.shape[0])
+
+
+def _numbered(table: Any, column: str, first: int) -> Any:
+    """A table that counts rows from that number on."""
+    return table.assign(**{column: table[column] + first})
+
+
+def _empty(values: Any, axis: int) -> Any:
     """The answer without its rows."""
-    return values.iloc[:0] if hasattr(values, "iloc") else values[:0]
+    return values.iloc[:0] if hasattr(values, "iloc") else values[(slice(None),) * axis + (slice(0),)]

@@ -161,6 +161,10 @@ def _check_noise(likelihood: Likelihood, y: Array, rng: np.random.Generator) -> 
     value = likelihood.log_prob(y, f)
     if likelihood.additive:
         _assert_close(likelihood.log_prob(y + 1.5, f + 1.5), value, "additive: log_prob, both shifted,", likelihood)
+    if likelihood.by_moments:
+        two, at = y.mean() + np.array([-1.0, 1.0]) * y.std(), f[:, None]
+        wanted, found = (likelihood.d1(values, at).mean(axis=1) for values in (y, two))
+        _assert_close(found, wanted, "by_moments: mean of d1 over y of the same mean and variance", likelihood)
     noise, mixture = likelihood.noise_variance, likelihood.scale_mixture
     if noise is not None:
         wanted = -0.5 * (np.log(2.0 * np.pi * noise) + np.square(y - f) / noise)

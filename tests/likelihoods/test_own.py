@@ -193,6 +193,7 @@ def test_own_likelihoods_do_not_contradict_themselves(name, global_random_seed):
         (ComplementaryLogLog, {"symmetric": True}, [0.0, 1.0], "symmetric"),
         (TwoTrials, {"levels": np.arange(2.0)}, [0.0, 1.0], "sum of probabilities"),
         (Waiting, {"additive": True}, [0.3, 2.0], "additive"),
+        (Logistic, {"by_moments": True}, [0.3, 2.0, 7.0], "by_moments"),
         (Logistic, {"noise_variance": 0.5}, [0.3, 2.0], "noise_variance"),
         (Waiting, {"variance_function": (1.0, 1.0)}, [0.3, 2.0], "variance_function"),
         (Gaussian, {"scale_mixture": StudentT(scale=1.0, df=3.0).scale_mixture}, [0.3, 2.0], "scale_mixture"),

@@ -77,7 +77,7 @@ def test_same_bits(likelihood, global_random_seed, monkeypatch):
     for found, wanted in zip(numbers(apart), numbers(model), strict=True):
         np.testing.assert_array_equal(found, wanted)
     predicted = apart.predict(parts(X), offset=parts(more.get("offset")))
-    assert predicted.numblocks == (4,)  # one for every partition with rows
+    assert predicted.chunks == (parts(X).chunks[0],)
     wanted = model.predict(X, offset=more.get("offset"))
     if likelihood in ("logit", "softmax"):
         np.testing.assert_array_equal(predicted.compute(), wanted)

@@ -15,6 +15,7 @@ from sksvi.families.gaussian.dense import gaussian
 from sksvi.models.base import LinearTerms, Table
 from sksvi.models.linear.latents import LinearLatents, as_matrices, like
 from sksvi.models.linear.rows import DenseRows, SparseRows, design, project, project_mean, row_slices, stays_sparse
+from sksvi.models.targets import starting
 
 Array = np.ndarray
 
@@ -145,7 +146,7 @@ class LinearModel(LinearLatents):
         prior = self.prior(q)["weights"].precision
         mean = self._prior_mean()
         if self.fit_intercept and self.likelihood.n_latents == 1:
-            mean[-1] = best_constant(self.likelihood, data.targets)
+            mean[-1] = best_constant(self.likelihood, starting(data.targets, self.likelihood.by_moments))
         q["weights"] = self._start(data, mean, prior)
         return q
 
