@@ -58,9 +58,10 @@ def starting(data: Table, by_moments: bool) -> Table:
         return data
     if data.weight is not None and not np.all(data.weight > 0):
         data = data.take(np.flatnonzero(data.weight > 0))
-    if len(data) <= SAMPLE or by_moments or (data.offset is None and few_values(data.y)):
+    if len(data) <= SAMPLE or by_moments:
         return data
-    found = drawn(data, len(data))
+    found = counted(data.y, data.weight) if data.offset is None else None
+    found = drawn(data, len(data)) if found is None else found
     return Summary(found.X, found.y, found.weight, found.offset, n=len(data))
 
 
@@ -70,22 +71,27 @@ def drawn(data: Table, n: int) -> Table:
     return replace(data, X=np.empty((len(data.y), 0))).take(rows)
 
 
-def few_values(y: Array) -> bool:
-    """Whether targets have at most `DISTINCT` different values."""
-    return _whole_within(y) or not (many_at_once(y) or _more_than_few(y))
-
-
-def many_at_once(y: Array) -> bool:
-    """Whether the first targets alone have more values: of many most are different."""
-    return len(y) > DISTINCT and _more_than_few(y[: 2 * DISTINCT])
+def counted(y: Array, weight: Array | None) -> Table | None:
+    """The different targets and the weight of each, or None where there are more than `DISTINCT`."""
+    if y.ndim == 1 and _whole_within(y):
+        low = y.min()
+        counts = np.bincount((y - low).astype(np.intp), weight).astype(float)
+        held = np.flatnonzero(counts)
+        return Table(np.empty((len(held), 0)), held.astype(y.dtype) + low, counts[held])
+    if len(y) > DISTINCT and _more_than_few(y[: 2 * DISTINCT]):  # of many most are different
+        return None
+    values, at = np.unique(y, axis=0 if y.ndim == 2 else None, return_inverse=True)
+    if len(values) > DISTINCT:
+        return None
+    counts = np.bincount(at.ravel(), weight, len(values)).astype(float)
+    return Table(np.empty((len(values), 0)), values, counts)
 
 
 def _whole_within(y: Array) -> bool:
     """Whether there are no more than `DISTINCT` whole numbers from the least to the largest: known without sorting."""
-    if y.dtype.kind not in "iuf":
+    if y.dtype.kind not in "iuf" or not len(y):
         return False
-    low, high = y.min(axis=0), y.max(axis=0)
-    return bool(np.prod(high.astype(float) - low + 1.0) <= DISTINCT and np.all(y == np.floor(y)))
+    return bool(float(y.max()) - float(y.min()) < DISTINCT and np.all(y == np.floor(y)))
 
 
 def _more_than_few(y: Array) -> bool:

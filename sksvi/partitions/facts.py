@@ -45,7 +45,7 @@ class Targets:
         if own is not None and offset is not None:
             beside = _moments(y - offset, weight)
         kept = rows if len(y) <= rule.SAMPLE else None
-        return cls(len(y), kept, _distinct(y, weight), own, beside, offset is not None)
+        return cls(len(y), kept, rule.counted(y, weight), own, beside, offset is not None)
 
     def joined(self, other: Targets) -> Targets:
         """Those of both."""
@@ -54,7 +54,7 @@ class Targets:
             rows = self.rows.joined(other.rows)
         if self.values is not None and other.values is not None:
             both = self.values.joined(other.values)
-            values = _distinct(both.y, both.weight)
+            values = rule.counted(both.y, both.weight)
         own, beside = _either_joined(self.own, other.own), _either_joined(self.beside, other.beside)
         return Targets(n, rows, values, own, beside, self.offset or other.offset)
 
@@ -83,17 +83,6 @@ def _moments(y: Array, weight: Array | None) -> Spread:
 
 def _either_joined(a: Spread | None, b: Spread | None) -> Spread | None:
     return None if a is None or b is None else _joined(a, b)
-
-
-def _distinct(y: Array, weight: Array | None) -> Table | None:
-    """The values and the weight of each, or None where they are many."""
-    if rule.many_at_once(y):
-        return None
-    values, at = np.unique(y, axis=0 if y.ndim == 2 else None, return_inverse=True)
-    if len(values) > rule.DISTINCT:
-        return None
-    counts = np.bincount(at.ravel(), weight, len(values)).astype(float)
-    return Table(np.empty((len(values), 0)), values, counts)
 
 
 def _joined(a: tuple[Any, Any, Any], b: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:

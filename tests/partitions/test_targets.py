@@ -251,6 +251,16 @@ def test_values_are_few_by_their_number(columns, small):
     many = np.arange(300.0) % 17
     for y, expected in ((few, True), (many, False)):
         y = y if columns == 1 else np.stack([y // 4, y % 4], axis=1)
-        assert targets.few_values(y) is expected
+        assert (targets.counted(y, None) is not None) is expected
         halves = Targets.of(y[:8], None, None).joined(Targets.of(y[8:], None, None))
         assert (halves.values is not None) is expected
+
+
+@pytest.mark.parametrize("y", [np.array([3, -2, 3, 0, -2]), np.array([0.5, 2.0, 0.5]), np.array([1.0, 0.0, 1.0, 5.0])])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_counted_targets_are_those_of_unique(y, weighted):
+    weight = np.arange(1.0, len(y) + 1) if weighted else None
+    found = targets.counted(y, weight)
+    values, at = np.unique(y, return_inverse=True)
+    np.testing.assert_array_equal(found.y, values)
+    np.testing.assert_array_equal(found.weight, np.bincount(at, weight))

@@ -21,8 +21,6 @@ Array = np.ndarray
 
 #: Rows (or four per weight) whose curvature gives the first covariance.
 START_ROWS = 4096
-#: Whole numbers below this are counted level by level.
-LEVELS = 1024
 #: Largest mean variance of the latents under the first q, in units of the likelihood's width squared.
 START_SPREAD = 16.0
 #: How far from the middle of the data the best constant latent is looked for, in the likelihood's widths.
@@ -338,7 +336,6 @@ def best_constant(likelihood: Any, data: Table) -> float:
     Behind a link, counts that are all zero and the like have it at infinity: there it is pulled towards the middle of
     the data by a normal density of `REACH` widths.
     """
-    data = tallied(data)
     weight = 1.0 if data.weight is None else data.weight
     offset = 0.0 if data.offset is None else data.offset
     width = likelihood.width if np.isfinite(likelihood.width) else 1.0
@@ -355,16 +352,3 @@ def best_constant(likelihood: Any, data: Table) -> float:
         if abs(step) < 0.1 * width:
             break
     return value
-
-
-def tallied(data: Table) -> Table:
-    """Targets that are small whole numbers, as counts and labels are: each value once, with the weight of its rows."""
-    y = data.y
-    if data.offset is not None or y.ndim != 1 or len(y) <= LEVELS or not (y.min() >= 0 and y.max() < LEVELS):
-        return data
-    level = y.astype(np.intp)
-    if np.any(level != y):
-        return data
-    weight = np.bincount(level, data.weight).astype(float)
-    levels = np.flatnonzero(weight)
-    return Table(np.empty((len(levels), 0)), levels.astype(float), weight[levels])
