@@ -41,7 +41,7 @@ TABLES = ("forecast", "forecast_latent", "simulate", "filter", "residuals", "sum
 PROPERTIES = ("components_", "states_")
 FITS = ("fit", "partial_fit")
 #: What has a meaning for one series alone.
-SINGLE = ("_latent", "log_evidence")
+SINGLE = ("_latent", "log_evidence", "_joint")
 
 
 class Panel:
