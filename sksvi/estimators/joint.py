@@ -34,9 +34,20 @@ class Joint:
     shown: Callable[[Array], Array]
 
 
-def check_same_rows(estimator: Any, weight: float) -> None:
-    """An error for rows that are not those of the fit, by their weight, and for a q that is of no rows as they are."""
+def check_same_rows(estimator: Any, weight: float, offset: Any) -> None:
+    """An error for rows that are not those of the fit, as far as their weight and offset say, or that count otherwise.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    weight : float
+        Of the rows that are given, in sum.
+    offset : array-like or None
+        Theirs.
+    """
     name, seen, state = type(estimator).__name__, estimator.n_samples_seen_, estimator.state_
+    if offset is None and getattr(estimator, "_had_offset", False):
+        raise ValueError(f"this {name} was fitted with an offset: give the rows theirs (offset=..., or exposure=...).")
     if abs(weight - seen) > ROUNDING * seen:
         raise ValueError(
             f"X has rows of a total weight of {weight:g}, and this {name} was fitted to {seen:g}: give the rows, and "

@@ -389,7 +389,7 @@ def message_draws(block: Any, prior: Any, n: int, random_state: RandomState) -> 
 def messages_at(block: Any, prior: Any, draws: Array) -> Array:
     """log q - log prior of such a block at draws (n, P): λx - Wx²/2, less the logarithm of the messages' evidence."""
     linear, weights = block.over(prior).added()
-    return draws @ linear - 0.5 * np.square(draws) @ weights - block.log_evidence()  # type: ignore[no-any-return]
+    return draws @ linear - 0.5 * np.square(draws) @ weights - block.log_evidence()
 
 
 class Spreadless(Family):

@@ -465,7 +465,7 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
         check_is_fitted(self)
         twin = copy.copy(self)  # validation writes to it
         data = twin._encode(X, y, sample_weight, offset, PARTITION)
-        check_same_rows(self, data.total_weight)
+        check_same_rows(self, data.total_weight, offset)
         model, q = twin._model(data, "nothing"), self.state_.shown
         model.bound = model.teacher  # "v2" is no density of y given the inducing values
         L, inducing = model.geometry(q).L, self.posterior_["inducing"]

@@ -279,7 +279,7 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         check_is_fitted(self)
         twin = copy.copy(self)  # validation writes to it
         data = twin._encode(X, y, sample_weight, offset, PARTITION)
-        check_same_rows(self, data.total_weight)
+        check_same_rows(self, data.total_weight, offset)
         if not np.array_equal(data.X, self.X_train_):
             raise ValueError("X are not the rows of the fit, to which q of GPClassifier belongs: give those.")
         rows, latents = twin._rows, self.posterior_["latents"].block

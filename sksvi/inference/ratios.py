@@ -52,7 +52,7 @@ def _log_likelihood(problem: Problem, q: Blocks, draws: dict[str, Array], n_draw
         return total
 
     chunks = model.chunks(slice(0, len(data)), data)
-    return _parallel.tree_sum(_parallel.in_order(of_chunk, chunks, problem.threads))  # type: ignore[no-any-return]
+    return _parallel.tree_sum(_parallel.in_order(of_chunk, chunks, problem.threads))
 
 
 def bound_at(problem: Problem, q: Blocks) -> float:

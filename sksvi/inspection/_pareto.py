@@ -1,4 +1,4 @@
-"""Pareto-smoothed importance sampling: the largest ratios follow a generalised Pareto distribution, whose shape is k-hat.
+"""Pareto-smoothed importance sampling: the largest ratios as a generalised Pareto distribution, whose shape is k-hat.
 
 Vehtari, Simpson, Gelman, Yao and Gabry 2024 (JMLR 25:72), with the estimate of Zhang and Stephens 2009.
 """

@@ -21,29 +21,33 @@ from sksvi.predictive.wrappers import unwrapped
 
 Array = np.ndarray
 
-SUPPORTED = (
-    "linear models, mixed effects, sparse Gaussian processes, GPClassifier and DynamicGLM have such a check"
-)
+SUPPORTED = "linear models, mixed effects, sparse Gaussian processes, GPClassifier and DynamicGLM have such a check"
 
 
 @dataclass(frozen=True)
 class PosteriorCheck:
     """What `check_posterior` found.
 
-    Attributes
+    Parameters
     ----------
     k_hat : float
-        Shape of the tail of the importance ratios. Below 0.7 the numbers here, and q, are to be trusted; -inf where q
-        is the posterior, so that all ratios are the same; inf where a handful of draws have all the weight.
+        Shape of the tail of the importance ratios p(y, draw) / q(draw). Below 0.7 the numbers here are to be trusted.
+        Above it `effective_sample_size` says how much hangs on the tail: near `n_draws` next to nothing, as the ratios
+        hardly differ; far below it q is not the posterior, and the numbers here are not its either. -inf where all
+        ratios are the same, as q is the posterior; inf where a handful of draws have all the weight.
     lower_bound : float
-        Bound on the log evidence at q, hyperparameters held, nats: `lower_bound_` without what a prior of the
+        Bound on the log evidence at q, hyperparameters held, nats: ``lower_bound_`` without what a prior of the
         hyperparameters themselves adds to it.
-    log_evidence, std_error : float
-        Log evidence by importance sampling and its standard error, nats, neither to be trusted above a k-hat of 0.7.
-        What is missing to it is the distance of q from the posterior, KL(q ‖ posterior).
+    log_evidence : float
+        Log evidence by importance sampling, nats. By so much as the bound is below it q is from the posterior,
+        KL(q ‖ posterior).
+    std_error : float
+        Of `log_evidence`, nats.
     effective_sample_size : float
-        How many draws from the posterior the draws are worth, at most `n_draws`.
+        How many draws from the posterior the draws are worth, at most `n_draws`. A mean under q is off by at most
+        sqrt(n_draws / effective_sample_size - 1) of its standard deviations, as far as these draws show.
     n_draws : int
+        Draws from q.
     coefficients : DataFrame
         A row per coefficient as in ``summary``, with mean and std of q, corrected_mean and corrected_std of the
         posterior by importance sampling, and mc_error, the standard error of corrected_mean. Of a sparse Gaussian
@@ -83,9 +87,13 @@ def check_posterior(
     model : fitted estimator
         A linear model, one with mixed effects, a Gaussian process or a `DynamicGLM`; or a Pipeline or search around
         one.
-    X, y, sample_weight, offset, exposure
-        The data of the fit, in the order of their rows, as `fit` takes them; of a stream all chunks together. None for
-        a `DynamicGLM`, which holds its series.
+    X : {DataFrame, array-like, sparse matrix} of shape (n, D), default=None
+        The rows of the fit, in their order; of a stream all chunks together. None for a `DynamicGLM`, which holds its
+        series.
+    y : array-like of shape (n,), binomial (n, 2), default=None
+        Their targets; None for a `DynamicGLM`.
+    sample_weight, offset, exposure : array-like of shape (n,), default=None
+        As the fit had them.
     n_draws : int, default=4000
         Draws from q, at least 25. Time grows with rows times draws; memory does not.
     random_state : int, RandomState or None, default=0
@@ -119,10 +127,13 @@ def check_posterior(
     >>> from sksvi import BayesianGLMClassifier
     >>> from sksvi.inspection import check_posterior
     >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    >>> X = X[["mean radius", "mean texture"]]
+    >>> X = X.iloc[:, :10]
     >>> found = check_posterior(BayesianGLMClassifier().fit(X, y), X, y)
-    >>> found.k_hat < 0.7, round(found.log_evidence - found.lower_bound, 1)
-    (True, 0.0)
+    >>> print(f"{found.k_hat:.1f}, {found.effective_sample_size:.0f} draws, {found.log_evidence:.1f} nats")
+    0.5, 3698 draws, -93.9 nats
+    >>> found = check_posterior(BayesianGLMClassifier(covariance="diag").fit(X, y), X, y)
+    >>> print(f"{found.k_hat:.1f}, {found.effective_sample_size:.0f} draws")
+    0.9, 55 draws
     """
     n_draws = check_count(n_draws, "n_draws", LEAST_DRAWS)
     inner, X = _reached(model, X)

@@ -405,7 +405,7 @@ class BayesianGLM(CoefficientTables, ResponseDraws, FromPartitions, OwnScales, B
         check_is_fitted(self)
         twin = copy.copy(self)  # validation writes to it
         data = twin._encode(X, y, sample_weight, offset, PARTITION)
-        check_same_rows(self, data.total_weight)
+        check_same_rows(self, data.total_weight, offset)
         model, data = twin._model_of_fit(data)
         weights = self.posterior_["weights"]
         return Joint(

@@ -62,8 +62,8 @@ def in_basis(X: Any, scale: Array, basis: Array) -> Array:
     outside = off > np.sqrt(np.finfo(X.dtype).eps) * squares.max(initial=0.0)
     if outside.any():
         raise ValueError(
-            f"row {int(np.argmax(outside))} of X is none of the fit's, nor a combination of them: of a design with more "
-            "columns than rows give the rows of the fit."
+            f"row {int(np.argmax(outside))} of X is none of the fit's, nor a combination of them: of a design with more"
+            " columns than rows give the rows of the fit."
         )
     return inner
 

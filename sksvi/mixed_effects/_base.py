@@ -305,18 +305,21 @@ class MixedEffects(BayesianGLM):
     # ---- the posterior that q stands for
     def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Joint:
         check_is_fitted(self)
+        if self.groups is None:
+            return super()._joint(X, y, sample_weight, offset)
         twin = copy.copy(self)
-        if self.groups is not None:  # rows without a level come in the order of the fit
-            twin._alone = [len(names) for names in self._levels]
+        twin._alone = [len(names) for names in self._levels]  # rows without a level come in the order of the fit
+        table = as_table(X)
+        for j, name, names, size in zip(self._factors, self._group_names(), self._levels, self._sizes, strict=True):
+            missing, before = sum(Levels.of(table, j).alone.values()), size - len(names)
+            if missing != before:
+                raise ValueError(
+                    f"grouping column {name!r} has {missing} rows without a level, and the fit had {before}: give the "
+                    "rows of the fit."
+                )
         return BayesianGLM._joint(twin, X, y, sample_weight, offset)
 
     def _model_of_fit(self, data: Table) -> tuple[Any, Table]:
-        if self.groups is not None:
-            for name, size, codes in zip(self._group_names(), self._sizes, data.X.codes.T, strict=True):
-                if codes.max() >= size:
-                    raise ValueError(
-                        f"grouping column {name!r} has more rows without a level than the fit: give the rows of the fit."
-                    )
         model, data = super()._model_of_fit(data)
         model.tabulate(data.y)
         return model, data

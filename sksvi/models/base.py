@@ -237,7 +237,7 @@ class Terms(Protocol):
 
 def summed(values: Array, weight: Array | None) -> Array:
     """Sums over rows, (S,), of numbers per draw and row (S, n), by the weights of the rows."""
-    return values.sum(axis=1) if weight is None else values @ weight  # type: ignore[no-any-return]
+    return values.sum(axis=1) if weight is None else values @ weight
 
 
 @dataclass

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import _parallel, expectations
 from sksvi._typing import DataFrame, MatrixLike, PerRow, RandomState, Series
 from sksvi.estimators.checks import check_count, check_row_values, check_seed
-from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.joint import Joint
+from sksvi.estimators.offsets import with_exposure
 from sksvi.families.base import messages_at
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.models.base import Table
