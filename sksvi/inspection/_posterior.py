@@ -119,6 +119,9 @@ def check_posterior(
     times the prior (Hensman et al. 2015), with "v1" and "v2" FITC's posterior: what its points leave open is not seen.
     Corrected means and deviations have those of q as control variates, so that they are as exact as q is near.
 
+    k-hat is of all coordinates of q together. Hundreds of them, each off by a little, have a large one although every
+    marginal is right: a small k-hat says that q is good, a large one of many coordinates not that it is bad.
+
     The shape is estimated as Zhang and Stephens (2009), smoothed as Vehtari, Simpson, Gelman, Yao and Gabry (2024).
 
     Examples

@@ -26,6 +26,7 @@ from sksvi import (
     SparseGPRegressor,
     StructuredLDA,
     likelihoods,
+    load,
 )
 from sksvi.inference import ratios
 from sksvi.inspection import check_posterior
@@ -428,6 +429,16 @@ def test_through_pipelines_and_searches(fitted):
     assert repr(check_posterior(search, X, y, n_draws=200)) == repr(check_posterior(inner, X, y, n_draws=200))
     with pytest.raises(TypeError, match="a transformed target has another density"):
         check_posterior(TransformedTargetRegressor(BayesianGLMRegressor()).fit(X, y), X, y)
+
+
+def test_a_fit_from_a_file_says_the_same(fitted, tmp_path):
+    X, y, model = fitted
+    X, y = X[:60], y[:60]
+    for name, each in {"linear": model, "process": SparseGPRegressor(n_inducing=5, random_state=0)}.items():
+        each.fit(X, y).save(tmp_path / name)
+        said, again = (check_posterior(one, X, y, n_draws=100) for one in (each, load(tmp_path / name)))
+        assert again.log_evidence == pytest.approx(said.log_evidence, abs=1e-9)
+        np.testing.assert_allclose(again.coefficients, said.coefficients, rtol=1e-6, atol=1e-12)
 
 
 def test_errors_say_what_to_give(fitted):
