@@ -17,6 +17,7 @@ from sksvi.estimators.joint import Joint
 from sksvi.estimators.offsets import with_exposure
 from sksvi.inference.ratios import bound_at, drawn, log_ratios
 from sksvi.inspection._pareto import LEAST_DRAWS, smoothed
+from sksvi.partitions.collections import is_collection
 from sksvi.predictive.wrappers import unwrapped
 
 Array = np.ndarray
@@ -107,7 +108,8 @@ def check_posterior(
     Raises
     ------
     TypeError
-        If there is no estimator inside that has such a check, or a target's transformer around it.
+        If there is no estimator inside that has such a check, or a target's transformer around it; for Dask
+        collections.
     ValueError
         For rows that are not those of the fit, and streams that forget or count for a larger population; a posterior
         under which a row is impossible.
@@ -139,6 +141,7 @@ def check_posterior(
     0.9, 55 draws
     """
     n_draws = check_count(n_draws, "n_draws", LEAST_DRAWS)
+    _check_in_memory(X=X, y=y, sample_weight=sample_weight, offset=offset, exposure=exposure)
     inner, X = _reached(model, X)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     with _parallel.working():
@@ -163,6 +166,15 @@ def check_posterior(
             n_draws=n_draws,
             coefficients=_corrected(joint, weight, seed),
         )
+
+
+def _check_in_memory(**rows: Any) -> None:
+    """An error that names a collection."""
+    for name, values in rows.items():
+        if is_collection(values):
+            raise TypeError(
+                f"{name} is a Dask collection, and draws are weighed by rows in memory: give {name}.compute()."
+            )
 
 
 def _reached(model: Any, X: Any) -> tuple[Any, Any]:

@@ -16,6 +16,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import sksvi
 from sksvi import (
     BayesianGLMClassifier,
     BayesianGLMRegressor,
@@ -439,6 +440,21 @@ def test_a_fit_from_a_file_says_the_same(fitted, tmp_path):
         said, again = (check_posterior(one, X, y, n_draws=100) for one in (each, load(tmp_path / name)))
         assert again.log_evidence == pytest.approx(said.log_evidence, abs=1e-9)
         np.testing.assert_allclose(again.coefficients, said.coefficients, rtol=1e-6, atol=1e-12)
+
+
+def test_who_has_a_check():
+    """What the docstring and the error promise, and nobody else."""
+    named = (name for name in sksvi.__all__ if hasattr(getattr(sksvi, name), "fit"))
+    linear = ["BayesianGLMClassifier", "BayesianGLMRegressor", "GMEClassifier", "GMERegressor"]
+    processes = ["DynamicGLM", "GPClassifier", "SparseGPClassifier", "SparseGPRegressor"]
+    assert sorted(name for name in named if hasattr(getattr(sksvi, name), "_joint")) == sorted(linear + processes)
+
+
+def test_collections_are_named(fitted):
+    array = pytest.importorskip("dask.array")
+    X, y, model = fitted
+    with pytest.raises(TypeError, match=r"y is a Dask collection.* give y.compute\(\)"):
+        check_posterior(model.fit(X, y), X, array.from_array(y))
 
 
 def test_errors_say_what_to_give(fitted):
