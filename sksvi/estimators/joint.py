@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from sksvi.estimators.findings import warn_user
 from sksvi.inference.problem import Problem
 from sksvi.models.base import Blocks
 
 Array = np.ndarray
 
-#: Relative difference of the weight of rows that adding them up in another order explains.
-ROUNDING = 1e-6
+#: Relative differences that are no rounding: of the weight of rows, and of the bound at them.
+ROUNDING, APART = 1e-6, 1e-3
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class Joint:
     """A fit with its rows: q, the problem that it is of, and what users see of one block.
 
     ``block`` : its name in q. ``index`` , ``mean`` , ``std`` (C,): what users call its coordinates, and what they have
-    of it. ``shown`` : these coordinates (S, C) of draws of the block.
+    of it. ``shown`` : these coordinates (S, C) of draws of the block. ``said`` : the bound that the fit ended at,
+    without what hyperparameters pay themselves; None: it is no number to compare with.
     """
 
     problem: Problem
@@ -32,6 +34,24 @@ class Joint:
     mean: Array
     std: Array
     shown: Callable[[Array], Array]
+    said: float | None = None
+
+    def check_bound(self, found: float) -> None:
+        """A warning where the bound at these rows is not the one that the fit ended at."""
+        if self.said is not None and abs(found - self.said) > APART * (abs(self.said) + 1.0):
+            warn_user(
+                f"the bound of q is {found:.6g} at these rows and was {self.said:.6g} where the fit ended: X and y are "
+                "not those of the fit, or not as it had them (in a pipeline give the pipeline), or q was changed "
+                "since. What follows is about q and these rows."
+            )
+
+
+def bound_said(estimator: Any, model: Any) -> float | None:
+    """`Joint.said` of a fit; of a stream, which has looked at its rows one by one, None."""
+    state = estimator.state_
+    if not state.finished or state.counted:
+        return None
+    return float(estimator.lower_bound_ - sum(rule.log_density(state.shown) for rule in model.hyper.values()))
 
 
 def check_same_rows(estimator: Any, weight: float, offset: Any) -> None:

@@ -30,7 +30,7 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, stays, string_or_array
 from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.from_partitions import FromPartitions
-from sksvi.estimators.joint import Joint, check_same_rows
+from sksvi.estimators.joint import Joint, bound_said, check_same_rows
 from sksvi.estimators.offsets import checked_offset, offset_of
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.response import MOST, ResponseDraws
@@ -467,6 +467,7 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
         data = twin._encode(X, y, sample_weight, offset, PARTITION)
         check_same_rows(self, data.total_weight, offset)
         model, q = twin._model(data, "nothing"), self.state_.shown
+        said = bound_said(self, model) if model.bound == model.teacher else None
         model.bound = model.teacher  # "v2" is no density of y given the inducing values
         L, inducing = model.geometry(q).L, self.posterior_["inducing"]
 
@@ -481,6 +482,7 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
             mean=inducing.mean.ravel() + self.mean_,
             std=inducing.std.ravel(),
             shown=shown,
+            said=said,
         )
 
     def _places(self) -> Any:

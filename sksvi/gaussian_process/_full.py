@@ -26,7 +26,7 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import FREE, LIKELIHOOD, SHARED, stays
 from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
-from sksvi.estimators.joint import Joint, check_same_rows
+from sksvi.estimators.joint import Joint, bound_said, check_same_rows
 from sksvi.estimators.labels import labels_given
 from sksvi.estimators.offsets import checked_offset, offset_of
 from sksvi.estimators.posterior import Posterior
@@ -283,14 +283,16 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         if not np.array_equal(data.X, self.X_train_):
             raise ValueError("X are not the rows of the fit, to which q of GPClassifier belongs: give those.")
         rows, latents = twin._rows, self.posterior_["latents"].block
+        model = FullGP(self.likelihood_, self.kernel_, data.X, False)
         return Joint(
-            problem=twin._problem(FullGP(self.likelihood_, self.kernel_, data.X, False), data),
+            problem=twin._problem(model, data),
             q=self.state_.shown,
             block="latents",
             index=pd.Index(twin._counted, name="row"),
             mean=latents.mean[rows],
             std=latents.std[rows],
             shown=lambda draws: draws[:, rows],
+            said=bound_said(self, model),
         )
 
     # ---- prediction

@@ -114,6 +114,11 @@ def check_posterior(
         For rows that are not those of the fit, and streams that forget or count for a larger population; a posterior
         under which a row is impossible.
 
+    Warns
+    -----
+    UserWarning
+        Where the bound at these rows is not the one that the fit ended at.
+
     Notes
     -----
     Noise per row of mixed effects is integrated out: q is that of coefficients, levels and the noise's variance. A
@@ -146,13 +151,14 @@ def check_posterior(
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     with _parallel.working():
         joint = inner._joint(X, y, sample_weight, with_exposure(inner, offset, exposure))
+        lower_bound = bound_at(joint.problem, joint.q)
+        joint.check_bound(lower_bound)
         ratios = log_ratios(joint.problem, joint.q, n_draws, seed)
         if np.any(np.isnan(ratios)) or not np.isfinite(ratios.max()):
             raise ValueError(
                 f"{type(inner).__name__} gives a row of y no density, or one that is no number, at a draw of its "
                 "posterior: no importance ratio can be formed."
             )
-        lower_bound = bound_at(joint.problem, joint.q)
         smooth, k_hat = smoothed(ratios)
         top = float(smooth.max())
         each = np.exp(smooth - top)

@@ -197,7 +197,8 @@ def test_a_posterior_of_half_the_width_is_found_out(factor, global_random_seed):
     model = quiet(BayesianGLMClassifier(prior_precision=1.0).fit, X, y)
     good, q = check_posterior(model, X, y), model.state_.q
     model.state_ = replace(model.state_, q={**q, "weights": q["weights"].narrowed(factor)})
-    found = check_posterior(model, X, y)
+    with pytest.warns(UserWarning, match="or q was changed since"):
+        found = check_posterior(model, X, y)
     assert (found.k_hat > 0.7) == (factor > 1)
     assert found.effective_sample_size < 0.5 * good.effective_sample_size
     assert found.lower_bound < good.lower_bound - 0.1
@@ -428,6 +429,8 @@ def test_through_pipelines_and_searches(fitted):
     search = GridSearchCV(model, {"covariance": ["full"]}, cv=2).fit(X, y)
     inner = search.best_estimator_
     assert repr(check_posterior(search, X, y, n_draws=200)) == repr(check_posterior(inner, X, y, n_draws=200))
+    with pytest.warns(UserWarning, match="in a pipeline give the pipeline"):
+        check_posterior(pipe[-1], 3.0 * X.to_numpy(), y, n_draws=200)
     with pytest.raises(TypeError, match="a transformed target has another density"):
         check_posterior(TransformedTargetRegressor(BayesianGLMRegressor()).fit(X, y), X, y)
 
