@@ -161,6 +161,10 @@ class Family:
         """Draw (n, ...)."""
         raise AttributeError(f"{type(self).__name__} has no draws")
 
+    def draws_against(self, prior: Any, n: int, random_state: RandomState = None) -> tuple[Array, Array]:
+        """Draws (n, ...), and at each of them log q - log prior, (n,), nats: its mean is `kl`."""
+        raise AttributeError(f"{type(self).__name__} has no draws with densities")
+
     # ---- steps
     def prepare(self) -> None:
         """Factor now, before threads ask for it: here nothing."""
@@ -374,6 +378,18 @@ class Family:
             parts = tuple(np.multiply(share[k], part) for part in self.of_slopes(one, slope[k]))
             total = parts if total is None else tuple(a + b for a, b in zip(total, parts, strict=True))
         return total
+
+
+def message_draws(block: Any, prior: Any, n: int, random_state: RandomState) -> tuple[Array, Array]:
+    """`Family.draws_against` of a block that is its bare prior times a message for each coordinate."""
+    draws = block.sample(n, random_state)
+    return draws, messages_at(block, prior, draws)
+
+
+def messages_at(block: Any, prior: Any, draws: Array) -> Array:
+    """log q - log prior of such a block at draws (n, P): λx - Wx²/2, less the logarithm of the messages' evidence."""
+    linear, weights = block.over(prior).added()
+    return draws @ linear - 0.5 * np.square(draws) @ weights - block.log_evidence()
 
 
 class Spreadless(Family):

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from sksvi._typing import RandomState
 from sksvi.families.base import Draw, Family, Message
 
 Array = np.ndarray
@@ -131,6 +132,12 @@ class Flat(Family):
     def blended(self, other: Any, weight: float) -> Self:
         """(1 - weight) of these natural parameters plus weight of the other's."""
         return self.of_theta((1 - weight) * self.theta + weight * other.theta)
+
+    def draws_against(self, prior: Any, n: int, random_state: RandomState = None) -> tuple[Array, Array]:
+        """Draws (n, ...), and KL plus (θ_q - θ_p)·(t(x) - η), which is log q - log prior."""
+        draws = self.sample(n, random_state)
+        off = (self.statistics(draws) - self.moments) * (self.theta - prior.theta)
+        return draws, self.kl(prior) + off.reshape(n, -1).sum(1)
 
     def of_slopes(self, draw: Draw, slope: Array) -> tuple[Array]:
         """∂/∂η E f(x) of equations.md 9: V of section 8 on the slopes of f in t(x)."""

@@ -167,6 +167,11 @@ class Rayleigh(Flat):
         """x² / E x² times the gradient: a draw moves with its scale."""
         return (np.square(draw.value) / self.moments * gradient[0],)
 
+    @staticmethod
+    def statistics(value: Array) -> Array:
+        """x²."""
+        return np.square(value)
+
     def in_statistics(self, draw: Draw, slope: Array) -> Array:
         """df/dx as df/dx²."""
         return slope / (2.0 * draw.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -29,6 +30,7 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, stays, string_or_array
 from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.from_partitions import FromPartitions
+from sksvi.estimators.joint import Joint, bound_said, check_same_rows
 from sksvi.estimators.offsets import checked_offset, offset_of
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.response import MOST, ResponseDraws
@@ -459,6 +461,39 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
             f = np.tensordot(H, draws, (1, draws.ndim - 1)) + self.mean_
             yield rows, f if offset is None else f + offset[rows].reshape(-1, *[1] * (f.ndim - 1)), d
 
+    # ---- the posterior that q stands for
+    def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Joint:
+        """The fit with its rows, for a comparison of q with the best q of any form at these inducing points."""
+        check_is_fitted(self)
+        twin = copy.copy(self)  # validation writes to it
+        data = twin._encode(X, y, sample_weight, offset, PARTITION)
+        check_same_rows(self, data.total_weight, offset)
+        model, q = twin._model(data, "nothing"), self.state_.shown
+        said = bound_said(self, model) if model.bound == model.teacher else None
+        model.bound = model.teacher  # "v2" is no density of y given the inducing values
+        L, inducing = model.geometry(q).L, self.posterior_["inducing"]
+
+        def shown(draws: Array) -> Array:
+            return (draws.reshape(-1, len(L)) @ L.T).reshape(len(draws), -1) + self.mean_
+
+        return Joint(
+            problem=twin._problem(model, data),
+            q=q,
+            block="inducing",
+            index=self._places(),
+            mean=inducing.mean.ravel() + self.mean_,
+            std=inducing.std.ravel(),
+            shown=shown,
+            said=said,
+        )
+
+    def _places(self) -> Any:
+        """What a summary calls f at the inducing points."""
+        import pandas as pd
+
+        shape = self.posterior_["inducing"].mean.shape
+        return pd.Index([f"f{of or ''}(inducing_points_[{j}])" for *of, j in np.ndindex(shape)])
+
     def summary(self, coverage: float = 0.9) -> DataFrame:
         """Hyperparameters, the posterior of f at every inducing point, and learned parameters of the likelihood.
 
@@ -482,9 +517,8 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
         tail_of(coverage)
         names, values = hyperparameters(self.kernel_, getattr(self, "feature_names_in_", None))
         inducing, learned = self.posterior_["inducing"], self.state_.q.get("likelihood")
-        places = [f"f{of or ''}(inducing_points_[{j}])" for *of, j in np.ndindex(inducing.mean.shape)]
         points = interval_table(np.array(values), np.full(len(values), np.nan), coverage, pd.Index(names))
-        latents = interval_table(inducing.mean + self.mean_, inducing.std, coverage, pd.Index(places))
+        latents = interval_table(inducing.mean + self.mean_, inducing.std, coverage, self._places())
         tables = [latents, learned_rows(self.likelihood_, learned, coverage)]
         if self.likelihood_.noise is not None:
             tables.insert(0, learned_rows(self.likelihood_, learned, coverage, _noise))

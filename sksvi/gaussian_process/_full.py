@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -25,10 +26,11 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import FREE, LIKELIHOOD, SHARED, stays
 from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
+from sksvi.estimators.joint import Joint, bound_said, check_same_rows
 from sksvi.estimators.labels import labels_given
 from sksvi.estimators.offsets import checked_offset, offset_of
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.start import FIT, MORE, Start
+from sksvi.estimators.start import FIT, MORE, PARTITION, Start
 from sksvi.estimators.summaries import joined
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.families.gaussian.views import ChosenRows
@@ -268,6 +270,30 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         n = len(data)
         what = f"the covariance between {n} rows, of which a fit holds four,"
         _memory.need(4 * 8.0 * n**2, what, "take SparseGPClassifier, or fewer rows")
+
+    # ---- the posterior that q stands for
+    def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Joint:
+        """The fit with its rows, for a comparison of q with its posterior."""
+        import pandas as pd
+
+        check_is_fitted(self)
+        twin = copy.copy(self)  # validation writes to it
+        data = twin._encode(X, y, sample_weight, offset, PARTITION)
+        check_same_rows(self, data.total_weight, offset)
+        if not np.array_equal(data.X, self.X_train_):
+            raise ValueError("X are not the rows of the fit, to which q of GPClassifier belongs: give those.")
+        rows, latents = twin._rows, self.posterior_["latents"].block
+        model = FullGP(self.likelihood_, self.kernel_, data.X, False)
+        return Joint(
+            problem=twin._problem(model, data),
+            q=self.state_.shown,
+            block="latents",
+            index=pd.Index(twin._counted, name="row"),
+            mean=latents.mean[rows],
+            std=latents.std[rows],
+            shown=lambda draws: draws[:, rows],
+            said=bound_said(self, model),
+        )
 
     # ---- prediction
     def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:

@@ -21,9 +21,11 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, auto_or_number, stays, truth
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.from_partitions import FromPartitions
+from sksvi.estimators.joint import Joint, bound_said, check_same_rows
 from sksvi.estimators.offsets import checked_offset, offset_of
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.response import MOST, ResponseDraws
+from sksvi.estimators.start import PARTITION
 from sksvi.estimators.validation import StrOptions, validate_data
 from sksvi.families import InUnits, ProjectedGaussian
 from sksvi.inference import plan
@@ -35,7 +37,7 @@ from sksvi.inference.start import restarted
 from sksvi.inference.state import State, with_own_lists
 from sksvi.linear_model._columns import Columns, Known
 from sksvi.linear_model._earlier import in_units
-from sksvi.linear_model._subspace import in_subspace, informed
+from sksvi.linear_model._subspace import in_basis, in_subspace, informed
 from sksvi.linear_model._summaries import CoefficientTables
 from sksvi.linear_model._switched_off import SwitchedOff, switched_off
 from sksvi.linear_model._units import OwnScales
@@ -396,6 +398,36 @@ class BayesianGLM(CoefficientTables, ResponseDraws, FromPartitions, OwnScales, B
         for rows in _parallel.slices(X.shape[0], max(1, MOST // draws[..., 0].size)):
             f, left = model.latents_at(draws, self._in_units(X[rows]))
             yield rows, f if offset is None else f + offset[rows].reshape(-1, *[1] * (f.ndim - 1)), left
+
+    # ---- the posterior that q stands for
+    def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Joint:
+        """The fit with its rows, for a comparison of q with its posterior."""
+        check_is_fitted(self)
+        twin = copy.copy(self)  # validation writes to it
+        data = twin._encode(X, y, sample_weight, offset, PARTITION)
+        check_same_rows(self, data.total_weight, offset)
+        model, data = twin._model_of_fit(data)
+        weights = self.posterior_["weights"]
+        return Joint(
+            problem=twin._problem(model, data),
+            q=self.state_.shown,
+            block="weights",
+            index=self._effects(0.9, None).index,
+            mean=weights.mean.ravel(),
+            std=weights.std.ravel(),
+            shown=lambda draws: weights.shown(draws).reshape(len(draws), -1),
+            said=bound_said(self, model),
+        )
+
+    def _model_of_fit(self, data: Table) -> tuple[Any, Table]:
+        """The model that was fitted, and its rows in the coordinates of q."""
+        if self._subspace is None:
+            precision = self._precision(len(self._columns.scale))
+            return self._model(data.X.shape[1], self.likelihood_, precision), data
+        scale, basis = self._subspace
+        inner = self.prior_precision if isinstance(self.prior_precision, str) else 1.0
+        data = replace(data, X=in_basis(data.X, scale, basis))
+        return self._model(basis.shape[1], self.likelihood_, inner), data
 
     def _column_names(self) -> list[str]:
         """Names of the columns that have a coefficient."""

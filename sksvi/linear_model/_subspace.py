@@ -52,6 +52,22 @@ def informed(data: Table, scale: Array) -> tuple[Array, Array]:
     return columns / root[:, None], basis
 
 
+def in_basis(X: Any, scale: Array, basis: Array) -> Array:
+    """Rows of a fit in the coordinates of its subspace, (n, r); an error for a row that lies outside of it."""
+    scaled = X.multiply(scale).tocsr() if sp.issparse(X) else X * scale
+    inner = np.asarray(scaled @ basis)
+    squares = scaled.power(2).sum(axis=1) if sp.issparse(X) else np.square(scaled).sum(axis=1)
+    squares = np.asarray(squares, float).ravel()
+    off = squares - np.square(inner, dtype=float).sum(axis=1)
+    outside = off > np.sqrt(np.finfo(X.dtype).eps) * squares.max(initial=0.0)
+    if outside.any():
+        raise ValueError(
+            f"row {int(np.argmax(outside))} of X is none of the fit's, nor a combination of them: of a design with more"
+            " columns than rows give the rows of the fit."
+        )
+    return inner
+
+
 def precise(block: Any) -> Any:
     """The block held as mean and precision."""
     if isinstance(block, ClassGaussian):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -17,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import _memory, algorithms
 from sksvi._typing import DataFrame, MatrixLike, PerRow
 from sksvi.estimators.changes import FREE, stays, text
+from sksvi.estimators.joint import Joint
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
 from sksvi.estimators.strangers import ON_UNSEEN
@@ -299,6 +301,28 @@ class MixedEffects(BayesianGLM):
             model.far = tuple(float(np.linalg.norm(mean)) for mean in slope_means(data))
         model.tabulate(data.y)
         return model
+
+    # ---- the posterior that q stands for
+    def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Joint:
+        check_is_fitted(self)
+        if self.groups is None:
+            return super()._joint(X, y, sample_weight, offset)
+        twin = copy.copy(self)
+        twin._alone = [len(names) for names in self._levels]  # rows without a level come in the order of the fit
+        table = as_table(X)
+        for j, name, names, size in zip(self._factors, self._group_names(), self._levels, self._sizes, strict=True):
+            missing, before = sum(Levels.of(table, j).alone.values()), size - len(names)
+            if missing != before:
+                raise ValueError(
+                    f"grouping column {name!r} has {missing} rows without a level, and the fit had {before}: give the "
+                    "rows of the fit."
+                )
+        return BayesianGLM._joint(twin, X, y, sample_weight, offset)
+
+    def _model_of_fit(self, data: Table) -> tuple[Any, Table]:
+        model, data = super()._model_of_fit(data)
+        model.tabulate(data.y)
+        return model, data
 
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: Any) -> None:

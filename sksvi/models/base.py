@@ -240,6 +240,11 @@ class Terms(Protocol):
     repairs: int
 
 
+def summed(values: Array, weight: Array | None) -> Array:
+    """Sums over rows, (S,), of numbers per draw and row (S, n), by the weights of the rows."""
+    return values.sum(axis=1) if weight is None else values @ weight
+
+
 @dataclass
 class LinearTerms:
     """Numbers per datum, before any sum.
@@ -493,6 +498,13 @@ class Linear(Model):
     @abstractmethod
     def message_shapes(self, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Shapes of the linear and the quadratic part of n messages."""
+
+    def log_likelihood_at(self, q: Blocks, draws: dict[str, Array], batch: Any, expect: Any) -> Array:
+        """log p(rows | draw) of a chunk, (S,), nats: rows counted by their weights, summed.
+
+        draws: (S, ...) of every block that has a prior; all else as q has it.
+        """
+        raise AttributeError(f"{type(self).__name__} has no density at draws")
 
     @abstractmethod
     def best_mean(self, q: Blocks, prior: Any, data: Any, expect: Any, scale: float, threads: int, steps: int) -> Any:

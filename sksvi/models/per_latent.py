@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sksvi.algorithms.steps import MAX_HALVINGS
-from sksvi.models.base import Linear, LinearTerms, Table
+from sksvi.models.base import Linear, LinearTerms, Table, summed
 
 Array = np.ndarray
 
@@ -102,6 +102,16 @@ class PerLatent(Linear):
             for out, part in zip((value, alpha, gamma), found, strict=True):
                 out[rows] = part
         return LinearTerms(value, alpha, gamma, mean).weighted(batch.weight)
+
+    def log_likelihood_at(self, q: dict[str, Any], draws: dict[str, Array], batch: Table, expect: Any) -> Array:
+        """log p(rows | latents), summed; nothing where nothing was observed."""
+        likelihood, f = self.current_likelihood(q), draws["latents"]
+        total = np.zeros(len(f))
+        for rows in self.parts(len(batch)):
+            at = f[:, rows] if batch.offset is None else f[:, rows] + batch.offset[rows]
+            weight = None if batch.weight is None else batch.weight[rows]
+            total += summed(likelihood.log_prob(batch.y[rows], at), weight)
+        return total
 
     # ---- the mean
     def prior_mean(self, block: Any) -> Array | float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -12,7 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import _parallel, expectations
 from sksvi._typing import DataFrame, MatrixLike, PerRow, RandomState, Series
 from sksvi.estimators.checks import check_count, check_row_values, check_seed
+from sksvi.estimators.joint import Joint
 from sksvi.estimators.offsets import with_exposure
+from sksvi.families.base import messages_at
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.models.base import Table
 from sksvi.models.time_series.ahead import Ahead, one_step_ahead
@@ -276,6 +279,24 @@ class Diagnostics:
             found = response / spread if kind == "pearson" else response
         return pd.Series(np.where(seen, found, np.nan), index=self.index_, name=f"{kind} residual")
 
+    def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Joint:
+        """The fit with its series, for a comparison of q with its posterior."""
+        check_is_fitted(self)
+        given = {"X": X, "y": y, "sample_weight": sample_weight, "offset": offset}
+        named = [name for name, value in given.items() if value is not None]
+        if named:
+            raise ValueError(f"{type(self).__name__} holds its series: leave {', '.join(named)} out.")
+        twin, q = copy.copy(self), self._block
+        return Joint(
+            problem=twin._problem(self._model_of(self._series), self._series),  # type: ignore[attr-defined]
+            q={**self.state_.shown, "latents": q},  # type: ignore[attr-defined]
+            block="latents",
+            index=self.index_,
+            mean=q.mean + self.mean_,
+            std=q.std,
+            shown=lambda draws: draws + self.mean_,
+        )
+
     def log_evidence(self, n_samples: int = 1000, random_state: RandomState = None) -> LogEvidence:
         """Log evidence of the data at the learned parameters by importance sampling: the bound is below it.
 
@@ -297,27 +318,22 @@ class Diagnostics:
         pairs = (check_count(n_samples, "n_samples", 2) + 1) // 2
         rng = np.random.default_rng(check_seed(random_state).randint(np.iinfo(np.int32).max))
         q, data = self._block, self._series
-        log_z, seen, parts = q.swept.log_z, self._seen(), []
+        model, prior, parts = self._model_of(data), ChainGaussian(q.chain), []
         for begin in range(0, pairs, max(1, HELD // len(data))):
             draws = q.sample(min(pairs - begin, max(1, HELD // len(data))), np.random.RandomState(rng.integers(2**31)))
-            parts += [
-                [_log_weight(self.likelihood_, data, seen, q, f) for f in (draw, 2.0 * q.mean - draw)] for draw in draws
-            ]
-        weights = np.array(parts) + log_z
+            parts.append(
+                [
+                    model.log_likelihood_at({}, {"latents": f}, data, None) - messages_at(q, prior, f)
+                    for f in (draws, 2.0 * q.mean - draws)
+                ]
+            )
+        weights = np.concatenate(parts, axis=1).T
         top = weights.max()
         ratio = np.exp(weights - top)
         each = ratio.mean(axis=1)
         mean = float(each.mean())
         error = float(each.std(ddof=1) / np.sqrt(pairs) / mean) if pairs > 1 else np.inf
         return LogEvidence(float(top) + float(np.log(mean)), error, float(ratio.sum() ** 2 / np.square(ratio).sum()))
-
-
-def _log_weight(likelihood: Any, data: Table, seen: Array, q: ChainGaussian, f: Array) -> float:
-    """Log density of the data given a path of f, less that of the messages."""
-    at = f if data.offset is None else f + data.offset
-    value = likelihood.log_prob(data.y[seen], at[seen])
-    value = value if data.weight is None else value * data.weight[seen]
-    return float(value.sum() - (q.linear - 0.5 * q.weights * f) @ f)
 
 
 def _shares(likelihood: Any, y: Array) -> tuple[Array, Array]:

@@ -41,7 +41,7 @@ TABLES = ("forecast", "forecast_latent", "simulate", "filter", "residuals", "sum
 PROPERTIES = ("components_", "states_")
 FITS = ("fit", "partial_fit")
 #: What has a meaning for one series alone.
-SINGLE = ("_latent", "log_evidence")
+SINGLE = {"_latent": "latent", "log_evidence": "log_evidence", "_joint": "check_posterior"}
 
 
 class Panel:
@@ -400,7 +400,7 @@ def _dispatched(method: Any, name: str) -> Any:
                 self._leave_series(name)
             return method(self, *args, **kwargs)
         if name in SINGLE:
-            raise ValueError(f"{name.strip('_')} is of one series, and this fit has groups: ask one of series_.")
+            raise ValueError(f"{SINGLE[name]} is of one series, and this fit has groups: ask one of series_.")
         given = signature.bind(self, *args, **kwargs).arguments
         given.pop("self")
         if "exposure" in given:

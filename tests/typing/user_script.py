@@ -18,7 +18,7 @@ from sksvi import (
     GMERegressor,
     SparseGPRegressor,
 )
-from sksvi.inspection import marginal_effects
+from sksvi.inspection import PosteriorCheck, check_posterior, marginal_effects
 
 
 def linear(X: np.ndarray, y: np.ndarray, folder: Path) -> float:
@@ -54,6 +54,9 @@ def functions(X: np.ndarray, y: np.ndarray, folder: Path) -> None:
     density: np.ndarray = sksvi.log_predictive_density(model, X, y)
     table: pd.DataFrame = sksvi.summary(model)
     effects: pd.DataFrame = marginal_effects(model, X)
+    check: PosteriorCheck = check_posterior(model, X, y, n_draws=100)
+    evidence: float = check.log_evidence
+    assert np.isfinite(evidence) and len(check.coefficients)
     sksvi.save(model, folder / "again.sksvi")
     sksvi.show_versions()
     assert all(len(found) > 0 for found in (interval, quantiles, spread, draws, density, table, effects))

@@ -15,7 +15,7 @@ import numpy as np
 
 from sksvi import _memory
 from sksvi._typing import RandomState
-from sksvi.families.base import Draw, Family, Message, NotPositiveDefinite
+from sksvi.families.base import Draw, Family, Message, NotPositiveDefinite, message_draws
 from sksvi.families.gaussian import chain_loops as loops
 from sksvi.families.gaussian.structures import DENSE, Structure
 
@@ -327,6 +327,10 @@ class ChainGaussian(Family):
         from sklearn.utils import check_random_state
 
         return self._draws(n, check_random_state(random_state))
+
+    def draws_against(self, prior: Any, n: int, random_state: RandomState = None) -> tuple[Array, Array]:
+        """Draws (n, T) of f and what the messages say there, for the chain without messages."""
+        return message_draws(self, prior, n, random_state)
 
     def drawn(self, rng: np.random.Generator) -> Draw:
         """A draw of f."""

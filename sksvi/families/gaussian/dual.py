@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from sksvi._typing import RandomState
-from sksvi.families.base import Draw, Family, Message, NotPositiveDefinite
+from sksvi.families.base import Draw, Family, Message, NotPositiveDefinite, message_draws
 from sksvi.families.gaussian.structures import DENSE, Structure
 
 Array = np.ndarray
@@ -163,6 +163,10 @@ class SiteGaussian(Family):
         noisy = self._root_weights * prior + rng.standard_normal(shape)
         solved, _ = lapack.dpotrs(self._factor, noisy.T, lower=1)
         return self.mean + prior - (self._root_weights * solved.T) @ self.prior_cov
+
+    def draws_against(self, prior: Any, n: int, random_state: RandomState = None) -> tuple[Array, Array]:
+        """Draws (n, P) and what the messages say there, for the prior without messages."""
+        return message_draws(self, prior, n, random_state)
 
     def drawn(self, rng: np.random.Generator) -> Draw:
         """A draw; what it was made from, standard normal numbers, is its source."""

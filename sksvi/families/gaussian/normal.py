@@ -143,6 +143,20 @@ class Normal(Family):
         z = check_random_state(random_state).standard_normal((n, *self.mean.shape))
         return self.mean + self.coloured(z)
 
+    def draws_against(self, prior: Any, n: int, random_state: RandomState = None) -> tuple[Array, Array]:
+        """Draws (n, ..., P) and log q - log prior at each, for a prior that is held by its precision."""
+        from sklearn.utils import check_random_state
+
+        z = check_random_state(random_state).standard_normal((n, *self.mean.shape))
+        draws = self.mean + self.coloured(z)
+        away, axes = draws - prior.mean, tuple(range(1, z.ndim))
+        squares = np.sum(away * prior.dot(away), axis=axes) - np.sum(np.square(z), axis=axes)
+        return draws, 0.5 * (squares - prior.log_det_precision() - self.log_det_cov())
+
+    def shown(self, draws: Array) -> Array:
+        """Draws of the block that a fit holds, (S, ...), as this view of it has them: here they are the same."""
+        return draws
+
     def drawn(self, rng: np.random.Generator) -> Draw:
         """A draw m + Cᵀz; z is its source."""
         z = rng.standard_normal(self.mean.shape)

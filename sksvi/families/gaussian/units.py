@@ -92,6 +92,10 @@ class InUnits(Normal):
         """a S aᵀ for each row a of (n, D + extra)."""
         return self.inner.spread(self.inner_rows(rows))
 
+    def shown(self, draws: Array) -> Array:
+        """Draws of the block inside in the user's units."""
+        return self._lift(self.inner.shown(draws))
+
     def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """Draw (n, ..., D + extra)."""
         return self._lift(self.inner.sample(n, random_state))

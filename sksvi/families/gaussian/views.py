@@ -63,6 +63,10 @@ class Marginal(Normal):
         """C lower triangular, S = CᵀC."""
         return inverse_factor(np.linalg.inv(self.cov))
 
+    def shown(self, draws: Array) -> Array:
+        """These coordinates, (S, P), of draws of the joint block."""
+        return draws[:, self.index]
+
     def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """Draw (n, P)."""
         return self.joint.sample(n, random_state)[:, self.index]
@@ -142,6 +146,10 @@ class ClassGaussian(Normal):
     def latents(self, rows: Any) -> tuple[Array, Array]:
         """Mean (n, K) and covariance (n, K, K) of the K latents of a row block (`models.projection`)."""
         return rows.classes(self.mean, self.cov_blocks)
+
+    def shown(self, draws: Array) -> Array:
+        """Draws of the joint block, class by class, (S, K, P)."""
+        return draws.reshape(len(draws), self.n_classes, -1)
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """Draw (n, K, P), classes together."""
@@ -249,6 +257,10 @@ class ProjectedGaussian(Normal):
         off = prior - np.square(inner[:, : self._rank]).sum(1)
         m, v = self.inner.latents(rows.replaced(inner))
         return m, v + (self.off_std**2 * np.maximum(off, 0.0))[:, None, None] * np.eye(m.shape[1])
+
+    def shown(self, draws: Array) -> Array:
+        """What draws of the inner block say of all weights; off the subspace these are at their prior's mean."""
+        return self._lift(self.inner.shown(draws))
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """Draw (n, D + extra)."""

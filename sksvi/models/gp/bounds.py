@@ -75,4 +75,17 @@ def _noise_points(likelihood: Any, first: Array, second: Array) -> dict[str, tup
     return {"likelihood": (slope[:, None], (slope + above**2 * second)[:, None, None])}
 
 
+def simple_at(likelihood: Any, y: Array, mu: Array, d: Array, expect: Any) -> Array:
+    """T_i of "simple" at inducing values that are known: E log p(y|f) under f ~ N(mu, d)."""
+    return expect.value(likelihood, y, mu, d)  # type: ignore[no-any-return]
+
+
+def v1_at(likelihood: Any, y: Array, mu: Array, d: Array, expect: Any) -> Array:
+    """The same of "v1": log N(y; mu, d + noise)."""
+    c = d + likelihood.noise_variance
+    return -0.5 * (LOG_2PI + np.log(c) + np.square(y - mu) / c)
+
+
 BOUNDS: dict[str, Callable[..., BoundTerms]] = {"simple": simple, "v1": v1, "v2": v2}
+#: T_i where the inducing values are known: s = 0 ("v2" is "v1" there).
+VALUES: dict[str, Callable[..., Array]] = {"simple": simple_at, "v1": v1_at, "v2": v1_at}

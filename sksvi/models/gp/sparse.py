@@ -15,8 +15,8 @@ import numpy as np
 
 from sksvi.algorithms.rules import FIXED, SEARCHED, Adam, Newton, Rule
 from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
-from sksvi.models.base import Fit, LinearTerms, Table
-from sksvi.models.gp.bounds import BOUNDS, LOG_2PI
+from sksvi.models.base import Fit, LinearTerms, Table, summed
+from sksvi.models.gp.bounds import BOUNDS, LOG_2PI, VALUES, left_over
 from sksvi.models.gp.exact import whitened_rows
 from sksvi.models.gp.geometry import Geometry
 from sksvi.models.gp.inducing import candidates, choose
@@ -254,6 +254,19 @@ class SparseGPModel(LinearLatents):
         return GPTerms(t.value, t.alpha, like(t.gamma, s), linear, h.points, variance=s, own=own, at=block).weighted(
             batch.data.weight
         )
+
+    def log_likelihood_at(self, q: dict[str, Any], draws: dict[str, Array], batch: Chunk, expect: Any) -> Array:
+        """What the bound says of rows at given inducing values, summed: exp of it times the prior is the best q."""
+        if batch.rows is None:
+            batch.fill(self, self.geometry(q), q)
+        data = batch.data
+        mu = self._latents_at(batch.rows, draws["inducing"], data.offset)
+        if self.bound == "optimal":
+            return summed(-0.5 * (LOG_2PI + np.square(data.y - mu)) + batch.constant / len(data), None)
+        y, d = (np.tile(part, (len(mu), *[1] * (part.ndim - 1))) for part in (data.y, batch.d))
+        flat = mu.reshape(len(y), *mu.shape[2:])
+        value = VALUES[self.bound](self.current_likelihood(q), y, flat, left_over(np.zeros_like(flat), d), expect)
+        return summed(value.reshape(mu.shape[:2]), data.weight)
 
     def latent_variance(self, q: dict[str, Any], batch: Chunk) -> Array:
         """(Co)variance of h_iᵀv."""

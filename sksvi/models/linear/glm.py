@@ -12,7 +12,7 @@ import numpy as np
 from sksvi.algorithms.rules import ClosedForm, Newton, Rule
 from sksvi.families import DiagonalGaussian, Point
 from sksvi.families.gaussian.dense import gaussian
-from sksvi.models.base import LinearTerms, Table
+from sksvi.models.base import LinearTerms, Table, summed
 from sksvi.models.linear.latents import LinearLatents, as_matrices, like
 from sksvi.models.linear.rows import DenseRows, SparseRows, design, project, project_mean, row_slices, stays_sparse
 from sksvi.models.targets import starting
@@ -258,6 +258,16 @@ class LinearModel(LinearLatents):
         """E log p(y|f) and its derivatives for f ~ N(m, v)."""
         points = {"likelihood": expect.parameters(likelihood, y, m, v, rng)} if "likelihood" in q else {}
         return LinearTerms(*expect(likelihood, y, m, v, rng), m, points)
+
+    def log_likelihood_at(self, q: dict[str, Any], draws: dict[str, Array], batch: Chunk, expect: Any) -> Array:
+        """log p(rows | weights), summed."""
+        data = batch.data
+        f = self._latents_at(batch.rows, draws["weights"], data.offset)
+        return summed(self.log_prob_at(self.current_likelihood(q), data.y, f, draws), data.weight)
+
+    def log_prob_at(self, likelihood: Any, y: Array, f: Array, draws: dict[str, Array]) -> Array:
+        """log p(y | f), (S, n)."""
+        return likelihood.log_prob(y, f)  # type: ignore[no-any-return]
 
     def latent_variance(self, q: dict[str, Any], batch: Chunk) -> Array:
         """Variance of the latents, (n,) or (n, K)."""

@@ -82,6 +82,13 @@ class LinearLatents(Linear):
         """Mean of the latents, without offset."""
         return project_mean(rows, weights.mean if self.likelihood.n_latents == 1 else self.by_latent(weights.mean))
 
+    def _latents_at(self, rows: Any, draws: Array, offset: Array | None) -> Array:
+        """Latents at draws (S, ...) of the main block, (S, n) or (S, n, K)."""
+        k = self.likelihood.n_latents
+        found = rows.dots(draws.reshape(len(draws) * k, -1)).T.reshape(len(draws), k, -1)
+        f = found[:, 0] if k == 1 else np.moveaxis(found, 1, 2)
+        return f if offset is None else f + offset.reshape(-1, *[1] * (f.ndim - 2))
+
     def _pull(self, rows: DenseRows | SparseRows, alpha: Array, gamma: Array) -> tuple[Array, Array]:
         """Gradient in the mean and the covariance of the weights."""
         return pull_back_classes(rows, alpha, gamma) if self.joint else pull_back(rows, alpha, gamma, self.full)

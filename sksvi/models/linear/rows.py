@@ -31,6 +31,10 @@ class _Rows:
         """A w."""
         raise AttributeError(f"{type(self).__name__} has no dot")
 
+    def dots(self, W: Array) -> Array:
+        """A wᵀ for each row w of W (J, P), (n, J), in double precision."""
+        raise AttributeError(f"{type(self).__name__} has no dots")
+
     def form(self, S: Array) -> Array:
         """diag(A S Aᵀ) for any symmetric S."""
         raise AttributeError(f"{type(self).__name__} has no form")
@@ -98,6 +102,10 @@ class DenseRows(_Rows):
     def dot(self, w: Array) -> Array:
         """A w."""
         return np.dot(self.A, w.astype(self.A.dtype, copy=False))
+
+    def dots(self, W: Array) -> Array:
+        """A wᵀ for each row w of W."""
+        return np.dot(self.A.astype(float, copy=False), W.T)
 
     def diagonal_spread(self, variance: Array) -> Array:
         """diag(A S Aᵀ) for a diagonal S."""
@@ -193,6 +201,12 @@ class SparseRows(_Rows):
         d = self.X.shape[1]
         out = self.X @ w[:d]
         return out + w[d] if self.intercept else out
+
+    def dots(self, W: Array) -> Array:
+        """A wᵀ for each row w of W."""
+        d = self.X.shape[1]
+        out = self.X @ np.ascontiguousarray(W[:, :d].T)
+        return out + W[:, d] if self.intercept else out
 
     def dense(self) -> Array:
         """A as an array."""

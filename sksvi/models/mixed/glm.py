@@ -168,6 +168,14 @@ class MixedModel(LinearModel):
         # The outer product stands for the curvature: streams ask how well past rows know the noise.
         return LinearTerms(value, alpha, gamma, m, points, {"noise": np.stack([slope, -np.square(slope)], axis=1)})
 
+    def log_prob_at(self, likelihood: Any, y: Array, f: Array, draws: dict[str, Array]) -> Array:
+        """log p(y | f) with the noise of each row integrated out, at the draws of its variance."""
+        if self.noise_prior_scale is None:
+            return super().log_prob_at(likelihood, y, f, draws)
+        repeated = np.tile(y, (len(f), *[1] * (y.ndim - 1)))
+        w2 = np.repeat(draws["noise"][:, 0], f.shape[1])
+        return noise_bounds.log_phi_at(likelihood, repeated, f.ravel(), w2).reshape(f.shape)
+
     def log_group_density(self, q: dict[str, Any]) -> float:
         """Half-Student-t of the groups' standard deviations, in the logarithm of what they are in the unit of f."""
         log_std = q["group_std"].value

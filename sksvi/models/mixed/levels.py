@@ -238,6 +238,15 @@ class GroupedRows(_Rows):
         out = self.dense_part.dot(w[self.columns]) + self.others @ w
         return out + np.einsum("ik,ik->i", self.slope, self._levelwise(w)[self.level])
 
+    def dots(self, W: Array) -> Array:
+        """A wᵀ for each row w of W."""
+        W = np.ascontiguousarray(W.T)
+        out = self.dense_part.dots(W[self.columns].T) + self.others @ W
+        for k in range(self._effects):
+            part = W[self.start + k : self.start + self.n_levels * self._effects : self._effects]
+            out += self.slope[:, [k]] * np.concatenate([part, np.zeros((1, W.shape[1]))])[self.level]
+        return out
+
     def diagonal_spread(self, variance: Array) -> Array:
         """diag(A S Aᵀ) for a diagonal S."""
         out = np.dot(np.square(self.dense_part.A), variance[self.columns]) + self.others.power(2) @ variance

@@ -219,6 +219,14 @@ def _log_phi(
     return rayleigh.over_mean(scores, likelihood, y, m, v, w2)
 
 
+def log_phi_at(likelihood: Likelihood, y: Array, u: Array, w2: Array) -> Array:
+    """log E p(y | f) under f ~ N(u, w2), row by row, (n,)."""
+    if likelihood.noise_variance is not None:
+        return _gaussian(likelihood, likelihood.noise_variance, y, u, np.zeros_like(u), w2, False)[0]
+    closed = likelihood.log_predictive(y, u, w2)
+    return noise_marginal.log_marginal(likelihood, y, u[None], w2)[0][0] if closed is None else closed
+
+
 def _gaussian(
     likelihood: Likelihood, noise: float, y: Array, m: Array, v: Array, w2: Array, of_parameters: bool
 ) -> list[Array]:

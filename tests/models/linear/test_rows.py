@@ -75,6 +75,15 @@ def test_project_against_naive(form, intercept, full, plates, global_random_seed
 
 @FORMS
 @INTERCEPT
+def test_many_weights_at_once(form, intercept, global_random_seed):
+    """In double precision, whatever the rows are in."""
+    rows, A, _ = setting(form, intercept, global_random_seed)
+    W = np.random.default_rng(global_random_seed).standard_normal((5, A.shape[1]))
+    np.testing.assert_allclose(rows.dots(W), A @ W.T, rtol=1e-12, atol=1e-12)
+
+
+@FORMS
+@INTERCEPT
 @FULL
 @pytest.mark.parametrize("sign", ["negative", "positive", "mixed", "zero"])
 @pytest.mark.parametrize("plates", [(), (3,)], ids=["one", "plates"])

@@ -118,6 +118,14 @@ def test_small_designs_are_expanded(case, global_random_seed):
 
 @CASE
 @INTERCEPT
+def test_many_weights_at_once(case, intercept, global_random_seed):
+    X, A, _ = setting(case, global_random_seed, intercept)
+    W = np.random.default_rng(global_random_seed).standard_normal((5, A.shape[1]))
+    np.testing.assert_allclose(X.rows(intercept).dots(W), A @ W.T, rtol=1e-12, atol=1e-12)
+
+
+@CASE
+@INTERCEPT
 def test_design_against_naive(case, intercept, global_random_seed):
     X, A, _ = setting(case, global_random_seed, intercept)
     assert X.shape == (N, A.shape[1] - intercept)

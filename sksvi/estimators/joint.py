@@ -1,0 +1,81 @@
+"""What an estimator says of its fit to whoever compares q with the posterior that it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sksvi.estimators.findings import warn_user
+from sksvi.inference.problem import Problem
+from sksvi.models.base import Blocks
+
+Array = np.ndarray
+
+#: Relative differences that are no rounding: of the weight of rows, and of the bound at them.
+ROUNDING, APART = 1e-6, 1e-3
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A fit with its rows: q, the problem that it is of, and what users see of one block.
+
+    ``block`` : its name in q. ``index`` , ``mean`` , ``std`` (C,): what users call its coordinates, and what they have
+    of it. ``shown`` : these coordinates (S, C) of draws of the block. ``said`` : the bound that the fit ended at,
+    without what hyperparameters pay themselves; None: it is no number to compare with.
+    """
+
+    problem: Problem
+    q: Blocks
+    block: str
+    index: Any
+    mean: Array
+    std: Array
+    shown: Callable[[Array], Array]
+    said: float | None = None
+
+    def check_bound(self, found: float) -> None:
+        """A warning where the bound at these rows is not the one that the fit ended at."""
+        if self.said is not None and abs(found - self.said) > APART * (abs(self.said) + 1.0):
+            warn_user(
+                f"the bound of q is {found:.6g} at these rows and was {self.said:.6g} where the fit ended: X and y are "
+                "not those of the fit, or not as it had them (in a pipeline give the pipeline), or q was changed "
+                "since. What follows is about q and these rows."
+            )
+
+
+def bound_said(estimator: Any, model: Any) -> float | None:
+    """`Joint.said` of a fit; of a stream, which has looked at its rows one by one, None."""
+    state = estimator.state_
+    if not state.finished or state.counted:
+        return None
+    return float(estimator.lower_bound_ - sum(rule.log_density(state.shown) for rule in model.hyper.values()))
+
+
+def check_same_rows(estimator: Any, weight: float, offset: Any) -> None:
+    """An error for rows that are not those of the fit, as far as their weight and offset say, or that count otherwise.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    weight : float
+        Of the rows that are given, in sum.
+    offset : array-like or None
+        Theirs.
+    """
+    name, seen, state = type(estimator).__name__, estimator.n_samples_seen_, estimator.state_
+    if offset is None and getattr(estimator, "_had_offset", False):
+        raise ValueError(f"this {name} was fitted with an offset: give the rows theirs (offset=..., or exposure=...).")
+    if abs(weight - seen) > ROUNDING * seen:
+        raise ValueError(
+            f"X has rows of a total weight of {weight:g}, and this {name} was fitted to {seen:g}: give the rows, and "
+            "the sample_weight, of the fit (of a stream all of its chunks together)."
+        )
+    meant = getattr(estimator, "total_samples", None) or state.counted
+    if state.counted and abs(meant - seen) > ROUNDING * seen:
+        raise ValueError(
+            f"this {name} counts what its stream said as that of {meant:g} rows, and has seen {seen:g} (total_samples, "
+            "forgetting or half_life): its posterior is not that of rows which count once each."
+        )
