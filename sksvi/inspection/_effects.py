@@ -64,7 +64,7 @@ def marginal_effects(
     sample_weight : array-like of shape (n,), default=None
         Weights of the rows in averages.
     offset, exposure : array-like of shape (n,), default=None
-        As in `fit`; None: averages are for an offset of 0, an exposure of 1.
+        As in `fit`; None: averages are for an offset of 0, an exposure of 1, with a warning if the fit had one.
     n_draws : int, default=400
         Draws from the posterior.
     random_state : int, RandomState or None, default=0
@@ -158,13 +158,8 @@ class Answers:
         """Blocks of rows and their means, (n, S, labels)."""
         for step in self.steps:
             X = step.transform(X)
-        offset = with_exposure(self.inner, self.offset, self.exposure)
-        offset = 0.0 if offset is None else offset
-        yield from self.inner._mean_draws(X, self.n_draws, self.seed, offset if self._shifts else None)
-
-    @property
-    def _shifts(self) -> bool:
-        return self.inner.likelihood_.n_latents == 1
+        offset = with_exposure(self.inner, self.offset, self.exposure, X)
+        yield from self.inner._mean_draws(X, self.n_draws, self.seed, offset)
 
     def smooth(self, table: Any, feature: Any, named: bool, x: Any, step: float) -> bool:
         """Whether a small step of a column in all rows, either way, changes the mean of y by as much and by little.
