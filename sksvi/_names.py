@@ -1,7 +1,8 @@
-"""Names of the columns that an estimator was fitted on."""
+"""Names of the columns that an estimator was fitted on, and of what is no column."""
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 import numpy as np
@@ -44,3 +45,17 @@ def all_names(estimator: Any, before: Any) -> np.ndarray:
         except AttributeError:  # a step that gives no names
             pass
     return np.array([f"x{i}" for i in range(estimator.n_features_in_)], dtype=object)
+
+
+def own_name(name: str, columns: Container[Any]) -> str:
+    """What a table calls a row of its own, which no column has: in brackets where a column has the name.
+
+    Examples
+    --------
+    >>> from sksvi._names import own_name
+    >>> own_name("intercept", ["age"]), own_name("intercept", ["age", "intercept"])
+    ('intercept', '(intercept)')
+    """
+    while name in columns:
+        name = f"({name})"
+    return name

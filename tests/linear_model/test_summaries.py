@@ -7,7 +7,14 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMERegressor, SparseGPRegressor, load
+from sksvi import (
+    BayesianGLMClassifier,
+    BayesianGLMRegressor,
+    CategoricalMixture,
+    GMERegressor,
+    SparseGPRegressor,
+    load,
+)
 from sksvi.likelihoods import Bernoulli, Gaussian, NegativeBinomial, Ordinal, Poisson, Softmax, StudentT
 from tests.cases import LEARNED, TRUTH
 
@@ -266,3 +273,45 @@ def test_mixed_effects_have_the_parameters_of_their_likelihood(rng):
     np.testing.assert_array_equal(
         model.summary(0.5).loc["dispersion", ["mean", "std"]], table.loc["dispersion", ["mean", "std"]]
     )
+
+
+# ---- columns that are called as a table calls rows of its own
+OWN = ["intercept", "std(residual)", "(intercept)", "std(shop, intercept)", "noise variance", "dispersion"]
+
+
+def test_a_column_may_have_the_name_of_any_row(rng):
+    names = [*OWN, "dose"]
+    X = pd.DataFrame(rng.standard_normal((60, len(names))), columns=names)
+    y = X.to_numpy() @ np.arange(1.0, len(names) + 1) + 100.0 + rng.standard_normal(60)
+    model = BayesianGLMRegressor().fit(X, y)
+    table = model.summary()
+    assert table.index.tolist() == [*names, "((intercept))", "(std(residual))"]
+    np.testing.assert_array_equal(table["mean"].iloc[: len(names)], model.coef_)
+    assert table.loc["intercept", "mean"] == model.coef_[0]
+    assert table.loc["((intercept))", "mean"] == model.intercept_
+    plain = BayesianGLMRegressor().fit(X[["dose"]], y)
+    assert plain.summary().index.tolist() == ["dose", "intercept", "std(residual)"]
+    assert plain.summary().loc["intercept", "mean"] == plain.intercept_
+
+
+def test_a_column_of_classes_or_groups_may_have_the_name_of_any_row(rng):
+    X = pd.DataFrame(rng.standard_normal((80, len(OWN))), columns=OWN)
+    three = BayesianGLMClassifier(max_iter=500).fit(X, np.arange(80) % 3)
+    assert three.summary().index.is_unique
+    assert three.summary().loc[0].index.tolist() == [*OWN, "((intercept))"]
+    X["shop"] = np.arange(80) % 8
+    y = rng.poisson(2.0, 80)
+    mixed = GMERegressor(likelihood="poisson", groups="shop", random_slopes="intercept")
+    mixed.fit(X, y)
+    assert mixed.summary().index.is_unique and mixed.group_std_.index.is_unique
+    assert mixed.group_effects_.index.is_unique
+    assert mixed.group_std_.loc["shop"].index.tolist() == ["(intercept)", "intercept"]
+    assert "std(shop, (intercept))" in mixed.summary().index
+    assert "(noise variance)" in mixed.summary().index
+
+
+def test_a_column_of_a_mixture_may_be_called_weight(rng):
+    X = pd.DataFrame({"weight": rng.choice(["", "a"], 60), "size": rng.choice(["s", "l"], 60)})
+    table = CategoricalMixture(n_components=2, random_state=0).fit(X).summary()
+    assert table.index.is_unique
+    assert (0, "(weight)", "") in table.index
