@@ -281,6 +281,7 @@ class BayesianGLM(CoefficientTables, ResponseDraws, FromPartitions, OwnScales, B
         yield from super()._findings(problem, state)
         yield from self._uneven()
         yield from self._pinned()
+        yield from self._constants(len(problem.data))
         yield from self._separated(problem, state)
 
     def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
