@@ -393,7 +393,8 @@ class BayesianGLM(CoefficientTables, ResponseDraws, FromPartitions, OwnScales, B
         X = self._validated(X)
         offset = checked_offset(self, offset, X.shape[0])
         weights, model = self._predicting(X)
-        draws = weights.sample(n_draws, seed)
+        draws, off = weights.sample(n_draws, seed), getattr(self, "_switched_off", None)
+        draws = draws if off is None else off.widened(draws, weights.mean, weights.std)
         for rows in _parallel.slices(X.shape[0], max(1, MOST // draws[..., 0].size)):
             f, left = model.latents_at(draws, self._in_units(X[rows]))
             yield rows, f if offset is None else f + offset[rows].reshape(-1, *[1] * (f.ndim - 1)), left
