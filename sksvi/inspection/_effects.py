@@ -93,7 +93,8 @@ def marginal_effects(
     -----
     The "average marginal effect" of econometrics (Long and Freese 2014, ch. 4): posterior draws in the place of the
     delta method. Of coefficients that a learned prior has switched off, draws are those of `summary`: under the widest
-    prior that the data allow. Of a Gaussian process, what the inducing values leave open counts as each row's own and averages out.
+    prior that the data allow. Of a Gaussian process, what the inducing values leave open counts as each row's own and
+    averages out.
 
     Examples
     --------
