@@ -204,3 +204,31 @@ def test_effects_of_what_is_switched_off_are_those_of_the_summary(groups, global
     for end in ("lower", "upper"):
         assert np.all(np.abs(effects[end] - table.loc[off, end]) < error)
     np.testing.assert_allclose(effects["direction"], table.loc[off, "direction"], atol=4 * 0.5 / np.sqrt(n_draws))
+
+
+# ---- what makes no groups, and no spread
+def test_a_spread_needs_two_draws(table):
+    X, f, rng = table
+    model = BayesianGLMRegressor().fit(X[["age", "dose"]], f + rng.standard_normal(N))
+    for call in (
+        lambda n: marginal_effects(model, X[["age", "dose"]], n_draws=n),
+        lambda n: PartialEffectDisplay.from_estimator(model, X[["age", "dose"]], "age", n_draws=n),
+    ):
+        with pytest.raises(ValueError, match=r"n_draws must be .*2.*found 1"):
+            call(1)
+    assert np.all(marginal_effects(model, X[["age", "dose"]], n_draws=2)["std"] > 0)
+
+
+def test_numbers_with_fractions_make_no_groups(table):
+    X, f, rng = table
+    numbers = X[["age", "dose"]]
+    model = BayesianGLMRegressor().fit(numbers, f + rng.standard_normal(N))
+    with pytest.raises(ValueError, match=f"by='age' has {N} values with fractions.*pandas.qcut"):
+        marginal_effects(model, numbers, ["dose"], by="age", n_draws=2)
+    with pytest.raises(ValueError, match=f"^by has {N} values with fractions"):
+        marginal_effects(model, numbers, ["dose"], by=X["age"], n_draws=2)
+    quarters = pd.qcut(X["age"], 4)
+    found = marginal_effects(model, numbers, ["dose"], by=quarters, n_draws=2)
+    assert found.index.get_level_values("by").tolist() == quarters.cat.categories.tolist()
+    for groups in (X["age"].round(-1) / 4, np.arange(N) // 6 * 1.0, np.arange(N) // 6):  # few, or whole numbers
+        assert len(marginal_effects(model, numbers, ["dose"], by=groups, n_draws=2)) == len(np.unique(groups))
