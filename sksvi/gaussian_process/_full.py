@@ -306,6 +306,14 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         m, v = self._latent(X, offset)
         return Predictive(self.likelihood_, m, v)
 
+    def _without_rows(self) -> Any:
+        if hasattr(self, "state_"):
+            raise ValueError(
+                "training_rows=False: a GPClassifier is its training rows, of which each has a part in every "
+                "prediction. Fit a SparseGPClassifier, whose file holds inducing points and no rows."
+            )
+        return super()._without_rows()
+
     def summary(self, coverage: float = 0.9) -> DataFrame:
         """Posterior of f at the training rows of positive weight, and the kernel's numbers.
 

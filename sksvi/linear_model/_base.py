@@ -239,6 +239,13 @@ class BayesianGLM(CoefficientTables, ResponseDraws, FromPartitions, OwnScales, B
     def _from_earlier(self) -> None:
         in_units(vars(self))
 
+    def _without_rows(self) -> Any:
+        bare = super()._without_rows()
+        columns = getattr(self, "_columns", None)
+        if columns is not None and columns.known is not None:
+            bare._columns = replace(columns, known=columns.known.without_extremes)
+        return bare
+
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:
         q = state.q

@@ -478,6 +478,14 @@ class Answers:
             table[name, "mean"], table[name, "std"] = mean[:, k], np.sqrt(variance[:, k])
         return pd.DataFrame(table, index=self.index_)
 
+    def _without_rows(self) -> Any:
+        if hasattr(self, "state_") or "_members" in vars(self):
+            raise ValueError(
+                "training_rows=False: the posterior of a DynamicGLM is that of f at every point of its series, which "
+                "is part of the model. Keep what you need of it as a table (forecast, summary), or protect the file."
+            )
+        return super()._without_rows()  # type: ignore[misc]
+
     def summary(self, coverage: float = 0.9, exponentiate: bool = False) -> DataFrame:
         """What was learned, the parts of f at the last point, coefficients, and the likelihood's learned parameters.
 
