@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from sksvi._typing import ArrayLike, Axes, MatrixLike, PerRow, RandomState
 from sksvi.displays import _frequencies as frequencies
-from sksvi.displays._common import COLORS, check_kind, pyplot, shortened
+from sksvi.displays._common import COLORS, apart, check_kind, pyplot, shortened
 from sksvi.displays._predicted import asked, name_of, table, values
 
 Array = np.ndarray
@@ -169,7 +169,7 @@ class PosteriorPredictiveDisplay:
         style = {"fmt": "o", "color": COLORS[1], "markersize": 4, "capsize": 3}
         self.band_ = ax.errorbar(np.arange(m), self.expected, yerr=spread, label="expected, 90 %", **style)
         self.expected_ = self.band_.lines[0]
-        names = [shortened(name, 20) for name in self.at]
+        names = apart(self.at, 20)
         crowded = sum(map(len, names)) > 50 or m > 20
         ax.set_xticks(np.arange(m), names, rotation=90 if crowded else 0)
         ax.set_xlabel(shortened(self.name))
