@@ -31,6 +31,7 @@ class CoefficientTables:
     likelihood_: Any
     posterior_: Any
     state_: Any
+    _prior_kind: str
     _column_names: Callable[[], list[str]]
 
     def summary(self, coverage: float = 0.9, exponentiate: bool = False, reference: object = None) -> DataFrame:
@@ -45,7 +46,8 @@ class CoefficientTables:
             target: of more than any level), rate ratios of a log link.
         reference : label, default=None
             For more than two classes: the class that coefficients of the others are compared with; rows are then the
-            differences w_c - w_reference, with the covariance between classes that the posterior has.
+            differences w_c - w_reference, with the covariance between classes that the posterior has. Under a flat
+            prior, where the data determine nothing else, None is the first class.
 
         Returns
         -------
@@ -69,6 +71,8 @@ class CoefficientTables:
         """
         check_is_fitted(self)
         tail_of(coverage)
+        if reference is None and self._prior_kind == "flat" and self.likelihood_.n_latents > 1:
+            reference = self.classes_[0]
         effects = self._effects(coverage, reference)
         if check_flag(exponentiate, "exponentiate"):
             if reference is None and self.likelihood_.n_latents > 1:

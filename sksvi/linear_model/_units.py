@@ -167,15 +167,16 @@ class OwnScales:
                 f"prior_precision={self.prior_precision!r} is a flat prior, but X has more columns than rows: the data "
                 "do not determine their coefficients. Choose prior_precision='auto'."
             )
-        if self.likelihood_.n_latents > 1:
-            raise ValueError(
-                f"prior_precision={self.prior_precision!r} is a flat prior, but of more than two classes the data do "
-                "not determine a shift of all coefficients. Choose prior_precision='auto'."
-            )
         model, weights = problem.model, state.q["weights"]
         assert isinstance(model, LinearModel)
-        precision = model.by_latent(model.prior(state.q)["weights"].precision)
-        share = (1.0 - precision * model.by_latent(weights.variance)).min(axis=0)
+        precision, variance = (
+            model.by_latent(part) for part in (model.prior(state.q)["weights"].precision, weights.variance)
+        )
+        if len(variance) > 1:  # a shift of all classes changes nothing: what is asked for are their differences
+            inner: Any = self.posterior_["weights"].inner
+            variance = np.stack([inner.contrast(k, 0).variance for k in range(1, len(variance))])
+            precision = 1.0 / (1.0 / precision[1:] + 1.0 / precision[:1])
+        share = (1.0 - precision * variance).min(axis=0)
         share = np.append(share[: model.n_fixed], share[-1:] if self.fit_intercept else [])
         if len(share) and share.min() < DETERMINED:
             raise ValueError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import softmax
 from scipy.stats import norm
 
 from sksvi import (
@@ -315,3 +316,31 @@ def test_a_column_of_a_mixture_may_be_called_weight(rng):
     table = CategoricalMixture(n_components=2, random_state=0).fit(X).summary()
     assert table.index.is_unique
     assert (0, "(weight)", "") in table.index
+
+
+# ---- a flat prior of more than two classes
+@pytest.mark.parametrize("algorithm", ["cvi", "mc-ssvi"])
+def test_contrasts_under_a_flat_prior_are_those_of_maximum_likelihood(algorithm, rng):
+    n = 2000
+    X = pd.DataFrame(rng.standard_normal((n, 2)) * [1.0, 10.0] + [0.0, 30.0], columns=["dose", "age"])
+    f = np.c_[0.6 * X["dose"], 0.03 * (X["age"] - 30.0) - 0.3 * X["dose"], np.zeros(n)]
+    y = np.array(["a", "b", "c"])[np.argmax(f + rng.gumbel(size=f.shape), axis=1)]
+    model = BayesianGLMClassifier(prior_precision="flat", algorithm=algorithm).fit(X, y)
+    A, codes = np.c_[X, np.ones(n)], np.unique(y, return_inverse=True)[1]
+    w = np.zeros((2, 3))  # of b and c against a
+    for _ in range(30):
+        p = softmax(np.c_[np.zeros(n), A @ w.T], axis=1)[:, 1:]
+        slope = ((codes[:, None] == [1, 2]) - p).T @ A
+        bend = np.einsum("nij,nd,ne->idje", p[:, :, None] * (np.eye(2) - p[:, None, :]), A, A).reshape(6, 6)
+        w = w + np.linalg.solve(bend, slope.ravel()).reshape(2, 3)
+    error = np.sqrt(np.diagonal(np.linalg.inv(bend))).reshape(2, 3)
+    table = model.summary()
+    assert table.index.tolist() == [(label, name) for label in "bc" for name in ("dose", "age", "intercept")]
+    assert np.all(np.abs(table["mean"].to_numpy().reshape(2, 3) - w) < 0.1 * error)
+    np.testing.assert_allclose(table["std"].to_numpy().reshape(2, 3), error, rtol=0.03)
+    pd.testing.assert_frame_equal(table, model.summary(reference="a"))
+    assert model.summary(reference="b").loc[("a", "age"), "mean"] == pytest.approx(-table.loc[("b", "age"), "mean"])
+    draws = softmax(np.einsum("nd,skd->nsk", A[:20], model.posterior_["weights"].sample(4000, 0)), axis=2)
+    assert np.all(np.abs(model.predict_proba(X[:20]) - draws.mean(1)) < 0.002 + 4 * draws.std(1) / np.sqrt(4000))
+    assert "exp(mean)" in model.summary(exponentiate=True)
+    assert "dose" in model.summary_text()
