@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 from sklearn.exceptions import NotFittedError
@@ -13,10 +12,6 @@ from sksvi.predictive import wrappers
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 #: Marks of more series than there are colours.
 MARKERS = ("o", "s", "^", "D", "v", "P")
-#: Letters of a name that are drawn.
-LONGEST = 32
-#: Letters back to the start of a word, at most.
-WORD = 8
 
 
 def pyplot() -> Any:
@@ -31,64 +26,6 @@ def pyplot() -> Any:
 def style_of(k: int) -> dict[str, Any]:
     """Colour and mark of the k-th of several series: another mark for each round of the colours."""
     return {"color": COLORS[k % len(COLORS)], "marker": MARKERS[k // len(COLORS) % len(MARKERS)]}
-
-
-def shortened(name: Any, longest: int = LONGEST) -> str:
-    """A name as it is drawn: its middle left out where it is too long for an axis."""
-    name = str(name)
-    if len(name) <= longest:
-        return name
-    head = (longest - 1) * 2 // 3
-    return f"{name[:head]}…{name[head + 1 - longest :]}"
-
-
-def apart(names: Any, longest: int = LONGEST) -> list[str]:
-    """Names side by side as they are drawn: of those that are too long, what tells them apart stays.
-
-    Where one is too long, all lose the name of their transformer ("onehot__") if they still differ. What is then too
-    long loses the end of the beginning that it shares with another.
-
-    Examples
-    --------
-    >>> from sksvi.displays._common import apart
-    >>> apart(["remainder__age", "onehot__occupation_Exec-managerial"])
-    ['age', 'occupation_Exec-managerial']
-    >>> apart(["region_of_the_north_east", "region_of_the_north_west"], 16)
-    ['region_of_t…east', 'region_of_t…west']
-    """
-    names = [str(name) for name in names]
-    if all(len(name) <= longest for name in names):
-        return names
-    bare = [name.rpartition("__")[2] for name in names]
-    if len(set(bare)) == len(set(names)) and all(bare):
-        names = bare
-    shared = _shared_beginnings(names)
-    return [_cut(name, shared[name], longest) for name in names]
-
-
-def _shared_beginnings(names: list[str]) -> dict[str, int]:
-    """How many letters of each name its nearest neighbour begins with too, from the start of a word on."""
-    order, shared = sorted(set(names)), dict.fromkeys(names, 0)
-    for one, other in pairwise(order):
-        differs = (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
-        common = next(differs, min(len(one), len(other)))
-        for name in (one, other):
-            shared[name] = max(shared[name], common)
-    for name, n in shared.items():
-        words = [n - k for k in range(min(n, WORD)) if name[n - k - 1] in " _-.=:"]
-        shared[name] = words[0] if words else n
-    return shared
-
-
-def _cut(name: str, shared: int, longest: int) -> str:
-    """A name whose first `shared` letters another has too."""
-    own = name[shared:]
-    if len(name) <= longest or not shared:
-        return shortened(name, longest)
-    room = longest - 1 - len(own)
-    if room >= 0:
-        return f"{name[:room]}…{own}"
-    return f"…{own[: longest - 2]}…"
 
 
 def legend_outside(ax: Any, **kwargs: Any) -> None:

@@ -10,8 +10,9 @@ import scipy.sparse as sp
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
+from sksvi._names import shortened
 from sksvi._typing import ArrayLike, Axes, MatrixLike, PerRow
-from sksvi.displays._common import COLORS, legend_above, pyplot, shortened
+from sksvi.displays._common import COLORS, legend_above, pyplot
 from sksvi.displays._predicted import Asked, asked, name_of
 from sksvi.estimators.checks import check_row_values, n_rows
 from sksvi.predictive.coverage import tail_of

@@ -9,18 +9,9 @@ import scipy.sparse as sp
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
-from sksvi._names import feature_names
+from sksvi._names import apart, feature_names
 from sksvi._typing import ArrayLike, Axes, MatrixLike, Names
-from sksvi.displays._common import (
-    apart,
-    check_most,
-    fitted,
-    legend_outside,
-    pyplot,
-    say_shown,
-    style_of,
-    unwrapped,
-)
+from sksvi.displays._common import check_most, fitted, legend_outside, pyplot, say_shown, style_of, unwrapped
 from sksvi.predictive.coverage import tail_of
 
 #: Orders of columns from the top, by their means.

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from sksvi._names import feature_names
+from sksvi._names import apart, feature_names
 from sksvi._typing import ArrayLike, Axes, Names
-from sksvi.displays._common import COLORS, apart, check_kind, check_most, fitted, pyplot, unwrapped
+from sksvi.displays._common import COLORS, check_kind, check_most, fitted, pyplot, unwrapped
 
 Array = np.ndarray
 

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from sksvi._names import apart, shortened
 from sksvi._typing import ArrayLike, Axes, MatrixLike, PerRow, RandomState
 from sksvi.displays import _frequencies as frequencies
-from sksvi.displays._common import COLORS, apart, check_kind, pyplot, shortened
+from sksvi.displays._common import COLORS, check_kind, pyplot
 from sksvi.displays._predicted import asked, name_of, table, values
 
 Array = np.ndarray

@@ -21,10 +21,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMERegressor
+from sksvi._names import apart
 from sksvi.arviz import to_arviz
 from sksvi.datasets import make_glm
 from sksvi.displays import CoefficientDisplay, GroupEffectsDisplay, LowerBoundDisplay, feature_names
-from sksvi.displays._common import apart
 
 
 class Fitted(BaseEstimator):
