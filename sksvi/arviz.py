@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi._names import feature_names
+from sksvi._names import feature_names, own_name
 
 
 def to_arviz(estimator: Any, n_samples: int = 1000, random_state: Any = None) -> Any:
@@ -76,6 +76,6 @@ def _weight_axes(estimator: Any, shape: tuple[int, ...]) -> dict[str, np.ndarray
     """Name and labels of each axis of the weights: (classes,) columns with the intercept last."""
     columns = feature_names(estimator)
     if shape[-1] == len(columns) + 1:
-        columns = np.append(columns, "intercept")
+        columns = np.append(columns, own_name("intercept", list(columns)))
     axes = {"column": columns}
     return axes if len(shape) == 1 else {"class": np.asarray(estimator.classes_)} | axes

@@ -383,10 +383,19 @@ class GeneralizedPMF(
         self.users_, self.items_ = (known_ids(c, known) for c, known in zip(columns, old, strict=True))
         self._read_features(fresh)
 
+    def _without_rows(self) -> Any:
+        """Without who rated what; ids and their factors are the model."""
+        bare = super()._without_rows()
+        if hasattr(self, "seen_"):
+            bare.seen_ = None
+        return bare
+
     def _remember_seen(self, data: Ratings, fresh: bool) -> None:
         """Which items each user has rated, each once: starts (n_users + 1,) and items, for `recommend`."""
         n_users, n_items = len(self.users_), len(self.items_)
         starts, items = data.items_by_user(n_users, n_items)
+        if not fresh and self.seen_ is None:  # of a file without training rows: what was rated before is not known
+            return
         if not fresh:
             old = np.diff(self.seen_[0])
             users = np.repeat(np.arange(n_users), np.diff(starts))

@@ -143,7 +143,8 @@ class RecommendationMethods(FoldingMethods):
         ------
         ValueError, TypeError
             No users, a table of them, another strategy, or an n that is no integer of at least 1; users folded into
-            another fit; users that were not seen, with ``on_unseen="error"``.
+            another fit; users that were not seen, with ``on_unseen="error"``; ``exclude_seen=True`` after a file
+            without training rows.
         """
         import pandas as pd
 
@@ -152,6 +153,11 @@ class RecommendationMethods(FoldingMethods):
             raise ValueError(f"strategy must be 'mean', 'ucb' or 'thompson'; found {strategy!r}.")
         n, exclude_seen = check_count(n, "n"), check_flag(exclude_seen, "exclude_seen")
         users, folded = self._audience(users)
+        if exclude_seen and self.seen_ is None:  # type: ignore[attr-defined]
+            raise ValueError(
+                "exclude_seen=True: this fit is of a file that was saved with training_rows=False, so that "
+                "nobody knows what users have rated. Ask with exclude_seen=False, and leave out what you know."
+            )
         if not len(users):
             raise ValueError("users is empty: name at least one.")
         rng = check_seed(random_state)

@@ -12,8 +12,6 @@ from sksvi.predictive import wrappers
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 #: Marks of more series than there are colours.
 MARKERS = ("o", "s", "^", "D", "v", "P")
-#: Letters of a name that are drawn.
-LONGEST = 32
 
 
 def pyplot() -> Any:
@@ -28,15 +26,6 @@ def pyplot() -> Any:
 def style_of(k: int) -> dict[str, Any]:
     """Colour and mark of the k-th of several series: another mark for each round of the colours."""
     return {"color": COLORS[k % len(COLORS)], "marker": MARKERS[k // len(COLORS) % len(MARKERS)]}
-
-
-def shortened(name: Any, longest: int = LONGEST) -> str:
-    """A name as it is drawn: its middle left out where it is too long for an axis."""
-    name = str(name)
-    if len(name) <= longest:
-        return name
-    head = (longest - 1) * 2 // 3
-    return f"{name[:head]}…{name[head + 1 - longest :]}"
 
 
 def legend_outside(ax: Any, **kwargs: Any) -> None:

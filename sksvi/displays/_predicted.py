@@ -40,7 +40,7 @@ class Asked(NamedTuple):
 
     def shifted(self, offset: Any, exposure: Any) -> Any:
         """The offset of rows with these exposures."""
-        return with_exposure(self.model, offset, exposure)
+        return with_exposure(self.model, offset, exposure, self.X)
 
     def target(self, y: Any) -> Array:
         """y in those units, as the likelihood takes it: ordinal as positions among the levels."""

@@ -10,9 +10,11 @@ import scipy.sparse as sp
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
+from sksvi._names import shortened
 from sksvi._typing import ArrayLike, Axes, MatrixLike, PerRow
-from sksvi.displays._common import COLORS, legend_above, pyplot, shortened
+from sksvi.displays._common import COLORS, legend_above, pyplot
 from sksvi.displays._predicted import Asked, asked, name_of
+from sksvi.estimators.checks import check_row_values, n_rows
 from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
@@ -159,6 +161,8 @@ class PredictionBandDisplay:
         feature: str | int | None = None,
         coverages: Sequence[float] = (0.5, 0.9),
         n_points: int = 200,
+        offset: PerRow | None = None,
+        exposure: PerRow | None = None,
         ax: Axes | None = None,
         **line_kwargs: Any,
     ) -> PredictionBandDisplay:
@@ -187,6 +191,11 @@ class PredictionBandDisplay:
         n_points : int, default=200
             Places.
 
+        offset, exposure : float or array-like of shape (n,), default=None
+            As in `fit`: a number for all places; values of the rows of X stay at their median, as other columns do; of
+            a time series without X, those of its points. None: an offset of 0, an exposure of 1, with a warning if the
+            fit had one; of a time series without X, those of the fit.
+
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure.
 
@@ -213,14 +222,14 @@ class PredictionBandDisplay:
         _check_target(given)
         if series:
             x, data, x_name, y_name = _times(given.model)
-            note = ""
+            shift, note = given.shifted(offset, exposure), ""
         else:
             x, rows, at, x_name = _along(X, feature, n_points)
+            shift, note = _held(given, offset, exposure, np.shape(X)[1] > 1)
             given = asked(estimator, rows)
             data = None if y is None else (at, _shares(given, y))
             y_name = name_of(y)
-            note = "other columns at their medians" if np.shape(X)[1] > 1 else ""
-        what, centre, bands = _bands(given, coverages)
+        what, centre, bands = _bands(given, coverages, shift)
         if given.likelihood.paired:
             y_name = "Probability of a success"
         elif given.likelihood.classifies:
@@ -294,9 +303,22 @@ def _check_target(given: Asked) -> None:
         )
 
 
-def _bands(given: Asked, coverages: Any) -> tuple[str, Array, dict[float, Array]]:
+def _held(given: Asked, offset: Any, exposure: Any, several: bool) -> tuple[Any, str]:
+    """The one offset of all places, and what is said of it and of the `several` columns that stay where they are."""
+    told = {"offset": offset, "exposure": exposure}
+    each = [name for name, values in told.items() if np.ndim(values)]
+    middle = [*["other columns"] * several, *each]
+    notes = [f"{' and '.join(middle)} at {'their medians' if several else 'its median'}"] if middle else []
+    notes += [f"{name} {values:g}" for name, values in told.items() if values is not None and name not in each]
+    shift = given.shifted(offset, exposure)
+    if shift is not None:
+        shift = float(np.median(np.asarray(check_row_values(shift, n_rows(given.X), "offset"))))
+    return shift, ", ".join(notes)
+
+
+def _bands(given: Asked, coverages: Any, shift: Any) -> tuple[str, Array, dict[float, Array]]:
     """What the line is, the line, and the intervals."""
-    predictive, likelihood = given.predictive(), given.likelihood
+    predictive, likelihood = given.predictive(shift), given.likelihood
     tails = {float(each): tail_of(each) for each in np.atleast_1d(coverages).tolist()}
     if likelihood.classifies or likelihood.paired:
         m, sd = (np.asarray(part, float) for part in (predictive.latent_mean, np.sqrt(predictive.latent_variance)))

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from sksvi._names import apart
 from sksvi._typing import Axes
-from sksvi.displays._common import COLORS, fitted, legend_outside, pyplot, shortened, unwrapped
+from sksvi.displays._common import COLORS, fitted, legend_outside, pyplot, unwrapped
 
 _COLUMNS = {"pass": "Passes over the data", "seconds": "Seconds", "rows": "Rows seen", "step": "Steps"}
 
@@ -107,8 +108,8 @@ class LowerBoundDisplay:
             width = 6.4 if len(self.traces) <= MOST_INSIDE else 9.0
             _, ax = pyplot().subplots(figsize=(width, 4.8), layout="constrained")
         self.lines_, self.exact_, left_out = [], [], 0
-        for k, (name, (x, bound, exact)) in enumerate(self.traces.items()):
-            style: dict[str, Any] = {"color": COLORS[k % len(COLORS)], "label": shortened(name)}
+        for k, (name, (x, bound, exact)) in enumerate(zip(apart(self.traces), self.traces.values(), strict=True)):
+            style: dict[str, Any] = {"color": COLORS[k % len(COLORS)], "label": name}
             style["linestyle"] = DASHES[k // len(COLORS) % len(DASHES)]
             if len(x) == 1:  # a line through one point would be invisible
                 style["marker"] = "o"
@@ -125,7 +126,9 @@ class LowerBoundDisplay:
         ax.set_ylabel("Lower bound (nats)")
         if self.scale == "distance":
             ax.set_yscale("log")
-            ax.set_ylabel(f"Nats below the best bound, {self.best:,.2f}, plus {self.small:.2g}")
+            ax.set_ylabel("Distance to the best lower bound (nats)")
+            told = f"best lower bound: {self.best:,.2f} nats, distance 0, drawn at {self.small:.2g}"
+            ax.set_title(told, fontsize="small", loc="left", color="0.3")
         self._name_lines(ax, left_out)
         self.ax_, self.figure_ = ax, ax.figure
         return self

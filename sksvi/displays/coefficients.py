@@ -9,18 +9,9 @@ import scipy.sparse as sp
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
-from sksvi._names import feature_names
+from sksvi._names import apart, feature_names
 from sksvi._typing import ArrayLike, Axes, MatrixLike, Names
-from sksvi.displays._common import (
-    check_most,
-    fitted,
-    legend_outside,
-    pyplot,
-    say_shown,
-    shortened,
-    style_of,
-    unwrapped,
-)
+from sksvi.displays._common import check_most, fitted, legend_outside, pyplot, say_shown, style_of, unwrapped
 from sksvi.predictive.coverage import tail_of
 
 #: Orders of columns from the top, by their means.
@@ -140,25 +131,21 @@ class CoefficientDisplay:
         n_classes, n_features = self.mean.shape
         if ax is None:
             height = 1.2 + 0.25 * n_features * max(1.0, 0.5 * n_classes)
-            longest = max(map(len, map(shortened, self.class_names or [""])))
+            longest = max(map(len, apart(self.class_names or [""])))
             width = 6.4 + (0.7 + 0.07 * longest if self.class_names else 0.0)  # the legend's own room
             _, ax = pyplot().subplots(figsize=(width, max(2.4, height)), layout="constrained")
         at = np.arange(n_features)
         offsets = (np.arange(n_classes) - (n_classes - 1) / 2) * 0.7 / n_classes
-        names = [None] * n_classes if self.class_names is None else self.class_names
+        names = [None] * n_classes if self.class_names is None else apart(self.class_names)
         self.zero_line_ = ax.axvline(0.0, color="0.6", linewidth=0.8, zorder=0)
         self.errorbars_ = []
         rows = zip(self.mean, self.lower, self.upper, offsets, names)
         for k, (mean, lower, upper, offset, name) in enumerate(rows):
-            style = (
-                style_of(k)
-                | {"linestyle": "none", "markersize": 4, "label": name and shortened(name)}
-                | errorbar_kwargs
-            )
+            style = style_of(k) | {"linestyle": "none", "markersize": 4, "label": name} | errorbar_kwargs
             self.errorbars_.append(ax.errorbar(mean, at + offset, xerr=[mean - lower, upper - mean], **style))
         if n_classes > 1:  # the classes of one column belong together
             ax.hlines(at[1:] - 0.5, 0.0, 1.0, transform=ax.get_yaxis_transform(), color="0.9", linewidth=0.6, zorder=0)
-        ax.set_yticks(at, [shortened(name) for name in self.feature_names])
+        ax.set_yticks(at, apart(self.feature_names))
         ax.set_ylim(n_features - 0.4, -0.6)
         per = "spread of its column (2 sd; of two values their distance)" if self.standardized else "unit of its column"
         interval = f"{100 * self.coverage:g} % posterior interval"

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from sksvi._names import feature_names
+from sksvi._names import apart, feature_names
 from sksvi._typing import ArrayLike, Axes, Names
-from sksvi.displays._common import COLORS, check_kind, check_most, fitted, pyplot, shortened, unwrapped
+from sksvi.displays._common import COLORS, check_kind, check_most, fitted, pyplot, unwrapped
 
 Array = np.ndarray
 
@@ -112,9 +112,9 @@ class FactorDisplay:
     def _titles(self) -> list[str]:
         """Labels of the factors, with their weights."""
         if self.weights is None:
-            return [shortened(label, 24) for label in self.labels]
-        weights = zip(self.labels, self.weights, strict=True)
-        return [f"{shortened(label, 24)} ({self.weight_name} {weight:.2g})" for label, weight in weights]
+            return apart(self.labels, 24)
+        weights = zip(apart(self.labels, 24), self.weights, strict=True)
+        return [f"{label} ({self.weight_name} {weight:.2g})" for label, weight in weights]
 
     def _said(self) -> str:
         """How many are shown, where these are not all."""
@@ -165,7 +165,7 @@ class FactorDisplay:
         self.colorbar_.set_label(self.unit, fontsize=8)
         self.colorbar_.ax.tick_params(labelsize=8)
         ax.set_yticks(np.arange(K), self._titles, fontsize=8)
-        ax.set_xticks(np.arange(D), [shortened(name, 24) for name in self.names], fontsize=8, rotation=90)
+        ax.set_xticks(np.arange(D), apart(self.names, 24), fontsize=8, rotation=90)
         if self._said():
             ax.set_title(self._said(), fontsize="small", loc="left", color="0.3")
         self.ax_, self.figure_ = ax, ax.figure
@@ -187,12 +187,12 @@ class FactorDisplay:
         axes = np.atleast_1d(np.asarray(axes, object))
         if axes.shape != (K,):
             raise ValueError(f"ax must hold one Axes per factor, {K}; found shape {axes.shape}.")
-        self.bars_ = []
+        self.bars_, short = [], apart(self.names, 20)
         for own, loadings, title in zip(axes, self.components, self._titles, strict=True):
             order = np.argsort(-np.abs(loadings), kind="stable")[:n_bars]
             colors = [COLORS[0] if value >= 0 else COLORS[1] for value in loadings[order]]
             self.bars_.append(own.barh(np.arange(n_bars), loadings[order], **({"color": colors} | kwargs)))
-            own.set_yticks(np.arange(n_bars), [shortened(self.names[j], 20) for j in order], fontsize=8)
+            own.set_yticks(np.arange(n_bars), [short[j] for j in order], fontsize=8)
             own.set_ylim(n_bars - 0.4, -0.6)
             own.axvline(0.0, color="0.5", linewidth=0.8)
             own.set_title(title, fontsize=8)

@@ -8,8 +8,9 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
+from sksvi._names import apart, shortened
 from sksvi._typing import ArrayLike, Axes, Names
-from sksvi.displays._common import check_most, fitted, pyplot, say_shown, shortened, unwrapped
+from sksvi.displays._common import check_most, fitted, pyplot, say_shown, unwrapped
 from sksvi.predictive.coverage import tail_of
 
 
@@ -115,7 +116,7 @@ class GroupEffectsDisplay:
         style = {"fmt": "o", "markersize": 4} | errorbar_kwargs
         self.zero_line_ = ax.axvline(0.0, color="0.6", linewidth=0.8, zorder=0)
         self.errorbar_ = ax.errorbar(self.mean, at, xerr=[self.mean - self.lower, self.upper - self.mean], **style)
-        ax.set_yticks(at, [shortened(name) for name in self.level_names])
+        ax.set_yticks(at, apart(self.level_names))
         ax.set_ylim(-0.6, n_shown - 0.4)
         ax.set_ylabel(self.group)
         # The latent is what effects are added up in: log odds under a logit link, logarithms of rates of counts.

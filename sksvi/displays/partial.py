@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sksvi._typing import ArrayLike, Axes, MatrixLike, Names, PerRow, RandomState
 from sksvi.displays._common import pyplot
 from sksvi.estimators.checks import check_count
-from sksvi.inspection._effects import Answers, constant, frame_of, group_columns, with_column
+from sksvi.inspection._effects import LEAST_DRAWS, Answers, constant, frame_of, group_columns, with_column
 from sksvi.predictive.coverage import tail_of
 
 #: Share of the data beyond the ends of the curve of a column of numbers, on either side.
@@ -190,7 +190,7 @@ class PartialEffectDisplay:
             The most rows to average over, drawn at random; None: all.
 
         n_draws : int, default=400
-            Draws from the posterior.
+            Draws from the posterior, at least 2.
 
         offset, exposure : float, default=None
             The same for all rows; None: an offset of 0, an exposure of 1.
@@ -227,7 +227,8 @@ class PartialEffectDisplay:
         'P(y = 1), 90 % interval'
         """
         tail, rng = tail_of(coverage), check_random_state(random_state)
-        answers = Answers(estimator, check_count(n_draws, "n_draws"), int(rng.randint(2**31 - 1)), offset, exposure)
+        n_draws = check_count(n_draws, "n_draws", least=LEAST_DRAWS)
+        answers = Answers(estimator, n_draws, int(rng.randint(2**31 - 1)), offset, exposure)
         table, named = frame_of(X)
         if feature not in list(table.columns):
             raise ValueError(f"feature must be a column of X, one of {list(table.columns)[:20]}; found {feature!r}.")

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from sksvi._names import apart, shortened
 from sksvi._typing import ArrayLike, Axes, MatrixLike, PerRow, RandomState
 from sksvi.displays import _frequencies as frequencies
-from sksvi.displays._common import COLORS, check_kind, pyplot, shortened
+from sksvi.displays._common import COLORS, check_kind, pyplot
 from sksvi.displays._predicted import asked, name_of, table, values
 
 Array = np.ndarray
@@ -169,7 +170,7 @@ class PosteriorPredictiveDisplay:
         style = {"fmt": "o", "color": COLORS[1], "markersize": 4, "capsize": 3}
         self.band_ = ax.errorbar(np.arange(m), self.expected, yerr=spread, label="expected, 90 %", **style)
         self.expected_ = self.band_.lines[0]
-        names = [shortened(name, 20) for name in self.at]
+        names = apart(self.at, 20)
         crowded = sum(map(len, names)) > 50 or m > 20
         ax.set_xticks(np.arange(m), names, rotation=90 if crowded else 0)
         ax.set_xlabel(shortened(self.name))

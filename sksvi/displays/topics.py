@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from sksvi._names import shortened
 from sksvi._typing import ArrayLike, Axes, Names
-from sksvi.displays._common import COLORS, check_kind, fitted, pyplot, shortened, unwrapped
+from sksvi.displays._common import COLORS, check_kind, fitted, pyplot, unwrapped
 from sksvi.displays._topics import positive, supported, top_words, words_of
 
 Array = np.ndarray

@@ -26,6 +26,7 @@ from sksvi._typing import DataFrame, PathLike, RandomState
 from sksvi.callbacks import CallbackSupport, FitMonitor
 from sksvi.estimators import findings
 from sksvi.estimators.changes import SHARED, Change, check_changes, kept_choices
+from sksvi.estimators.checks import check_flag
 from sksvi.estimators.links import LinkedToReference
 from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.posterior import Posterior
@@ -406,16 +407,44 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
         columns = ["pass", "step", "rows", "seconds", "bound", "exact", "rate", "repairs"]
         return pd.DataFrame(self.state_.history, columns=columns)
 
-    def save(self, path: PathLike) -> None:
+    def save(self, path: PathLike, training_rows: bool = True) -> None:
         """Write the fitted estimator to `path`; ``sksvi.load`` reads it back.
 
         Parameters
         ----------
         path : str or path-like
+        training_rows : bool, default=True
+            Whether the file has what belongs to single training rows (which estimators keep such a thing, and what they
+            do without it, is on the page about files). Predictions of new rows do not need it.
+
+        Raises
+        ------
+        OSError
+            Where no file can be made at `path`.
+        ValueError
+            ``training_rows=False`` of an estimator whose posterior is that of its rows, or of a fit that was cut off.
         """
         from sksvi.persistence import save
 
-        save(self, path)
+        save(self, path, check_flag(training_rows, "training_rows"))
+
+    def _without_rows(self) -> Any:
+        """A copy that has nothing of single training rows, for files without them.
+
+        Raises
+        ------
+        ValueError
+            For what is nothing without its rows, saying what to do.
+        """
+        bare = copy.copy(self)
+        if hasattr(self, "state_"):
+            if not self.state_.finished:
+                raise ValueError(
+                    f"training_rows=False: this {type(self).__name__} is a fit that was cut off and goes on with what "
+                    "it knows of its rows. Let it go on to its end (warm_start=True and fit), or save it with them."
+                )
+            bare.state_ = self.state_.without_rows
+        return bare
 
     def to_arviz(self, n_samples: int = 1000, random_state: RandomState = None) -> Any:
         """Posterior draws as ArviZ's InferenceData (needs the extra ``arviz``).

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 from weakref import WeakSet
 
 import numpy as np
 
 from sksvi import likelihoods
-from sksvi.estimators.checks import check_numbers, check_row_values
+from sksvi.estimators.checks import check_numbers, check_row_values, n_rows
+from sksvi.estimators.findings import warn_user
 from sksvi.estimators.magnitudes import LARGEST_LATENT, check_magnitudes
 from sksvi.partitions.collections import is_collection
 
@@ -23,27 +23,40 @@ def remember_offset(estimator: Any, offset: Any, before: bool = False) -> None:
     _TOLD.discard(estimator)
 
 
+def remember_exposure(estimator: Any, exposure: Any, streams: bool = False) -> Any:
+    """The estimator, which knows from now on by which name it got its offset, if it got one.
+
+    streams: the rows go on those of earlier calls.
+    """
+    estimator._had_exposure = exposure is not None or (streams and getattr(estimator, "_had_exposure", False))
+    return estimator
+
+
 def checked_offset(estimator: Any, offset: Any, n: int) -> np.ndarray | None:
     """The offset of n rows to predict, or None; the first time that the fit had one and they have none, a warning."""
     if offset is None and getattr(estimator, "_had_offset", False) and estimator not in _TOLD:
         _TOLD.add(estimator)
-        warnings.warn(
-            f"this {type(estimator).__name__} was fitted with an offset and predicts without one, as if it were 0: "
-            "give these rows theirs (offset=..., or exposure=... where the fit had that), or offset=0 where that is "
-            "meant.",
-            UserWarning,
-            stacklevel=5,
+        name, none = ("exposure", 1) if getattr(estimator, "_had_exposure", False) else ("offset", 0)
+        warn_user(
+            f"this {type(estimator).__name__} was fitted with an {name} and predicts without one, as if it were "
+            f"{none}: give these rows theirs ({name}=...), or {name}={none} where that is meant."
         )
     return offset_of(estimator, offset, n)
 
 
-def with_exposure(estimator: Any, offset: Any, exposure: Any) -> Any:
+def with_exposure(estimator: Any, offset: Any, exposure: Any, rows: Any) -> Any:
     """The offset of rows with these exposures: their logarithm is added to it.
+
+    Parameters
+    ----------
+    estimator : estimator with a ``likelihood``
+    offset, exposure : number, array-like or collection, or None
+    rows : anything with as many rows, or None where exposures say how many there are
 
     Raises
     ------
     ValueError
-        A likelihood whose mean is not exp(f), or an exposure that is not positive.
+        A likelihood whose mean is not exp(f), an exposure that is not positive, or not one for each row.
     """
     if exposure is None:
         return offset
@@ -56,7 +69,11 @@ def with_exposure(estimator: Any, offset: Any, exposure: Any) -> Any:
     if is_collection(exposure):
         logarithm = np.log(exposure)
         return logarithm if offset is None else offset + logarithm
-    exposure = check_numbers(exposure, "exposure")
+    if rows is None or is_collection(rows):
+        exposure = check_numbers(exposure, "exposure")
+    else:
+        exposure = check_row_values(exposure, n_rows(rows), "exposure")
+        offset = check_row_values(offset, n_rows(rows), "offset")
     if not np.all(exposure > 0):
         row = int(np.argmin(np.ravel(exposure)))
         raise ValueError(f"exposure must be positive; found {np.ravel(exposure)[row]:g} in row {row}.")

@@ -163,7 +163,7 @@ class RegressionMethods(RegressorMixin):
             ``return_std=True`` where levels are names.
         """
         return_std = check_flag(return_std, "return_std")
-        return self._means(self._predictive(X, with_exposure(self, offset, exposure)), return_std)
+        return self._means(self._predictive(X, with_exposure(self, offset, exposure, X)), return_std)
 
     def _means(self, predictive: Any, return_std: bool) -> Any:
         """What `predict` answers of a predictive distribution."""
@@ -201,7 +201,7 @@ class RegressionMethods(RegressorMixin):
         given, q = q, np.atleast_1d(check_numbers(q, "q"))
         if q.ndim > 1 or not len(q) or not np.all((q > 0) & (q < 1)):
             raise ValueError(f"q must hold numbers in (0, 1), at least one; found {given!r}.")
-        return self._values(self._predictive(X, with_exposure(self, offset, exposure)).quantile(q))
+        return self._values(self._predictive(X, with_exposure(self, offset, exposure, X)).quantile(q))
 
     def predict_interval(
         self, X: MatrixLike, coverage: float = 0.9, offset: PerRow | None = None, exposure: PerRow | None = None
@@ -247,7 +247,7 @@ class RegressionMethods(RegressorMixin):
         """
         seed = check_seed(random_state).randint(np.iinfo(np.int32).max)
         n_samples = check_count(n_samples, "n_samples, the number of samples,", bytes_each=8.0 * n_rows(X))
-        predictive = self._predictive(X, with_exposure(self, offset, exposure))
+        predictive = self._predictive(X, with_exposure(self, offset, exposure, X))
         return self._values(predictive.sample(n_samples, np.random.default_rng(seed)))
 
     def log_predictive_density(
@@ -267,7 +267,7 @@ class RegressionMethods(RegressorMixin):
         ndarray of shape (n,)
         """
         y = self._check_y(X, y)
-        return self._predictive(X, with_exposure(self, offset, exposure)).log_prob(y)
+        return self._predictive(X, with_exposure(self, offset, exposure, X)).log_prob(y)
 
     @available_if(_is_ordered)
     def predict_proba(self, X: MatrixLike, offset: PerRow | None = None) -> Array:
@@ -309,7 +309,7 @@ class RegressionMethods(RegressorMixin):
         """
         check_is_fitted(self)
         name, bare = type(self).__name__, travelling(self) if is_collection(X) else self
-        offset = with_exposure(self, offset, exposure)
+        offset = with_exposure(self, offset, exposure, X)
         n, weight, left, said = summed(name, bare._losses, X, y, sample_weight, offset)
         if self._named_levels:
             return share_saved(left, least_steps(said), n, "D^2 score")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from sksvi._names import own_name
 from sksvi.estimators.checks import interval_table
 from sksvi.predictive.coverage import tail_of
 
@@ -127,7 +128,8 @@ def _tells_apart(information: Array) -> bool:
 def joined(tables: Sequence[Any]) -> Any:
     """Tables one below the other, under the index of the first; a plain name is the last level of an index of several.
 
-    What further tables have no column for is NaN, or False where it is a flag.
+    What further tables have no column for is NaN, or False where it is a flag. Their rows get names that no row above
+    them has.
     """
     import pandas as pd
 
@@ -138,8 +140,12 @@ def joined(tables: Sequence[Any]) -> Any:
     flags = [name for name in first if first[name].dtype == bool]
     others = [table.assign(**dict.fromkeys(flags, False)) for table in others]
     levels = first.index.nlevels
-    if levels > 1:
-        others = [table.set_axis(_last_level(table.index, levels), axis=0) for table in others]
+    names_above = first.index if levels == 1 else first.index[first.index.get_level_values(0) == ""]
+    taken = set(names_above.get_level_values(-1))
+    for at, table in enumerate(others):
+        own = [own_name(name, taken) for name in table.index]
+        others[at] = table.set_axis(pd.Index(own) if levels == 1 else _last_level(own, levels), axis=0)
+        taken.update(own)
     missing = [table.reindex(columns=list(first)) for table in others]
     table = pd.concat([first, *missing]).astype({name: bool for name in flags})
     return table.rename_axis(index=names)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sksvi._names import apart
 from sksvi._typing import MatrixLike, PerRow
 from sksvi.estimators.summaries import COLUMNS, RATIOS
 
@@ -166,18 +167,13 @@ def lines_of(table: Any) -> list[str]:
     shown = table.iloc[kept]
     labels = [shown.index.get_level_values(level) for level in range(shown.index.nlevels)]
     names = ["" if name is None else str(name) for name in shown.index.names]
-    left = [_left(name, [_label(value) for value in column]) for name, column in zip(names, labels, strict=True)]
+    left = [_left(name, apart(column, LONGEST, whole=True)) for name, column in zip(names, labels, strict=True)]
     cells = _numbers(shown)
     right = [_right(str(name), cells[name]) for name in shown]
     lines = ["  ".join(row).rstrip() for row in zip(*left, *right, strict=True)]
     if len(kept) < n:
         lines.insert(1 + MOST_ROWS - LAST_ROWS, f"… {n - len(kept):,} more: summary()")
     return lines
-
-
-def _label(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def _left(name: str, cells: list[str]) -> list[str]:

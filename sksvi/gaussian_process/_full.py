@@ -332,8 +332,16 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         m, v = self._latent(X, offset)
         return Predictive(self.likelihood_, m, v)
 
+    def _without_rows(self) -> Any:
+        if hasattr(self, "state_"):
+            raise ValueError(
+                "training_rows=False: a GPClassifier is its training rows, of which each has a part in every "
+                "prediction. Fit a SparseGPClassifier, whose file holds inducing points and no rows."
+            )
+        return super()._without_rows()
+
     def summary(self, coverage: float = 0.9) -> DataFrame:
-        """Posterior of f at the training rows of positive weight, and the kernel's numbers.
+        """The kernel's numbers, then the posterior of f at the training rows of positive weight.
 
         Parameters
         ----------
@@ -343,18 +351,18 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         Returns
         -------
         DataFrame
-            Columns mean, std, lower, upper; one row per training row, then the kernel's hyperparameters, as
-            ``length_scale(price)`` where there is one per named column: point estimates, whose std, lower and upper
-            are NaN.
+            Columns mean, std, lower, upper. The kernel's hyperparameters, as ``length_scale(price)`` where there is one
+            per named column, are point estimates, whose std, lower and upper are NaN; a row per training row, by its
+            number, follows.
         """
         import pandas as pd
 
         check_is_fitted(self)
         latents = self.posterior_["latents"]
-        rows = interval_table(latents.mean, latents.std, coverage, pd.Index(self._counted, name="row"))
+        rows = interval_table(latents.mean, latents.std, coverage, pd.Index(self._counted))
         names, values = hyperparameters(self.kernel_, getattr(self, "feature_names_in_", None))
         kernel = interval_table(np.array(values), np.full(len(values), np.nan), coverage, pd.Index(names, dtype=object))
-        return joined([rows, kernel])
+        return joined([kernel.rename_axis("quantity"), rows])
 
 
 def kernel_of_one_scale(data: Table) -> Any:

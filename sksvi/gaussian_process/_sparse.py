@@ -25,7 +25,7 @@ from sksvi.estimators.changes import FREE
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
 from sksvi.estimators.labels import labels_given
 from sksvi.estimators.levels import given_order
-from sksvi.estimators.offsets import with_exposure
+from sksvi.estimators.offsets import remember_exposure, with_exposure
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import FIT, Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
@@ -202,7 +202,8 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
             y outside the likelihood's support, numbers that are not finite, negative or only zero weights, equal rows
             alone, an impossible kernel or bound.
         """
-        return self._fit(X, y, sample_weight, with_exposure(self, offset, exposure))
+        offset = with_exposure(self, offset, exposure, X)
+        return remember_exposure(self._fit(X, y, sample_weight, offset), exposure)
 
     @available_if(_streams)
     @_fit_context(prefer_skip_nested_validation=True)
@@ -235,7 +236,8 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         ValueError
             As `fit`; ordinal levels that the first call did not have.
         """
-        return self._partial_fit(X, y, sample_weight, with_exposure(self, offset, exposure))
+        offset = with_exposure(self, offset, exposure, X)
+        return remember_exposure(self._partial_fit(X, y, sample_weight, offset), exposure, streams=True)
 
     def _base_likelihood(self) -> Any:
         noise = checked_noise(self.noise_variance)

@@ -248,6 +248,11 @@ class Past(Said):
     waiting: float = 0.0
     sample: Sample | None = None
 
+    @property
+    def without_rows(self) -> Past:
+        """What the rows said, without the sample of them."""
+        return replace(self, sample=None)
+
     def told(self, q: Blocks) -> tuple[dict[str, Any], float]:
         """Gradient and value of what was said, at q."""
         found = {name: q[name].told(message) for name, message in self.by_block.items()}

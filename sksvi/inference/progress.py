@@ -32,6 +32,11 @@ class Progress:
         """Without what belongs to coordinates that q has left."""
         return START
 
+    @property
+    def without_rows(self) -> Progress:
+        """Without what belongs to single rows."""
+        return self
+
     def elsewhere(self, n_bounds: int) -> Progress:
         """Without what earlier data said of how little is left to gain; `n_bounds` are known of them."""
         return self
@@ -123,3 +128,8 @@ class Sampling(Progress):
     first: int = 0
     draw: Any = None
     draws: list[Any] = field(default_factory=list)
+
+    @property
+    def without_rows(self) -> Progress:
+        """Nothing: the last draw is one of each row, and a chain that goes on begins at q."""
+        return START

@@ -62,6 +62,12 @@ class State:
         return self.progress.shown(self.q)
 
     @property
+    def without_rows(self) -> State:
+        """Of a fit at its end: without local variables, messages, samples and draws of single rows."""
+        messages = self.messages.without_rows
+        return replace(self, locals=NO_LOCALS, messages=messages, progress=self.progress.without_rows)
+
+    @property
     def bare(self) -> State:
         """The blocks alone, without what is kept per row and without the way that led here."""
         return State(self.shown, self.seed)

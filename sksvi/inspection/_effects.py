@@ -23,7 +23,9 @@ Array = np.ndarray
 
 #: Step of a slope, in standard deviations of its column: the error of a difference to both sides is its square.
 STEP = 1e-4
-#: Values of a column of numbers without a slope, up to which they are compared.
+#: Draws without which there is no spread.
+LEAST_DRAWS = 2
+#: Values of a column of numbers without a slope, or with fractions in groups, up to which they are compared.
 MOST_VALUES = 40
 
 
@@ -58,15 +60,16 @@ def marginal_effects(
     features : list of str or int, default=None
         Columns, by name, or by number in an array. None: all but those that name groups, or have missing values.
     by : str, int or array-like of shape (n,), default=None
-        A column of X, or a value per row: averages within the rows of each value.
+        A column of X, or a value per row: averages within the rows of each of its values, of which there may be 40 at
+        most where they are numbers with fractions.
     coverage : float, default=0.9
         Of the equal-tailed interval (lower, upper).
     sample_weight : array-like of shape (n,), default=None
         Weights of the rows in averages.
     offset, exposure : array-like of shape (n,), default=None
-        As in `fit`; None: averages are for an offset of 0, an exposure of 1.
+        As in `fit`; None: averages are for an offset of 0, an exposure of 1, with a warning if the fit had one.
     n_draws : int, default=400
-        Draws from the posterior.
+        Draws from the posterior, at least 2.
     random_state : int, RandomState or None, default=0
 
     Returns
@@ -82,7 +85,7 @@ def marginal_effects(
         If there is no estimator inside that has draws of its latents.
     ValueError
         Naming a feature that is no column, has missing values or one value only, or of which bins are made and that has
-        more than 40 values.
+        more than 40 values; `by` of more than 40 numbers with fractions, which make no groups; fewer than 2 draws.
 
     Warns
     -----
@@ -92,7 +95,9 @@ def marginal_effects(
     Notes
     -----
     The "average marginal effect" of econometrics (Long and Freese 2014, ch. 4): posterior draws in the place of the
-    delta method. Of a Gaussian process, what the inducing values leave open counts as each row's own and averages out.
+    delta method. Of coefficients that a learned prior has switched off, draws are those of `summary`: under the widest
+    prior that the data allow. Of a Gaussian process, what the inducing values leave open counts as each row's own and
+    averages out.
 
     Examples
     --------
@@ -104,7 +109,7 @@ def marginal_effects(
     >>> marginal_effects(BayesianGLMClassifier().fit(X, y), X)["mean"].round(2).tolist()
     [-0.08, -0.02]
     """
-    tail, n_draws = tail_of(coverage), check_count(n_draws, "n_draws")
+    tail, n_draws = tail_of(coverage), check_count(n_draws, "n_draws", least=LEAST_DRAWS)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     answers = Answers(model, n_draws, seed, offset, exposure)
     table, named = frame_of(X)
@@ -158,13 +163,8 @@ class Answers:
         """Blocks of rows and their means, (n, S, labels)."""
         for step in self.steps:
             X = step.transform(X)
-        offset = with_exposure(self.inner, self.offset, self.exposure)
-        offset = 0.0 if offset is None else offset
-        yield from self.inner._mean_draws(X, self.n_draws, self.seed, offset if self._shifts else None)
-
-    @property
-    def _shifts(self) -> bool:
-        return self.inner.likelihood_.n_latents == 1
+        offset = with_exposure(self.inner, self.offset, self.exposure, X)
+        yield from self.inner._mean_draws(X, self.n_draws, self.seed, offset)
 
     def smooth(self, table: Any, feature: Any, named: bool, x: Any, step: float) -> bool:
         """Whether a small step of a column in all rows, either way, changes the mean of y by as much and by little.
@@ -250,6 +250,12 @@ def _groups(by: Any, table: Any) -> tuple[Array, list[Any]]:
     values = pd.Series(table[by].to_numpy() if isinstance(by, str | int) else np.asarray(by))
     if len(values) != len(table):
         raise ValueError(f"by has {len(values)} values and X has {len(table)} rows: one value per row.")
+    if pd.api.types.is_float_dtype(values) and values.nunique() > MOST_VALUES and np.any(values % 1 != 0):
+        what = f"by={by!r}" if isinstance(by, str | int) else "by"
+        raise ValueError(
+            f"{what} has {values.nunique()} values with fractions, and averages are within the rows of each: give "
+            f"groups, at most {MOST_VALUES} of such numbers, as by=pandas.qcut(values, 4) makes them."
+        )
     codes, names = pd.factorize(values, sort=True)
     if np.any(codes < 0):
         raise ValueError(f"by is missing in row {int(np.argmax(codes < 0))}.")

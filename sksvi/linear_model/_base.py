@@ -241,6 +241,13 @@ class BayesianGLM(CoefficientTables, ResponseDraws, FromPartitions, OwnScales, B
     def _from_earlier(self) -> None:
         in_units(vars(self))
 
+    def _without_rows(self) -> Any:
+        bare = super()._without_rows()
+        columns = getattr(self, "_columns", None)
+        if columns is not None and columns.known is not None:
+            bare._columns = replace(columns, known=columns.known.without_extremes)
+        return bare
+
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:
         q = state.q
@@ -283,6 +290,7 @@ class BayesianGLM(CoefficientTables, ResponseDraws, FromPartitions, OwnScales, B
         yield from super()._findings(problem, state)
         yield from self._uneven()
         yield from self._pinned()
+        yield from self._constants(len(problem.data))
         yield from self._separated(problem, state)
 
     def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
@@ -394,7 +402,8 @@ class BayesianGLM(CoefficientTables, ResponseDraws, FromPartitions, OwnScales, B
         X = self._validated(X)
         offset = checked_offset(self, offset, X.shape[0])
         weights, model = self._predicting(X)
-        draws = weights.sample(n_draws, seed)
+        draws, off = weights.sample(n_draws, seed), getattr(self, "_switched_off", None)
+        draws = draws if off is None else off.widened(draws, weights.mean, weights.std)
         for rows in _parallel.slices(X.shape[0], max(1, MOST // draws[..., 0].size)):
             f, left = model.latents_at(draws, self._in_units(X[rows]))
             yield rows, f if offset is None else f + offset[rows].reshape(-1, *[1] * (f.ndim - 1)), left

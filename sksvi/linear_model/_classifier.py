@@ -45,7 +45,9 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         Precision (1/variance) of the zero-mean Gaussian prior of the coefficients. "auto" learns one for all, "ard"
         one per coefficient, both by maximising the bound (empirical Bayes), for columns on a scale of their own: the
         distance of the two values of a column that has two, else two standard deviations, so that units do not matter.
-        "flat" or 0: no information, for data that determine every coefficient. Numbers are for the columns as given.
+        "flat" or 0: no information, for data that determine every coefficient; of more than two classes every
+        difference between classes, which `summary` shows: what all classes have in common changes no probability, and
+        ``coef_std_`` has its width. Numbers are for the columns as given.
     intercept_precision : "auto" or float, default="auto"
         Prior precision of the intercept, about 0. "auto": at the columns' means the prior is centred where the
         intercept alone would be, with a standard deviation of 10 times that of a measured target, behind a link of 10;

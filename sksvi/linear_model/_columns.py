@@ -164,6 +164,14 @@ class Known:
         return replace(self, weight=share * self.weight)
 
     @property
+    def without_extremes(self) -> Known:
+        """The same without the least and greatest of many values, which are those of single rows; spreads stay."""
+        deviation = np.sqrt(np.maximum(self.square - np.square(self.mean), 0.0))
+        middle, keep = self.centre + self.mean, self.two | (deviation == 0.0)
+        low, high = np.where(keep, self.low, middle - deviation), np.where(keep, self.high, middle + deviation)
+        return replace(self, low=low, high=high)
+
+    @property
     def spread(self) -> Array:
         """Distance of the values of a column that has two, `SPREAD` deviations of another, 0 of a constant one."""
         deviation = np.sqrt(np.maximum(self.square - np.square(self.mean), 0.0))

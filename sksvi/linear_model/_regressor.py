@@ -12,7 +12,7 @@ from sksvi import likelihoods
 from sksvi._typing import MatrixLike, PerRow
 from sksvi.estimators.levels import given_order
 from sksvi.estimators.magnitudes import LARGEST_SINGLE, check_magnitudes
-from sksvi.estimators.offsets import with_exposure
+from sksvi.estimators.offsets import remember_exposure, with_exposure
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, with_own_methods
@@ -166,7 +166,8 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         ValueError
             y outside the likelihood's support, numbers that are not finite, negative or only zero weights.
         """
-        return self._fit(X, y, sample_weight, with_exposure(self, offset, exposure))
+        offset = with_exposure(self, offset, exposure, X)
+        return remember_exposure(self._fit(X, y, sample_weight, offset), exposure)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
@@ -195,7 +196,8 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         ValueError
             As `fit`; ordinal levels that the first call did not have.
         """
-        return self._partial_fit(X, y, sample_weight, with_exposure(self, offset, exposure))
+        offset = with_exposure(self, offset, exposure, X)
+        return remember_exposure(self._partial_fit(X, y, sample_weight, offset), exposure, streams=True)
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
         if not (start.fresh or start.share):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sksvi._names import own_name
 from sksvi._typing import DataFrame
 from sksvi.estimators.checks import check_flag
 from sksvi.estimators.summaries import (
@@ -30,6 +31,7 @@ class CoefficientTables:
     likelihood_: Any
     posterior_: Any
     state_: Any
+    _prior_kind: str
     _column_names: Callable[[], list[str]]
 
     def summary(self, coverage: float = 0.9, exponentiate: bool = False, reference: object = None) -> DataFrame:
@@ -44,12 +46,15 @@ class CoefficientTables:
             target: of more than any level), rate ratios of a log link.
         reference : label, default=None
             For more than two classes: the class that coefficients of the others are compared with; rows are then the
-            differences w_c - w_reference, with the covariance between classes that the posterior has.
+            differences w_c - w_reference, with the covariance between classes that the posterior has. Under a flat
+            prior, where the data determine nothing else, None is the first class.
 
         Returns
         -------
         DataFrame
             Columns mean, std, lower, upper, direction; one row per coefficient, by class for more than two classes.
+            A row that is no column's has a name that no column has: where a column is called "intercept", that of the
+            intercept is ``(intercept)``.
             ``direction`` is the posterior probability that a coefficient has the sign of its mean. Parameters of the
             likelihood that were learned follow (``std(residual)`` of Gaussian noise, ``dispersion``, ``scale``, ``df``,
             ``cut_points[k]``), without direction and exp: points with the spread that the data's curvature leaves them,
@@ -66,6 +71,8 @@ class CoefficientTables:
         """
         check_is_fitted(self)
         tail_of(coverage)
+        if reference is None and self._prior_kind == "flat" and self.likelihood_.n_latents > 1:
+            reference = self.classes_[0]
         effects = self._effects(coverage, reference)
         if check_flag(exponentiate, "exponentiate"):
             if reference is None and self.likelihood_.n_latents > 1:
@@ -96,7 +103,8 @@ class CoefficientTables:
             # Under the widest prior the classes of a coefficient that is off are as good as independent.
             own, centre = np.hypot(own[kept], own[at]), centre[kept] - centre[at]
             classes, which = classes[kept], None if which is None else which[kept]
-        names = self._column_names() + ["intercept"] * self.fit_intercept
+        columns = self._column_names()
+        names = columns + [own_name("intercept", columns)] * self.fit_intercept
         index = pd.Index(names, name="coefficient")
         if mean.ndim == 2:
             index = pd.MultiIndex.from_product([classes, names], names=["class", "coefficient"])

@@ -39,6 +39,17 @@ class SwitchedOff:
     mean: Array
     std: Array
 
+    def widened(self, draws: Array, mean: Array, std: Array) -> Array:
+        """Draws (S, P) or (S, K, P) of weights of this mean and deviation, with those that are off at the widest scale.
+
+        The coefficients are the first of the P.
+        """
+        out = draws.copy()
+        for k, j in np.argwhere(self.which):
+            at = (j,) if mean.ndim == 1 else (k, j)
+            out[:, *at] = self.mean[k, j] * std[at] + self.std[k, j] * (draws[:, *at] - mean[at])
+        return out
+
 
 def switched_off(problem: Problem, state: State) -> SwitchedOff | None:
     """Coefficients that the learned prior has switched off, or None where there are none.

@@ -33,6 +33,9 @@ TAILS = 10.0
 FEW_ROWS = 20
 #: Share of a coefficient that the data must determine where the prior is flat.
 DETERMINED = 0.99
+#: Share of the intercept's deviation that columns without variation make up, from which a user is told, and how many of
+#: them are named.
+WIDENED, LARGEST = 0.1, 5
 #: Ratio of spreads among columns from which a fixed prior is questioned.
 UNEVEN = 100.0
 
@@ -45,8 +48,10 @@ class OwnScales:
     fit_intercept: bool
     likelihood_: Any
     intercept_: Any
+    posterior_: Any
     _subspace: Any
     _coordinate_name: Callable[[int], str]
+    _coordinate_names: Callable[[], list[str]]
     _fade: Callable[[float], float]
 
     @property
@@ -175,15 +180,16 @@ class OwnScales:
                 f"prior_precision={self.prior_precision!r} is a flat prior, but X has more columns than rows: the data "
                 "do not determine their coefficients. Choose prior_precision='auto'."
             )
-        if self.likelihood_.n_latents > 1:
-            raise ValueError(
-                f"prior_precision={self.prior_precision!r} is a flat prior, but of more than two classes the data do "
-                "not determine a shift of all coefficients. Choose prior_precision='auto'."
-            )
         model, weights = problem.model, state.q["weights"]
         assert isinstance(model, LinearModel)
-        precision = model.by_latent(model.prior(state.q)["weights"].precision)
-        share = (1.0 - precision * model.by_latent(weights.variance)).min(axis=0)
+        precision, variance = (
+            model.by_latent(part) for part in (model.prior(state.q)["weights"].precision, weights.variance)
+        )
+        if len(variance) > 1:  # a shift of all classes changes nothing: what is asked for are their differences
+            inner: Any = self.posterior_["weights"].inner
+            variance = np.stack([inner.contrast(k, 0).variance for k in range(1, len(variance))])
+            precision = 1.0 / (1.0 / precision[1:] + 1.0 / precision[:1])
+        share = (1.0 - precision * variance).min(axis=0)
         share = np.append(share[: model.n_fixed], share[-1:] if self.fit_intercept else [])
         if len(share) and share.min() < DETERMINED:
             raise ValueError(
@@ -205,6 +211,30 @@ class OwnScales:
                 f"{self._coordinate_name(low)} over {self._spreads[low]:.3g}. Set prior_precision='auto', or scale "
                 "the columns."
             )
+
+    def _constants(self, n: int) -> Iterator[str]:
+        """Columns that do not vary, where they leave the intercept, which is f at 0 of them, uncertain."""
+        known = self._columns.known
+        if known is None or not self.fit_intercept or n < 2:
+            return
+        same = np.flatnonzero((known.low == known.high) & (known.low != 0.0))
+        if not len(same):
+            return
+        weights: Any = self.posterior_["weights"]
+        at = np.zeros((2, weights.mean.shape[-1]))
+        at[:, -1], at[1, same] = 1.0, known.low[same]
+        plates = [weights] if weights.mean.ndim == 1 else [weights[k] for k in range(len(weights.mean))]
+        if not any(np.subtract(*np.sqrt(plate.spread(at))) > WIDENED * plate.std[-1] for plate in plates):
+            return
+        names, values = self._coordinate_names(), known.low[same]
+        told = ", ".join(f"{names[j]} is {value:g}" for j, value in zip(same[:LARGEST], values, strict=False))
+        more = f" (and {len(same) - LARGEST} more)" if len(same) > LARGEST else ""
+        yield (
+            f"{told}{more} in all {n} rows: the data say nothing of the coefficient of a column that does not vary. It "
+            "keeps its prior, and the intercept, which is f where the column is 0, takes that uncertainty; predictions "
+            "at the same value are as sure as without the column. Leave it out; a column of ones in the place of an "
+            "intercept needs fit_intercept=False."
+        )
 
     def _pinned(self) -> Iterator[str]:
         """An absolute prior of the intercept that the data contradict."""

@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _memory, algorithms
+from sksvi._names import own_name
 from sksvi._typing import DataFrame, MatrixLike, PerRow
 from sksvi.estimators.changes import FREE, stays, text
 from sksvi.estimators.joint import Joint
@@ -411,7 +412,7 @@ class MixedEffects(BayesianGLM):
             self._group_names(), self._levels, self._sizes, self._slopes, strict=True
         ):
             padded = [*levels, *[None] * (size - len(levels))]
-            rows += [(group, level, effect) for level in padded for effect in ("intercept", *names)]
+            rows += [(group, level, effect) for level in padded for effect in _effects(names)]
         return rows
 
     @property
@@ -434,7 +435,7 @@ class MixedEffects(BayesianGLM):
 
         self._check_groups()
         pairs = zip(self._group_names(), self._slopes, strict=True)
-        rows = [(group, effect) for group, (names, _) in pairs for effect in ("intercept", *names)]
+        rows = [(group, effect) for group, (names, _) in pairs for effect in _effects(names)]
         index = pd.MultiIndex.from_tuples(rows, names=["group", "effect"])
         scales = self._user_scales
         return pd.DataFrame({"mean": scales.mean, "std": scales.std}, index=index)
@@ -481,7 +482,7 @@ class MixedEffects(BayesianGLM):
         lines = super()._told_of_data()
         if self.groups is None:
             return lines
-        effects = (", ".join(["intercept", *map(str, names)]) for names, _ in self._slopes)
+        effects = (", ".join(map(str, _effects(names))) for names, _ in self._slopes)
         rows = zip(self._group_names(), self._levels, effects, strict=True)
         groups = [f"{group} ({len(levels):,} levels: {own})" for group, levels, own in rows]
         return [*lines, ("groups", ", ".join(groups))]
@@ -550,6 +551,11 @@ def level_weights(data: Table) -> tuple[Array, ...]:
     """Weight of the rows of each level, by grouping column."""
     pairs = zip(data.X.codes.T, data.X.levels, strict=True)
     return tuple(np.bincount(codes, data.weight, size).astype(float) for codes, size in pairs)
+
+
+def _effects(slopes: Any) -> tuple[Any, ...]:
+    """Names of the effects of a level: its intercept, then the slopes."""
+    return (own_name("intercept", list(slopes)), *slopes)
 
 
 def replace_fixed(design: GroupedDesign, fixed: Any) -> GroupedDesign:

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _memory, _parallel, algorithms
+from sksvi._names import own_name
 from sksvi._typing import AlgorithmLike, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED
@@ -348,9 +349,10 @@ class Mixture(RowsFromPartitions, DensityMixin, BaseSVI):
         tail, used = tail_of(coverage), self.n_components_
         index: list[tuple[Any, ...]] = []
         counts, totals = [], []
+        weight = own_name("weight", [self._column_name(d) for d in range(self.n_features_in_)])
         for k in range(used):
             own = self.posterior_["weights"]
-            index.append((k, "weight", ""))
+            index.append((k, weight, ""))
             counts.append(own.theta[k]), totals.append(own.total[0])
         for name, (m, columns) in self._fitted_model().names.items():
             block = self.posterior_[name]

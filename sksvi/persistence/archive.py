@@ -145,13 +145,14 @@ class VersionWarning(UserWarning):
     """A file was written by another version of sksvi than the one that reads it."""
 
 
-def save(estimator: BaseEstimator, path: str | os.PathLike) -> None:
+def save(estimator: BaseEstimator, path: str | os.PathLike, training_rows: bool = True) -> None:
     """Write an estimator to a file, fitted or not, with the state that ``partial_fit`` and ``warm_start`` go on from.
 
     The file is written beside ``path`` and renamed when it is complete and on disk, so that a crash leaves either the
     old file or the new one; what a symbolic link points to is replaced, and the mode of a file that is replaced stays.
     It holds training rows only where they are the model, those of a full Gaussian process, and
-    those that a stream looks at again (``stream_sample``). Callbacks are not saved.
+    those that a stream looks at again (``stream_sample``), and what some models find of each row. Callbacks are not
+    saved.
 
     Parameters
     ----------
@@ -161,11 +162,18 @@ def save(estimator: BaseEstimator, path: str | os.PathLike) -> None:
     path : str or path-like
         File to write; an existing file is replaced.
 
+    training_rows : bool, default=True
+        Whether the file has what belongs to single training rows.
+
     Raises
     ------
     TypeError
         If the estimator, or something in one of its attributes, is of a class that files cannot hold. No file is
         written then.
+    ValueError
+        ``training_rows=False`` of an estimator whose posterior is that of its rows, or of a fit that was cut off.
+    OSError
+        Where no file can be made at `path`.
 
     See Also
     --------
@@ -174,6 +182,8 @@ def save(estimator: BaseEstimator, path: str | os.PathLike) -> None:
     if not _is_estimator(type(estimator)):
         raise TypeError(f"estimator must be an estimator of sksvi; found {type(estimator).__name__}.")
     encoder = Encoder(REGISTRY)
+    if not training_rows:
+        estimator = estimator._without_rows()  # type: ignore[attr-defined]
     tree = encoder.encode(estimator, type(estimator).__name__)
     with replacing(path) as file:
         container.write(file, {**_head(), "estimator": tree}, encoder.arrays)

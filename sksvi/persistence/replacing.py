@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import secrets
@@ -27,10 +28,20 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
     Parameters
     ----------
     path : str or path-like
+
+    Raises
+    ------
+    OSError
+        Of the kind that the system gave, naming `path` and what to do where no file can be made beside it.
     """
     target = Path(os.path.realpath(path))
     _sweep(target)
-    descriptor, lock, temporary = _temporary(target)
+    try:
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        descriptor, lock, temporary = _temporary(target)
+    except OSError as error:
+        raise type(error)(error.errno, _why_not(error, target), os.fspath(path)) from error
     try:
         with open(descriptor, "wb") as file:
             yield file
@@ -44,6 +55,20 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
         if lock is not None:
             os.close(lock)
     _sync_folder(target.parent)
+
+
+def _why_not(error: OSError, target: Path) -> str:
+    """What stands in the way of a file, and what to do."""
+    folder = target.parent
+    if isinstance(error, IsADirectoryError):
+        return "this is a folder: give the name of a file in it"
+    if isinstance(error, FileNotFoundError):
+        return f"the folder {str(folder)!r} does not exist: make it first, as by os.makedirs, or give another path"
+    if isinstance(error, NotADirectoryError):
+        return f"{str(folder)!r} is a file and no folder: give another path"
+    if isinstance(error, PermissionError):
+        return f"no file may be made in the folder {str(folder)!r}: give a path where you may write"
+    return f"no file can be made in the folder {str(folder)!r} ({error.strerror})"
 
 
 def _prefix(target: Path) -> str:

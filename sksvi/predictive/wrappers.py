@@ -281,7 +281,7 @@ def summary_text(model: BaseEstimator, **options: Any) -> str:
     return str(_method(_with_names(model), "summary_text")(**options))
 
 
-def save(model: BaseEstimator, path: PathLike) -> None:
+def save(model: BaseEstimator, path: PathLike, training_rows: bool = True) -> None:
     """Save the estimator inside a wrapper, with the names of the columns that it was fitted on.
 
     The file holds the estimator alone, in the format that runs no code: transformers of rows and targets are not in
@@ -293,6 +293,8 @@ def save(model: BaseEstimator, path: PathLike) -> None:
         A fitted estimator with ``save``, or one of scikit-learn's wrappers around it.
     path : str or path-like
         Where to; ``sksvi.load`` reads it.
+    training_rows : bool, default=True
+        Whether the file has what belongs to single training rows; predictions of new rows do not need it.
 
     Raises
     ------
@@ -305,7 +307,7 @@ def save(model: BaseEstimator, path: PathLike) -> None:
         If there are transformers, which are not saved.
     """
     inner, steps, inverses = unwrapped(model)
-    _method(_with_names(model), "save")(path)
+    _method(_with_names(model), "save")(path, training_rows)
     if steps or inverses:
         left = [*(name for step in steps for name in step.named_steps), *(type(one).__name__ for one in inverses)]
         warnings.warn(

@@ -241,7 +241,7 @@ class Answers:
             For a time before the first point, or between two.
         """
         return_std = check_flag(return_std, "return_std")
-        predictive = self._predictive(X, with_exposure(self, offset, exposure))
+        predictive = self._predictive(X, with_exposure(self, offset, exposure, X))
         if X is not None:
             self._tell_of_tails(predictive)
         return self._means(predictive, return_std)  # type: ignore[attr-defined]
@@ -271,10 +271,10 @@ class Answers:
         -------
         mean, variance : ndarrays of shape (n,)
         """
-        return self._latent(X, with_exposure(self, offset, exposure))
+        return self._latent(X, with_exposure(self, offset, exposure, X))
 
     # ---- ahead
-    def _future(self, steps: Any, X: Any, offset: Any, what: str) -> tuple[Chain, Array, Any]:
+    def _future(self, steps: Any, X: Any, offset: Any, exposure: Any, what: str) -> tuple[Chain, Array, Any]:
         """Chain, offset and index of the points that follow the last one."""
         import pandas as pd
 
@@ -292,7 +292,7 @@ class Answers:
                 raise ValueError(
                     f"X begins at {given[0]!r}, and {what} at {index[0]!r}: give the rows that follow the fit."
                 )
-        offset = checked_offset(self, offset, steps)
+        offset = checked_offset(self, with_exposure(self, offset, exposure, range(steps)), steps)
         offset = np.full(steps, self.mean_) if offset is None else offset + self.mean_
         return self._after(columns), offset, index
 
@@ -325,7 +325,7 @@ class Answers:
         ValueError
             As `forecast`.
         """
-        chain, shift, index = self._future(steps, X, with_exposure(self, offset, exposure), "forecast_latent")
+        chain, shift, index = self._future(steps, X, offset, exposure, "forecast_latent")
         prior = ChainGaussian(chain)
         return interval_table(prior.mean + shift, prior.std, coverage, index)
 
@@ -362,7 +362,7 @@ class Answers:
         ValueError
             Columns that are missing, or as many rows as there are no steps.
         """
-        chain, shift, index = self._future(steps, X, with_exposure(self, offset, exposure), "forecast")
+        chain, shift, index = self._future(steps, X, offset, exposure, "forecast")
         prior = ChainGaussian(chain)
         predictive = Predictive(self.likelihood_, prior.mean + shift, prior.variance)
         table = self._table(predictive, coverage, index)
@@ -418,7 +418,7 @@ class Answers:
         """
         import pandas as pd
 
-        chain, shift, index = self._future(steps, X, with_exposure(self, offset, exposure), "simulate")
+        chain, shift, index = self._future(steps, X, offset, exposure, "simulate")
         n_samples = check_count(n_samples, "n_samples", bytes_each=16.0 * len(chain))
         rng = np.random.default_rng(check_seed(random_state).randint(np.iinfo(np.int32).max))
         f = ChainGaussian(chain).prior_draws(n_samples, rng) + shift
@@ -477,6 +477,14 @@ class Answers:
         for k, name in enumerate(names):
             table[name, "mean"], table[name, "std"] = mean[:, k], np.sqrt(variance[:, k])
         return pd.DataFrame(table, index=self.index_)
+
+    def _without_rows(self) -> Any:
+        if hasattr(self, "state_") or "_members" in vars(self):
+            raise ValueError(
+                "training_rows=False: the posterior of a DynamicGLM is that of f at every point of its series, which "
+                "is part of the model. Keep what you need of it as a table (forecast, summary), or protect the file."
+            )
+        return super()._without_rows()  # type: ignore[misc]
 
     def summary(self, coverage: float = 0.9, exponentiate: bool = False) -> DataFrame:
         """What was learned, the parts of f at the last point, coefficients, and the likelihood's learned parameters.

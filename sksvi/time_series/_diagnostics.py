@@ -141,17 +141,18 @@ class Diagnostics:
             before the first point or between two.
         """
         check_is_fitted(self)
-        offset = with_exposure(self, offset, exposure)
         if y is None:
-            if X is not None or offset is not None:
+            given = [name for name, part in (("X", X), ("offset", offset), ("exposure", exposure)) if part is not None]
+            if given:
                 raise ValueError(
-                    f"{'offset' if X is None else 'X'} was given without y: give the observations whose "
+                    f"{given[0]} was given without y: give the observations whose "
                     "density is wanted, or nothing for that of the fitted ones."
                 )
             seen = self._seen()
             return np.where(seen, self._predicted().log_prob(self._series.y), np.nan)
         values = self._target(y)
         there = observed(values)
+        offset = with_exposure(self, offset, exposure, values)
         columns, _ = self._new_columns(X, len(values), "log_predictive_density")
         if len(columns) != len(values):
             raise ValueError(f"X and y differ in length: {len(columns)} and {len(values)} rows.")

@@ -19,7 +19,7 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import FREE, LIKELIHOOD, SHARED, Change, auto_or_number, stays
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.levels import given_order
-from sksvi.estimators.offsets import offset_of, with_exposure
+from sksvi.estimators.offsets import offset_of, remember_exposure, with_exposure
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
@@ -334,7 +334,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
             numbers that vary far less than counts do. For times without a single frequency, and seasons of which some
             points were never observed.
         """
-        return self._fit(X, y, sample_weight, with_exposure(self, offset, exposure))
+        offset = with_exposure(self, offset, exposure, y if X is None else X)
+        return remember_exposure(self._fit(X, y, sample_weight, offset), exposure)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
@@ -367,7 +368,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         ValueError
             As `fit`; times that the series has, that lie before its end, or that leave a gap.
         """
-        return self._partial_fit(X, y, sample_weight, with_exposure(self, offset, exposure))
+        offset = with_exposure(self, offset, exposure, y if X is None else X)
+        return remember_exposure(self._partial_fit(X, y, sample_weight, offset), exposure, streams=True)
 
     # ---- from rows to a model
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import _parallel, likelihoods
 from sksvi._typing import DataFrame
 from sksvi.estimators.checks import check_seed
-from sksvi.estimators.offsets import with_exposure
+from sksvi.estimators.offsets import remember_exposure, with_exposure
 from sksvi.estimators.start import FIT
 from sksvi.inference import plan
 from sksvi.inference.start import first_state
@@ -120,8 +120,7 @@ class Panel:
         X, y = given.get("X"), given.get("y")
         if X is None and y is None:
             for name in ("sample_weight", "offset"):
-                if given.get(name) is not None and np.ndim(given[name]):
-                    raise ValueError(f"{name} has an entry per row, and without X there are no rows: give X with them.")
+                _one_for_all(given.get(name), name)
             return {label: (rows, {}) for label, rows in zip(self._labels, self._rows, strict=True)}
         labels, X, y = self._divided(X, y, fits)
         names = _sorted(labels)
@@ -403,15 +402,27 @@ def _dispatched(method: Any, name: str) -> Any:
             raise ValueError(f"{SINGLE[name]} is of one series, and this fit has groups: ask one of series_.")
         given = signature.bind(self, *args, **kwargs).arguments
         given.pop("self")
-        if "exposure" in given:
-            given["offset"] = with_exposure(self, given.get("offset"), given.pop("exposure"))
+        exposure, rows = given.pop("exposure", None), given.get("y" if given.get("X") is None else "X")
+        if exposure is not None:
+            if rows is None:
+                _one_for_all(exposure, "exposure")
+            given["offset"] = with_exposure(self, given.get("offset"), exposure, rows)
         if name in FITS:
-            return getattr(self, f"_{name}_panel")(given)
+            getattr(self, f"_{name}_panel")(given)
+            for each in self._members:
+                remember_exposure(each, exposure, streams=name == "partial_fit")
+            return self
         return self._smooth_panel() if name == "smooth" else _answered(self, name, given)
 
     if method.__doc__:  # rows in time are never sparse, as those of other regressors may be
         called.__doc__ = method.__doc__.replace("{array-like, sparse matrix}", "array-like")
     return called
+
+
+def _one_for_all(value: Any, name: str) -> None:
+    """An error for an entry per row where a call has no rows."""
+    if value is not None and np.ndim(value):
+        raise ValueError(f"{name} has an entry per row, and without X there are no rows: give X with them.")
 
 
 def _answered(self: Any, name: str, given: dict[str, Any]) -> Any:

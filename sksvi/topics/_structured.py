@@ -373,15 +373,28 @@ class StructuredLDA(TopicModel):
         The model has topics independent a priori; these are of its documents, and none are left of a stream.
         """
         check_is_fitted(self)
-        found, cov = self.state_.locals, self._of_documents
-        if isinstance(found, Locals) and len(found) > 1:
-            cov = np.atleast_2d(np.cov(_centred_logs(self.doc_topic_prior_, found.values).T))
+        cov = self._spread_of_documents
         if cov is None:
             raise AttributeError("topic_correlation_ is there after a fit of several documents, and not of a stream")
         sd = np.sqrt(np.diagonal(cov))
         out = cov / np.where(sd > 0, sd, 1.0)[:, None] / np.where(sd > 0, sd, 1.0)
         np.fill_diagonal(out, 1.0)
         return np.asarray(out)
+
+    def _without_rows(self) -> Any:
+        """With the covariance of the documents in their place."""
+        bare = super()._without_rows()
+        if hasattr(self, "state_"):
+            bare._of_documents = self._spread_of_documents
+        return bare
+
+    @property
+    def _spread_of_documents(self) -> Array | None:
+        """Covariance of the centred log proportions of the documents of the last fit."""
+        found = self.state_.locals
+        if isinstance(found, Locals) and len(found) > 1:
+            return np.atleast_2d(np.cov(_centred_logs(self.doc_topic_prior_, found.values).T))
+        return self._of_documents
 
     #: Covariance of the centred log proportions of the documents of a fit that keeps nothing of these.
     _of_documents: Array | None = None

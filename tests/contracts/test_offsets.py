@@ -6,6 +6,7 @@ import copy
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import clone, is_classifier
@@ -20,14 +21,20 @@ import sksvi
 from sksvi import (
     BayesianGLMClassifier,
     BayesianGLMRegressor,
+    DynamicGLM,
     GMEClassifier,
     GMERegressor,
     GPClassifier,
+    IntervalCoverageDisplay,
+    PartialEffectDisplay,
+    PITDisplay,
+    PosteriorPredictiveDisplay,
     SparseGPClassifier,
     SparseGPRegressor,
     predict_interval,
     predict_std,
 )
+from sksvi.inspection import marginal_effects
 
 # Fits of a few passes: nothing here depends on how good they are.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -150,6 +157,83 @@ RATES = [
 ]
 
 
+def counted(model, rng):
+    X, y, log_exposure = problem(model, rng)
+    return pd.DataFrame(X, columns=["a", "b"]), y, np.exp(log_exposure)
+
+
+@pytest.mark.parametrize("model", [*RATES, DynamicGLM(max_iter=5)], ids=NAME)
+def test_errors_about_exposure_name_it(model, rng):
+    X, y, exposure = counted(model, rng)
+    model = clone(model)
+    calls = [lambda wrong: model.fit(X, y, exposure=wrong), lambda wrong: model.partial_fit(X, y, exposure=wrong)]
+    fitted = clone(model).fit(X, y, exposure=exposure)
+    calls.append(lambda wrong: fitted.predict(X, exposure=wrong))
+    calls.append(lambda wrong: fitted.score(X, y, exposure=wrong))
+    calls.append(lambda wrong: fitted.log_predictive_density(X, y, exposure=wrong))
+    for call in calls:
+        for wrong, match in (
+            (exposure[:5], rf"^exposure.shape == \(5,\), expected \({N},\)"),
+            (exposure[:, None], r"^exposure.shape == "),
+            (-exposure, "^exposure must be positive"),
+            (np.where(np.arange(N) == 3, np.nan, exposure), "exposure contains NaN"),
+        ):
+            with pytest.raises(ValueError, match=match):
+                call(wrong)
+    assert not hasattr(model, "state_")
+
+
+def test_exposures_of_a_forecast(rng):
+    _, y, exposure = counted(MODELS[1], rng)
+    model = DynamicGLM(max_iter=5).fit(None, y, exposure=exposure)
+    with pytest.raises(ValueError, match=r"^exposure.shape == \(2,\), expected \(3,\)"):
+        model.forecast(3, exposure=exposure[:2])
+    with pytest.raises(ValueError, match=r"^exposure was given without y"):
+        model.log_predictive_density(exposure=exposure)
+    groups = pd.DataFrame({"shop": np.repeat(["u", "v"], N // 2)})
+    panel = DynamicGLM(groups="shop", max_iter=5).fit(groups, y, exposure=exposure)
+    with pytest.raises(ValueError, match=r"^exposure has an entry per row"):
+        panel.forecast(3, exposure=exposure[:3])
+    with pytest.warns(UserWarning, match="fitted with an exposure"):
+        panel.forecast(3)
+
+
+@pytest.mark.parametrize("model", RATES, ids=NAME)
+def test_a_missing_exposure_is_told_by_its_name(model, rng, tmp_path):
+    X, y, exposure = counted(model, rng)
+    told = r"was fitted with an exposure and predicts without one, as if it were 1: .*exposure=1"
+    model = clone(model).partial_fit(X, y).partial_fit(X, y, exposure=exposure).partial_fit(X, y)
+    model.save(tmp_path / "model")
+    for fitted in (model, sksvi.load(tmp_path / "model"), clone(model).fit(X, y, exposure=exposure)):
+        with pytest.warns(UserWarning, match=told) as caught:
+            fitted.predict(X)
+        assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match=WANTED):
+        model.fit(X, y, offset=np.log(exposure)).predict(X)
+
+
+EFFECTS = {
+    "marginal_effects": lambda *args, **given: marginal_effects(*args[:2], n_draws=5, **given),
+    "PartialEffectDisplay": lambda model, X, y, **given: PartialEffectDisplay.from_estimator(
+        model, X, "a", n_draws=5, **given
+    ),
+    "IntervalCoverageDisplay": IntervalCoverageDisplay.from_estimator,
+    "PITDisplay": PITDisplay.from_estimator,
+    "PosteriorPredictiveDisplay": PosteriorPredictiveDisplay.from_estimator,
+}
+
+
+@pytest.mark.parametrize("name", EFFECTS)
+def test_effects_and_displays_tell_of_a_missing_exposure_once(name, rng):
+    X, y, exposure = counted(MODELS[1], rng)
+    model = clone(MODELS[1]).fit(X, y, exposure=exposure)
+    silent(lambda: EFFECTS[name](model, X, y, exposure=1.0))
+    with pytest.warns(UserWarning, match="fitted with an exposure") as caught:
+        EFFECTS[name](model, X, y)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    silent(lambda: EFFECTS[name](model, X, y))
+
+
 @pytest.mark.parametrize("model", RATES, ids=lambda m: f"{NAME(m)}, {m.likelihood}")
 def test_exposure_is_an_offset_of_its_logarithm(model, rng, tmp_path):
     X, y, offset = problem(model, rng)
@@ -168,7 +252,7 @@ def test_exposure_is_an_offset_of_its_logarithm(model, rng, tmp_path):
         ask = getattr(by_exposure, name)
         want = ask(X, *args, offset=np.log(exposure) + both)
         np.testing.assert_array_equal(ask(X, *args, exposure=exposure, offset=both), want)
-    with pytest.warns(UserWarning, match=WANTED):
+    with pytest.warns(UserWarning, match="fitted with an exposure and predicts without one"):
         by_exposure.predict(X)
     with pytest.raises(ValueError, match="exposure must be positive; found 0 in row 3"):
         clone(model).fit(X, y, exposure=np.where(np.arange(N) == 3, 0.0, 1.0))

@@ -82,8 +82,17 @@ def test_labels_are_cut_and_flags_are_told():
     table = pd.DataFrame({"mean": [1.0, 2.0], "std": [0.1, 0.1], "switched_off": [True, False]}, index=["a" * 99, "b"])
     assert lines_of(table) == [
         f"{'':40}  mean   std  switched_off",
-        f"{'a' * 39}…  1.00  0.10           yes",
+        f"{'a' * 26}…{'a' * 13}  1.00  0.10           yes",
         f"{'b':40}  2.00  0.10",
+    ]
+
+
+def test_long_labels_stay_apart():
+    names = [f"onehotencoder__occupation_of_the_household_{name}" for name in ("Craft-repair", "Exec-managerial")]
+    told = lines_of(pd.DataFrame({"mean": [1.0, 2.0], "std": [0.1, 0.1]}, index=[*names]))
+    assert [line.split()[0] for line in told[1:]] == [
+        "onehotencoder__occupation_o…Craft-repair",
+        "onehotencoder__occupatio…Exec-managerial",
     ]
 
 

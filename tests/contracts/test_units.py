@@ -270,8 +270,11 @@ def test_flat_priors_that_the_data_do_not_make_proper(prior, rng):
         BayesianGLMClassifier(prior_precision=prior).fit(X, X["w"] > 0)
     with pytest.raises(ValueError, match="more columns than rows"):
         model.fit(X[:3], y[:3])
-    with pytest.raises(ValueError, match="more than two classes"):
-        BayesianGLMClassifier(prior_precision=prior).fit(X, target("softmax", X.to_numpy(), rng))
+    labels = np.digitize(X["w"], np.quantile(X["w"], [0.3, 0.6]))
+    with pytest.raises(ValueError, match=r"do not determine the coefficient of .*: drop columns"):
+        BayesianGLMClassifier(prior_precision=prior).fit(X, labels)
+    with pytest.raises(ValueError, match=r"do not determine the coefficient of column '(x|twice)'"):
+        BayesianGLMClassifier(prior_precision=prior).fit(X.assign(twice=2 * X["x"]), rng.integers(0, 3, len(X)))
 
 
 def raw_tables():

@@ -164,3 +164,33 @@ def test_whole_numbers_are_those_of_the_data():
     model = BayesianGLMRegressor().fit(X, X["hour"] + rng.standard_normal(300))
     display = PredictionBandDisplay.from_estimator(model, X, feature="hour", n_points=10)
     assert len(display.x) == 10 and set(display.x) <= set(X["hour"]) and {display.x[0], display.x[-1]} == {0, 23}
+
+
+def test_bands_have_offset_and_exposure(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = pd.DataFrame({"speed": rng.uniform(0, 2, 90), "wet": rng.integers(0, 2, 90)})
+    km = rng.uniform(1, 9, 90)
+    y = rng.poisson(km * np.exp(0.5 * X["speed"]))
+    model = BayesianGLMRegressor(likelihood="poisson").fit(X, y, exposure=km)
+    rows = pd.DataFrame({"speed": np.linspace(X["speed"].min(), X["speed"].max(), 20), "wet": X["wet"].median()})
+
+    def drawn(**given):
+        return PredictionBandDisplay.from_estimator(model, X, feature="speed", n_points=20, coverages=0.8, **given)
+
+    ten = drawn(exposure=10)
+    assert_allclose(ten.centre, model.predict(rows, exposure=10))
+    assert_allclose(ten.bands[0.8], model.predict_interval(rows, 0.8, exposure=10))
+    assert ten.note == "other columns at their medians, exposure 10"
+    each = drawn(exposure=km)
+    assert_allclose(each.centre, model.predict(rows, offset=np.median(np.log(km))))
+    assert each.note == "other columns and exposure at their medians"
+    assert_allclose(drawn(offset=0.5, exposure=2.0).centre, model.predict(rows, offset=0.5, exposure=2.0))
+    with pytest.raises(ValueError, match=r"exposure.shape == \(3,\), expected \(90,\)"):
+        drawn(exposure=km[:3])
+    with pytest.warns(UserWarning, match="fitted with an exposure"):
+        drawn()
+    series = DynamicGLM().fit(None, y, exposure=km)
+    assert_allclose(
+        PredictionBandDisplay.from_estimator(series, exposure=np.full(90, 2.0)).centre,
+        series.predict(exposure=np.full(90, 2.0)),
+    )

@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMERegressor
+from sksvi._names import apart
 from sksvi.arviz import to_arviz
 from sksvi.datasets import make_glm
 from sksvi.displays import CoefficientDisplay, GroupEffectsDisplay, LowerBoundDisplay, feature_names
@@ -411,3 +412,33 @@ def test_draws_of_group_effects_have_names(version, mixed, monkeypatch):
     assert kwargs["dims"] == {"weights": ["column"], "groups": ["group_effect"]}
     assert list(kwargs["coords"]["column"]) == ["age", "dose", "intercept"]
     assert kwargs["coords"]["group_effect"][:2] == ["site[a] intercept", "site[a] dose"]
+
+
+# ---- names that do not fit
+OCCUPATIONS = ["Exec-managerial", "Craft-repair-and-more", "Craft-repair-and-less", "Machine-op-inspct"]
+
+
+def test_names_of_encoded_columns_lose_what_they_share():
+    encoded = [f"onehotencoder-2__occupation_of_the_household_{name}" for name in OCCUPATIONS]
+    names = ["remainder__age", *encoded]
+    display = CoefficientDisplay(np.ones((1, 5)), np.ones((1, 5)), names).plot()
+    labels = [label.get_text() for label in display.ax_.get_yticklabels()]
+    assert len(set(labels)) == 5 and labels[0] == "age"
+    for label, end in zip(labels[1:], ["Exec-managerial", "more", "less", "Machine-op-inspct"], strict=True):
+        assert label.endswith(end) and len(label) <= 32
+
+
+@pytest.mark.parametrize("longest", [12, 20, 32])
+def test_names_stay_apart_and_fit(longest):
+    same = "a_long_beginning_that_all_of_them_have_"
+    names = [f"{same}{k}" for k in range(30)] + [f"{same}{k:02}_and_a_very_long_ending_too" for k in range(30)]
+    names += ["age", "num__age", "x" * 99]
+    short = apart(names, longest)
+    assert len(set(short)) == len(names) and max(map(len, short)) <= longest
+    assert apart(["age", "num__age"], longest) == ["age", "num__age"]  # where all fit nothing is left out
+
+
+def test_the_bound_is_named_in_plain_words():
+    display = LowerBoundDisplay({"cvi": ([1, 2, 3], [-90.0, -81.0, -80.5])}).plot()
+    assert display.ax_.get_ylabel() == "Distance to the best lower bound (nats)"
+    assert display.ax_.get_title(loc="left") == "best lower bound: -80.50 nats, distance 0, drawn at 0.25"

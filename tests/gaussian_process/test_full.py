@@ -463,3 +463,16 @@ def test_hard_data_are_fitted(global_random_seed):
     assert model.score(np.column_stack([x, np.ones(50)]), x > 0) > 0.95
     model = GPClassifier().fit(np.zeros((10, 1)), np.arange(10) % 2)
     np.testing.assert_allclose(model.predict_proba([[0.0]]), 0.5, atol=1e-6)
+
+
+def test_a_summary_begins_with_the_kernel(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = pd.DataFrame(rng.standard_normal((60, 2)), columns=["age", "dose"])
+    model = GPClassifier(kernel=ConstantKernel() * RBF([1.0, 1.0]), optimize_hyperparameters=False).fit(X, X["age"] > 0)
+    table = model.summary()
+    kernel = ["k1__constant_value", "length_scale(age)", "length_scale(dose)"]
+    assert table.index.tolist() == [*kernel, *range(60)]
+    assert table.loc[7, "mean"] == model.posterior_["latents"].mean[7]
+    lines = model.summary_text().splitlines()
+    begin = next(i for i, line in enumerate(lines) if line.startswith("quantity"))
+    assert lines[begin + 2].startswith("length_scale(age)") and lines[-1].split()[0] == "59"

@@ -181,3 +181,54 @@ def test_the_curve_is_the_average_over_rows(table):
     assert set(display.values) <= set(codes["day"]) and len(display.values) == 40  # never between whole numbers
     with pytest.raises(ValueError, match="feature must be a column of X"):
         PartialEffectDisplay.from_estimator(model, X, "height")
+
+
+# ---- coefficients that a learned prior switched off
+@pytest.mark.parametrize("groups", [False, True])
+def test_effects_of_what_is_switched_off_are_those_of_the_summary(groups, global_random_seed):
+    n, n_draws, rng = 300, 4000, np.random.default_rng(global_random_seed)
+    X = pd.DataFrame(rng.standard_normal((n, 4)), columns=list("abcd"))
+    y = X["a"] + rng.standard_normal(n)
+    model = GMERegressor(prior_precision="ard", groups="g") if groups else BayesianGLMRegressor(prior_precision="ard")
+    X = X.assign(g=np.arange(n) % 10) if groups else X
+    for _ in range(20):  # columns of noise, until one is off
+        table = model.fit(X, y).summary()
+        if "switched_off" in table:
+            break
+        X[list("bcd")] = rng.standard_normal((n, 3))
+    off = table.index[table["switched_off"]]
+    effects = marginal_effects(model, X, list(off), n_draws=n_draws).droplevel("contrast")
+    std = table.loc[off, "std"]
+    np.testing.assert_allclose(effects["std"], std, rtol=4 / np.sqrt(2 * n_draws))
+    error = 4 * std * 2.2 / np.sqrt(n_draws)  # of a 5 % quantile of a normal: 2.1 standard errors of the mean
+    for end in ("lower", "upper"):
+        assert np.all(np.abs(effects[end] - table.loc[off, end]) < error)
+    np.testing.assert_allclose(effects["direction"], table.loc[off, "direction"], atol=4 * 0.5 / np.sqrt(n_draws))
+
+
+# ---- what makes no groups, and no spread
+def test_a_spread_needs_two_draws(table):
+    X, f, rng = table
+    model = BayesianGLMRegressor().fit(X[["age", "dose"]], f + rng.standard_normal(N))
+    for call in (
+        lambda n: marginal_effects(model, X[["age", "dose"]], n_draws=n),
+        lambda n: PartialEffectDisplay.from_estimator(model, X[["age", "dose"]], "age", n_draws=n),
+    ):
+        with pytest.raises(ValueError, match=r"n_draws must be .*2.*found 1"):
+            call(1)
+    assert np.all(marginal_effects(model, X[["age", "dose"]], n_draws=2)["std"] > 0)
+
+
+def test_numbers_with_fractions_make_no_groups(table):
+    X, f, rng = table
+    numbers = X[["age", "dose"]]
+    model = BayesianGLMRegressor().fit(numbers, f + rng.standard_normal(N))
+    with pytest.raises(ValueError, match=f"by='age' has {N} values with fractions.*pandas.qcut"):
+        marginal_effects(model, numbers, ["dose"], by="age", n_draws=2)
+    with pytest.raises(ValueError, match=f"^by has {N} values with fractions"):
+        marginal_effects(model, numbers, ["dose"], by=X["age"], n_draws=2)
+    quarters = pd.qcut(X["age"], 4)
+    found = marginal_effects(model, numbers, ["dose"], by=quarters, n_draws=2)
+    assert found.index.get_level_values("by").tolist() == quarters.cat.categories.tolist()
+    for groups in (X["age"].round(-1) / 4, np.arange(N) // 6 * 1.0, np.arange(N) // 6):  # few, or whole numbers
+        assert len(marginal_effects(model, numbers, ["dose"], by=groups, n_draws=2)) == len(np.unique(groups))

@@ -5,9 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import softmax
 from scipy.stats import norm
 
-from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMERegressor, SparseGPRegressor, load
+from sksvi import (
+    BayesianGLMClassifier,
+    BayesianGLMRegressor,
+    CategoricalMixture,
+    GMERegressor,
+    SparseGPRegressor,
+    load,
+)
 from sksvi.likelihoods import Bernoulli, Gaussian, NegativeBinomial, Ordinal, Poisson, Softmax, StudentT
 from tests.cases import LEARNED, TRUTH
 
@@ -266,3 +274,73 @@ def test_mixed_effects_have_the_parameters_of_their_likelihood(rng):
     np.testing.assert_array_equal(
         model.summary(0.5).loc["dispersion", ["mean", "std"]], table.loc["dispersion", ["mean", "std"]]
     )
+
+
+# ---- columns that are called as a table calls rows of its own
+OWN = ["intercept", "std(residual)", "(intercept)", "std(shop, intercept)", "noise variance", "dispersion"]
+
+
+def test_a_column_may_have_the_name_of_any_row(rng):
+    names = [*OWN, "dose"]
+    X = pd.DataFrame(rng.standard_normal((60, len(names))), columns=names)
+    y = X.to_numpy() @ np.arange(1.0, len(names) + 1) + 100.0 + rng.standard_normal(60)
+    model = BayesianGLMRegressor().fit(X, y)
+    table = model.summary()
+    assert table.index.tolist() == [*names, "((intercept))", "(std(residual))"]
+    np.testing.assert_array_equal(table["mean"].iloc[: len(names)], model.coef_)
+    assert table.loc["intercept", "mean"] == model.coef_[0]
+    assert table.loc["((intercept))", "mean"] == model.intercept_
+    plain = BayesianGLMRegressor().fit(X[["dose"]], y)
+    assert plain.summary().index.tolist() == ["dose", "intercept", "std(residual)"]
+    assert plain.summary().loc["intercept", "mean"] == plain.intercept_
+
+
+def test_a_column_of_classes_or_groups_may_have_the_name_of_any_row(rng):
+    X = pd.DataFrame(rng.standard_normal((80, len(OWN))), columns=OWN)
+    three = BayesianGLMClassifier(max_iter=500).fit(X, np.arange(80) % 3)
+    assert three.summary().index.is_unique
+    assert three.summary().loc[0].index.tolist() == [*OWN, "((intercept))"]
+    X["shop"] = np.arange(80) % 8
+    y = rng.poisson(2.0, 80)
+    mixed = GMERegressor(likelihood="poisson", groups="shop", random_slopes="intercept")
+    mixed.fit(X, y)
+    assert mixed.summary().index.is_unique and mixed.group_std_.index.is_unique
+    assert mixed.group_effects_.index.is_unique
+    assert mixed.group_std_.loc["shop"].index.tolist() == ["(intercept)", "intercept"]
+    assert "std(shop, (intercept))" in mixed.summary().index
+    assert "(noise variance)" in mixed.summary().index
+
+
+def test_a_column_of_a_mixture_may_be_called_weight(rng):
+    X = pd.DataFrame({"weight": rng.choice(["", "a"], 60), "size": rng.choice(["s", "l"], 60)})
+    table = CategoricalMixture(n_components=2, random_state=0).fit(X).summary()
+    assert table.index.is_unique
+    assert (0, "(weight)", "") in table.index
+
+
+# ---- a flat prior of more than two classes
+@pytest.mark.parametrize("algorithm", ["cvi", "mc-ssvi"])
+def test_contrasts_under_a_flat_prior_are_those_of_maximum_likelihood(algorithm, rng):
+    n = 2000
+    X = pd.DataFrame(rng.standard_normal((n, 2)) * [1.0, 10.0] + [0.0, 30.0], columns=["dose", "age"])
+    f = np.c_[0.6 * X["dose"], 0.03 * (X["age"] - 30.0) - 0.3 * X["dose"], np.zeros(n)]
+    y = np.array(["a", "b", "c"])[np.argmax(f + rng.gumbel(size=f.shape), axis=1)]
+    model = BayesianGLMClassifier(prior_precision="flat", algorithm=algorithm).fit(X, y)
+    A, codes = np.c_[X, np.ones(n)], np.unique(y, return_inverse=True)[1]
+    w = np.zeros((2, 3))  # of b and c against a
+    for _ in range(30):
+        p = softmax(np.c_[np.zeros(n), A @ w.T], axis=1)[:, 1:]
+        slope = ((codes[:, None] == [1, 2]) - p).T @ A
+        bend = np.einsum("nij,nd,ne->idje", p[:, :, None] * (np.eye(2) - p[:, None, :]), A, A).reshape(6, 6)
+        w = w + np.linalg.solve(bend, slope.ravel()).reshape(2, 3)
+    error = np.sqrt(np.diagonal(np.linalg.inv(bend))).reshape(2, 3)
+    table = model.summary()
+    assert table.index.tolist() == [(label, name) for label in "bc" for name in ("dose", "age", "intercept")]
+    assert np.all(np.abs(table["mean"].to_numpy().reshape(2, 3) - w) < 0.1 * error)
+    np.testing.assert_allclose(table["std"].to_numpy().reshape(2, 3), error, rtol=0.03)
+    pd.testing.assert_frame_equal(table, model.summary(reference="a"))
+    assert model.summary(reference="b").loc[("a", "age"), "mean"] == pytest.approx(-table.loc[("b", "age"), "mean"])
+    draws = softmax(np.einsum("nd,skd->nsk", A[:20], model.posterior_["weights"].sample(4000, 0)), axis=2)
+    assert np.all(np.abs(model.predict_proba(X[:20]) - draws.mean(1)) < 0.002 + 4 * draws.std(1) / np.sqrt(4000))
+    assert "exp(mean)" in model.summary(exponentiate=True)
+    assert "dose" in model.summary_text()

@@ -48,6 +48,36 @@ def test_what_a_link_points_to_is_replaced(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["disk", "link"] and os.listdir(tmp_path / "disk") == ["model"]
 
 
+@pytest.mark.parametrize(
+    ("place", "kind", "told"),
+    [
+        ("missing/model", FileNotFoundError, "the folder '.*missing' does not exist: make it first"),
+        ("file/model", NotADirectoryError, "is a file and no folder"),
+        ("folder", IsADirectoryError, "this is a folder: give the name of a file in it"),
+    ],
+)
+def test_a_place_for_no_file_is_told_by_the_path_that_was_given(tmp_path, monkeypatch, place, kind, told):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "folder").mkdir()
+    for save in (sksvi.BayesianGLMRegressor().save, lambda path: sksvi.save(sksvi.BayesianGLMRegressor(), path)):
+        with pytest.raises(kind, match=told) as caught:
+            save(place)
+        assert caught.value.filename == place and ".tmp" not in str(caught.value)
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder"] and not os.listdir(tmp_path / "folder")
+
+
+@posix
+def test_a_folder_without_permission_is_told_by_the_path_that_was_given(tmp_path, monkeypatch):
+    def refused(*args, **kwargs):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "temporary")
+
+    monkeypatch.setattr(replacing.os, "open", refused)
+    with pytest.raises(PermissionError, match="no file may be made in the folder") as caught:
+        sksvi.BayesianGLMRegressor().save(tmp_path / "model")
+    assert caught.value.filename == str(tmp_path / "model")
+
+
 def test_names_as_long_as_a_folder_takes(tmp_path):
     path = tmp_path / ("m" * 255)
     written(path)

@@ -44,6 +44,11 @@ class Sites(NothingSaid):
     total: tuple[Any, ...] = ()
     first: tuple[Any, ...] = ()
 
+    @property
+    def without_rows(self) -> NothingSaid:
+        """Nothing: what they say is in q, and a fit that goes on from there finds them anew."""
+        return NOTHING_SAID
+
     def of_fit(self, n: int) -> NothingSaid:
         """The sites of an unfinished fit to as many rows."""
         return self if self.n == n else NOTHING_SAID

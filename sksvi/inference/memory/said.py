@@ -27,6 +27,11 @@ class NothingSaid:
         """Of some plates of a block."""
         return self
 
+    @property
+    def without_rows(self) -> NothingSaid:
+        """Without what belongs to single rows."""
+        return self
+
     def of_fit(self, n: int) -> NothingSaid:
         """What a fit to n rows starts from: nothing, since it has all its data at hand."""
         return NOTHING_SAID

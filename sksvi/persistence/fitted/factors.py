@@ -34,14 +34,19 @@ def check_factorization(look: Look) -> None:
         constant = side == "items" and bool(choices["biases"]) and not look.value.likelihood_.ordered
         right = rows == columns + (constant or features is not None)
         block_of(look, f"{side}_mean").require(right, f"has {rows} coefficients for {columns} features")
-    starts, items = look.at("seen_").sequence(2)
+    look.unless_none("seen_", lambda seen: _seen(seen, look))
+    look.at("_unit").number(above=0.0)
+    look.at("_offset").number()
+
+
+def _seen(seen: Look, look: Look) -> None:
+    """Which items each user has rated."""
+    starts, items = seen.sequence(2)
     users = len(look.at("users_").value)
     starts.array((users + 1,), "i", least=0)
     items.array((None,), "i", least=0, below=len(look.at("items_").value))
     right = starts.value[0] == 0 and starts.value[-1] == len(items.value) and np.all(np.diff(starts.value) >= 0)
     starts.require(right, "does not divide the ratings among users")
-    look.at("_unit").number(above=0.0)
-    look.at("_offset").number()
 
 
 def _sizes(look: Look) -> tuple[int, int]:
