@@ -142,6 +142,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         prior_precision: float | str | ArrayLike = "auto",
         intercept_precision: float | str = "auto",
         fit_intercept: bool = True,
+        categorical_features: str | ArrayLike | None = "from_dtype",
         class_weight: ClassWeight = None,
         algorithm: AlgorithmLike = "cvi",
         expectation: ExpectationLike = "auto",
@@ -164,6 +165,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
             prior_precision=prior_precision,
             intercept_precision=intercept_precision,
             fit_intercept=fit_intercept,
+            categorical_features=categorical_features,
             algorithm=algorithm,
             expectation=expectation,
             covariance=covariance,
@@ -252,7 +254,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
 
     def _read(self, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool) -> Table:
         """Rows as they are given, checked."""
-        X, y = self._checked(X, labels_given(y), fresh)
+        X, y = self._checked(X, labels_given(y), fresh, sample_weight)
         return self._by_class(self._rows(X, y, sample_weight, offset))
 
     def _expose_coefficients(self, coef: Array, std: Array, intercept: Any) -> None:

@@ -219,7 +219,8 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     def _read(self, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool) -> Table:
         """Rows as they are given, checked; levels as positions among those of the rows, or of the fit."""
         base = self._base(fresh)
-        X, y = self._checked(X, self._positions(base, y, fresh), fresh, multi_output=base.paired, y_numeric=True)
+        y, options = self._positions(base, y, fresh), {"multi_output": base.paired, "y_numeric": True}
+        X, y = self._checked(X, y, fresh, sample_weight, **options)
         if not base.ordered:
             base.check_target(y)
         check_magnitudes(y.astype(float), "y", largest=LARGEST_SINGLE if X.dtype == np.float32 else LARGEST_TARGET)
