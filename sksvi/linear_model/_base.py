@@ -281,6 +281,7 @@ class BayesianGLM(CoefficientTables, ResponseDraws, WithCategories, FromPartitio
 
     def _findings(self, problem: Problem, state: State) -> Iterator[str]:
         yield from super()._findings(problem, state)
+        yield from self._names_of_rows(problem)
         yield from self._uneven()
         yield from self._pinned()
         yield from self._separated(problem, state)

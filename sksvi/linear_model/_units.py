@@ -157,6 +157,11 @@ class OwnScales:
             )
         return precision
 
+    @property
+    def _without_rows(self) -> str:
+        """What helps against levels of a categorical type that no row has."""
+        return "" if self._categories is None else ", and levels without rows (.cat.remove_unused_categories())"
+
     # ---- what a fit shows of them
     def _check_determined(self, problem: Problem, state: State) -> None:
         """Under a flat prior the data must say all: an error names the coefficient of which they say least."""
@@ -181,7 +186,7 @@ class OwnScales:
             raise ValueError(
                 f"prior_precision={self.prior_precision!r} is a flat prior, but the data do not determine the "
                 f"coefficient of {self._coordinate_name(int(np.argmin(share)))}: drop columns that others explain or "
-                "that separate the labels, or choose prior_precision='auto'."
+                f"that separate the labels{self._without_rows}, or choose prior_precision='auto'."
             )
 
     def _uneven(self) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -40,6 +41,7 @@ class WithCategories:
     n_features_in_: int
     _prior_kind: str
     _centred: bool
+    _names_of_columns: Callable[[], list[str]]
     _for_text = f"{ENCODE}, or name the column in categorical_features"
     #: None: no column is categorical.
     _categories: Categories | None = None
@@ -76,7 +78,7 @@ class WithCategories:
             return None
         if isinstance(self.categorical_features, str):
             X = framed(X)
-            return X if by_type(X) else None
+            return X if getattr(X, "ndim", 0) == 2 and by_type(X) else None
         return as_table(X) if len(self.categorical_features) else None
 
     def _design(self, X: Any, reset: bool, weight: Any = None, others: list[int] | None = None) -> Any:
@@ -137,6 +139,16 @@ class WithCategories:
             return self._centred and not sp.issparse(X)
         stored = np.bincount(X.indices, minlength=X.shape[1]) == X.shape[0]
         return self._categories.numeric & stored & self._centred
+
+    def _names_of_rows(self, problem: Any) -> Iterator[str]:
+        """Categorical columns with as many levels as there are rows."""
+        own, n = self._categories, max(len(problem.data), problem.data.total_weight)
+        for j, size in () if own is None else zip(own.columns, own.sizes, strict=True):
+            if size >= n:
+                yield (
+                    f"column {self._names_of_columns()[j]!r} of X has {size:,} levels in {n:,.0f} rows, "
+                    "as the name of a row has: its coefficients say nothing of other rows. Leave the column out."
+                )
 
     # ---- rows in partitions
     def _facts(self, X: Any, y: Any, sample_weight: Any, offset: Any, number: int, fresh: bool) -> Facts:

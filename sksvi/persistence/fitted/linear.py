@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from sksvi.linear_model._categories import Categories
 from sksvi.persistence.fitted.shared import block_of, labels_of, latents_of, of_size, sampled, shown
 from sksvi.persistence.look import Look
 
@@ -18,9 +17,10 @@ def _columns(look: Look, d: int) -> int:
     """Coefficients of d columns."""
     if not look.has("_categories"):
         return d
-    own = look.at("_categories").a(Categories)
+    own = look.at("_categories")
+    own.require(type(own.value).__name__ == "Categories", "says nothing of categorical columns")
     own.at("n_columns").require(own.value.n_columns == d, f"is {own.value.n_columns}, not {d}")
-    return own.value.width
+    return int(own.value.width)
 
 
 def check_mixed(look: Look) -> None:
