@@ -186,8 +186,8 @@ class Categories:
         text = f"X has levels of categorical columns that the fit did not see: {faults}"
         if policy == "error":
             raise ValueError(f"{text}. Leave such rows out, or set on_unseen='warn' to predict them without the level.")
-        counted = "the reference, the first level" if self.reference else "none: 0 in all indicators of the column"
-        warn_user(f"{text}. They count as {counted}.")
+        rest = "as if they had its first level, the reference" if self.reference else "without an effect of the column"
+        warn_user(f"{text}. Such rows are read {rest}.")
 
 
 def _strangers(column: Any) -> str:
