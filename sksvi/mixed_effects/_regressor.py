@@ -55,12 +55,19 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
         Precision (1/variance) of the zero-mean Gaussian prior of the coefficients. "auto" learns one for all, "ard"
         one per coefficient, both by maximising the bound (empirical Bayes), for columns on a scale of their own: the
         distance of the two values of a column that has two, else two standard deviations, so that units do not matter.
-        "flat" or 0: no information, for data that determine every coefficient. Numbers are for the columns as given.
+        "flat" or 0: no information, for data that determine every coefficient. Numbers are for the columns as given,
+        one of an array for all levels of a categorical column.
     intercept_precision : "auto" or float, default="auto"
         Prior precision of the intercept, about 0. "auto": at the columns' means the prior is centred where the
         intercept alone would be, with a standard deviation of 10 times that of a measured target, behind a link of 10;
         sparse columns count as centred at 0.
     fit_intercept : bool, default=True
+    categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
+        Columns in whose place indicators of their levels stand, by name, position or mask. "from_dtype": those of a
+        frame whose type is categorical, or that hold text which is no number. Levels are what the type declares, else
+        what the first rows have; so is a missing value where they have one. Rows with others are read without an effect
+        of the column, and a warning says so. Under a flat prior the first level is the reference, without a
+        coefficient. None: every column is one of numbers.
     algorithm : {"auto", "mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi", "fp"} or instance, default="auto"
         How q is fitted; see :mod:`sksvi.algorithms`. "auto": `fit` takes "mc-ssvi", `partial_fit` "cvi", which absorbs
         what each chunk says where the others take a step for it.
