@@ -208,13 +208,25 @@ def _stored(numbers: Any) -> Any:
 
 # ---- which columns
 def plain(column: Any) -> Any:
-    """A Series whose levels are text, numbers or truth values; other ones, such as intervals, by their text."""
+    """A Series whose levels are text, numbers or truth values; other ones, such as intervals, by their text.
+
+    Raises
+    ------
+    TypeError
+        Values that are no levels, such as lists.
+    """
     import pandas as pd
 
     if isinstance(column.dtype, pd.CategoricalDtype):
         levels = column.cat.categories
         return column if _are_plain(levels) else column.cat.rename_categories([str(level) for level in levels])
-    if column.dtype.kind in "biufU" or _are_plain(column.dropna().drop_duplicates()):
+    if column.dtype.kind in "biufU":
+        return column
+    try:
+        named = column.dropna().drop_duplicates()
+    except TypeError as error:
+        raise TypeError(f"column {column.name!r} of X has values that cannot be levels: {error}.") from error
+    if _are_plain(named):
         return column
     return column.map(str, na_action="ignore")
 
@@ -237,23 +249,32 @@ def by_type(X: Any) -> list[int]:
         return []
     found = []
     for j, dtype in enumerate(X.dtypes):
-        if isinstance(dtype, pd.CategoricalDtype) or (dtype.kind == "O" and _is_text(X.iloc[:, j])):
+        if isinstance(dtype, pd.CategoricalDtype) or (dtype.kind in "OU" and _is_text(X.iloc[:, j])):
             found.append(j)
     return found
 
 
 def _is_text(column: Any) -> bool:
     """Whether a column holds words."""
-    values = column.reset_index(drop=True).dropna().drop_duplicates()
-    words = [row for row, value in values.items() if isinstance(value, str) and not _is_number(value)]
+    values = column.to_numpy(dtype=object)
+    first: dict[str, int] = {}
+    other = None
+    for row in np.flatnonzero(~column.isna().to_numpy()):
+        value = values[row]
+        if isinstance(value, str):
+            first.setdefault(value, int(row))
+        elif other is None:
+            other = repr(value)
+    words = [value for value in first if not _is_number(value)]
     if not words:
         return False
-    others = [value for value in values if not isinstance(value, str) or _is_number(value)]
-    if others:
+    if len(words) < len(first):
+        other = repr(next(value for value in first if _is_number(value)))
+    if other is not None:
         raise ValueError(
-            f"column {column.name!r} of X has {values[words[0]]!r} in row {words[0]}, which is no number, beside "
-            f"{others[0]!r}: write NaN where a number is missing; if these are categories, give the column a "
-            "categorical type or name it in categorical_features."
+            f"column {column.name!r} of X has {words[0]!r} in row {first[words[0]]}, which is no number, beside "
+            f"{other}: write NaN where a number is missing; if these are categories, give the column a categorical "
+            "type or name it in categorical_features."
         )
     return True
 

@@ -44,7 +44,7 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         What is said of levels to be predicted that the fit did not have. "warn": a warning, with levels of both sides,
         where a column has several and none of them is known, or one of another type than all of the fit ("501" where
         that had 501); single new levels are ordinary. "error": any of them is refused. Rows without a level are never
-        told of.
+        told of. Of categorical columns beside groups "warn" tells every level that is new.
     group_std_posterior : bool, default=True
         Whether `fit`, once it has converged, lets q settle at smaller and larger standard deviations between levels,
         for their posterior; those passes count in `max_iter` and `history_` (with rate 0). False: the posterior is read

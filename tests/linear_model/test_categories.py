@@ -159,6 +159,10 @@ def test_which_columns(table):
     # Other values, such as intervals, by their text.
     cut = BayesianGLMRegressor().fit(X.assign(w=pd.cut(X["w"], [-9, 0, 9])), f)
     assert "w_(-9, 0]" in cut.summary().index
+    with pytest.raises(TypeError, match="column 'w' of X has values that cannot be levels"):
+        BayesianGLMRegressor(categorical_features=["w"]).fit(X[["w"]].assign(w=[[1]] * N), f)
+    with pytest.raises(ValueError, match="setting an array element"):
+        BayesianGLMRegressor().fit(X[["w"]].assign(w=[[1], [2, 3]] * (N // 2)), f)
 
 
 @pytest.mark.parametrize("prior", ["auto", "flat"])
@@ -293,6 +297,8 @@ def test_frames_of_other_libraries(table):
     other = BayesianGLMRegressor().fit(frame, f)
     assert other.summary().equals(model.summary())
     np.testing.assert_array_equal(other.predict(frame), model.predict(X))
+    strings = X.astype({"city": pd.ArrowDtype(pytest.importorskip("pyarrow").string())})
+    np.testing.assert_array_equal(BayesianGLMRegressor().fit(strings, f).coef_, model.coef_)
     arrow = BayesianGLMRegressor().fit(frame.drop("size").to_arrow(), f) if hasattr(frame, "to_arrow") else None
     assert arrow is None or arrow.summary().index[:3].tolist() == ["city_bern", "city_oslo", "city_rome"]
 
