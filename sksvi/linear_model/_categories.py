@@ -208,25 +208,13 @@ def _stored(numbers: Any) -> Any:
 
 # ---- which columns
 def plain(column: Any) -> Any:
-    """A Series whose levels are text, numbers or truth values; other ones, such as intervals, by their text.
-
-    Raises
-    ------
-    TypeError
-        Values that are no levels, such as lists.
-    """
+    """A Series whose levels are text, numbers or truth values; other ones, such as intervals, by their text."""
     import pandas as pd
 
     if isinstance(column.dtype, pd.CategoricalDtype):
         levels = column.cat.categories
         return column if _are_plain(levels) else column.cat.rename_categories([str(level) for level in levels])
-    if column.dtype.kind in "biufU":
-        return column
-    try:
-        named = column.dropna().drop_duplicates()
-    except TypeError as error:
-        raise TypeError(f"column {column.name!r} of X has values that cannot be levels: {error}.") from error
-    if _are_plain(named):
+    if column.dtype.kind in "biufU" or _are_plain(column.dropna().drop_duplicates()):
         return column
     return column.map(str, na_action="ignore")
 
