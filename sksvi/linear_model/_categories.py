@@ -244,11 +244,9 @@ def by_type(X: Any) -> list[int]:
 
 def _is_text(column: Any) -> bool:
     """Whether a column holds words."""
-    values = column.to_numpy(dtype=object)
     first: dict[str, int] = {}
     other = None
-    for row in np.flatnonzero(~column.isna().to_numpy()):
-        value = values[row]
+    for row, value in column.reset_index(drop=True).drop_duplicates().dropna().items():
         if isinstance(value, str):
             first.setdefault(value, int(row))
         elif other is None:
