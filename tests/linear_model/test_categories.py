@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -243,6 +244,17 @@ def test_fits_that_are_copied_and_go_on(table, tmp_path):
     np.testing.assert_array_equal(
         sksvi.load(tmp_path / "old.sksvi").predict(X[["w", "year"]]), plain.predict(X[["w", "year"]])
     )
+
+
+@pytest.mark.parametrize("kind", [BayesianGLMRegressor, GMERegressor])
+@pytest.mark.parametrize("change", [{"n_columns": 9}, {"missing": [True, False]}, {"reference": True}])
+def test_a_file_whose_levels_are_not_those_of_its_coefficients_is_refused(table, kind, change, tmp_path):
+    X, f, _ = table
+    model = kind(**({"groups": "zone", "max_iter": 60} if kind is GMERegressor else {})).fit(X, f)
+    model._categories = replace(model._categories, **change)
+    model.save(tmp_path / "fit.sksvi")
+    with pytest.raises(ValueError, match=r"cannot be loaded: (_categories|state_|posterior_|coef_|_columns)"):
+        sksvi.load(tmp_path / "fit.sksvi")
 
 
 def test_weights_of_zero_remove_levels(table):

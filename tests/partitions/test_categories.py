@@ -67,6 +67,10 @@ def test_sparse_designs_labels_streams_and_groups(global_random_seed):
         model.fit(frame, target)
         assert apart.summary().index.tolist() == model.summary().index.tolist()
         close(apart.coef_, model.coef_, 1e-6)
+    model, weight = BayesianGLMRegressor(warm_start=True), pd.Series(1.0 + np.arange(N) % 2)
+    model.fit(parts(X), parts(y), sample_weight=parts(weight))
+    begun = model.predict(X)
+    close(model.fit(parts(X), parts(y), sample_weight=parts(weight)).predict(X), begun, 1e-4)
     X, y = table(global_random_seed, False)
     stream, chunks = BayesianGLMRegressor().partial_fit(parts(X), parts(y)), BayesianGLMRegressor()
     for a, b in pairwise(sorted(set(CUTS))):
