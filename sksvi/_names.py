@@ -18,6 +18,8 @@ WORD = 8
 def feature_names(estimator: BaseEstimator, before: BaseEstimator | None = None) -> np.ndarray:
     """Return the names of the columns that an estimator was fitted on, those of grouping columns left out.
 
+    In the place of a categorical column of a linear model stand its levels, as ``column_level``.
+
     Parameters
     ----------
     estimator : fitted estimator
@@ -38,7 +40,9 @@ def feature_names(estimator: BaseEstimator, before: BaseEstimator | None = None)
     >>> feature_names(SimpleNamespace(n_features_in_=2)).tolist()
     ['x0', 'x1']
     """
-    return np.delete(all_names(estimator, before), getattr(estimator, "_factors", None) or [])
+    names = np.delete(all_names(estimator, before), getattr(estimator, "_factors", None) or [])
+    categories = getattr(estimator, "_categories", None)
+    return names if categories is None else np.array(categories.names(names), dtype=object)
 
 
 def all_names(estimator: Any, before: Any) -> np.ndarray:

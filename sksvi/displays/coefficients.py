@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sksvi._names import apart, feature_names
 from sksvi._typing import ArrayLike, Axes, MatrixLike, Names
 from sksvi.displays._common import check_most, fitted, legend_outside, pyplot, say_shown, style_of, unwrapped
+from sksvi.estimators.tables import as_table
 from sksvi.predictive.coverage import tail_of
 
 #: Orders of columns from the top, by their means.
@@ -244,8 +245,8 @@ class CoefficientDisplay:
 
 def _spread(inner: Any, before: Any, X: Any, n_features: int) -> np.ndarray:
     """What each column with a coefficient spreads over: in X, else in the rows of the fit where the model knows it."""
+    from sksvi.estimators.categorical import fixed_columns
     from sksvi.linear_model._columns import spreads
-    from sksvi.mixed_effects._levels import fixed_columns
 
     if X is None:
         known = getattr(inner, "_column_spread", None)
@@ -257,6 +258,9 @@ def _spread(inner: Any, before: Any, X: Any, n_features: int) -> np.ndarray:
         return np.asarray(known, float)
     rows = X if before is None else before.transform(X)
     rows = fixed_columns(rows if hasattr(rows, "shape") else np.asarray(rows), getattr(inner, "_factors", None) or [])
+    categories = getattr(inner, "_categories", None)
+    if categories is not None:
+        rows = categories.applied(as_table(rows), inner._for_text)
     rows = rows.tocsr().astype(float) if sp.issparse(rows) else np.asarray(rows, float)
     if rows.ndim != 2 or rows.shape[1] != n_features or not rows.shape[0]:
         raise ValueError(f"X has shape {rows.shape} where columns have a coefficient, expected (n, {n_features}).")

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sksvi._typing import ArrayLike, Axes, MatrixLike, Names, PerRow, RandomState
 from sksvi.displays._common import pyplot
 from sksvi.estimators.checks import check_count
-from sksvi.inspection._effects import LEAST_DRAWS, Answers, constant, frame_of, group_columns, with_column
+from sksvi.inspection._effects import LEAST_DRAWS, Answers, constant, frame_of, levelled_columns, with_column
 from sksvi.predictive.coverage import tail_of
 
 #: Share of the data beyond the ends of the curve of a column of numbers, on either side.
@@ -236,7 +236,7 @@ class PartialEffectDisplay:
         if max_rows is not None and len(table) > check_count(max_rows, "max_rows"):
             table = table.iloc[np.sort(rng.choice(len(table), max_rows, replace=False))]
         grid = check_count(grid_resolution, "grid_resolution", least=2)
-        values, numbers = _grid(column, grid, feature in group_columns(answers.inner))
+        values, numbers = _grid(column, grid, feature in levelled_columns(answers.inner))
         groups, draws = np.zeros(len(table), int), []
         for value in values:
             changed = constant(table[feature], value, numbers)
@@ -260,7 +260,7 @@ def _ends(draws: np.ndarray, tail: float) -> tuple[np.ndarray, np.ndarray, np.nd
 def _grid(column: Any, resolution: int, levels: bool) -> tuple[list[Any], bool]:
     """Values to show, and whether they are numbers on a line; whole numbers, which may be names, are those of the data.
 
-    levels: the column names groups.
+    levels: its values are names.
     """
     numbers = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column) and not levels
     found = list(column.cat.categories) if hasattr(column, "cat") else sorted(column.dropna().unique().tolist())

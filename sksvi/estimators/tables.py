@@ -19,7 +19,17 @@ def framed(X: Any) -> Any:
         return X
     import pandas as pd
 
-    return pd.DataFrame({name: np.asarray(X[name]) for name in names})
+    return pd.DataFrame({name: _column(X[name]) for name in names})
+
+
+def _column(values: Any) -> Any:
+    """A column of another library, with the levels that its type declares (polars' Enum)."""
+    dtype = getattr(values, "dtype", None)
+    if type(dtype).__name__ == "Enum":
+        import pandas as pd
+
+        return pd.Categorical(np.asarray(values), categories=list(dtype.categories), ordered=True)
+    return np.asarray(values)
 
 
 def as_table(X: Any, wanted: str = "a table, one row per sample") -> Any:

@@ -200,6 +200,23 @@ class Answers:
         return total / np.bincount(groups, weight, n_groups)[:, None, None]
 
 
+def levelled_columns(inner: Any) -> list[Any]:
+    """Columns whose values are names, though they may be numbers: those of groups, and categorical ones."""
+    return group_columns(inner) + category_columns(inner)
+
+
+def category_columns(inner: Any) -> list[Any]:
+    """Columns of which the model itself makes indicators."""
+    own = getattr(inner, "_categories", None)
+    if own is None:
+        return []
+    factors = getattr(inner, "_factors", None) or []
+    known = [j for j in range(inner.n_features_in_) if j not in factors]
+    at = [known[j] for j in own.columns]
+    names = getattr(inner, "feature_names_in_", None)
+    return at if names is None else [names[j] for j in at]
+
+
 def group_columns(inner: Any) -> list[Any]:
     """Columns that name groups, as the model was told."""
     groups = getattr(inner, "groups", None)
@@ -227,7 +244,7 @@ def _features(features: Any, table: Any, by: Any, inner: Any) -> list[Any]:
     known = list(table.columns)
     if features is None:
         kept = [name for name in known if name not in group_columns(inner)]
-        missing = [name for name in kept if table[name].isna().any()]
+        missing = [name for name in kept if name not in category_columns(inner) and table[name].isna().any()]
         if missing:
             warn_user(
                 f"columns {missing} of X have missing values and are left out: fill them in, to say where effects are "
@@ -265,13 +282,13 @@ def _groups(by: Any, table: Any) -> tuple[Array, list[Any]]:
 def _contrasts(answers: Answers, table: Any, name: Any, named: bool) -> Iterator[tuple[str, Any, Any, float]]:
     """What is compared: its name, the column at either end, and their distance."""
     column = table[name]
-    if column.isna().any():
+    if column.isna().any() and name not in category_columns(answers.inner):
         raise ValueError(f"column {name!r} of X has missing values: fill them in, to say where effects are taken.")
     numbers = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
-    values = column.cat.categories if hasattr(column, "cat") else np.sort(column.unique())
+    values = column.cat.categories if hasattr(column, "cat") else np.sort(column.dropna().unique())
     if len(values) < 2:
         raise ValueError(f"column {name!r} of X has one value only, {list(values)}: there is nothing to compare.")
-    if numbers and len(values) > 2 and name not in group_columns(answers.inner):
+    if numbers and len(values) > 2 and name not in levelled_columns(answers.inner):
         x, step = column.astype(float), STEP * float(column.std())
         if answers.smooth(table, name, named, x, step):
             yield "slope", x - step, x + step, 2.0 * step

@@ -18,7 +18,7 @@ from sksvi import _memory, _parallel, likelihoods
 from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, LikelihoodLike, MatrixLike, PerRow, RandomState
 from sksvi.estimators import findings
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, auto_or_number, stays, truth
+from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, auto_or_number, stays, text, truth
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.from_partitions import FromPartitions
 from sksvi.estimators.joint import Joint, bound_said, check_same_rows
@@ -26,7 +26,7 @@ from sksvi.estimators.offsets import checked_offset, offset_of
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.response import MOST, ResponseDraws
 from sksvi.estimators.start import PARTITION
-from sksvi.estimators.validation import StrOptions, validate_data
+from sksvi.estimators.validation import StrOptions
 from sksvi.families import InUnits, ProjectedGaussian
 from sksvi.inference import plan
 from sksvi.inference.memory.said import Said
@@ -41,6 +41,7 @@ from sksvi.linear_model._subspace import in_basis, in_subspace, informed
 from sksvi.linear_model._summaries import CoefficientTables
 from sksvi.linear_model._switched_off import SwitchedOff, switched_off
 from sksvi.linear_model._units import OwnScales
+from sksvi.linear_model._with_categories import WithCategories
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
 from sksvi.partitions.facts import Either, Facts
@@ -58,7 +59,7 @@ LARGEST, SHARE = 3, 0.1
 COVARIANCES = 13
 
 
-class BayesianGLM(CoefficientTables, ResponseDraws, FromPartitions, OwnScales, BaseSVI):
+class BayesianGLM(CoefficientTables, ResponseDraws, WithCategories, FromPartitions, OwnScales, BaseSVI):
     """Parameters and fitted attributes that classifier and regressor share."""
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -68,6 +69,7 @@ class BayesianGLM(CoefficientTables, ResponseDraws, FromPartitions, OwnScales, B
         "prior_precision": [StrOptions({"auto", "ard", "flat"}), Interval(Real, 0, None, closed="left"), "array-like"],
         "intercept_precision": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "fit_intercept": ["boolean"],
+        "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
     }
     _changes = {
         **STREAMED,
@@ -75,6 +77,7 @@ class BayesianGLM(CoefficientTables, ResponseDraws, FromPartitions, OwnScales, B
         "prior_precision": stays("q is held in units that it says", lambda estimator, name: estimator._prior_kind),
         "intercept_precision": stays("the first data said where the intercept's prior is centred", auto_or_number),
         "fit_intercept": stays("q has a coordinate for the intercept, or none", truth),
+        "categorical_features": stays("q has coordinates for the levels that the first rows had", text),
         "covariance": COVARIANCE,
         "stream_sample": FREE,
     }
@@ -86,6 +89,7 @@ class BayesianGLM(CoefficientTables, ResponseDraws, FromPartitions, OwnScales, B
         prior_precision: float | str | ArrayLike = "auto",
         intercept_precision: float | str = "auto",
         fit_intercept: bool = True,
+        categorical_features: str | ArrayLike | None = "from_dtype",
         algorithm: AlgorithmLike = "cvi",
         expectation: ExpectationLike = "auto",
         covariance: str = "full",
@@ -106,6 +110,7 @@ class BayesianGLM(CoefficientTables, ResponseDraws, FromPartitions, OwnScales, B
         self.prior_precision = prior_precision
         self.intercept_precision = intercept_precision
         self.fit_intercept = fit_intercept
+        self.categorical_features = categorical_features
         self.algorithm = algorithm
         self.expectation = expectation
         self.covariance = covariance
@@ -146,11 +151,6 @@ class BayesianGLM(CoefficientTables, ResponseDraws, FromPartitions, OwnScales, B
     def _stretch(self) -> Any:
         """What the prior of the model's columns is meant for, in units of their scale; a subspace has it within."""
         return 1.0 if self._subspace is not None else self._columns.stretch
-
-    def _checked(self, X: Any, y: Any, reset: bool, **options: Any) -> tuple[Any, Array]:
-        """X and y of a fit, as scikit-learn validates them."""
-        dtype = [np.float64, np.float32]
-        return validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=dtype, **options)
 
     def _rows(self, X: Any, y: Array, sample_weight: Any, offset: Any) -> Table:
         """Rows that count, CSR in canonical form, weights and offsets checked; a weight of zero removes its row."""
@@ -210,11 +210,13 @@ class BayesianGLM(CoefficientTables, ResponseDraws, FromPartitions, OwnScales, B
     # ---- rows in partitions
     def _column_facts(self, data: Table) -> dict[str, Any]:
         fixed = self._fixed_part(data.X)
-        known = Columns.of(fixed, data.weight, centred=True, scaled=True).known
+        centred = self._to_centre(fixed) if sp.issparse(fixed) else True
+        known = Columns.of(fixed, data.weight, centred, scaled=True).known
         return {"columns": known, "sparse": Either(sp.issparse(fixed))}
 
     def _fix_columns(self, facts: Facts, targets: Table, fresh: bool) -> None:
-        self._fix_by(facts.own["columns"], targets, fresh, facts.own["sparse"].value)
+        known, centred = self._fix_categories(facts) if fresh else (facts.own["columns"], False)
+        self._fix_by(known, targets, fresh, centred)
 
     # ---- going on from a fit
     def _continued(self, problem: Problem) -> State:
@@ -288,6 +290,7 @@ class BayesianGLM(CoefficientTables, ResponseDraws, FromPartitions, OwnScales, B
 
     def _findings(self, problem: Problem, state: State) -> Iterator[str]:
         yield from super()._findings(problem, state)
+        yield from self._names_of_rows(problem)
         yield from self._uneven()
         yield from self._pinned()
         yield from self._constants(len(problem.data))
@@ -350,8 +353,8 @@ class BayesianGLM(CoefficientTables, ResponseDraws, FromPartitions, OwnScales, B
 
     def _coordinate_names(self) -> list[str]:
         """What errors call the coordinates of the Gaussian block, without the intercept."""
-        names = getattr(self, "feature_names_in_", range(self.n_features_in_))
-        return [f"column {name!r}" for name in names]
+        names: Any = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        return [f"column {name!r}" for name in (names if self._categories is None else self._column_names())]
 
     def _expose_coefficients(self, coef: Array, std: Array, intercept: Any) -> None:
         raise AttributeError(f"{type(self).__name__} does not name its coefficients")
@@ -439,7 +442,12 @@ class BayesianGLM(CoefficientTables, ResponseDraws, FromPartitions, OwnScales, B
         return self._model(basis.shape[1], self.likelihood_, inner), data
 
     def _column_names(self) -> list[str]:
-        """Names of the columns that have a coefficient."""
+        """Names of the coefficients but the intercept."""
+        names = self._names_of_columns()
+        return names if self._categories is None else self._categories.names(names)
+
+    def _names_of_columns(self) -> list[str]:
+        """Names of the columns that have coefficients."""
         return list(getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]))
 
     def __sklearn_tags__(self) -> Any:

@@ -47,12 +47,19 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         distance of the two values of a column that has two, else two standard deviations, so that units do not matter.
         "flat" or 0: no information, for data that determine every coefficient; of more than two classes every
         difference between classes, which `summary` shows: what all classes have in common changes no probability, and
-        ``coef_std_`` has its width. Numbers are for the columns as given.
+        ``coef_std_`` has its width. Numbers are for the columns as given, one of an array for all levels of a
+        categorical column.
     intercept_precision : "auto" or float, default="auto"
         Prior precision of the intercept, about 0. "auto": at the columns' means the prior is centred where the
         intercept alone would be, with a standard deviation of 10 times that of a measured target, behind a link of 10;
         sparse columns count as centred at 0.
     fit_intercept : bool, default=True
+    categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
+        Columns in whose place indicators of their levels stand, by name, position or mask. "from_dtype": those of a
+        frame whose type is categorical, or that hold text which is no number. Levels are what the type declares, else
+        what the first rows have; so is a missing value where they have one. Rows with others are read without an effect
+        of the column, and a warning says so. Under a flat prior the first level is the reference, without a
+        coefficient. None: every column is one of numbers.
     class_weight : {"balanced"}, dict or None, default=None
         What rows of each label count for, beside their sample_weight: "balanced" as if all labels were equally
         frequent. Probabilities are then those of data weighted so, and no longer of the data as they come.
@@ -93,8 +100,9 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
     ----------
     classes_ : ndarray of shape (K,)
     coef_, coef_std_ : ndarray of shape (1, D), or (K, D) for more than two classes
-        Posterior means and standard deviations. Of a coefficient that a learned prior has switched off, whose posterior
-        has no width, the deviation under the widest prior that is not much less likely, as in ``summary``.
+        Posterior means and standard deviations, of a categorical column one per level, as ``summary`` names them. Of a
+        coefficient that a learned prior has switched off, whose posterior has no width, the deviation under the widest
+        prior that is not much less likely, as in ``summary``.
     intercept_ : ndarray of shape (1,) or (K,)
     prior_precision_ : float or ndarray of shape (D,)
         The precision used, for the columns as given: a fixed number, or one per coefficient.
@@ -144,6 +152,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         prior_precision: float | str | ArrayLike = "auto",
         intercept_precision: float | str = "auto",
         fit_intercept: bool = True,
+        categorical_features: str | ArrayLike | None = "from_dtype",
         class_weight: ClassWeight = None,
         algorithm: AlgorithmLike = "cvi",
         expectation: ExpectationLike = "auto",
@@ -166,6 +175,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
             prior_precision=prior_precision,
             intercept_precision=intercept_precision,
             fit_intercept=fit_intercept,
+            categorical_features=categorical_features,
             algorithm=algorithm,
             expectation=expectation,
             covariance=covariance,
@@ -254,7 +264,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
 
     def _read(self, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool) -> Table:
         """Rows as they are given, checked."""
-        X, y = self._checked(X, labels_given(y), fresh)
+        X, y = self._checked(X, labels_given(y), fresh, sample_weight)
         return self._by_class(self._rows(X, y, sample_weight, offset))
 
     def _expose_coefficients(self, coef: Array, std: Array, intercept: Any) -> None:

@@ -40,24 +40,24 @@ class Columns:
     known: Known | None = None
 
     @classmethod
-    def of(cls, X: Any, weight: Array | None, centred: bool, scaled: bool) -> Columns:
+    def of(cls, X: Any, weight: Array | None, centred: Any, scaled: bool) -> Columns:
         """From the rows of a fit, or the first ones of a stream.
 
         Parameters
         ----------
         X : ndarray or CSR of shape (n, D)
         weight : ndarray of shape (n,) or None
-        centred : bool
-            Whether dense columns are centred.
+        centred : bool or ndarray of bool, shape (D,)
+            Whether columns are centred, or which.
         scaled : bool
             Whether columns are divided by their spread.
         """
         d, values = X.shape[1], _values(X)
         centre = np.zeros(d)
-        if centred and not sp.issparse(X):
-            centre = _moments(X, np.ones(len(X)) if weight is None else weight, centre)[0]
+        if np.any(centred):
+            centre = _moments(X, np.ones(X.shape[0]) if weight is None else weight, centre)[0]
             # The mean of a constant column is that constant, whatever the sum rounds to.
-            centre = np.where(values[0] == values[1], values[0], centre)
+            centre = np.where(centred, np.where(values[0] == values[1], values[0], centre), 0.0)
         columns = cls(centre, np.ones(d), np.zeros(d, bool), scaled)
         return columns.told(Known.of(X, weight, centre, values), 0.0) if scaled else columns
 
@@ -69,11 +69,11 @@ class Columns:
         return self.told(Known.of(X, weight, self.centre), share) if self.scaled else self
 
     @classmethod
-    def known_by(cls, known: Known, centred: bool, scaled: bool) -> Columns:
+    def known_by(cls, known: Known, centred: Any, scaled: bool) -> Columns:
         """From what rows that lie elsewhere say."""
         d = len(known.centre)
         constant = known.low == known.high
-        centre = np.where(constant, known.low, known.centre + known.mean) if centred else np.zeros(d)
+        centre = np.where(centred, np.where(constant, known.low, known.centre + known.mean), 0.0)
         columns = cls(centre, np.ones(d), np.zeros(d, bool), scaled)
         return columns.told(known, 0.0) if scaled else columns
 
@@ -97,12 +97,12 @@ class Columns:
         return not self.scaled and not self.centre.any()
 
     def applied(self, X: Any) -> Any:
-        """Rows in these coordinates; CSR stays sparse where nothing is centred."""
+        """Rows in these coordinates; CSR stays sparse where columns that are centred store every entry."""
         if self.own:
             return X
-        if sp.issparse(X) and not self.centre.any():
+        if sp.issparse(X) and self._keep_zeros(X):
             scaled = X.copy()
-            scaled.data = (X.data / self.scale[X.indices]).astype(X.dtype)
+            scaled.data = ((X.data - self.centre[X.indices]) / self.scale[X.indices]).astype(X.dtype)
             return scaled
         out = np.empty(X.shape, X.dtype)
         for rows in _parallel.slices(X.shape[0], _parallel.chunk_rows(X.shape[1], False)):
@@ -112,6 +112,11 @@ class Columns:
     def by_block(self, X: Array) -> Rescaled:
         """The same for blocks of an array that are made when they are needed."""
         return Rescaled(X, self.centre, self.scale)
+
+    def _keep_zeros(self, X: Any) -> bool:
+        """Whether a zero that a sparse matrix does not store stays zero."""
+        moved = np.flatnonzero(self.centre)
+        return not len(moved) or bool(np.all(np.bincount(X.indices, minlength=X.shape[1])[moved] == X.shape[0]))
 
 
 @dataclass(frozen=True)
@@ -158,6 +163,11 @@ class Known:
         share = other.weight / total if total > 0 else 0.0
         mean, square = ((1 - share) * a + share * b for a, b in ((self.mean, other.mean), (self.square, other.square)))
         return Known(total, max(self.eps, other.eps), self.centre, low, high, two, mean, square)
+
+    def kept(self, which: Array) -> Known:
+        """Of some of the columns."""
+        names = ("centre", "low", "high", "two", "mean", "square")
+        return replace(self, **{name: getattr(self, name)[which] for name in names})
 
     def faded(self, share: float) -> Known:
         """The moments of rows that count less."""

@@ -44,12 +44,19 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         Precision (1/variance) of the zero-mean Gaussian prior of the coefficients. "auto" learns one for all, "ard"
         one per coefficient, both by maximising the bound (empirical Bayes), for columns on a scale of their own: the
         distance of the two values of a column that has two, else two standard deviations, so that units do not matter.
-        "flat" or 0: no information, for data that determine every coefficient. Numbers are for the columns as given.
+        "flat" or 0: no information, for data that determine every coefficient. Numbers are for the columns as given,
+        one of an array for all levels of a categorical column.
     intercept_precision : "auto" or float, default="auto"
         Prior precision of the intercept, about 0. "auto": at the columns' means the prior is centred where the
         intercept alone would be, with a standard deviation of 10 times that of a measured target, behind a link of 10;
         sparse columns count as centred at 0.
     fit_intercept : bool, default=True
+    categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
+        Columns in whose place indicators of their levels stand, by name, position or mask. "from_dtype": those of a
+        frame whose type is categorical, or that hold text which is no number. Levels are what the type declares, else
+        what the first rows have; so is a missing value where they have one. Rows with others are read without an effect
+        of the column, and a warning says so. Under a flat prior the first level is the reference, without a
+        coefficient. None: every column is one of numbers.
     algorithm : {"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi", "fp"} or instance, default="cvi"
         How q is fitted; see :mod:`sksvi.algorithms`.
     expectation : {"auto", "quadrature", "gauss-hermite", "monte-carlo"} or instance, default="auto"
@@ -86,8 +93,9 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     Attributes
     ----------
     coef_, coef_std_ : ndarray of shape (D,)
-        Posterior means and standard deviations. Of a coefficient that a learned prior has switched off, whose posterior
-        has no width, the deviation under the widest prior that is not much less likely, as in ``summary``.
+        Posterior means and standard deviations, of a categorical column one per level, as ``summary`` names them. Of a
+        coefficient that a learned prior has switched off, whose posterior has no width, the deviation under the widest
+        prior that is not much less likely, as in ``summary``.
     intercept_ : float
     noise_ : float
         Noise variance, dispersion or scale; where the likelihood has one.
@@ -222,7 +230,8 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     def _read(self, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool) -> Table:
         """Rows as they are given, checked; levels as positions among those of the rows, or of the fit."""
         base = self._base(fresh)
-        X, y = self._checked(X, self._positions(base, y, fresh), fresh, multi_output=base.paired, y_numeric=True)
+        y, options = self._positions(base, y, fresh), {"multi_output": base.paired, "y_numeric": True}
+        X, y = self._checked(X, y, fresh, sample_weight, **options)
         if not base.ordered:
             base.check_target(y)
         check_magnitudes(y.astype(float), "y", largest=LARGEST_SINGLE if X.dtype == np.float32 else LARGEST_TARGET)

@@ -33,9 +33,15 @@ class CoefficientTables:
     state_: Any
     _prior_kind: str
     _column_names: Callable[[], list[str]]
+    _names_of_columns: Callable[[], list[str]]
+    _categories: Any
 
     def summary(self, coverage: float = 0.9, exponentiate: bool = False, reference: object = None) -> DataFrame:
         """Posterior of every coefficient, then the learned parameters of the likelihood.
+
+        A categorical column has a row per level, ``column_level``; under a flat prior the first level, with which the
+        others are compared, has none. Differences between two levels are those of the effects that
+        :func:`sksvi.inspection.marginal_effects` has, with their own intervals.
 
         Parameters
         ----------
@@ -82,6 +88,13 @@ class CoefficientTables:
                 )
             effects = exponentiated(effects, self.likelihood_, type(self).__name__)
         return joined([effects, *self._scale_tables(coverage)])
+
+    def _told_of_data(self) -> list[tuple[str, str]]:
+        """Header lines about the data: beside rows and columns what became of categorical ones."""
+        lines: list[tuple[str, str]] = super()._told_of_data()  # type: ignore[misc]
+        if self._categories is None:
+            return lines
+        return [*lines, ("categorical", self._categories.told(self._names_of_columns()))]
 
     def _scale_tables(self, coverage: float) -> list[Any]:
         """What a summary has below the coefficients."""

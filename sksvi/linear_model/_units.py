@@ -53,6 +53,8 @@ class OwnScales:
     _coordinate_name: Callable[[int], str]
     _coordinate_names: Callable[[], list[str]]
     _fade: Callable[[float], float]
+    _to_centre: Callable[[Any], Any]
+    _categories: Any
 
     @property
     def _prior_kind(self) -> str:
@@ -66,7 +68,7 @@ class OwnScales:
         """The rows in the coordinates of the fit; the first ones fix these."""
         fixed = self._fixed_part(data.X)
         if start.fresh:
-            self._columns = Columns.of(fixed, data.weight, self._centred, self._scaled)
+            self._columns = Columns.of(fixed, data.weight, self._to_centre(fixed), self._scaled)
             self._fix_scales(data)
             self._spreads = spreads(fixed, data.weight, np.zeros(fixed.shape[1])) if self._one_for_all else None
         elif not start.share:
@@ -111,12 +113,12 @@ class OwnScales:
         if not isinstance(self.intercept_precision, str):
             self._intercept_prior = self._intercept(targets)
 
-    def _fix_by(self, known: Known, targets: Table, fresh: bool, sparse: bool) -> None:
-        """The same by what columns of rows that lie elsewhere are known to spread over; sparse ones are not centred."""
+    def _fix_by(self, known: Known, targets: Table, fresh: bool, centred: Any) -> None:
+        """The same by what columns of rows that lie elsewhere are known to spread over; `centred`: which are."""
         if not fresh:
             self._fix_more(self._columns.told(known, 0.0) if self._scaled else self._columns, targets)
             return
-        self._columns = Columns.known_by(known, self._centred and not sparse, self._scaled)
+        self._columns = Columns.known_by(known, centred, self._scaled)
         self._fix_scales(targets)
         self._spreads = known.about(np.zeros(len(known.centre))).spread if self._one_for_all else None
 
@@ -161,14 +163,22 @@ class OwnScales:
             return FLAT / self._unit**2 if kind == "flat" else kind
         if isinstance(self.prior_precision, Real):
             return float(self.prior_precision)
-        precision = check_row_values(self.prior_precision, n_features, "prior_precision", each="column")
+        own = self._categories
+        n_columns = n_features if own is None else own.n_columns
+        precision = check_row_values(self.prior_precision, n_columns, "prior_precision", each="column")
         assert precision is not None
+        precision = precision if own is None else own.for_each(precision)
         if not np.all(precision > 0):
             j = int(np.argmin(precision))
             raise ValueError(
                 f"prior_precision must be positive; found {precision[j]:g} for {self._coordinate_name(j)}."
             )
         return precision
+
+    @property
+    def _without_rows(self) -> str:
+        """What helps against levels of a categorical type that no row has."""
+        return "" if self._categories is None else ", and levels without rows (.cat.remove_unused_categories())"
 
     # ---- what a fit shows of them
     def _check_determined(self, problem: Problem, state: State) -> None:
@@ -195,7 +205,7 @@ class OwnScales:
             raise ValueError(
                 f"prior_precision={self.prior_precision!r} is a flat prior, but the data do not determine the "
                 f"coefficient of {self._coordinate_name(int(np.argmin(share)))}: drop columns that others explain or "
-                "that separate the labels, or choose prior_precision='auto'."
+                f"that separate the labels{self._without_rows}, or choose prior_precision='auto'."
             )
 
     def _uneven(self) -> Iterator[str]:

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import _memory, algorithms
 from sksvi._names import own_name
 from sksvi._typing import DataFrame, MatrixLike, PerRow
+from sksvi.estimators.categorical import Levels, fixed_columns
 from sksvi.estimators.changes import FREE, stays, text
 from sksvi.estimators.joint import Joint
 from sksvi.estimators.posterior import Posterior
@@ -25,12 +26,12 @@ from sksvi.estimators.start import Start
 from sksvi.estimators.strangers import ON_UNSEEN
 from sksvi.estimators.summaries import COLUMNS
 from sksvi.estimators.tables import as_table
-from sksvi.estimators.validation import ENCODE, StrOptions, check_numeric_target, check_table, validate_data
+from sksvi.estimators.validation import StrOptions, check_numeric_target, validate_data
 from sksvi.families import InUnits, Marginal
 from sksvi.inference.search import Ended, Looks, profile
 from sksvi.linear_model._base import COVARIANCES, BayesianGLM
 from sksvi.linear_model._columns import Known
-from sksvi.mixed_effects._levels import Levels, check_levels, coded, factor_names, fixed_columns, slope_columns
+from sksvi.mixed_effects._levels import check_levels, coded, factor_names, slope_columns, slopes_among
 from sksvi.models.base import Table
 from sksvi.models.mixed.glm import Groups, MixedModel
 from sksvi.models.mixed.group_scales import SETTLED, SETTLING_PASSES, LogScales, log_scales
@@ -73,7 +74,7 @@ class MixedEffects(BayesianGLM):
         "on_unseen": FREE,
         "group_std_posterior": FREE,
     }
-    _for_text = f"{ENCODE}, or list the column in groups"
+    _for_text = f"{BayesianGLM._for_text}, or in groups"
     bound: str
     noise: Any
     noise_prior_scale: float
@@ -87,7 +88,7 @@ class MixedEffects(BayesianGLM):
     _alone: list[int] | None = None
 
     # ---- rows
-    def _checked(self, X: Any, y: Any, reset: bool, **options: Any) -> tuple[Any, Array]:
+    def _checked(self, X: Any, y: Any, reset: bool, weight: Any = None, **options: Any) -> tuple[Any, Array]:
         """The fixed columns with the levels of each row beside them, and y."""
         if self.groups is None:
             if self.random_slopes is not None:
@@ -95,12 +96,12 @@ class MixedEffects(BayesianGLM):
                     f"random_slopes={self.random_slopes!r} are slopes of the levels of a group, and groups is None: "
                     "name the grouping columns in groups, or leave random_slopes out."
                 )
-            return super()._checked(X, y, reset, **options)
+            return super()._checked(X, y, reset, weight, **options)
         X = as_table(X)
         validate_data(self, X, skip_check_array=True, reset=reset)
         if reset:
             self._fix_factors()
-        design = self._grouped(X, reset, fit=True)
+        design = self._grouped(X, reset, fit=True, weight=weight)
         if options.get("y_numeric"):
             check_numeric_target(y)
         fixed, y = check_X_y(
@@ -116,13 +117,13 @@ class MixedEffects(BayesianGLM):
         validate_data(self, X, skip_check_array=True, reset=False)
         return self._grouped(X, reset=False, fit=False)
 
-    def _grouped(self, X: Any, reset: bool, fit: bool) -> GroupedDesign:
+    def _grouped(self, X: Any, reset: bool, fit: bool, weight: Any = None) -> GroupedDesign:
         """X as fixed columns and codes of levels; -1 where a level is unknown or missing (in predictions only)."""
-        fixed = fixed_columns(X, self._factors)
-        dtype = [np.float64, np.float32]
-        fixed = check_table(fixed, self._for_text, accept_sparse="csr", dtype=dtype, ensure_min_features=0)
+        others = [j for j in range(self.n_features_in_) if j not in self._factors]
+        fixed = self._design(fixed_columns(X, self._factors), reset, weight, others)
         alone = self._alone
         if reset:
+            self._slopes = slopes_among(self._slopes, self._categories)
             levels = [Levels.of(X, j) for j in self._factors]
             self._fix_group_levels(levels)
             alone = [one.before(0) for one in levels]
@@ -173,6 +174,8 @@ class MixedEffects(BayesianGLM):
     @property
     def _n_fixed(self) -> int:
         """Columns of X with a coefficient."""
+        if self._categories is not None:
+            return self._categories.width
         return self.n_features_in_ - (0 if self.groups is None else len(self._factors))
 
     def _model(self, n_features: int, likelihood: Any, precision: Any, n_uninformed: int = 0) -> MixedModel:
@@ -241,6 +244,8 @@ class MixedEffects(BayesianGLM):
                     before = {start: [one.before(number) for one in levels] for number, start in facts.starts.items()}
                     self._alone_by_start = before
         super()._fix_columns(facts, targets, fresh)
+        if fresh and self.groups is not None:
+            self._slopes = slopes_among(self._slopes, self._categories)
 
     def _width(self, facts: Facts) -> int:
         layout = self._layout
@@ -390,8 +395,8 @@ class MixedEffects(BayesianGLM):
                     "from it first."
                 )
 
-    def _column_names(self) -> list[str]:
-        names = super()._column_names()
+    def _names_of_columns(self) -> list[str]:
+        names = super()._names_of_columns()
         return [name for j, name in enumerate(names) if self.groups is None or j not in self._factors]
 
     def _coordinate_names(self) -> list[str]:

@@ -44,7 +44,7 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         What is said of levels to be predicted that the fit did not have. "warn": a warning, with levels of both sides,
         where a column has several and none of them is known, or one of another type than all of the fit ("501" where
         that had 501); single new levels are ordinary. "error": any of them is refused. Rows without a level are never
-        told of.
+        told of. Of categorical columns beside groups "warn" tells every level that is new.
     group_std_posterior : bool, default=True
         Whether `fit`, once it has converged, lets q settle at smaller and larger standard deviations between levels,
         for their posterior; those passes count in `max_iter` and `history_` (with rate 0). False: the posterior is read
@@ -53,12 +53,19 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         Precision (1/variance) of the zero-mean Gaussian prior of the coefficients. "auto" learns one for all, "ard"
         one per coefficient, both by maximising the bound (empirical Bayes), for columns on a scale of their own: the
         distance of the two values of a column that has two, else two standard deviations, so that units do not matter.
-        "flat" or 0: no information, for data that determine every coefficient. Numbers are for the columns as given.
+        "flat" or 0: no information, for data that determine every coefficient. Numbers are for the columns as given,
+        one of an array for all levels of a categorical column.
     intercept_precision : "auto" or float, default="auto"
         Prior precision of the intercept, about 0. "auto": at the columns' means the prior is centred where the
         intercept alone would be, with a standard deviation of 10 times that of a measured target, behind a link of 10;
         sparse columns count as centred at 0.
     fit_intercept : bool, default=True
+    categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
+        Columns in whose place indicators of their levels stand, by name, position or mask. "from_dtype": those of a
+        frame whose type is categorical, or that hold text which is no number. Levels are what the type declares, else
+        what the first rows have; so is a missing value where they have one. Rows with others are read without an effect
+        of the column, and a warning says so. Under a flat prior the first level is the reference, without a
+        coefficient. None: every column is one of numbers.
     class_weight : {"balanced"}, dict or None, default=None
         What rows of each label count for, beside their sample_weight: "balanced" as if all labels were equally
         frequent. Probabilities are then those of data weighted so, and no longer of the data as they come.
@@ -172,6 +179,7 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         prior_precision: float | str | ArrayLike = "auto",
         intercept_precision: float | str = "auto",
         fit_intercept: bool = True,
+        categorical_features: str | ArrayLike | None = "from_dtype",
         class_weight: ClassWeight = None,
         algorithm: AlgorithmLike = "auto",
         expectation: ExpectationLike = "auto",
@@ -194,6 +202,7 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
             prior_precision=prior_precision,
             intercept_precision=intercept_precision,
             fit_intercept=fit_intercept,
+            categorical_features=categorical_features,
             class_weight=class_weight,
             algorithm=algorithm,
             expectation=expectation,

@@ -82,6 +82,7 @@ REGISTRY: dict[str, str] = {
     "Free": "sksvi.families.point:Point",
     "InUnits": "sksvi.families.gaussian.units:InUnits",
     "Columns": "sksvi.linear_model._columns:Columns",
+    "Categories": "sksvi.linear_model._categories:Categories",
     "Known": "sksvi.linear_model._columns:Known",
     "Marginal": "sksvi.families.gaussian.views:Marginal",
     "ArrowGaussian": "sksvi.families.gaussian.arrow:ArrowGaussian",

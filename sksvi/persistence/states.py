@@ -314,6 +314,19 @@ def _known(look: Look) -> None:
     look.at("eps").number(least=0.0)
 
 
+def _categories(look: Look) -> None:
+    columns = [column.count() for column in look.at("columns").sequence()]
+    right = bool(columns) and columns == sorted(set(columns)) and columns[-1] < look.at("n_columns").count(1)
+    look.at("columns").require(right, "names no columns of the table")
+    look.at("reference").flag()
+    pairs = look.at("levels").sequence(len(columns)), look.at("missing").sequence(len(columns))
+    for levels, missing in zip(*pairs, strict=True):
+        shape = np.shape(levels.a(np.ndarray).value)
+        levels.require(len(shape) == 1, f"has shape {shape}, not (any,)")
+        levels.require(len(set(levels.value.tolist())) == shape[0], "has a level twice")
+        levels.require(shape[0] + missing.flag() > 0, "has no level")
+
+
 def _switched_off(look: Look) -> None:
     shape = look.at("which").array((None, None), "b").shape
     look.at("mean").array(shape)
@@ -402,6 +415,7 @@ PARTS: dict[str, Callable[[Look], None]] = {
     "GroupedDesign": _design,
     "Columns": _columns,
     "Known": _known,
+    "Categories": _categories,
     "SwitchedOff": _switched_off,
     "LogScales": _log_scales,
     "IdFeatures": _features,

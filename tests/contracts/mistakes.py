@@ -41,6 +41,7 @@ WITH_Y, TABLES, DENSE = (
     SUPERVISED + BPFA + CTM + NMF + GFM + MIXTURES[:1],
     having("kernel") + BPFA + GFM,
 )
+CATEGORICAL = having("categorical_features")
 LINEAR, MIXED, GP = having("prior_precision"), having("random_slopes"), having("kernel")
 STREAMS = [name for name in NAMES if hasattr(getattr(sksvi, name), "partial_fit")]
 STREAMED_LABELS = [name for name in CLASSIFIERS if name in STREAMS]
@@ -199,6 +200,7 @@ PARAMETERS = [
     *bad("fit_intercept", "no", "bool"),
     *bad("noise_prior_scale", 0.0, "float"),
     *bad("noise", "yes", "{{'auto'}}", MIXED),
+    *bad("categorical_features", "colour", "{{'from_dtype'}}"),
     *bad("bound", "tight", "'optimal'.*'simple'", [name for name in having("bound") if name not in NMF]),
     *bad("bound", "loose", "{{'auxiliary', 'tight'}}", NMF[:1]),
     *bad("n_inducing", 0, "int"),
@@ -263,12 +265,46 @@ X_FORMS = [
             "X has no columns": (lambda at: at.fit(at.X.iloc[:, :0]), "X has 0 feature"),
             "X has rows of two lengths": (lambda at: at.fit([[1.0, 2.0], [1.0]]), "X: .*inhomogeneous"),
             "X is infinite": (lambda at: at.fit(third(at.X, np.inf)), "column 0 of X, row 3: .*X contains inf"),
-            "X has text": (lambda at: at.fit(text(at)), "column 'colour' of X has 'red' in row 0.*OneHotEncoder"),
             "X is an array with text": (lambda at: at.fit(text(at).to_numpy()), "column [25] of X has 'red' in row 0"),
             "X has dates": (lambda at: at.fit(at.X.assign(when=dates())), "column 'when' of X has the date 2020-01-01"),
             "X has dates alone": (lambda at: at.fit(pd.DataFrame({"when": dates()})), "column 'when' .* the date"),
             "X is complex": (lambda at: at.fit(at.X.to_numpy() * 1j), "X: Complex"),
         },
+    ),
+    *by(
+        [name for name in TABLES if name not in CATEGORICAL],
+        {"X has text": (lambda at: at.fit(text(at)), "column 'colour' of X has 'red' in row 0.*OneHotEncoder")},
+    ),
+    *by(
+        CATEGORICAL,
+        {
+            "text that is not to be categorical": (
+                lambda at: at.set(categorical_features=None).fit(text(at)),
+                "column 'colour' of X has 'red' in row 0.*OneHotEncoder.*categorical_features",
+            ),
+            "a word among numbers": (
+                lambda at: at.fit(at.X.assign(colour=["12", "?"] * (N // 2))),
+                r"column 'colour' of X has '\?' in row 1, which is no number, beside '12'",
+            ),
+            "a categorical column that is not there": (
+                lambda at: at.set(categorical_features=["color"]).fit(text(at)),
+                "categorical_features names the column 'color', which X does not have",
+            ),
+            "a mask of other columns": (
+                lambda at: at.set(categorical_features=[False, True]).fit(text(at)),
+                "categorical_features is a mask of 2 values, and X has 3 columns",
+            ),
+        },
+    ),
+    *by(
+        CATEGORICAL,
+        {
+            "levels of two types": (
+                lambda at: at.set(categorical_features=["colour"]).fit(at.X.assign(colour=[1, "red"] * (N // 2))),
+                r"column 'colour' of X mixes \['int', 'str'\]",
+            )
+        },
+        error=TypeError,
     ),
     *by(
         SERIES,
@@ -466,8 +502,22 @@ OWN = [
     *by(
         MIXED,
         {
-            "text that could be a group": (lambda at: at.fit(text(at)), "'colour'.*or list the column in groups"),
-            "text beside a group": (lambda at: at.set(groups="dose").fit(text(at)), "'colour'.*in groups"),
+            "text that could be a group": (
+                lambda at: at.set(categorical_features=None).fit(text(at)),
+                "'colour'.*or in groups",
+            ),
+            "text beside a group": (
+                lambda at: at.set(groups="dose", categorical_features=None).fit(text(at)),
+                "'colour'.*in groups",
+            ),
+            "a group that is categorical": (
+                lambda at: at.set(groups="colour", categorical_features=["colour"]).fit(text(at)),
+                "categorical_features=.*colour.* has a column that groups names",
+            ),
+            "slopes of a categorical column": (
+                lambda at: at.set(groups="dose", random_slopes="colour").fit(text(at)),
+                "random_slopes names the categorical column 'colour'",
+            ),
             "groups that are no column": (lambda at: at.set(groups="ward").fit(), "groups .* 'ward'.*'age'"),
             "groups beyond the columns": (lambda at: at.set(groups=7).fit(), "groups=7 is no column of X"),
             "groups of an array": (lambda at: at.set(groups="ward").fit(at.X.to_numpy()), "'ward'.*no column names"),

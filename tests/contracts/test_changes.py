@@ -29,6 +29,7 @@ INSTANCES = {
     "inducing": [np.eye(3)],
     "groups": ["a", None],
     "random_slopes": ["a"],
+    "categorical_features": [[0]],
     "prior_words": [{0: [1, 2]}],
     "random_state": [3],
     "user_features": [{i: [float(i)] for i in range(9)}],

@@ -387,7 +387,19 @@ def test_errors_of_groups(frame):
         ({"groups": ["school", "city"], "random_slopes": "city"}, X, ValueError, "names a grouping column"),
         ({"groups": "school", "random_slopes": {"city": ["z"]}}, X, ValueError, "not among groups='school'"),
         ({"groups": ["school", "city"]}, X.assign(school=[1, *X["school"][1:]]), TypeError, "mixes.*'int', 'str'"),
-        ({"groups": "school"}, X, ValueError, "column 'city' of X has .*or list the column in groups"),
+        (
+            {"groups": "school", "categorical_features": None},
+            X,
+            ValueError,
+            "column 'city' of X has .*name the column in categorical_features, or in groups",
+        ),
+        ({"groups": "school", "categorical_features": ["school"]}, X, ValueError, "has a column that groups names"),
+        (
+            {"groups": "school", "random_slopes": "city"},
+            X,
+            ValueError,
+            "random_slopes names the categorical column 'city'",
+        ),
         ({"groups": ["school", "city"]}, X.assign(x=np.nan), ValueError, "X contains NaN"),
     ):
         fresh = clone(model).set_params(**settings)

@@ -127,13 +127,17 @@ def test_quantiles_of_counts_by_exposure(rows):
 
 
 def test_categories_by_their_type_through_a_pipeline(rows):
-    """Columns of categories are found by their type, and their levels have names in the summary."""
+    """Columns of categories are found by their type, by an encoder or the model, and their levels have names."""
     X, y = rows
     X = X.assign(day=pd.Categorical(np.where(np.arange(N) % 3 == 0, "weekend", "week")))
     y = np.log(y) + 2.0 * (X["day"] == "weekend")
     with pytest.raises(ValueError, match=r"'day'.*OneHotEncoder"):
-        BayesianGLMRegressor().fit(X, y)
+        BayesianGLMRegressor(categorical_features=None).fit(X, y)
     encoded = (OneHotEncoder(drop="first"), make_column_selector(dtype_include="category"))
     model = make_pipeline(make_column_transformer(encoded, remainder=StandardScaler()), BayesianGLMRegressor())
     row = sksvi.summary(model.fit(X, y)).loc["onehotencoder__day_weekend"]
+    assert abs(row["mean"] - 2.0) < 4 * row["std"] < 1.0
+    scaled = make_column_transformer((StandardScaler(), ["a", "b"]), remainder="passthrough")
+    flat = make_pipeline(scaled.set_output(transform="pandas"), BayesianGLMRegressor(prior_precision="flat")).fit(X, y)
+    row = sksvi.summary(flat).loc["remainder__day_weekend"]
     assert abs(row["mean"] - 2.0) < 4 * row["std"] < 1.0

@@ -10,19 +10,29 @@ from sksvi.persistence.look import Look
 
 def check_linear(look: Look) -> None:
     """Coefficients of a GLM."""
-    _coefficients(look, look.at("n_features_in_").count(1), 0, True)
+    _coefficients(look, _columns(look, look.at("n_features_in_").count(1)), 0, True)
+
+
+def _columns(look: Look, d: int) -> int:
+    """Coefficients of d columns."""
+    if not look.has("_categories"):
+        return d
+    own = look.at("_categories")
+    own.require(type(own.value).__name__ == "Categories", "says nothing of categorical columns")
+    own.at("n_columns").require(own.value.n_columns == d, f"is {own.value.n_columns}, not {d}")
+    return int(own.value.width)
 
 
 def check_mixed(look: Look) -> None:
     """Coefficients, levels and effects of a mixed model."""
     features = look.at("n_features_in_").count(1)
     if not look.has("_factors"):
-        _coefficients(look, features, 0, True)
+        _coefficients(look, _columns(look, features), 0, True)
         return
     factors = [factor.count() for factor in look.at("_factors").sequence()]
     right = len(set(factors)) == len(factors) >= 1 and max(factors) < features
     look.at("_factors").require(right, "names no columns of X")
-    fixed, n = features - len(factors), len(factors)
+    fixed, n = _columns(look, features - len(factors)), len(factors)
     sizes, effects = [], []
     for levels, size, slopes, scales in zip(
         look.at("_levels").sequence(n),
