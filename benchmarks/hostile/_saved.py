@@ -93,6 +93,10 @@ def _fits() -> dict[str, tuple[str, Callable[[dict[str, Any]], Any]]]:
         "glm-batches": ("X", lambda d: glm(algorithm="cvi", batch_size=10, **any_order).fit(d["X"], d["real"])),
         "glm-steps": ("sparse", lambda d: glm(algorithm="s-dsvi", **any_order).fit(d["sparse"], d["real"])),
         "glm-stream": ("X", lambda d: stream(glm(likelihood=likelihood, random_state=0), d["X"], d["count"])),
+        "glm-categories": (
+            "groups",
+            lambda d: glm(categorical_features=["g", "h"], **any_order).fit(d["groups"], d["real"]),
+        ),
         "glm-wide": ("wide", lambda d: glm(**any_order).fit(d["wide"], d["real"][:8])),
         "classes": ("X", lambda d: BayesianGLMClassifier(**any_order).fit(d["X"], d["two"])),
         "classes-three": ("X", lambda d: BayesianGLMClassifier(**any_order).fit(d["X"], d["three"])),

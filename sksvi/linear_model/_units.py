@@ -176,7 +176,7 @@ class OwnScales:
         return precision
 
     @property
-    def _without_rows(self) -> str:
+    def _unused_levels(self) -> str:
         """What helps against levels of a categorical type that no row has."""
         return "" if self._categories is None else ", and levels without rows (.cat.remove_unused_categories())"
 
@@ -205,7 +205,7 @@ class OwnScales:
             raise ValueError(
                 f"prior_precision={self.prior_precision!r} is a flat prior, but the data do not determine the "
                 f"coefficient of {self._coordinate_name(int(np.argmin(share)))}: drop columns that others explain or "
-                f"that separate the labels{self._without_rows}, or choose prior_precision='auto'."
+                f"that separate the labels{self._unused_levels}, or choose prior_precision='auto'."
             )
 
     def _uneven(self) -> Iterator[str]:

@@ -197,7 +197,7 @@ def test_groups_that_make_no_sense(name, X, rng):
     refused(MODELS[name](groups=7), "7", frame, y)
     refused(MODELS[name](groups="site", random_slopes="w"), "w", frame, y)
     refused(MODELS[name](groups="site", random_slopes="site"), "site", frame, y)
-    refused(MODELS[name](), "could not convert string to float|site", frame, y)
+    refused(MODELS[name](categorical_features=None), "could not convert string to float|site", frame, y)
     refused(MODELS[name](groups="site"), "X contains NaN", frame.assign(x=np.nan), y)
 
 

@@ -13,6 +13,7 @@ from benchmarks.hostile import _saved
 NAMES = (
     "glm",
     "glm-stream",
+    "glm-categories",
     "classes-three",
     "mixed-slopes",
     "mixed-stream",
