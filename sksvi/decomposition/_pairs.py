@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi._typing import MatrixLike
 from sksvi.decomposition._ids import id_columns, known_ids, positions
 from sksvi.estimators.strangers import check_added, check_asked, shown
+from sksvi.families import Gamma, GaussianPlates
 from sksvi.models.factorization.columns import SIDES
 
 Array = np.ndarray
@@ -22,7 +23,9 @@ class FoldedIds:
     what tells the fit that they belong to from another one.
     """
 
-    def __init__(self, ids: Array, posterior: Any, rated: tuple[Array, Array], fit: tuple[Any, ...]) -> None:
+    def __init__(
+        self, ids: Array, posterior: GaussianPlates | Gamma, rated: tuple[Array, Array], fit: tuple[Any, ...]
+    ) -> None:
         self.ids = ids
         self._posterior, self._rated, self._fit = posterior, rated, fit
 
