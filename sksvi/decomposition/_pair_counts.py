@@ -53,7 +53,7 @@ class FoldedCounts(FoldedIds):
     Attributes
     ----------
     ids : ndarray of shape (n,)
-        Sorted where they have an order.
+        In the order in which they came.
     mean, std : ndarray of shape (n, K)
         Of the factors.
 
@@ -251,7 +251,9 @@ class PairCounts(PairMethods, TransformerMixin):
         new, old = self._table(columns, counts, names).counts, positions(self.users_, pd.Series(names, dtype=object))
         again = np.flatnonzero(old >= 0)
         same = sp.csr_matrix((np.ones(len(again)), (again, old[again])), shape=(len(names), len(self.users_)))
-        found = cells(new + same @ self._fitted_cells.counts)
+        table = sp.csr_matrix(new + same @ self._fitted_cells.counts)
+        table.sort_indices()  # as those of a fit are: sums of a row in one order
+        found = cells(table)
         return FoldedCounts(names, Gamma(*self._activations(found)), items_of(found), self._mark)
 
     # ---- pairs

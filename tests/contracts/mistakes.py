@@ -376,10 +376,25 @@ TARGETS = [
             "too few counts": (lambda at: at.fit(y=ONES[:-1]), "X and y differ in length.*24, 23"),
             "no user": (
                 lambda at: at.fit(at.X.assign(user=third(at.X["user"], np.nan))),
-                "user id in row 3 of X is miss",
+                "user id in row 3 .* missing",
             ),
             "no weight at all": (lambda at: at.fit(sample_weight=0 * ONES), "sample_weight is zero in every row"),
+            "infinite counts": (lambda at: at.fit(y=third(ONES, np.inf)), "y contains inf"),
+            "counts in two columns": (lambda at: at.fit(y=np.ones((N, 2))), "y should be a 1d array"),
+            "a negative weight": (lambda at: at.fit(sample_weight=third(ONES, -2)), "`sample_weight`: .*-2 in row 3"),
+            "three columns": (lambda at: at.fit(at.X.assign(day=1)), "X has 3 columns; {cls} takes two"),
+            "X has no rows": (lambda at: at.fit(at.X[:0]), "n_samples=0.*{cls}"),
         },
+    ),
+    *by(
+        COUNTED,
+        {
+            "score of negative counts": (lambda at: at.run("score", y=third(ONES, -1)), "found -1 in row 3"),
+            "nobody to recommend to": (lambda at: at.model.recommend([]), "users is empty"),
+            "no items": (lambda at: at.model.recommend([1], n=0), "n must be an integer >= 1; found 0"),
+            "a quantile of 2": (lambda at: at.ask(return_std=False) is at.model.predict_quantiles(at.X, 2), "q must"),
+        },
+        fitted=True,
     ),
     *by(STREAMED_LABELS, {"a first chunk without classes": (lambda at: at.more(), "classes must be passed")}),
     *by(

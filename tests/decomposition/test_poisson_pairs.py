@@ -99,7 +99,7 @@ def test_ids_that_are_unseen_or_missing_get_the_prior(global_random_seed):
     np.testing.assert_allclose(model.transform(asked)[1:], H)
     popular = model.recommend(["strange"], n=25, exclude_seen=False)
     assert popular["what"].tolist() == model.items_[np.argsort(-model.components_.sum(0), kind="stable")].tolist()
-    with pytest.raises(ValueError, match="users in column 'who' of X that the fit has not seen.*'strange'"):
+    with pytest.raises(ValueError, match=r"users in column 'who' of X that the fit has not seen.*'strange'"):
         model.set_params(on_unseen="error").predict(pd.DataFrame({"who": ["strange"], "what": ["i03"]}))
 
 
@@ -110,9 +110,8 @@ def test_users_that_are_folded_in_are_those_of_the_matrix(global_random_seed):
     before = model.components_.copy()
     some = X["who"].isin(["u03", "u05"]).to_numpy()
     guests = model.fold_in(X[some].assign(who=X["who"][some].map({"u03": "a", "u05": "b"})), y[some])
-    assert (
-        type(guests) is FoldedCounts and set(guests.ids) == {"a", "b"} and repr(guests).startswith("FoldedCounts of 2")
-    )
+    assert type(guests) is FoldedCounts and set(guests.ids) == {"a", "b"}
+    assert repr(guests).startswith("FoldedCounts of 2")
     rows = sp.csr_matrix(counts[[{"a": 3, "b": 5}[who] for who in guests.ids]])
     for found, expected in zip(model.transform(guests, return_std=True), table.transform(rows, return_std=True)):
         np.testing.assert_array_equal(found, expected)
@@ -138,32 +137,29 @@ def test_a_warm_start_takes_new_users_and_items(global_random_seed):
     X, y, _ = plays(global_random_seed)
     model = PoissonFactorization(3, random_state=0, warm_start=True).fit(X, y)
     more = pd.concat([X, pd.DataFrame({"who": ["guest", "guest", "u00"], "what": ["i00", "new", "new"]})])
-    began, passes = model.components_.copy(), model.n_iter_
+    passes = model.n_iter_
     model.fit(more, [*y, 2, 3, 1])
     assert model.items_[-1] == "new" and "guest" in model.users_ and model.components_.shape == (3, 26)
     assert passes < model.n_iter_ and np.all(model.components_[:, -1] > 0) and model.converged_
-    # What was known stays about where it was.
-    moved = np.abs(model.components_.sum(0)[:-1] * model.activation_rate_**-1 - began.sum(0) * 0).max()
-    assert np.isfinite(moved)
     fresh = PoissonFactorization(3, random_state=0).fit(more, [*y, 2, 3, 1])
     assert model.lower_bound_ > fresh.lower_bound_ - 0.03 * abs(fresh.lower_bound_)
     with pytest.raises(ValueError, match="n_components was 3"):
         model.set_params(n_components=2).fit(X, y)
 
 
-def test_intervals_and_draws_are_of_negative_binomials(rng):
+def test_intervals_and_draws_are_of_negative_binomials(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
     rate, spread = np.array([0.3, 4.0, 4.0]), np.array([0.05, 9.0, 0.0])
     found = CountPredictive(rate, spread)
     size = np.square(rate[:2]) / spread[:2]
     exact = [stats.nbinom(n, n / (n + m)) for n, m in zip(size, rate[:2], strict=True)] + [stats.poisson(4.0)]
     np.testing.assert_array_equal(found.quantile(np.array([0.1, 0.9])), [law.ppf([0.1, 0.9]) for law in exact])
     np.testing.assert_allclose(found.std(), [law.std() for law in exact])
-    np.testing.assert_allclose(
-        found.log_prob(np.array([0.0, 7.0, 2.0])), [law.logpmf(k) for law, k in zip(exact, [0, 7, 2])]
-    )
+    logs = [law.logpmf(k) for law, k in zip(exact, [0, 7, 2], strict=True)]
+    np.testing.assert_allclose(found.log_prob(np.array([0.0, 7.0, 2.0])), logs)
     draws = found.sample(4000, rng)
     assert np.all(np.abs(draws.mean(1) - rate) < 4 * found.std() / np.sqrt(4000))
-    sd = np.array([law.std() * np.sqrt((law.stats("k") + 2) / 4 / 4000) for law in exact])
+    sd = np.array([law.std() * np.sqrt((float(law.stats("k")) + 2) / 4 / 4000) for law in exact])
     assert np.all(np.abs(draws.std(1) - found.std()) < 4 * sd)
 
 
