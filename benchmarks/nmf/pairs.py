@@ -17,6 +17,7 @@ from benchmarks.nmf.recommend import LIKED, TOP
 from sksvi.models.nmf.density import log_poisson
 
 K = 20
+COLUMNS = ("method", f"recall@{TOP}", f"NDCG@{TOP}", "log score", "log score, averaged", "CPU seconds")
 TITLE = "Pairs of users and items"
 NOTES = [
     "Last.fm: 92,834 pairs of listener and artist, once each (clicks) or as often as it was played (plays); MovieLens "
@@ -49,7 +50,8 @@ def ranked(score: Array, train: Any, users: Array, items: Array) -> Any:
 
     score = np.where(train.toarray() > 0, -np.inf, score)
     top = np.argsort(-score, axis=1, kind="stable")[:, :TOP]
-    return pd.DataFrame({"user": np.repeat(users, TOP), "item": items[top.ravel()], "rank": np.tile(np.arange(1, TOP + 1), len(users))})  # fmt: skip  # noqa: E501
+    rank = np.tile(np.arange(1, TOP + 1), len(users))
+    return pd.DataFrame({"user": np.repeat(users, TOP), "item": items[top.ravel()], "rank": rank})
 
 
 def measured(table: Any, held: Any) -> dict[str, float]:
@@ -73,7 +75,7 @@ def main(quick: bool = False) -> None:
     rows: list[dict[str, Any]] = []
     for name in ("Last.fm, clicks", "Last.fm, plays", "MovieLens, clicks"):
         for row in methods(*pairs(name), quick):
-            rows.append({"data": name, **row})
+            rows.append({"data": name, **dict.fromkeys(COLUMNS), **row})
             progress(rows[-1])
             report("nmf/pairs", TITLE, rows, NOTES, quick)
 
