@@ -49,6 +49,7 @@ ESTIMATORS: dict[str, tuple[dict[str, Any], tuple[Any, ...], tuple[str, ...]]] =
     "GammaPoissonFactorization": ({"n_components": 2, **FEW}, (WORDS,), ("transform",)),
     "GammaProcessNMF": ({"n_components": 2, **FEW}, (WORDS,), ("transform",)),
     "GeneralizedPMF": ({"n_components": 2, **FEW}, (PAIRS, LATENT), ("predict", "predict_interval")),
+    "PoissonFactorization": ({"n_components": 2, **FEW}, (PAIRS, COUNTS), ("predict", "transform")),
     "SparseGPClassifier": ({"n_inducing": 6, **FEW}, (X, LABELS), ("predict", "predict_proba")),
     "SparseGPRegressor": ({"n_inducing": 6, **FEW}, (X, LATENT), ("predict", "predict_interval")),
     "StructuredLDA": ({"n_components": 2, **FEW}, (WORDS,), ("transform",)),

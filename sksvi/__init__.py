@@ -42,6 +42,7 @@ if TYPE_CHECKING:  # what type checkers and editors see in the place of __getatt
         GammaPoissonFactorization as GammaPoissonFactorization,
         GammaProcessNMF as GammaProcessNMF,
         GeneralizedPMF as GeneralizedPMF,
+        PoissonFactorization as PoissonFactorization,
     )
     from sksvi.displays import (
         BeforeAfterDisplay as BeforeAfterDisplay,
@@ -114,6 +115,7 @@ _ATTRIBUTES = {
     "GammaProcessNMF": "sksvi.decomposition",
     "GPClassifier": "sksvi.gaussian_process",
     "GeneralizedPMF": "sksvi.decomposition",
+    "PoissonFactorization": "sksvi.decomposition",
     "SparseGPClassifier": "sksvi.gaussian_process",
     "SparseGPRegressor": "sksvi.gaussian_process",
     "CorrelatedTopicModel": "sksvi.topics",

@@ -42,6 +42,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "StructuredLDA": [{}, {"local_step": "gibbs", "algorithm": "ssvi"}, {"doc_topic_prior": "auto"}],
     "GammaFactorModel": [{}, {"noise_variance": "auto"}, {"noise_variance": "per-feature"}],
     "GammaPoissonFactorization": [{}, {"algorithm": "mc-ssvi"}],
+    "PoissonFactorization": [{}, {"algorithm": "mc-ssvi"}],
     "GammaProcessNMF": [{}, {"algorithm": "ssvi-a"}, {"search_passes": 1}],
     "BernoulliMixture": [{}, {"algorithm": "gibbs"}],
     "BetaProcessFA": [{}, {"local_step": "mean-field"}, {"algorithm": "gibbs"}],
@@ -104,7 +105,9 @@ def data(name: str, likelihood: str = "") -> tuple[Any, Any]:
         y = np.digitize(y, [-0.5, 0.5])
     if likelihood == "logit" or name.endswith("Classifier"):
         y = (y > 0).astype(int)
-    if name == "GeneralizedPMF":
+    if name == "PoissonFactorization":
+        y = rng.poisson(np.exp(f))
+    if name in ("GeneralizedPMF", "PoissonFactorization"):
         return np.column_stack([np.arange(N) % 6, rng.integers(0, 5, N)]), y
     X = np.column_stack([f, rng.standard_normal(N)])
     if name.startswith("GME"):
@@ -164,7 +167,7 @@ def arguments_of(name: str, options: int, model: Any, method: str) -> dict[str, 
     factors = ("BetaProcessFA", "GammaFactorModel", "GammaPoissonFactorization", "GammaProcessNMF")
     if name in factors and method == "inverse_transform":
         return {"X": np.ones((3, len(model.components_)))}
-    if method == "recommend" and name == "GeneralizedPMF":
+    if method == "recommend" and name in ("GeneralizedPMF", "PoissonFactorization"):
         return {"users": [1, 2]}
     wanted = parameters_of(getattr(type(model), method))
     if method.startswith(("forecast", "simulate")):

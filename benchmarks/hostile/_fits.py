@@ -43,6 +43,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "GammaPoissonFactorization": {"n_components": 3},
     "GammaProcessNMF": {"n_components": 3, "search_passes": 3},
     "GeneralizedPMF": {"n_components": 2},
+    "PoissonFactorization": {"n_components": 3},
     "SparseGPClassifier": {"n_inducing": 8},
     "StructuredLDA": {"n_components": 3},
     "SparseGPRegressor": {"n_inducing": 8, "likelihood": "poisson"},
@@ -102,6 +103,8 @@ def data_of(name: str, seed: int) -> tuple[Any, Any]:
     rng = np.random.default_rng([seed, 12])
     X = rng.standard_normal((60, 3))
     counts = rng.poisson(np.exp(0.5 * X[:, 0]))
+    if name == "PoissonFactorization":
+        return np.column_stack([rng.integers(0, 9, 60), rng.integers(0, 7, 60)]), counts
     if name == "GeneralizedPMF":
         return np.column_stack([rng.integers(0, 9, 60), rng.integers(0, 7, 60)]), X[:, 0]
     if name in ("CorrelatedTopicModel", "GammaPoissonFactorization", "GammaProcessNMF", "StructuredLDA"):

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from sksvi import GeneralizedPMF
+from sksvi import GeneralizedPMF, PoissonFactorization
 from sksvi.datasets import make_pmf
 
 matrix = make_pmf(150, 80, 2, likelihood="gaussian", observed=0.6, random_state=0)
@@ -41,3 +41,9 @@ plt.show()
 # %%
 # What to show to whom.
 print(model.recommend([3, 140], n=3).round(2))
+
+# %%
+# Where nothing but what was liked is recorded, pairs that are absent are zeros: :class:`sksvi.PoissonFactorization`.
+liked = seen[rating[keep] >= 4]
+clicks = PoissonFactorization(4, random_state=0).fit(liked)
+print(clicks.recommend([3, 140], n=3).round(2))

@@ -5,20 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel
 from sksvi._typing import MatrixLike, PerRow, RandomState
 from sksvi.algorithms import MCSSVI
-from sksvi.decomposition._ids import id_columns, positions
+from sksvi.decomposition._ids import positions
+from sksvi.decomposition._pairs import FoldedIds, PairMethods
 from sksvi.estimators.checks import check_row_values
-from sksvi.estimators.strangers import shown
 from sksvi.families import GaussianPlates
 from sksvi.inference import plan
 from sksvi.inference.memory.said import Said
 from sksvi.inference.passes import by_side
 from sksvi.inference.state import State
-from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.ratings import Ratings
 
 Array = np.ndarray
@@ -27,7 +25,7 @@ Array = np.ndarray
 FOLD_STEPS, FOLD_TOL = 100, 1e-6
 
 
-class FoldedUsers:
+class FoldedUsers(FoldedIds):
     """Posterior of users that a fit has not seen, or has seen less of; `GeneralizedPMF.fold_in` makes it.
 
     It goes where users or pairs go, in `recommend`, `transform`, `predict`, `predict_interval` and every other method
@@ -71,17 +69,13 @@ class FoldedUsers:
     (2, 2)
     """
 
+    _posterior: GaussianPlates
+
     def __init__(
         self, ids: Array, posterior: GaussianPlates, n_components: int, rated: tuple[Array, Array], fit: tuple[Any, ...]
     ) -> None:
-        self.ids = ids
-        self._posterior, self._k, self._rated, self._fit = posterior, n_components, rated, fit
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__} of {len(self)}: {shown(self.ids, 5)}"
+        super().__init__(ids, posterior, rated, fit)
+        self._k = n_components
 
     @property
     def _factors(self) -> GaussianPlates:
@@ -126,75 +120,15 @@ class FoldedUsers:
         """
         return self._factors.sample(n, random_state)
 
-    def pairs(self, X: MatrixLike) -> FoldedPairs:
-        """Pairs of these users with some items, for `predict` and every other method that takes pairs.
 
-        Parameters
-        ----------
-        X : {DataFrame, array-like} of shape (m, 2)
-            Pairs of user and item, as in `GeneralizedPMF.fit`.
-
-        Returns
-        -------
-        FoldedPairs
-        """
-        return FoldedPairs(self, X)
-
-    # ---- for the estimator
-    def _rows(self, column: Any) -> GaussianPlates:
-        """The plate of each id of a column; every id is one of these users."""
-        return self._posterior[positions(self.ids, column)]
-
-    def _seen(self, column: Any) -> tuple[Array, Array]:
-        """Rows and items of the pairs that were folded in."""
-        return rated_by(positions(self.ids, column), self._rated)
-
-    def _check_ids(self, column: Any) -> None:
-        """An error where a row's user is none of these."""
-        strange = positions(self.ids, column) < 0
-        if strange.any():
-            row = int(np.argmax(strange))
-            raise ValueError(
-                f"row {row} of X has the user {column.iloc[row]!r}, who is none of these {self!r}: fold in all users "
-                "that the pairs name."
-            )
-
-
-class FoldedPairs:
-    """Pairs whose users are folded in; `FoldedUsers.pairs` makes it.
-
-    Parameters
-    ----------
-    users : FoldedUsers
-    X : {DataFrame, array-like} of shape (m, 2)
-
-    Attributes
-    ----------
-    users : FoldedUsers
-    X : {DataFrame, array-like} of shape (m, 2)
-    """
-
-    def __init__(self, users: FoldedUsers, X: MatrixLike) -> None:
-        self.users, self.X = users, X
-
-    def __len__(self) -> int:
-        return len(self.X)
-
-
-class FoldingMethods:
+class FoldingMethods(PairMethods):
     """Needs the plates of ids (`_rows`), the fitted model and its targets."""
 
-    items_: Array
     likelihood_: Any
     _blocks: dict[str, GaussianPlates]
     _model: Any
-    _k: Any
     _rows: Any
-    _check_known: Any
     n_jobs: Any
-    n_steps_: int
-    n_samples_seen_: float
-    lower_bound_: float
 
     def fold_in(self, X: MatrixLike, y: PerRow, sample_weight: PerRow | None = None) -> FoldedUsers:
         """Posterior of the users of some ratings, given the items as they are; the estimator stays as it is.
@@ -220,11 +154,7 @@ class FoldingMethods:
         """
         import pandas as pd
 
-        check_is_fitted(self)
-        columns = id_columns(self, X, False)
-        missing = columns[0].isna().to_numpy()
-        if missing.any():
-            raise ValueError(f"the user id in row {int(np.argmax(missing))} of X is missing: whose posterior is it?")
+        columns = self._to_fold(X)
         y = self._targets(self.likelihood_, columns, y, fresh=False)  # type: ignore[attr-defined]
         weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
         self._check_known("items", columns[1], f"items in column {columns[1].name!r} of X")
@@ -256,51 +186,5 @@ class FoldingMethods:
 
     @property
     def _mark(self) -> tuple[Any, ...]:
-        """What tells this fit from another one, in files and copies too."""
-        level = getattr(self, "global_bias_", None)
-        return self.n_steps_, self.n_samples_seen_, self.lower_bound_, level, len(self.items_), self._k
-
-    def _check_folded(self, users: FoldedUsers) -> None:
-        """An error where users belong to another fit: its factors mean something else."""
-        check_is_fitted(self)
-        if users._fit != self._mark:
-            raise ValueError(
-                f"{users!r} were folded into another fit than this one, whose factors mean something else: call "
-                "fold_in again after fit or partial_fit."
-            )
-
-    def _asked(self, X: Any, needed: Any = SIDES) -> tuple[tuple[Any, Any], FoldedUsers | None]:
-        """Columns of users and items, and the users where they are folded in; told of strangers among those needed."""
-        import pandas as pd
-
-        check_is_fitted(self)
-        if isinstance(X, FoldedUsers):
-            self._check_folded(X)
-            return crossed(pd.Series(X.ids, dtype=object), self.items_), X
-        folded = X.users if isinstance(X, FoldedPairs) else None
-        columns = id_columns(self, X if folded is None else X.X, False)
-        if folded is not None:
-            self._check_folded(folded)
-            folded._check_ids(columns[0])
-        for side, column in zip(SIDES, columns, strict=True):
-            if side in needed and (side == "items" or folded is None):
-                self._check_known(side, column, f"{side} in column {column.name!r} of X")
-        return columns, folded
-
-
-def crossed(users: Any, items: Array) -> tuple[Any, Any]:
-    """Columns of some users (a Series), each with every item."""
-    import pandas as pd
-
-    others = pd.Series(np.tile(np.asarray(items, object), len(users)), dtype=object)
-    return users.repeat(len(items)).reset_index(drop=True), others
-
-
-def rated_by(where: Array, rated: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Rows and items of the pairs rated by the users at some positions, of whom -1 has rated nothing."""
-    starts, items = rated
-    count = np.where(where >= 0, np.diff(starts)[where], 0)
-    rows = np.repeat(np.arange(len(where)), count)
-    first = np.repeat(starts[np.maximum(where, 0)], count)
-    within = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
-    return rows, items[first + within]
+        """The constant of f too."""
+        return (*super()._mark, getattr(self, "global_bias_", None))

@@ -13,7 +13,7 @@ from sksvi import _memory, algorithms
 from sksvi._typing import MatrixLike
 from sksvi.decomposition._gamma_predictions import GammaPredictions
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, stays
+from sksvi.estimators.changes import COMPONENTS, FREE, SHARED, STREAMED, stays
 from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, check_table
@@ -21,7 +21,7 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Table
-from sksvi.models.nmf.cells import table
+from sksvi.models.nmf.cells import Cells, table
 from sksvi.models.nmf.rows import PORTION
 from sksvi.models.nmf.start import CHOSEN_AMONG, GROUPED, at_random, from_groups, from_rows, some_rows
 from sksvi.partitions.facts import Facts, Total
@@ -34,8 +34,8 @@ SMALL_ROWS, BATCH_ROWS = 20_000, 5_000
 STARTS = {"groups": (from_groups, GROUPED), "rows": (from_rows, CHOSEN_AMONG)}
 
 
-class GammaFactors(GammaPredictions, RowsFromPartitions, BaseSVI):
-    """Needs `_fix_mean(mean)`, `_model(n_features)` and `_expose`."""
+class GammaFit(BaseSVI):
+    """A fit to cells; needs `_fix_mean(mean)`, `_model(n_features)` and `_expose`."""
 
     _parameter_constraints: dict[str, list[Any]] = {
         **{name: rule for name, rule in BaseSVI._parameter_constraints.items() if name != "covariance"},
@@ -45,7 +45,7 @@ class GammaFactors(GammaPredictions, RowsFromPartitions, BaseSVI):
         "activation_shape": [Interval(Real, 1e-3, 1e3, closed="both")],
     }
     _changes = {
-        **STREAMED,
+        **SHARED,
         "n_components": COMPONENTS,
         "component_shape": FREE,
         "activation_shape": FREE,
@@ -56,6 +56,68 @@ class GammaFactors(GammaPredictions, RowsFromPartitions, BaseSVI):
 
     n_components: int
     init: Any
+    #: What users call the columns.
+    _columns_called = "columns"
+
+    # ---- fitting
+    def _encoded(self, found: Cells, start: Start) -> Table:
+        """Rows with what a first fit fixes by them."""
+        if start.fresh:
+            self._fix_mean(found.mean or 1.0)
+        elif not start.share:
+            self._check_choices()
+        if start.fresh and not isinstance(self.init, str):
+            self._given(found.shape[1])
+        return table(found)
+
+    def _fix_mean(self, mean: float) -> None:
+        """What the mean of the cells fixes."""
+        raise AttributeError(f"{type(self).__name__} does not say what a mean fixes")
+
+    def _given(self, n_features: int) -> Array:
+        """The components of `init`, scaled to mean 1 as the prior's are."""
+        given = check_table(self.init, name="init", dtype=np.float64)
+        shape = (int(self.n_components), n_features)
+        if given.shape != shape:
+            raise ValueError(f"init.shape == {given.shape}, expected {shape}: a row per component.")
+        if np.any(given < 0) or not np.all(given.sum(1) > 0):
+            raise ValueError("init must have no negative number, and in every row one that is not 0.")
+        return np.asarray(given / given.mean(1, keepdims=True))
+
+    def _check_memory(self, data: Table) -> None:
+        K, (n, F) = float(self.n_components), data.X.shape
+        n = n if data.at_hand else 0
+        numbers = 40 * K * F + 6 * K * n
+        what = f"n_components={self.n_components} for {F} {self._columns_called}"
+        _memory.need(8.0 * numbers, what, "lower n_components")
+
+    def _build_model(self, data: Table) -> tuple[Any, Table]:
+        return self._model(data.X.shape[1]), data
+
+    def _batch_size(self, n: int, algorithm: Any) -> int | None:
+        if self.batch_size != "auto":
+            return self.batch_size and int(self.batch_size)
+        return None if n <= self._whole_rows else self._batch_rows
+
+    def _new_state(self, problem: Problem) -> State:
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        problem.model.start = self._start(problem.data, seed)
+        return first_state(problem, seed)
+
+    def _start(self, data: Any, seed: int) -> Array:
+        K, n_features = int(self.n_components), data.X.shape[1]
+        if not isinstance(self.init, str):
+            return self._given(n_features)
+        if self.init == "random":
+            return at_random(K, n_features, seed)
+        start, most = STARTS[self.init]
+        return start(some_rows(data, seed, most), K, seed)
+
+
+class GammaFactors(GammaPredictions, RowsFromPartitions, GammaFit):
+    """The same of tables of counts, chunks and collections of them too."""
+
+    _changes = {**GammaFit._changes, **STREAMED}
 
     # ---- fitting
     def fit(self, X: MatrixLike, y: object = None) -> Self:
@@ -105,18 +167,7 @@ class GammaFactors(GammaPredictions, RowsFromPartitions, BaseSVI):
         return self._partial_fit(X, None, None, None)
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
-        found = self._cells(X, reset=start.fresh)
-        if start.fresh:
-            self._fix_mean(found.mean or 1.0)
-        elif not start.share:
-            self._check_choices()
-        if not isinstance(self.init, str):
-            self._given(found.shape[1])
-        return table(found)
-
-    def _fix_mean(self, mean: float) -> None:
-        """What the mean of the cells fixes."""
-        raise AttributeError(f"{type(self).__name__} does not say what a mean fixes")
+        return self._encoded(self._cells(X, reset=start.fresh), start)
 
     def _row_facts(self, data: Table) -> dict[str, Any]:
         return {"cells": Total(data.X.sums)}
@@ -126,45 +177,7 @@ class GammaFactors(GammaPredictions, RowsFromPartitions, BaseSVI):
             total, n = facts.own["cells"].value
             self._fix_mean(float(total / n) if total else 1.0)
 
-    def _given(self, n_features: int) -> Array:
-        """The components of `init`, scaled to mean 1 as the prior's are."""
-        given = check_table(self.init, name="init", dtype=np.float64)
-        shape = (int(self.n_components), n_features)
-        if given.shape != shape:
-            raise ValueError(f"init.shape == {given.shape}, expected {shape}: a row per component.")
-        if np.any(given < 0) or not np.all(given.sum(1) > 0):
-            raise ValueError("init must have no negative number, and in every row one that is not 0.")
-        return np.asarray(given / given.mean(1, keepdims=True))
-
-    def _check_memory(self, data: Table) -> None:
-        K, (n, F) = float(self.n_components), data.X.shape
-        n = n if data.at_hand else 0
-        numbers = 40 * K * F + 6 * K * n
-        _memory.need(8.0 * numbers, f"n_components={self.n_components} for {F} columns", "lower n_components")
-
-    def _build_model(self, data: Table) -> tuple[Any, Table]:
-        return self._model(data.X.shape[1]), data
-
     def _streaming_model(self, data: Table, first: bool) -> Any:
         model = self._model(data.X.shape[1])
         model.visit = PORTION
         return model
-
-    def _batch_size(self, n: int, algorithm: Any) -> int | None:
-        if self.batch_size != "auto":
-            return self.batch_size and int(self.batch_size)
-        return None if n <= self._whole_rows else self._batch_rows
-
-    def _new_state(self, problem: Problem) -> State:
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        problem.model.start = self._start(problem.data, seed)
-        return first_state(problem, seed)
-
-    def _start(self, data: Any, seed: int) -> Array:
-        K, n_features = int(self.n_components), data.X.shape[1]
-        if not isinstance(self.init, str):
-            return self._given(n_features)
-        if self.init == "random":
-            return at_random(K, n_features, seed)
-        start, most = STARTS[self.init]
-        return start(some_rows(data, seed, most), K, seed)

@@ -11,10 +11,9 @@ from sksvi import _memory
 from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, RandomState
 from sksvi.decomposition._gamma_base import GammaFactors
 from sksvi.decomposition._gamma_recommend import ColumnRecommendations
+from sksvi.decomposition._poisson_fit import PoissonFit
 from sksvi.estimators.changes import anew
-from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.validation import StrOptions, with_own_methods
-from sksvi.families import Gamma, Point
 from sksvi.inference.memory.locals import Locals
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
@@ -29,26 +28,8 @@ Array = np.ndarray
 MODELS = {"auxiliary": GammaPoisson, "tight": TightGammaPoisson}
 
 
-def of_unit(data: Any) -> Iterator[str]:
-    """Cells that are not 0 and no counts, in a unit in which each says less than one count would."""
-    total, n, fractions = data.reduced(_sums)
-    mean = float(total / max(n, 1))
-    if mean < 1.0 and fractions:
-        yield (
-            f"X has fractions, and its cells that are not 0 have a mean of {mean:.3g}: as counts they say little, and "
-            "the priors draw the fit towards them. Multiply X by what makes counts of it (255 for pixels in [0, 1]), "
-            "or take the counts that it was made from (of words, in the place of tf-idf)."
-        )
-
-
-def _sums(data: Table) -> tuple[float, int, int]:
-    """Sum and number of the cells that are not 0, and how many of them are no counts."""
-    counts = data.X.counts.data
-    return counts.sum(), len(counts), int(np.sum(counts != np.floor(counts)))
-
-
 @with_own_methods
-class GammaPoissonFactorization(ColumnRecommendations, GammaFactors):
+class GammaPoissonFactorization(ColumnRecommendations, PoissonFit, GammaFactors):
     """Non-negative matrix factorization of counts under Gamma priors.
 
     y_nf ~ Poisson(Σ_k H_nk W_kf) with W_kf ~ Gamma(component_shape, ``component_rate_``), the cells of
@@ -137,17 +118,10 @@ class GammaPoissonFactorization(ColumnRecommendations, GammaFactors):
     ((10, 64), (5, 10))
     """
 
-    n_components_: int
-    activation_rate_: float
-    component_rate_: float
-
-    #: A chunk is many small steps: one step on all of it would say little more than one on some of its rows.
-    _portion_rows = 200
-    _batch_rows = 200
+    _portion_rows = PoissonFit._batch_rows
     _parameter_constraints: dict[str, list[Any]] = {
-        **GammaFactors._parameter_constraints,
+        **PoissonFit._parameter_constraints,
         "bound": [StrOptions(set(MODELS))],
-        "init": ["array-like", StrOptions({"groups", "rows", "random"})],
     }
     _changes = {**GammaFactors._changes, "bound": anew("messages", "progress")}
 
@@ -192,20 +166,8 @@ class GammaPoissonFactorization(ColumnRecommendations, GammaFactors):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fix_mean(self, mean: float) -> None:
-        self._first_mean = mean / int(self.n_components)
-
     def _model(self, n_features: int) -> GammaPoisson:
-        return self._model_of(self.bound, n_features)
-
-    def _model_of(self, bound: str, n_features: int) -> GammaPoisson:
-        return MODELS[bound](
-            int(self.n_components),
-            n_features,
-            component_shape=float(self.component_shape),
-            activation_shape=float(self.activation_shape),
-            mean=self._first_mean,
-        )
+        return self._made(MODELS[self.bound], n_features)
 
     def _check_memory(self, data: Table) -> None:
         super()._check_memory(data)
@@ -215,49 +177,19 @@ class GammaPoissonFactorization(ColumnRecommendations, GammaFactors):
             numbers = 6 * DRAWS * K * (F + max(LEAST_ROWS, n / CHUNKS))
             _memory.need(8.0 * numbers, f"bound='tight' with n_components={self.n_components}", "take 'auxiliary'")
 
-    def _findings(self, problem: Problem, state: State) -> Iterator[str]:
-        yield from super()._findings(problem, state)
-        yield from of_unit(problem.data)
-
     def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
         yield from super()._portion_findings(data, first)
         if first:
-            yield from of_unit(data)
+            yield from self._of_unit(data)
 
     def _run(self, problem: Problem, state: State, passes: int, monitor: Any, tol: float | None = None) -> State:
         """Where draws are taken, they begin where auxiliary counts have settled."""
         drawn = isinstance(state.locals, Locals) and state.locals.rule == problem.local_rule
         if self.bound == "auxiliary" or drawn:
             return super()._run(problem, state, passes, monitor, tol)
-        model = self._model_of("auxiliary", problem.data.X.shape[1])
+        model = self._made(GammaPoisson, problem.data.X.shape[1])
         first = self._checked_problem(model, problem.data, problem.batch_size)
         state = super()._run(first, state, passes, monitor, tol)
         return (
             state if monitor.stopped or state.passes >= passes else super()._run(problem, state, passes, monitor, tol)
         )
-
-    # ---- what a fit leaves behind
-    def _expose(self, model: Any, state: State) -> None:
-        q = state.q["components"]
-        explained = np.maximum((q.shape - float(self.component_shape)).sum(1), 0.0)
-        total = explained.sum()
-        shares = explained / total if total > 0 else np.zeros_like(explained)
-        order = np.argsort(-shares, kind="stable")
-        self._choices = self._fitted_choices()
-        self.posterior_ = Posterior({"components": q[order]})
-        self.components_ = self.posterior_["components"].mean.astype(self._dtype)
-        self.component_shares_, self.n_components_ = shares[order], len(order)
-        self.activation_rate_, self.component_rate_ = (
-            float(np.exp(state.q[name].value[0])) for name in ("activation_rate", "component_rate")
-        )
-
-    @property
-    def _seen_by_rows(self) -> dict[str, Any]:
-        return {**self.posterior_, "activation_rate": Point(np.log([self.activation_rate_]))}
-
-    @property
-    def _summarised(self) -> Gamma:
-        """The sum of each component's cells, by its first two moments."""
-        q = self.posterior_["components"]
-        mean, variance = q.mean.sum(1), q.variance.sum(1)
-        return Gamma(np.square(mean) / variance, mean / variance)

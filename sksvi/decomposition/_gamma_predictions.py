@@ -1,4 +1,4 @@
-"""What fitted factors of counts say of rows: activations, cells, densities; and tables about components."""
+"""What fitted factors of counts say of rows: activations, cells, densities."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ from typing import Any, Literal, overload
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import gammaincinv
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel
-from sksvi._typing import ArrayLike, DataFrame, MatrixLike
+from sksvi._typing import ArrayLike, MatrixLike
+from sksvi.decomposition._gamma_posterior import GammaPosterior
 from sksvi.estimators.checks import check_counts, check_flag
 from sksvi.estimators.completion import first_half, halved_entries
 from sksvi.estimators.validation import check_table, validate_data
-from sksvi.families import Gamma
 from sksvi.models.nmf import density
 from sksvi.models.nmf.cells import Cells, cells
 from sksvi.partitions.lazily import added
-from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
 
@@ -30,31 +28,17 @@ ROWS = {"dtype": [np.float64, np.float32], "accept_sparse": "csr", "ensure_all_f
 CELLS = 2**20
 
 
-class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+class GammaPredictions(GammaPosterior, TransformerMixin):
     """Needs `_model(n_features)` and what a fit leaves behind."""
 
-    posterior_: Any
-    components_: Array
     component_shares_: Array
     n_features_in_: int
-    n_jobs: Any
-    _model: Any
     _dtype: str
 
     # ---- what may differ
-    @property
-    def _seen_by_rows(self) -> dict[str, Any]:
-        """The blocks that a row's posterior depends on."""
-        return dict(self.posterior_)
-
     def _weighted(self, activations: Array) -> Array:
         """What multiplies components."""
         return activations
-
-    @property
-    def _summarised(self) -> Gamma:
-        """The block of `summary`, a number per component."""
-        raise AttributeError(f"{type(self).__name__} does not say what its summary is of")
 
     # ---- rows
     def _rows(self, X: Any, reset: bool = False) -> Any:
@@ -67,12 +51,6 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     def _cells(self, X: Any, reset: bool = False) -> Cells:
         return cells(self._rows(X, reset))
-
-    def _activations(self, found: Cells) -> tuple[Array, Array]:
-        """Shape and rate (n, K) of the posterior of activations."""
-        model = self._model(found.shape[1]).of_components(len(self.components_))
-        with _parallel.working():
-            return model.rows(self._seen_by_rows, found, _parallel.n_threads(self.n_jobs))  # type: ignore[no-any-return]
 
     @overload
     def transform(self, X: MatrixLike, return_std: Literal[False] = ...) -> np.ndarray: ...
@@ -275,32 +253,6 @@ class GammaPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             return np.where(half, np.nan, found.counts[rows].toarray())
 
         return self._log_density(known, others).sum(), float(X.shape[0] * np.sum(~half))
-
-    # ---- tables
-    def summary(self, coverage: float = 0.9) -> DataFrame:
-        """Posterior of the components' weights, or of the sum of each component's cells where they have none.
-
-        Parameters
-        ----------
-        coverage : float, default=0.9
-            Of the equal-tailed interval (lower, upper).
-
-        Returns
-        -------
-        DataFrame
-            Columns mean, std, lower, upper; one row per component.
-        """
-        import pandas as pd
-
-        check_is_fitted(self)
-        tail, q = tail_of(coverage), self._summarised
-        lower, upper = (gammaincinv(q.shape, end) / q.rate for end in (tail, 1.0 - tail))
-        index = pd.Index(self.get_feature_names_out(), name="component")
-        return pd.DataFrame({"mean": q.mean, "std": q.std, "lower": lower, "upper": upper}, index=index)
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

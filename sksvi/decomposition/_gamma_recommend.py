@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import _parallel
 from sksvi._typing import DataFrame, MatrixLike
 from sksvi.decomposition._gamma_predictions import CELLS, GammaPredictions
+from sksvi.decomposition._pairs import best
 from sksvi.estimators.checks import check_count, check_flag
 from sksvi.models.nmf import density
 from sksvi.models.nmf.cells import cells
@@ -53,11 +54,7 @@ class ColumnRecommendations(GammaPredictions):
         for rows in _parallel.slices(found.shape[0], max(1, CELLS // found.shape[1])):
             mean, variance = density.moments_of(shape[rows], rate[rows], *self.posterior_.values())
             score = np.where(found.counts[rows].toarray() > 0, -np.inf, mean) if exclude_seen else mean
-            top = np.argsort(-score, axis=1, kind="stable")[:, :n]  # ties go to the column that comes first
-            row = np.arange(len(top))[:, None]
-            keep = np.isfinite(score[row, top])
-            of, column = np.nonzero(keep)[0], top[keep]
-            rank = np.broadcast_to(np.arange(1, top.shape[1] + 1), top.shape)[keep]
+            of, column, rank = best(score, n)
             own, std = mean[of, column], np.sqrt(mean[of, column] + variance[of, column])
             parts = {"row": labels[rows][of], "column": names[column], "rank": rank, "mean": own, "std": std}
             tables.append(pd.DataFrame(parts))

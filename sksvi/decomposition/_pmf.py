@@ -21,7 +21,6 @@ from sksvi.decomposition._ids import (
     Features,
     check_some_known,
     design_of,
-    known_ids,
     plates_of,
     positions,
 )
@@ -34,7 +33,7 @@ from sksvi.estimators.levels import given_order
 from sksvi.estimators.offsets import offset_of
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import FIT, Start
-from sksvi.estimators.strangers import ON_UNSEEN, check_added, check_asked, check_table
+from sksvi.estimators.strangers import ON_UNSEEN, check_table
 from sksvi.estimators.validation import StrOptions, check_numeric_target, with_own_methods
 from sksvi.inference.start import without_new_plates
 from sksvi.likelihoods import Likelihood
@@ -371,24 +370,10 @@ class GeneralizedPMF(
 
         columns = [column if hasattr(column, "isna") else pd.Series(column) for column in columns]
         old = (None, None) if fresh else (self.users_, self.items_)
-        if not fresh:
-            for side, known, column in zip(SIDES, old, columns, strict=True):
-                check_added(
-                    self.on_unseen,
-                    f"{side} in column {column.name!r} of X",
-                    column,
-                    positions(known, column) >= 0,
-                    known,
-                )
-        self.users_, self.items_ = (known_ids(c, known) for c, known in zip(columns, old, strict=True))
+        self.users_, self.items_ = (
+            self._added(side, column, known) for side, known, column in zip(SIDES, old, columns, strict=True)
+        )
         self._read_features(fresh)
-
-    def _without_rows(self) -> Any:
-        """Without who rated what; ids and their factors are the model."""
-        bare = super()._without_rows()
-        if hasattr(self, "seen_"):
-            bare.seen_ = None
-        return bare
 
     def _remember_seen(self, data: Ratings, fresh: bool) -> None:
         """Which items each user has rated, each once: starts (n_users + 1,) and items, for `recommend`."""
@@ -434,15 +419,11 @@ class GeneralizedPMF(
                 ids = self._ids(side)
                 check_table(self.on_unseen, name, side, features.ids, ids, positions(features.ids, ids) >= 0)
 
-    def _check_known(self, side: str, column: Any, what: str) -> None:
-        """Of ids to be predicted what `on_unseen` wants said of those that neither the fit nor its features have."""
-        if self.on_unseen == "ignore":
-            return
-        known = positions(self._ids(side), column) >= 0
+    def _known(self, side: str, column: Any) -> Array:
+        """Which ids of a column the fit or its table of features has."""
+        known = super()._known(side, column)
         features = self._features["user_features" if side == "users" else "item_features"]
-        if features is not None:
-            known |= positions(features.ids, column) >= 0
-        check_asked(self.on_unseen, what, column, known, self._ids(side))
+        return known if features is None else known | (positions(features.ids, column) >= 0)
 
     def _prior(self, side: str, ids: Any) -> SidePrior:
         """The prior of one side's plates with these ids."""

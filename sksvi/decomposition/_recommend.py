@@ -10,8 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel
 from sksvi._typing import ArrayLike, DataFrame, RandomState
-from sksvi.decomposition._folded import FoldedPairs, FoldedUsers, FoldingMethods, crossed, rated_by
+from sksvi.decomposition._folded import FoldedUsers, FoldingMethods
 from sksvi.decomposition._ids import positions
+from sksvi.decomposition._pairs import best, crossed
 from sksvi.estimators.checks import check_count, check_flag, check_seed
 from sksvi.families import GaussianPlates
 from sksvi.models.factorization.columns import SIDES, Columns, View
@@ -41,8 +42,6 @@ class Asked:
 class RecommendationMethods(FoldingMethods):
     """Needs `_blocks`, `_prior_q` (learned priors), `_prior(side, ids)` and the ids of both sides."""
 
-    users_: Array
-    items_: Array
     likelihood_: Any
     _blocks: dict[str, GaussianPlates]
     _prior_q: dict[str, Any]
@@ -52,9 +51,6 @@ class RecommendationMethods(FoldingMethods):
     random_state: Any
 
     # ---- plates of ids
-    def _ids(self, side: str) -> Array:
-        return self.users_ if side == "users" else self.items_
-
     def _unseen(self, side: str, ids: Any) -> GaussianPlates:
         """Prior of ids without ratings: what their features say, the coefficients' spread included."""
         prior = self._prior(side, ids)  # type: ignore[attr-defined]
@@ -146,18 +142,13 @@ class RecommendationMethods(FoldingMethods):
             another fit; users that were not seen, with ``on_unseen="error"``; ``exclude_seen=True`` after a file
             without training rows.
         """
-        import pandas as pd
-
         check_is_fitted(self)
         if strategy not in ("mean", "ucb", "thompson"):
             raise ValueError(f"strategy must be 'mean', 'ucb' or 'thompson'; found {strategy!r}.")
         n, exclude_seen = check_count(n, "n"), check_flag(exclude_seen, "exclude_seen")
         users, folded = self._audience(users)
-        if exclude_seen and self.seen_ is None:  # type: ignore[attr-defined]
-            raise ValueError(
-                "exclude_seen=True: this fit is of a file that was saved with training_rows=False, so that "
-                "nobody knows what users have rated. Ask with exclude_seen=False, and leave out what you know."
-            )
+        if exclude_seen:
+            self._check_seen()
         if not len(users):
             raise ValueError("users is empty: name at least one.")
         rng = check_seed(random_state)
@@ -165,27 +156,7 @@ class RecommendationMethods(FoldingMethods):
         asked = Asked(n, exclude_seen, strategy, drawn_items, rng, folded)
         size = max(1, RANKED // max(len(self.items_), 1))
         tables = [self._ranked(users.iloc[start : start + size], asked) for start in range(0, len(users), size)]
-        names = list(getattr(self, "feature_names_in_", ["user", "item"]))
-        table = pd.concat(tables, ignore_index=True)
-        return table.rename(columns=dict(zip(["user", "item"], names, strict=True)))
-
-    def _audience(self, users: Any) -> tuple[Any, FoldedUsers | None]:
-        """Ids to recommend to, and where their posterior is if not in the fit."""
-        import pandas as pd
-
-        if isinstance(users, FoldedUsers):
-            self._check_folded(users)
-            return pd.Series(users.ids, dtype=object), users
-        if isinstance(users, FoldedPairs):
-            raise TypeError("recommend takes users, not pairs: give it what fold_in returned, without `pairs`.")
-        if getattr(users, "ndim", 1) > 1:
-            raise TypeError(f"users is a table of shape {users.shape}: give its column of ids.")
-        # A list of tuples is a list of ids, not a table.
-        users = pd.Series(list(users) if pd.api.types.is_list_like(users) else [users], dtype=object)
-        if not len(users):
-            raise ValueError("users is empty: name at least one.")
-        self._check_known("users", users, "users")
-        return users, None
+        return self._tables(tables)
 
     def _ranked(self, users: Any, asked: Asked) -> Any:
         """The table of some users."""
@@ -195,19 +166,14 @@ class RecommendationMethods(FoldingMethods):
         score = self._scores(users, m, v, asked)
         if asked.exclude_seen:
             score[self._seen(users, asked.folded)] = -np.inf
-        n = min(asked.n, score.shape[1])
-        # Ties go to the item that comes first.
-        top = np.argsort(-score, axis=1, kind="stable")[:, :n]
-        row = np.arange(len(users))[:, None]
-        keep = np.isfinite(score[row, top])
-        where, item = np.nonzero(keep)[0], top[keep]
+        where, item, rank = best(score, asked.n)
         predictive = Predictive(self.likelihood_, m[where, item], v[where, item])
         mean = self._in_levels(predictive)
         return pd.DataFrame(
             {
                 "user": users.to_numpy()[where],
                 "item": self.items_[item],
-                "rank": np.concatenate([np.arange(1, count + 1) for count in keep.sum(1)] or [np.zeros(0, int)]),
+                "rank": rank,
                 "score": score[where, item],
                 "mean": mean[0],
                 "std": mean[1],
@@ -236,11 +202,3 @@ class RecommendationMethods(FoldingMethods):
             f = self._model.offset + drawn @ layouts["items"].embedded(asked.drawn_items).T
         # A draw, or a quantile, has no spread of its own.
         return self._in_levels(Predictive(self.likelihood_, f.ravel(), np.zeros(f.size)))[0].reshape(m.shape)
-
-    def _seen(self, users: Any, folded: FoldedUsers | None) -> tuple[Array, Array]:
-        """Rows and items of the pairs that were rated, in the fit or when they were folded in."""
-        rows, items = rated_by(positions(self.users_, users), self.seen_)  # type: ignore[attr-defined]
-        if folded is None:
-            return rows, items
-        more = folded._seen(users)
-        return np.concatenate([rows, more[0]]), np.concatenate([items, more[1]])

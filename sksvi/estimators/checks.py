@@ -54,6 +54,20 @@ def check_count(value: Any, name: str, least: int = 1, bytes_each: float = 0.0) 
     return int(value)
 
 
+def check_levels(q: Any) -> Array:
+    """Probabilities of quantiles, (m,).
+
+    Raises
+    ------
+    ValueError
+        None at all, or one outside (0, 1).
+    """
+    given, q = q, np.atleast_1d(check_numbers(q, "q"))
+    if q.ndim > 1 or not len(q) or not np.all((q > 0) & (q < 1)):
+        raise ValueError(f"q must hold numbers in (0, 1), at least one; found {given!r}.")
+    return np.asarray(q)
+
+
 def n_rows(X: Any) -> int:
     """Rows of what may be a table."""
     try:

@@ -18,6 +18,7 @@ from sksvi._typing import ArrayLike, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import (
     check_count,
     check_flag,
+    check_levels,
     check_numbers,
     check_row_values,
     check_same_rows,
@@ -198,9 +199,7 @@ class RegressionMethods(RegressorMixin):
         -------
         ndarray of shape (n, m)
         """
-        given, q = q, np.atleast_1d(check_numbers(q, "q"))
-        if q.ndim > 1 or not len(q) or not np.all((q > 0) & (q < 1)):
-            raise ValueError(f"q must hold numbers in (0, 1), at least one; found {given!r}.")
+        q = check_levels(q)
         return self._values(self._predictive(X, with_exposure(self, offset, exposure, X)).quantile(q))
 
     def predict_interval(

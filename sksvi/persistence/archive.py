@@ -44,6 +44,7 @@ REGISTRY: dict[str, str] = {
     "GammaPoissonFactorization": "sksvi.decomposition:GammaPoissonFactorization",
     "GammaProcessNMF": "sksvi.decomposition:GammaProcessNMF",
     "GeneralizedPMF": "sksvi.decomposition:GeneralizedPMF",
+    "PoissonFactorization": "sksvi.decomposition:PoissonFactorization",
     "SparseGPClassifier": "sksvi.gaussian_process:SparseGPClassifier",
     "SparseGPRegressor": "sksvi.gaussian_process:SparseGPRegressor",
     "StructuredLDA": "sksvi.topics:StructuredLDA",

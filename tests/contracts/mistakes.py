@@ -30,6 +30,7 @@ def having(parameter: str) -> list[str]:
 
 # ---- who: estimators by what they take
 GFM = ["GammaFactorModel"]
+COUNTED = ["PoissonFactorization"]
 PMF, BPFA, NMF = ["GeneralizedPMF"], ["BetaProcessFA"], ["GammaPoissonFactorization", "GammaProcessNMF"]
 SERIES = ["DynamicGLM"]
 CTM, MIXTURES = ["CorrelatedTopicModel", "StructuredLDA"], ["BernoulliMixture", "CategoricalMixture"]
@@ -53,6 +54,8 @@ def data(name: str) -> tuple[Any, Any]:
     rng = np.random.default_rng(1)
     if name in PMF:
         return pd.DataFrame({"user": np.arange(N) % 6, "film": rng.integers(0, 5, N)}), rng.standard_normal(N)
+    if name in COUNTED:
+        return pd.DataFrame({"user": np.arange(N) % 6, "film": rng.integers(0, 5, N)}), None
     if name in CTM:
         return pd.DataFrame(rng.poisson(2.0, (N, 5)), columns=list("abcde")), None
     if name in NMF:
@@ -176,10 +179,10 @@ PARAMETERS = [
         "algorithm",
         "adam",
         "'mc-ssvi'.*'s-dsvi'",
-        [n for n in NAMES if n not in ("GPClassifier", *MIXTURES, *NMF, *GFM, *SERIES)],
+        [n for n in NAMES if n not in ("GPClassifier", *MIXTURES, *NMF, *COUNTED, *GFM, *SERIES)],
     ),
     *bad("algorithm", "adam", "{{'cvi', 'mc-ssvi', 's-dsvi'}}", GFM),
-    *bad("algorithm", "adam", "{{'cvi', 'mc-ssvi', 'ssvi-a', 'svi'}}", NMF),
+    *bad("algorithm", "adam", "{{'cvi', 'mc-ssvi', 'ssvi-a', 'svi'}}", NMF + COUNTED),
     *bad("algorithm", "adam", "{{'cvi', 'gibbs', 'map', 'mc-ssvi', 'ssvi', 'ssvi-a', 'svi'}}", MIXTURES),
     *bad("moves", "merging", "{{'all', 'merge', 'none'}}"),
     *bad("concentration", 0.0, "float"),
@@ -217,7 +220,7 @@ PARAMETERS = [
     *bad("init", "pca", "{{'data', 'gibbs', 'random'}}", BPFA),
     *bad("init", "pca", "{{'map', 'random'}}", GFM),
     *bad("init", "pca", "{{'random', 'rows'}}", NMF[1:]),
-    *bad("init", "pca", "{{'groups', 'random', 'rows'}}", NMF[:1]),
+    *bad("init", "pca", "{{'groups', 'random', 'rows'}}", NMF[:1] + COUNTED),
 ]
 
 CALLS = [
@@ -399,6 +402,35 @@ TARGETS = [
             "one label": (lambda at: at.fit(y=np.full(N, "a")), "{cls} needs.*one class: 'a'"),
             "a likelihood of regressors": (lambda at: at.fit_as(Gaussian(), at.y), "Gaussian.*labels.*'logit'"),
         },
+    ),
+    *by(
+        COUNTED,
+        {
+            "counts below zero": (lambda at: at.fit(y=third(ONES, -1)), "y >= 0; found -1 in row 3"),
+            "counts are text": (lambda at: at.fit(y=HALF), "y has 'low' in row 0"),
+            "counts are NaN": (lambda at: at.fit(y=third(ONES, np.nan)), "y contains NaN"),
+            "too few counts": (lambda at: at.fit(y=ONES[:-1]), "X and y differ in length.*24, 23"),
+            "no user": (
+                lambda at: at.fit(at.X.assign(user=third(at.X["user"], np.nan))),
+                "user id in row 3 .* missing",
+            ),
+            "no weight at all": (lambda at: at.fit(sample_weight=0 * ONES), "sample_weight is zero in every row"),
+            "infinite counts": (lambda at: at.fit(y=third(ONES, np.inf)), "y contains inf"),
+            "counts in two columns": (lambda at: at.fit(y=np.ones((N, 2))), "y should be a 1d array"),
+            "a negative weight": (lambda at: at.fit(sample_weight=third(ONES, -2)), "`sample_weight`: .*-2 in row 3"),
+            "three columns": (lambda at: at.fit(at.X.assign(day=1)), "X has 3 columns; {cls} takes two"),
+            "X has no rows": (lambda at: at.fit(at.X[:0]), "n_samples=0.*{cls}"),
+        },
+    ),
+    *by(
+        COUNTED,
+        {
+            "score of negative counts": (lambda at: at.run("score", y=third(ONES, -1)), "found -1 in row 3"),
+            "nobody to recommend to": (lambda at: at.model.recommend([]), "users is empty"),
+            "no items": (lambda at: at.model.recommend([1], n=0), "n must be an integer >= 1; found 0"),
+            "a quantile of 2": (lambda at: at.ask(return_std=False) is at.model.predict_quantiles(at.X, 2), "q must"),
+        },
+        fitted=True,
     ),
     *by(STREAMED_LABELS, {"a first chunk without classes": (lambda at: at.more(), "classes must be passed")}),
     *by(

@@ -19,6 +19,7 @@ from sksvi import (
     GMEClassifier,
     GMERegressor,
     GPClassifier,
+    PoissonFactorization,
     SparseGPClassifier,
     SparseGPRegressor,
 )
@@ -99,8 +100,12 @@ LONG_FITS = [
     SparseGPClassifier(max_iter=40, n_inducing=15),
 ]
 
-# Its tables of ids are no arrays of numbers: what needs data is repeated on pairs in test_pmf.py.
-FACTORIZATIONS = [GeneralizedPMF(), GeneralizedPMF(likelihood="logit", algorithm="s-dsvi", covariance="diag")]
+# Tables of ids are no arrays of numbers: what needs data is repeated on pairs in test_pmf.py, test_poisson_pairs.py.
+FACTORIZATIONS = [
+    GeneralizedPMF(),
+    GeneralizedPMF(likelihood="logit", algorithm="s-dsvi", covariance="diag"),
+    PoissonFactorization(),
+]
 
 #: Checks that scikit-learn defines and does not yield to other packages, where they mean something here.
 UNYIELDED = ["check_dataframe_column_names_consistency", "check_param_validation", "check_inplace_ensure_writeable"]

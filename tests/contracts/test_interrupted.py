@@ -45,6 +45,7 @@ OPTIONS = {
     "GammaPoissonFactorization": {"n_components": 3, "random_state": 0},
     "GammaProcessNMF": {"n_components": 3, "search_passes": 3, "random_state": 0},
     "GeneralizedPMF": {"n_components": 2, "random_state": 0},
+    "PoissonFactorization": {"n_components": 3, "random_state": 0},
     "SparseGPClassifier": GP,
     "StructuredLDA": {"n_components": 3, "random_state": 0},
     "SparseGPRegressor": {**GP, "likelihood": "poisson"},

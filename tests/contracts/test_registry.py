@@ -95,7 +95,7 @@ def small(cls: Any, **options: Any) -> tuple[Any, np.ndarray, np.ndarray]:
     if cls.__name__.endswith("Mixture"):
         X = (X > 0).astype(float)
     elif not tags.input_tags.two_d_array:  # pairs of ids
-        X = rng.integers(0, 6, (40, 2))
+        X = rng.integers(0, 6 if "likelihood" in parameters else 40, (40, 2))
     if "likelihood" not in parameters:  # rows to be transformed
         return cls(**cheap, **options), rng.poisson(2.0, (40, 6)) if tags.input_tags.positive_only else X, None
     name = options.get("likelihood", parameters["likelihood"].default)

@@ -30,6 +30,7 @@ EXCEPTIONS = {
     "to_arviz -> return": OF_ARVIZ,
     **{f"Checkpoint.{hook} -> context": OF_SKLEARN for hook in HOOKS},
     "check_model -> data": OF_MODEL,
+    "FoldedIds.__init__ -> fit": PRIVATE,
     "FoldedUsers.__init__ -> fit": PRIVATE,
     "Algorithm.rule -> block": "any family, which the base of all families does not know of rules",
 }

@@ -18,7 +18,7 @@ from sksvi.persistence.writer import resolve_class
 #: One fit of each estimator; the others are asked by the exhaustive test.
 FIRST = ("glm-ard", "classes-three", "mixed-slopes", "mixed-classes", "sparse-gp", "sparse-gp-classes", "gp-classes")
 FIRST += ("factors-stream", "topics", "lda", "components", "classes-of-bits-gibbs", "latent-classes")
-FIRST += ("sparse-factors-gibbs", "poisson-components-tight", "series", "loadings")
+FIRST += ("sparse-factors-gibbs", "poisson-components-tight", "series", "loadings", "pairs")
 #: Changes that no array survives: what is left has another size or another kind of numbers.
 RESIZED = ("rows doubled", "columns doubled", "another axis", "text", "complex", "NaN", "no rows")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy import stats
 from scipy.special import gammaln, xlog1py, xlogy
 
 from sksvi.families import Gamma
@@ -22,6 +23,14 @@ def moments_of(shape: Array, rate: Array, components: Gamma, weights: Gamma | No
     return mean, np.maximum(squares - known, 0.0)  # a difference that rounding may leave below 0
 
 
+def moments_of_pairs(rows: Gamma, columns: Gamma) -> tuple[Array, Array]:
+    """The same of single cells, (n,): factors of the row and of the column of each, both (n, K)."""
+    H, W = rows.mean, columns.mean
+    squares = np.einsum("nk,nk->n", rows.variance + np.square(H), columns.variance + np.square(W))
+    known = np.einsum("nk,nk->n", np.square(H), np.square(W))
+    return np.einsum("nk,nk->n", H, W), np.maximum(squares - known, 0.0)
+
+
 def log_poisson(y: Array, mean: Array) -> Array:
     """log p(y) of a Poisson, nats; with Γ for the factorial of a fraction."""
     return xlogy(y, mean) - mean - gammaln(y + 1.0)
@@ -34,3 +43,42 @@ def log_negative_binomial(y: Array, mean: Array, variance: Array) -> Array:
     gain = gammaln(y + size) - gammaln(size) - gammaln(y + 1.0)
     mixed = gain + xlogy(y, mean / (size + mean)) - xlog1py(size, mean / size)
     return np.where(spread > KNOWN, mixed, log_poisson(y, mean))
+
+
+class CountPredictive:
+    """Distribution of counts whose means have these moments, each (n,): a negative binomial, or where known a Poisson.
+
+    Parameters
+    ----------
+    rate, spread : ndarray of shape (n,)
+        Mean and variance of the Poisson's mean.
+    """
+
+    def __init__(self, rate: Array, spread: Array) -> None:
+        self.rate, self.spread = rate, spread
+        self._size = np.square(rate) / np.maximum(spread, KNOWN * np.square(rate))
+        self._known = spread <= KNOWN * np.square(rate)
+
+    def mean(self) -> Array:
+        """E y, (n,)."""
+        return self.rate
+
+    def std(self) -> Array:
+        """Standard deviation of y, (n,), Poisson noise included."""
+        return np.sqrt(self.rate + self.spread)
+
+    def quantile(self, q: Array) -> Array:
+        """Smallest counts up to which there is probability q (m,), (n, m)."""
+        share = self._size / (self._size + self.rate)
+        mixed = stats.nbinom.ppf(q, self._size[:, None], share[:, None])
+        return np.where(self._known[:, None], stats.poisson.ppf(q, self.rate[:, None]), mixed)
+
+    def log_prob(self, y: Array) -> Array:
+        """log p(y), nats, (n,)."""
+        return log_negative_binomial(y, self.rate, self.spread)
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Draws of y, (len(rate), n)."""
+        shape = (len(self.rate), n)
+        drawn = rng.gamma(self._size[:, None], 1.0, shape) * (self.rate / self._size)[:, None]
+        return rng.poisson(np.where(self._known[:, None], self.rate[:, None], drawn)).astype(float)

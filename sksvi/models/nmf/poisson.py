@@ -94,6 +94,15 @@ class GammaPoisson(CountRows):
         rate = np.exp(q["component_rate"].value[0])
         return {"components": Gamma(np.full(self.shape, self.component_shape), np.full(self.shape, rate))}
 
+    def grown(self, q: Blocks, data: Table) -> Blocks:
+        """Cells of columns that are new, after the others, at their prior."""
+        old, prior = q["components"], self.prior(q)["components"]
+        new = slice(old.shape.shape[1], None)
+        if not prior.shape[:, new].size:
+            return q
+        parts = (np.concatenate([getattr(old, name), getattr(prior, name)[:, new]], 1) for name in ("shape", "rate"))
+        return {**q, "components": Gamma(*parts)}
+
     @property
     def hyper(self) -> dict[str, Rule]:  # type: ignore[override]
         """r by what rows say of it, s by what the components do."""

@@ -10,6 +10,7 @@ from sksvi.persistence.fitted.factors import (
     check_gamma_factors,
     check_gamma_poisson,
     check_gamma_process,
+    check_poisson_pairs,
 )
 from sksvi.persistence.fitted.gp import check_full_gp, check_sparse_gp
 from sksvi.persistence.fitted.linear import check_linear, check_mixed
@@ -38,6 +39,7 @@ ESTIMATORS: dict[str, Callable[[Look], None]] = {
     "GammaFactorModel": check_gamma_factors,
     "GammaPoissonFactorization": check_gamma_poisson,
     "GammaProcessNMF": check_gamma_process,
+    "PoissonFactorization": check_poisson_pairs,
     "BernoulliMixture": check_mixture,
     "CategoricalMixture": check_mixture,
 }

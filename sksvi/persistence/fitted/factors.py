@@ -39,14 +39,15 @@ def check_factorization(look: Look) -> None:
     look.at("_offset").number()
 
 
-def _seen(seen: Look, look: Look) -> None:
-    """Which items each user has rated."""
+def _seen(seen: Look, look: Look) -> int:
+    """Items of each user, as they are told for `recommend`; how many there are."""
     starts, items = seen.sequence(2)
     users = len(look.at("users_").value)
     starts.array((users + 1,), "i", least=0)
     items.array((None,), "i", least=0, below=len(look.at("items_").value))
     right = starts.value[0] == 0 and starts.value[-1] == len(items.value) and np.all(np.diff(starts.value) >= 0)
     starts.require(right, "does not divide the ratings among users")
+    return len(items.value)
 
 
 def _sizes(look: Look) -> tuple[int, int]:
@@ -116,7 +117,22 @@ def check_gamma_process(look: Look) -> None:
 
 def check_gamma_poisson(look: Look) -> None:
     """Components, their shares, and the rates of both priors."""
-    k, f = _sizes(look)
+    _poisson_factors(look, *_sizes(look))
+
+
+def check_poisson_pairs(look: Look) -> None:
+    """The same, and ids, users' factors and counts."""
+    k, _ = _sizes(look)
+    users, items = (labels_of(look.at(name)) for name in ("users_", "items_"))
+    _poisson_factors(look, k, items)
+    shown(look, "users", (users, k))
+    seen = look.at("seen_")
+    look.at("_seen_counts").array((0 if seen.value is None else _seen(seen, look),), above=0.0)
+    look.at("_n_rows").number(least=0.0)
+
+
+def _poisson_factors(look: Look, k: int, f: int) -> None:
+    """Of so many components and columns."""
     _shaped(look, "components", (k, f))
     for name in ("_first_mean", "activation_rate_", "component_rate_"):
         look.at(name).number(above=0.0)

@@ -1,0 +1,441 @@
+"""What factors of counts say of pairs of ids: users met after a fit, expected counts, items to show next."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, overload
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import TransformerMixin
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import check_is_fitted
+
+from sksvi import _parallel
+from sksvi._typing import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
+from sksvi.decomposition._gamma_predictions import CELLS
+from sksvi.decomposition._ids import positions
+from sksvi.decomposition._pairs import FoldedIds, FoldedPairs, PairMethods, best
+from sksvi.estimators.checks import (
+    check_count,
+    check_flag,
+    check_levels,
+    check_numbers,
+    check_row_values,
+    check_same_rows,
+    check_seed,
+    n_rows,
+)
+from sksvi.estimators.magnitudes import check_magnitudes
+from sksvi.families import Gamma
+from sksvi.models.nmf import density
+from sksvi.models.nmf.cells import Cells, cells
+from sksvi.predictive.coverage import tail_of
+
+Array = np.ndarray
+
+
+class FoldedCounts(FoldedIds):
+    """Posterior of users that a fit has not seen, or has seen less of; `PoissonFactorization.fold_in` makes it.
+
+    It goes where users or pairs go, in `recommend`, `transform`, `predict`, `predict_interval` and every other method
+    that predicts pairs: by itself it stands for each user with every item of the fit, `pairs` chooses others.
+
+    Parameters
+    ----------
+    ids : ndarray of shape (n,)
+    posterior : Gamma
+        Of factors, a row for each user.
+    rated : tuple of ndarray, (n + 1,) and (m,)
+        Where each user's items begin, and positions of the items that were counted.
+    fit : tuple
+        What tells the fit that they belong to from another one.
+
+    Attributes
+    ----------
+    ids : ndarray of shape (n,)
+        In the order in which they came.
+    mean, std : ndarray of shape (n, K)
+        Of the factors.
+
+    Examples
+    --------
+    >>> from sksvi import PoissonFactorization
+    >>> plays = [(user, item) for user in "abcdef" for item in range(6) if (user in "ace") == item % 2]
+    >>> model = PoissonFactorization(n_components=2, random_state=0).fit(plays)
+    >>> guests = model.fold_in([("new", 1), ("new", 3), ("other", 0)])
+    >>> guests
+    FoldedCounts of 2: 'new', 'other'
+    >>> model.recommend(guests, n=1)[["user", "item"]].values.tolist()
+    [['new', 5], ['other', 2]]
+    >>> model.predict(guests).shape, guests.mean.shape
+    ((12,), (2, 2))
+    """
+
+    _posterior: Gamma
+
+    @property
+    def mean(self) -> Array:
+        """Posterior means of the factors, (n, K)."""
+        return self._posterior.mean
+
+    @property
+    def std(self) -> Array:
+        """Posterior standard deviations of the factors, (n, K)."""
+        return self._posterior.std
+
+    def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
+        """Draw factors.
+
+        Parameters
+        ----------
+        n : int, default=1
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        ndarray of shape (n, n_users, K)
+        """
+        return self._posterior.sample(n, random_state)
+
+
+class PairCounts(PairMethods, TransformerMixin):
+    """Needs a fit's blocks ``users`` and ``components``, the rates of both priors, and what users had (`seen_`)."""
+
+    posterior_: Any
+    components_: Array
+    activation_rate_: float
+    component_rate_: float
+    activation_shape: Any
+    component_shape: Any
+    _seen_counts: Array
+    _activations: Any
+
+    # ---- counts of pairs
+    def _counts(self, columns: Any, y: Any) -> Array:
+        """y as numbers that are not negative; None: every pair counts once."""
+        if y is None:
+            return np.ones(len(columns[0]))
+        y = column_or_1d(check_numbers(y, "y"))
+        check_same_rows(columns[0], y)
+        if np.any(y < 0):
+            row = int(np.argmax(y < 0))
+            raise ValueError(f"y must be counts, y >= 0; found {y[row]:g} in row {row}.")
+        check_magnitudes(y, "y")
+        return np.asarray(y)
+
+    def _events(self, columns: Any, y: Any, sample_weight: Any) -> tuple[Any, Array]:
+        """Columns of ids and counts of the rows that have weight: as many copies of each as its weight says."""
+        counts = self._counts(columns, y)
+        weight = check_row_values(sample_weight, len(counts), "sample_weight", weights=True)
+        if weight is None:
+            return columns, counts
+        there = weight > 0
+        return tuple(column[there] for column in columns), (weight * counts)[there]
+
+    def _table(self, columns: Any, counts: Array, users: Array) -> Cells:
+        """Counts by user and item, those of one pair added; items without a column are left out."""
+        where = [positions(ids, column) for ids, column in zip((users, self.items_), columns, strict=True)]
+        there = where[1] >= 0
+        entries = counts[there], (where[0][there], where[1][there])
+        return cells(sp.csr_matrix(entries, shape=(len(users), len(self.items_))))
+
+    @property
+    def _fitted_cells(self) -> Cells:
+        """The counts of the fit."""
+        assert self.seen_ is not None
+        starts, items = self.seen_
+        return Cells(sp.csr_matrix((self._seen_counts, items, starts), shape=(len(self.users_), len(self.items_))))
+
+    # ---- plates of ids
+    def _prior_of(self, side: str) -> tuple[float, float]:
+        """Shape and rate of what is known of a user or an item without counts."""
+        if side == "users":
+            return float(self.activation_shape), self.activation_rate_
+        return float(self.component_shape), self.component_rate_
+
+    def _rows(self, side: str, column: Any, folded: Any = None) -> Gamma:
+        """The factors of each id of a column: their posterior, or the prior where the fit did not see it."""
+        if side == "users" and folded is not None:
+            return folded._rows(column)  # type: ignore[no-any-return]
+        where, q = positions(self._ids(side), column), self._block(side)
+        new = (where < 0)[:, None]
+        both = zip(self._prior_of(side), (q.shape, q.rate), strict=True)
+        return Gamma(*(np.where(new, prior, known[np.maximum(where, 0)]) for prior, known in both))
+
+    def _block(self, side: str) -> Gamma:
+        """Factors by id, (n, K)."""
+        if side == "users":
+            return self.posterior_["users"]  # type: ignore[no-any-return]
+        q = self.posterior_["components"]
+        return Gamma(q.shape.T, q.rate.T)
+
+    def _predictive(self, X: Any) -> density.CountPredictive:
+        columns, folded = self._asked(X)
+        n, K = len(columns[0]), len(self.components_)
+        parts = []
+        for rows in _parallel.slices(n, max(1, CELLS // K)):
+            users, items = (column.iloc[rows] for column in columns)
+            parts.append(density.moments_of_pairs(self._rows("users", users, folded), self._rows("items", items)))
+        return density.CountPredictive(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    # ---- users
+    @overload
+    def transform(self, X: MatrixLike | FoldedIds, return_std: Literal[False] = ...) -> np.ndarray: ...
+
+    @overload
+    def transform(self, X: MatrixLike | FoldedIds, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
+
+    @overload
+    def transform(
+        self, X: MatrixLike | FoldedIds, return_std: bool = ...
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]: ...
+
+    def transform(
+        self, X: MatrixLike | FoldedIds, return_std: bool = False
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """Posterior mean factors of each row's user; the prior's for a user not seen.
+
+        Parameters
+        ----------
+        X : {DataFrame, array-like} of shape (n, 2), FoldedCounts or FoldedPairs
+            What `fold_in` returned has one row per user.
+        return_std : bool, default=False
+            Whether to return posterior standard deviations too, given the components.
+
+        Returns
+        -------
+        factors : ndarray of shape (n, K)
+        std : ndarray of shape (n, K)
+            Only if ``return_std``.
+        """
+        check_is_fitted(self)
+        return_std = check_flag(return_std, "return_std")
+        if isinstance(X, FoldedCounts):
+            self._check_folded(X)
+            q = X._posterior
+        else:
+            (users, _), folded = self._asked(X, ("users",))
+            q = self._rows("users", users, folded)
+        return (q.mean, q.std) if return_std else q.mean
+
+    def fold_in(self, X: MatrixLike, y: PerRow | None = None, sample_weight: PerRow | None = None) -> FoldedCounts:
+        """Posterior of the users of some pairs, given the items as they are; the estimator stays as it is.
+
+        Parameters
+        ----------
+        X : {DataFrame, array-like} of shape (n, 2)
+            Pairs of user and item. A user that the fit knows keeps what the fit counted, and these are added. An item
+            that the fit does not know, or a missing one, says nothing and is left out; `on_unseen` says what is said.
+        y : array-like of shape (n,), default=None
+            Counts; None: every pair counts once.
+        sample_weight : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        FoldedCounts
+            Of one user or many: `recommend`, `transform`, `predict`, `predict_interval` and every other method that
+            predicts pairs take it.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A missing user id; otherwise as `fit`.
+        """
+        import pandas as pd
+
+        columns = self._to_fold(X)
+        columns, counts = self._events(columns, y, sample_weight)
+        self._check_known("items", columns[1], f"items in column {columns[1].name!r} of X")
+        ids = pd.unique(columns[0].astype(object))
+        names = np.empty(len(ids), object)
+        names[:] = list(ids)
+        new, old = self._table(columns, counts, names).counts, positions(self.users_, pd.Series(names, dtype=object))
+        again = np.flatnonzero(old >= 0)
+        if len(again) and self.seen_ is None:
+            raise ValueError(
+                f"{names[again[0]]!r} is a user of the fit, which keeps what it counted, and this one is of a file "
+                "that was saved with training_rows=False: fold in users that are new, or save with training rows."
+            )
+        same = sp.csr_matrix((np.ones(len(again)), (again, old[again])), shape=(len(names), len(self.users_)))
+        table = sp.csr_matrix(new + same @ self._fitted_cells.counts if len(again) else new)
+        table.sort_indices()  # as those of a fit are: sums of a row in one order
+        found = cells(table)
+        return FoldedCounts(names, Gamma(*self._activations(found)), items_of(found), self._mark)
+
+    # ---- pairs
+    @overload
+    def predict(self, X: MatrixLike | FoldedIds | FoldedPairs, return_std: Literal[False] = ...) -> np.ndarray: ...
+
+    @overload
+    def predict(
+        self, X: MatrixLike | FoldedIds | FoldedPairs, return_std: Literal[True]
+    ) -> tuple[np.ndarray, np.ndarray]: ...
+
+    @overload
+    def predict(
+        self, X: MatrixLike | FoldedIds | FoldedPairs, return_std: bool = ...
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]: ...
+
+    def predict(
+        self, X: MatrixLike | FoldedIds | FoldedPairs, return_std: bool = False
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """Expected count of each pair.
+
+        Parameters
+        ----------
+        X : {DataFrame, array-like} of shape (n, 2), FoldedCounts or FoldedPairs
+        return_std : bool, default=False
+            Whether to return the predictive standard deviation of the count too, Poisson noise included.
+
+        Returns
+        -------
+        mean : ndarray of shape (n,)
+        std : ndarray of shape (n,)
+            Only if ``return_std``.
+        """
+        return_std, predictive = check_flag(return_std, "return_std"), self._predictive(X)
+        return (predictive.mean(), predictive.std()) if return_std else predictive.mean()
+
+    def predict_quantiles(self, X: MatrixLike | FoldedIds | FoldedPairs, q: ArrayLike) -> Array:
+        """Quantiles of the predictive distribution of each pair's count.
+
+        Parameters
+        ----------
+        X : {DataFrame, array-like} of shape (n, 2), FoldedCounts or FoldedPairs
+        q : array-like of shape (m,)
+            In (0, 1).
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+        """
+        q = check_levels(q)
+        return self._predictive(X).quantile(q)
+
+    def predict_interval(self, X: MatrixLike | FoldedIds | FoldedPairs, coverage: float = 0.9) -> Array:
+        """Equal-tailed predictive interval of each pair's count.
+
+        Parameters
+        ----------
+        X : {DataFrame, array-like} of shape (n, 2), FoldedCounts or FoldedPairs
+        coverage : float, default=0.9
+            In (0, 1).
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+        """
+        tail = tail_of(coverage)
+        return self.predict_quantiles(X, [tail, 1.0 - tail])
+
+    def sample_y(
+        self, X: MatrixLike | FoldedIds | FoldedPairs, n_samples: int = 1, random_state: RandomState = None
+    ) -> Array:
+        """Draws of each pair's count from its predictive distribution, pairs independent.
+
+        Parameters
+        ----------
+        X : {DataFrame, array-like} of shape (n, 2), FoldedCounts or FoldedPairs
+        n_samples : int, default=1
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        ndarray of shape (n, n_samples)
+        """
+        seed = check_seed(random_state).randint(np.iinfo(np.int32).max)
+        n_samples = check_count(n_samples, "n_samples, the number of samples,", bytes_each=8.0 * n_rows(X))
+        return self._predictive(X).sample(n_samples, np.random.default_rng(seed))
+
+    def log_predictive_density(self, X: MatrixLike | FoldedPairs, y: PerRow | None = None) -> Array:
+        """Log probability of each pair's count, integrated over the posterior, pair by pair.
+
+        The Poisson's mean has the posterior's first two moments as those of a gamma distribution, so that the count is
+        negative binomial.
+
+        Parameters
+        ----------
+        X : {DataFrame, array-like} of shape (n, 2) or FoldedPairs
+        y : array-like of shape (n,), default=None
+            Counts; None: every pair counts once.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Nats.
+        """
+        predictive = self._predictive(X)
+        return predictive.log_prob(self._counts([predictive.rate], y))
+
+    def score(self, X: MatrixLike | FoldedPairs, y: PerRow | None = None, sample_weight: PerRow | None = None) -> float:
+        """Mean log probability of the pairs' counts, nats per pair.
+
+        Pairs that were held out and pairs that nobody counted (y = 0) say together how good a model is: of pairs with
+        counts alone the score is larger the more a model expects of everything.
+
+        Parameters
+        ----------
+        X : {DataFrame, array-like} of shape (n, 2) or FoldedPairs
+        y : array-like of shape (n,), default=None
+            Counts; None: every pair counts once.
+        sample_weight : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        float
+        """
+        density = self.log_predictive_density(X, y)
+        weight = check_row_values(sample_weight, len(density), "sample_weight", weights=True)
+        return float(np.average(density, weights=weight))
+
+    # ---- what to show next
+    def recommend(self, users: ArrayLike | FoldedIds, n: int = 10, exclude_seen: bool = True) -> DataFrame:
+        """The items with the largest expected counts for some users.
+
+        Parameters
+        ----------
+        users : array-like of shape (m,) or FoldedCounts
+            Ids, of which one that the fit did not see gets what the prior says (`on_unseen` may object); or what
+            `fold_in` returned. Of a Dask Series or array the answer is a lazy frame, a partition for each of its own.
+        n : int, default=10
+            Items per user, fewer where fewer are left.
+        exclude_seen : bool, default=True
+            Whether to leave out the items that a user has counts of.
+
+        Returns
+        -------
+        DataFrame
+            user, item (named as the columns of X in `fit`, if it had names), rank, and mean and std of the count,
+            Poisson noise included.
+
+        Raises
+        ------
+        ValueError, TypeError
+            No users, a table of them, or an n that is no integer of at least 1; users folded into another fit; users
+            that were not seen, with ``on_unseen="error"``.
+        """
+        import pandas as pd
+
+        check_is_fitted(self)
+        n, exclude_seen = check_count(n, "n"), check_flag(exclude_seen, "exclude_seen")
+        users, folded = self._audience(users)
+        if not len(users):
+            raise ValueError("users is empty: name at least one.")
+        tables = []
+        for part in _parallel.slices(len(users), max(1, CELLS // len(self.items_))):
+            some = users.iloc[part]
+            q = self._rows("users", some, folded)
+            mean, variance = density.moments_of(q.shape, q.rate, self.posterior_["components"])
+            score = mean.copy()
+            if exclude_seen:
+                score[self._seen(some, folded)] = -np.inf
+            of, item, rank = best(score, n)
+            own, std = mean[of, item], np.sqrt(mean[of, item] + variance[of, item])
+            parts = {"user": some.to_numpy()[of], "item": self.items_[item], "rank": rank, "mean": own, "std": std}
+            tables.append(pd.DataFrame(parts))
+        return self._tables(tables)
+
+
+def items_of(found: Cells) -> tuple[Array, Array]:
+    """Where each user's items begin, and which they are."""
+    return found.counts.indptr.astype(np.int64), found.counts.indices.astype(np.int32)

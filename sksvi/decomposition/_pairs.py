@@ -1,0 +1,242 @@
+"""What estimators of pairs of ids share: ids of both sides, users met after a fit, items to show next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from sksvi._typing import MatrixLike
+from sksvi.decomposition._ids import id_columns, known_ids, positions
+from sksvi.estimators.strangers import check_added, check_asked, shown
+from sksvi.families import Gamma, GaussianPlates
+from sksvi.models.factorization.columns import SIDES
+
+Array = np.ndarray
+
+
+class FoldedIds:
+    """Users that a fit has not seen, or has seen less of, with what their pairs said.
+
+    ids (n,); posterior: block with a plate for each; rated: where each user's items begin, and their positions; fit:
+    what tells the fit that they belong to from another one.
+    """
+
+    def __init__(
+        self, ids: Array, posterior: GaussianPlates | Gamma, rated: tuple[Array, Array], fit: tuple[Any, ...]
+    ) -> None:
+        self.ids = ids
+        self._posterior, self._rated, self._fit = posterior, rated, fit
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__} of {len(self)}: {shown(self.ids, 5)}"
+
+    def pairs(self, X: MatrixLike) -> FoldedPairs:
+        """Pairs of these users with some items, for `predict` and every other method that takes pairs.
+
+        Parameters
+        ----------
+        X : {DataFrame, array-like} of shape (m, 2)
+            Pairs of user and item, as in `fit`.
+
+        Returns
+        -------
+        FoldedPairs
+        """
+        return FoldedPairs(self, X)
+
+    # ---- for the estimator
+    def _rows(self, column: Any) -> Any:
+        """The plate of each id of a column; every id is one of these users."""
+        return self._posterior[positions(self.ids, column)]
+
+    def _seen(self, column: Any) -> tuple[Array, Array]:
+        """Rows and items of the pairs that were folded in."""
+        return rated_by(positions(self.ids, column), self._rated)
+
+    def _check_ids(self, column: Any) -> None:
+        """An error where a row's user is none of these."""
+        strange = positions(self.ids, column) < 0
+        if strange.any():
+            row = int(np.argmax(strange))
+            raise ValueError(
+                f"row {row} of X has the user {column.iloc[row]!r}, who is none of these {self!r}: fold in all users "
+                "that the pairs name."
+            )
+
+
+class FoldedPairs:
+    """Pairs whose users are folded in; `pairs` of what `fold_in` returned makes it.
+
+    Parameters
+    ----------
+    users : FoldedUsers or FoldedCounts
+    X : {DataFrame, array-like} of shape (m, 2)
+
+    Attributes
+    ----------
+    users : FoldedUsers or FoldedCounts
+    X : {DataFrame, array-like} of shape (m, 2)
+    """
+
+    def __init__(self, users: FoldedIds, X: MatrixLike) -> None:
+        self.users, self.X = users, X
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+
+class PairMethods:
+    """Needs the ids of both sides, what users had (`seen_`), `on_unseen`, and the number of factors."""
+
+    users_: Array
+    items_: Array
+    seen_: tuple[Array, Array] | None
+    on_unseen: str
+    n_steps_: int
+    n_samples_seen_: float
+    lower_bound_: float
+    _k: Any
+
+    # ---- ids
+    def _ids(self, side: str) -> Array:
+        return self.users_ if side == "users" else self.items_
+
+    def _added(self, side: str, column: Any, known: Array | None) -> Array:
+        """Ids of a fit that goes on (known: those it has), told where new ones are of another type; else its own."""
+        if known is not None:
+            what = f"{side} in column {column.name!r} of X"
+            check_added(self.on_unseen, what, column, positions(known, column) >= 0, known)
+        return known_ids(column, known)
+
+    def _known(self, side: str, column: Any) -> Array:
+        """Which ids of a column something is known of."""
+        return positions(self._ids(side), column) >= 0
+
+    def _check_known(self, side: str, column: Any, what: str) -> None:
+        """Of ids to be predicted what `on_unseen` wants said of those that nothing is known of."""
+        if self.on_unseen != "ignore":
+            check_asked(self.on_unseen, what, column, self._known(side, column), self._ids(side))
+
+    # ---- users that are folded in
+    @property
+    def _mark(self) -> tuple[Any, ...]:
+        """What tells this fit from another one, in files and copies too."""
+        return self.n_steps_, self.n_samples_seen_, self.lower_bound_, len(self.items_), self._k
+
+    def _check_folded(self, users: FoldedIds) -> None:
+        """An error where users belong to another fit: its factors mean something else."""
+        check_is_fitted(self)
+        if users._fit != self._mark:
+            raise ValueError(
+                f"{users!r} were folded into another fit than this one, whose factors mean something else: call "
+                "fold_in again after fit or partial_fit."
+            )
+
+    def _to_fold(self, X: Any) -> tuple[Any, Any]:
+        """Columns of users and items of pairs to fold in: every user has an id; told of items that are strangers."""
+        check_is_fitted(self)
+        columns = id_columns(self, X, False)
+        missing = columns[0].isna().to_numpy()
+        if missing.any():
+            raise ValueError(f"the user id in row {int(np.argmax(missing))} of X is missing: whose posterior is it?")
+        return columns
+
+    def _asked(self, X: Any, needed: Any = SIDES) -> tuple[tuple[Any, Any], Any]:
+        """Columns of users and items, and the users where they are folded in; told of strangers among those needed."""
+        import pandas as pd
+
+        check_is_fitted(self)
+        if isinstance(X, FoldedIds):
+            self._check_folded(X)
+            return crossed(pd.Series(X.ids, dtype=object), self.items_), X
+        folded = X.users if isinstance(X, FoldedPairs) else None
+        columns = id_columns(self, X if folded is None else X.X, False)
+        if folded is not None:
+            self._check_folded(folded)
+            folded._check_ids(columns[0])
+        for side, column in zip(SIDES, columns, strict=True):
+            if side in needed and (side == "items" or folded is None):
+                self._check_known(side, column, f"{side} in column {column.name!r} of X")
+        return columns, folded
+
+    # ---- what users had
+    def _without_rows(self) -> Any:
+        """Without who had what; ids and their factors are the model."""
+        bare = super()._without_rows()  # type: ignore[misc]
+        if hasattr(self, "seen_"):
+            bare.seen_ = None
+        return bare
+
+    def _check_seen(self) -> tuple[Array, Array]:
+        """What users had in the fit; an error after a file that leaves it out."""
+        if self.seen_ is None:
+            raise ValueError(
+                "exclude_seen=True: this fit is of a file that was saved with training_rows=False, so that "
+                "nobody knows what users have rated. Ask with exclude_seen=False, and leave out what you know."
+            )
+        return self.seen_
+
+    # ---- what to show next
+    def _audience(self, users: Any) -> tuple[Any, Any]:
+        """Ids to recommend to, and where their posterior is if not in the fit."""
+        import pandas as pd
+
+        if isinstance(users, FoldedIds):
+            self._check_folded(users)
+            return pd.Series(users.ids, dtype=object), users
+        if isinstance(users, FoldedPairs):
+            raise TypeError("recommend takes users, not pairs: give it what fold_in returned, without `pairs`.")
+        if getattr(users, "ndim", 1) > 1:
+            raise TypeError(f"users is a table of shape {users.shape}: give its column of ids.")
+        # A list of tuples is a list of ids, not a table.
+        users = pd.Series(list(users) if pd.api.types.is_list_like(users) else [users], dtype=object)
+        if not len(users):
+            raise ValueError("users is empty: name at least one.")
+        self._check_known("users", users, "users")
+        return users, None
+
+    def _seen(self, users: Any, folded: Any) -> tuple[Array, Array]:
+        """Rows and items of the pairs that were there, in the fit or when they were folded in."""
+        rows, items = rated_by(positions(self.users_, users), self._check_seen())
+        if folded is None:
+            return rows, items
+        more = folded._seen(users)
+        return np.concatenate([rows, more[0]]), np.concatenate([items, more[1]])
+
+    def _tables(self, parts: list[Any]) -> Any:
+        """One table of several, with the names that the columns of pairs have in the fit."""
+        import pandas as pd
+
+        names = list(getattr(self, "feature_names_in_", ["user", "item"]))
+        return pd.concat(parts, ignore_index=True).rename(columns=dict(zip(["user", "item"], names, strict=True)))
+
+
+def best(score: Array, n: int) -> tuple[Array, Array, Array]:
+    """Row, column and rank of the n largest finite scores of each row; ties go to the column that comes first."""
+    top = np.argsort(-score, axis=1, kind="stable")[:, :n]
+    keep = np.isfinite(np.take_along_axis(score, top, 1))
+    rank = np.broadcast_to(np.arange(1, top.shape[1] + 1), top.shape)
+    return np.nonzero(keep)[0], top[keep], rank[keep]
+
+
+def crossed(users: Any, items: Array) -> tuple[Any, Any]:
+    """Columns of some users (a Series), each with every item."""
+    import pandas as pd
+
+    others = pd.Series(np.tile(np.asarray(items, object), len(users)), dtype=object)
+    return users.repeat(len(items)).reset_index(drop=True), others
+
+
+def rated_by(where: Array, rated: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Rows and items of the pairs rated by the users at some positions, of whom -1 has rated nothing."""
+    starts, items = rated
+    count = np.where(where >= 0, np.diff(starts)[where], 0)
+    rows = np.repeat(np.arange(len(where)), count)
+    first = np.repeat(starts[np.maximum(where, 0)], count)
+    within = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
+    return rows, items[first + within]
