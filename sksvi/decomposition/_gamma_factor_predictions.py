@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaincinv, logsumexp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel
 from sksvi._typing import DataFrame, MatrixLike, RandomState
-from sksvi.estimators.checks import check_count, check_flag
+from sksvi.estimators.checks import check_count, check_flag, check_seed
 from sksvi.estimators.summaries import joined, point_rows
 from sksvi.estimators.validation import check_table, validate_data
 from sksvi.integrals.gamma_nodes import nodes, orders
@@ -202,7 +201,7 @@ class GammaFactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         ndarray of shape (n_samples, D)
         """
         check_is_fitted(self)
-        n_samples, rng = check_count(n_samples, "n_samples"), check_random_state(random_state)
+        n_samples, rng = check_count(n_samples, "n_samples"), check_seed(random_state)
         return np.concatenate(list(self._drawn(n_samples, rng))).astype(self._dtype, copy=False)
 
     def _drawn(self, n: int, rng: np.random.RandomState) -> Iterator[Array]:

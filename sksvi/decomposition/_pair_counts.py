@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel
 from sksvi._typing import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
+from sksvi.decomposition._folded_counts import FoldedCounts
 from sksvi.decomposition._gamma_predictions import CELLS
 from sksvi.decomposition._ids import positions
 from sksvi.decomposition._pairs import FoldedIds, FoldedPairs, PairMethods, best
@@ -32,70 +33,6 @@ from sksvi.models.nmf.cells import Cells, cells
 from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
-
-
-class FoldedCounts(FoldedIds):
-    """Posterior of users that a fit has not seen, or has seen less of; `PoissonFactorization.fold_in` makes it.
-
-    It goes where users or pairs go, in `recommend`, `transform`, `predict`, `predict_interval` and every other method
-    that predicts pairs: by itself it stands for each user with every item of the fit, `pairs` chooses others.
-
-    Parameters
-    ----------
-    ids : ndarray of shape (n,)
-    posterior : Gamma
-        Of factors, a row for each user.
-    rated : tuple of ndarray, (n + 1,) and (m,)
-        Where each user's items begin, and positions of the items that were counted.
-    fit : tuple
-        What tells the fit that they belong to from another one.
-
-    Attributes
-    ----------
-    ids : ndarray of shape (n,)
-        In the order in which they came.
-    mean, std : ndarray of shape (n, K)
-        Of the factors.
-
-    Examples
-    --------
-    >>> from sksvi import PoissonFactorization
-    >>> plays = [(user, item) for user in "abcdef" for item in range(6) if (user in "ace") == item % 2]
-    >>> model = PoissonFactorization(n_components=2, random_state=0).fit(plays)
-    >>> guests = model.fold_in([("new", 1), ("new", 3), ("other", 0)])
-    >>> guests
-    FoldedCounts of 2: 'new', 'other'
-    >>> model.recommend(guests, n=1)[["user", "item"]].values.tolist()
-    [['new', 5], ['other', 2]]
-    >>> model.predict(guests).shape, guests.mean.shape
-    ((12,), (2, 2))
-    """
-
-    _posterior: Gamma
-
-    @property
-    def mean(self) -> Array:
-        """Posterior means of the factors, (n, K)."""
-        return self._posterior.mean
-
-    @property
-    def std(self) -> Array:
-        """Posterior standard deviations of the factors, (n, K)."""
-        return self._posterior.std
-
-    def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
-        """Draw factors.
-
-        Parameters
-        ----------
-        n : int, default=1
-        random_state : int, RandomState or None, default=None
-
-        Returns
-        -------
-        ndarray of shape (n, n_users, K)
-        """
-        return self._posterior.sample(n, random_state)
 
 
 class PairCounts(PairMethods, TransformerMixin):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -306,3 +308,14 @@ def test_the_papers_iterations_can_be_said(global_random_seed, tmp_path):
 def test_adadelta_is_refused_where_a_block_is_gaussian():
     with pytest.raises(ValueError, match=r"AdaDelta.*not Gaussian.*AdaGrad"):
         sksvi.BayesianGLMRegressor(algorithm=SDSVI(adagrad=AdaDelta())).fit(np.eye(8), np.arange(8.0))
+
+
+@pytest.mark.parametrize("seed", [-1, [], "three"])
+def test_a_seed_that_is_none_is_named(seed, global_random_seed):
+    X = np.random.default_rng(global_random_seed).standard_normal((30, 4))
+    model = GammaFactorModel(n_components=2, max_iter=2, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X)
+    with pytest.raises(ValueError, match="random_state must be an integer"):
+        model.sample(3, random_state=seed)

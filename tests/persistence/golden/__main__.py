@@ -28,6 +28,7 @@ NAMES = (
     "components",
     "poisson-components",
     "poisson-components-tight",
+    "pairs",
     "series",
     "loadings",
     "classes-of-bits",
