@@ -23,6 +23,7 @@ from sksvi import (
     GMEClassifier,
     GMERegressor,
     GPClassifier,
+    PoissonFactorization,
     SparseGPClassifier,
     SparseGPRegressor,
     StructuredLDA,
@@ -173,6 +174,24 @@ def test_without_rows_nobody_knows_what_was_rated(tmp_path, global_random_seed):
     again.partial_fit(pairs[keep], y[keep])
     with pytest.raises(ValueError, match=r"exclude_seen=True: .* training_rows=False.*exclude_seen=False"):
         again.recommend([0, 1])
+
+
+def test_without_rows_nobody_knows_what_was_counted(tmp_path, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    pairs = np.c_[np.arange(60) % 6, np.arange(60) // 6 % 10]
+    some = pairs[rng.permutation(60)[:40]]
+    model = PoissonFactorization(**TWO).fit(some)
+    model.save(tmp_path / "counts", training_rows=False)
+    again = sksvi.load(tmp_path / "counts")
+    np.testing.assert_array_equal(again.predict(some), model.predict(some))
+    everything = {"n": 5, "exclude_seen": False}
+    pd.testing.assert_frame_equal(again.recommend([0, 1], **everything), model.recommend([0, 1], **everything))
+    guest = [(99, some[0, 1])]
+    np.testing.assert_array_equal(again.fold_in(guest).mean, model.fold_in(guest).mean)
+    with pytest.raises(ValueError, match=r"exclude_seen=True: .* training_rows=False.*exclude_seen=False"):
+        again.recommend([0, 1])
+    with pytest.raises(ValueError, match=r"is a user of the fit.*training_rows=False"):
+        again.fold_in(some[:1])
 
 
 def test_what_is_nothing_without_its_rows_says_so(tmp_path, global_random_seed):
