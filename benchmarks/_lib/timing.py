@@ -39,14 +39,22 @@ def installed(name: str) -> bool:
     return importlib.util.find_spec(name) is not None
 
 
-def interleave(jobs: Mapping[str, Callable[[], Any]], repeats: int = 5, warm_up: bool = True) -> dict[str, list[float]]:
-    """Seconds of each job, ``repeats`` times in turn (a slow spell hits all), after one round that is not measured."""
+def interleave(
+    jobs: Mapping[str, Callable[[], Any]], repeats: int = 5, warm_up: bool = True, each_twice: bool = False
+) -> dict[str, list[float]]:
+    """Seconds of each job, ``repeats`` times in turn (a slow spell hits all), after one round that is not measured.
+
+    ``each_twice``: every time once before that does not count, where a machine takes back memory that lay idle during
+    the other jobs.
+    """
     if warm_up:
         for job in jobs.values():
             job()
     seconds: dict[str, list[float]] = {name: [] for name in jobs}
     for _ in range(repeats):
         for name, job in jobs.items():
+            if each_twice:
+                job()
             start = time.perf_counter()
             job()
             seconds[name].append(time.perf_counter() - start)
