@@ -10,7 +10,7 @@ from sksvi.families import Beta, DiagonalGaussian, Gamma, Gaussian, Rayleigh, St
 from sksvi.families.gaussian.chain import Chain, ChainGaussian
 from sksvi.families.gaussian.dual import SiteGaussian
 
-N = 4000
+N = 40_000
 
 
 def spd(rng, *shape):
