@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sksvi import _parallel
-from sksvi._typing import MatrixLike, PerRow, RandomState
+from sksvi._typing import MatrixLike, PerRow
 from sksvi.algorithms import MCSSVI
 from sksvi.decomposition._ids import positions
 from sksvi.decomposition._pairs import FoldedIds, PairMethods
@@ -82,16 +82,6 @@ class FoldedUsers(FoldedIds):
         return self._posterior.leading(self._k)
 
     @property
-    def mean(self) -> Array:
-        """Posterior means of the factors, (n, K)."""
-        return self._posterior.mean[:, : self._k]
-
-    @property
-    def std(self) -> Array:
-        """Posterior standard deviations of the factors, (n, K)."""
-        return self._factors.std
-
-    @property
     def cov(self) -> Array:
         """Posterior covariances of the factors, (n, K, K)."""
         return self._factors.cov
@@ -105,20 +95,6 @@ class FoldedUsers(FoldedIds):
     def bias_std(self) -> Array | None:
         """Posterior standard deviations of the biases, (n,), or None."""
         return self._posterior.std[:, self._k] if self._posterior.mean.shape[1] > self._k else None
-
-    def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
-        """Draw factors.
-
-        Parameters
-        ----------
-        n : int, default=1
-        random_state : int, RandomState or None, default=None
-
-        Returns
-        -------
-        ndarray of shape (n, n_users, K)
-        """
-        return self._factors.sample(n, random_state)
 
 
 class FoldingMethods(PairMethods):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from sksvi._typing import RandomState
 from sksvi.decomposition._pairs import FoldedIds
 from sksvi.families import Gamma
 
@@ -49,27 +48,3 @@ class FoldedCounts(FoldedIds):
     """
 
     _posterior: Gamma
-
-    @property
-    def mean(self) -> Array:
-        """Posterior means of the factors, (n, K)."""
-        return self._posterior.mean
-
-    @property
-    def std(self) -> Array:
-        """Posterior standard deviations of the factors, (n, K)."""
-        return self._posterior.std
-
-    def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
-        """Draw factors.
-
-        Parameters
-        ----------
-        n : int, default=1
-        random_state : int, RandomState or None, default=None
-
-        Returns
-        -------
-        ndarray of shape (n, n_users, K)
-        """
-        return self._posterior.sample(n, random_state)

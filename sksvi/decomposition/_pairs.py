@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi._typing import MatrixLike
+from sksvi._typing import MatrixLike, RandomState
 from sksvi.decomposition._ids import id_columns, known_ids, positions
 from sksvi.estimators.strangers import check_added, check_asked, shown
 from sksvi.families import Gamma, GaussianPlates
@@ -48,6 +48,36 @@ class FoldedIds:
         FoldedPairs
         """
         return FoldedPairs(self, X)
+
+    # ---- factors
+    @property
+    def _factors(self) -> Any:
+        """The block of the factors alone."""
+        return self._posterior
+
+    @property
+    def mean(self) -> Array:
+        """Posterior means of the factors, (n, K)."""
+        return self._factors.mean
+
+    @property
+    def std(self) -> Array:
+        """Posterior standard deviations of the factors, (n, K)."""
+        return self._factors.std
+
+    def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
+        """Draw factors.
+
+        Parameters
+        ----------
+        n : int, default=1
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        ndarray of shape (n, n_users, K)
+        """
+        return self._factors.sample(n, random_state)
 
     # ---- for the estimator
     def _rows(self, column: Any) -> Any:
