@@ -45,6 +45,21 @@ def need(size: float, what: str, remedy: str) -> None:
         )
 
 
+def held(thing: Any) -> int:
+    """Bytes of the arrays in a thing, however deep they lie."""
+    if hasattr(thing, "nbytes"):
+        return int(thing.nbytes)
+    parts = thing.values() if isinstance(thing, dict) else thing if isinstance(thing, tuple | list) else None
+    return sum(map(held, getattr(thing, "__dict__", {}).values() if parts is None else parts))
+
+
+class Weighed:
+    """Whose size is that of its arrays: Dask goes by it when it places tasks, moves them to idle workers and spills."""
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + held(vars(self))
+
+
 def _of_machine() -> float:
     """Linux counts what caches would give back; elsewhere free pages; where nothing is known, no limit."""
     try:

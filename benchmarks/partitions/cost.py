@@ -23,13 +23,20 @@ WHOLE, TWO, ALONE, APART = (
 )
 
 
-def persisted(client: Any, rows: Any, parts: int, **options: Any) -> Any:
-    """Rows in partitions that lie on the workers before the clock runs."""
+def persisted(client: Any, rows: Any, parts: int, workers: list[str]) -> Any:
+    """Rows in partitions that lie on the workers, as many on each, before the clock runs."""
+    import dask.array as da
     from distributed import wait
 
-    held = client.persist(chunked(rows, parts), **options)
+    shares = zip(*(np.array_split(column, len(workers)) for column in rows))
+    held = [
+        client.persist(chunked(share, parts // len(workers)), workers=[worker])
+        for worker, share in zip(workers, shares, strict=True)
+    ]
     wait(held)
-    return held
+    whole = client.persist([da.concatenate(columns) for columns in zip(*held)])
+    wait(whole)
+    return whole
 
 
 def fits(likelihood: str, given: Any, n_jobs: int = 1) -> Any:
@@ -76,8 +83,8 @@ def measured(likelihood: str, n: int, repeats: int) -> list[dict[str, Any]]:
     both = tuple(np.concatenate([a, a]) for a in half)
     with cluster(2) as client:
         workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
-        there = persisted(client, both, 8)
-        alone = persisted(client, half, 4, workers=workers[:1])
+        there = persisted(client, both, 8, workers)
+        alone = persisted(client, half, 4, workers[:1])
         jobs = jobs_of(client, likelihood, both, there, alone, workers)
         seconds = {name: median(values) for name, values in interleave(jobs, repeats, each_twice=True).items()}
     single = "half the rows, one process by itself"
@@ -107,7 +114,7 @@ def against_dask_ml(n: int, repeats: int) -> list[dict[str, Any]]:
 
     rows, fitted = simulated("logit", 2 * n, 20, 0), {}
     with cluster(2) as client:
-        there = persisted(client, rows, 8)
+        there = persisted(client, rows, 8, sorted(client.scheduler_info(n_workers=-1)["workers"]))
 
         def ours() -> None:
             fitted["sksvi"] = fits("logit", there)

@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sksvi import _parallel
+from sksvi._memory import Weighed
 
 if TYPE_CHECKING:
     from sksvi.algorithms.rules import Rule
@@ -89,7 +90,7 @@ class Lost(RuntimeError):
     """What was kept beside rows is gone with the worker that held it."""
 
 
-class InMemory:
+class InMemory(Weighed):
     """The verbs of data that lie in one piece, in the memory of this process.
 
     ``at_hand`` : rows can be looked at one by one.

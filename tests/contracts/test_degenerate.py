@@ -287,3 +287,14 @@ def test_a_process_about_zero_that_misses_the_target_is_told(global_random_seed)
         SparseGPRegressor(kernel=ConstantKernel() * RBF()).fit(X, y)
     assert SparseGPRegressor().fit(X, y).score(X, y) > 0.9
     assert SparseGPRegressor(kernel=ConstantKernel(1e8, "fixed") * RBF()).fit(X, y - 50_000).score(X, y - 50_000) > 0.9
+
+
+@pytest.mark.parametrize("row", [10, 1500])
+def test_one_row_on_the_other_side_of_many_is_no_separation(row):
+    """Wherever it lies: few rows are looked at before all are."""
+    X = np.linspace(-1.0, 1.0, 2001)[np.random.default_rng(0).permutation(2001)]
+    y = (X > 0.0).astype(int)
+    X[row], y[row] = -0.9, 1
+    BayesianGLMClassifier().fit(X[:, None], y)
+    y[row] = 0
+    told(BayesianGLMClassifier(), X[:, None], y)

@@ -6,11 +6,15 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from sksvi.families import Gaussian
+from sksvi.inference.memory.of_rows import Sites
 from sksvi.likelihoods import Softmax
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
+from sksvi.models.linear.rows import Rescaled
+from sksvi.models.mixture.shares import Shares
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -50,3 +54,27 @@ def test_what_a_model_finds_again_stays_here():
     assert len(pickle.dumps(model)) < before + 200
     there = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(there.latent_variance(q, there.batch(data, slice(0, 50))), variance)
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr", "rescaled", "weighted"])
+def test_rows_say_what_they_weigh(kind):
+    sizeof = pytest.importorskip("dask.sizeof").sizeof
+    X, y, weight = np.ones((500, 20)), np.ones(500), None
+    n = X.nbytes + y.nbytes
+    if kind == "csr":
+        X = sp.csr_matrix(X)
+        n = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes + y.nbytes
+    elif kind == "rescaled":
+        X = Rescaled(X, np.zeros(20), np.ones(20))
+    elif kind == "weighted":
+        weight, n = np.ones(500), n + 8 * 500
+    assert n <= sizeof(Table(X, y, weight)) <= n + 500
+    assert n <= sizeof((Table(X, y, weight), 1.0))
+
+
+def test_sites_and_responsibilities_say_what_they_weigh():
+    sizeof = pytest.importorskip("dask.sizeof").sizeof
+    sites = Sites(np.ones(100), np.ones(100), np.ones(100))
+    assert 2400 <= sizeof(sites) <= 3000
+    shares = sp.random(100, 5, 0.5, format="csc", random_state=0)
+    assert 800 + shares.data.nbytes <= sizeof(Shares(shares, np.ones(100)))

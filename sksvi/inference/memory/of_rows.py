@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sksvi import _parallel
+from sksvi._memory import Weighed
 from sksvi.algorithms.rules import Moved, Pace, Rule
 from sksvi.algorithms.steps import natural_step, shortened, site_step
 from sksvi.inference.memory.said import NOTHING_SAID, NothingSaid
@@ -31,7 +32,7 @@ Array = np.ndarray
 
 
 @dataclass
-class Sites(NothingSaid):
+class Sites(NothingSaid, Weighed):
     """Messages or last gradients of the Gaussian block, one per datum, and their sums over the data.
 
     ``start`` (n,) is each datum's share of what q began with; it fades as the datum's own site arrives. ``first`` holds

@@ -21,6 +21,8 @@ Array = np.ndarray
 
 #: Rows (or four per weight) whose curvature gives the first covariance.
 START_ROWS = 4096
+#: Rows that are looked at before all are.
+FIRST_ROWS = 1024
 #: Largest mean variance of the latents under the first q, in units of the likelihood's width squared.
 START_SPREAD = 16.0
 #: How far from the middle of the data the best constant latent is looked for, in the likelihood's widths.
@@ -154,8 +156,11 @@ class LinearModel(LinearLatents):
 
     def _start(self, data: Table, mean: Array, prior: Array) -> Any:
         """Prior precision plus the curvature of the data at the start, from at most a few thousand rows."""
-        rows = slice(0, None, max(1, len(data) // max(START_ROWS, 4 * mean.shape[-1])))
-        part = data.take(rows)
+        step, squares = max(1, len(data) // max(START_ROWS, 4 * mean.shape[-1])), np.zeros(self.width)
+        if step == 1:
+            part = data.take(slice(None))
+        else:
+            part, squares = data.reduced(partial(self._glance, step), _glances)
         if not part.total_weight > 0:
             part = data
         k = self.likelihood.n_latents
@@ -176,7 +181,7 @@ class LinearModel(LinearLatents):
         if len(part) < len(data):
             # A column that those rows hardly hold is informed by others: its own sum of squares says how much.
             said = start.structure.diagonal(start.precision) - prior
-            due = np.average(-bend, axis=0)[..., None] * self._squares(data)
+            due = np.average(-bend, axis=0)[..., None] * squares
             start = informed_block(mean, prior + np.maximum(due.reshape(mean.shape) - said, 0.0), curvature)
         if not self.likelihood.discrete:
             return start
@@ -206,16 +211,17 @@ class LinearModel(LinearLatents):
             weight = np.ones(len(batch.data)) if batch.data.weight is None else batch.data.weight
             bend = bend + weight @ np.minimum(likelihood.derivatives(batch.data.y, f)[2], 0.0)
             total += float(weight.sum())
-        due = (-bend / total)[..., None] * self._squares(data)
+        due = (-bend / total)[..., None] * data.reduced(self._squares_of)
         due = np.broadcast_to(due.reshape(-1, self.width), (likelihood.n_latents, self.width)).reshape(self.shape)
         more = np.where(due > block.structure.diagonal(block.precision), due, 0.0)
         return {**q, "weights": informed_block(block.mean, more, -block.precision)} if np.any(more) else q
 
-    def _squares(self, data: Table) -> Array:
-        """Sum of the squares of each column of the design over all rows, (P,)."""
-        return data.reduced(self._squares_of)  # type: ignore[no-any-return]
+    def _glance(self, step: int, data: Table) -> tuple[Table, Array]:
+        """Every `step`-th of all rows, those that are here, and what columns square to."""
+        return data.take(slice(-data.first % step, None, step)), self._squares_of(data)
 
     def _squares_of(self, data: Table) -> Array:
+        """Sum of the squares of each column of the design over rows, (P,)."""
         total = np.zeros(self.width)
         for rows in self.chunks(slice(0, len(data)), data):
             batch = self.batch(data, rows)
@@ -288,6 +294,9 @@ class LinearModel(LinearLatents):
         likelihood = self.current_likelihood(q)
         if likelihood.levels is None or likelihood.paired:
             return False
+        # The first rows answer for nearly all data, at less than a round of all partitions.
+        if not self._separates(q, likelihood, data.take(slice(0, FIRST_ROWS))):
+            return False
         return bool(data.reduced(partial(self._separates, q, likelihood), operator.and_))
 
     def _separates(self, q: dict[str, Any], likelihood: Any, data: Table) -> bool:
@@ -332,6 +341,11 @@ class LinearModel(LinearLatents):
     def unseen_variance(self, X: Any) -> Array:
         """Variance of what the weights say nothing of, (n,)."""
         return np.zeros(X.shape[0])
+
+
+def _glances(a: tuple[Table, Array], b: tuple[Table, Array]) -> tuple[Table, Array]:
+    """Of rows that lie in two parts, as of all."""
+    return a[0].joined(b[0]), a[1] + b[1]
 
 
 def informed_block(mean: Array, prior: Array, curvature: Any) -> Any:
