@@ -164,6 +164,7 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
                 if not interruption.asked:
                     with interruption.heeded():
                         undone = self._refined(problem, passes, monitor)
+                        self._remember_score(X, y, sample_weight=sample_weight, offset=offset)
                 monitor.ended(how_it_ended(self.state_, passes, interruption.asked))
             found = [] if interruption.asked else list(self._findings(problem, state))
         # The fit stands, whatever becomes of the warnings.
@@ -313,6 +314,7 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
         self.n_steps_ = int(state.steps)
         self.n_samples_seen_ = float(weight)
         self.converged_ = bool(state.converged)
+        self._score_of_fit = None
         # Where noisy steps go on, users see their average.
         self._expose(model, replace(state, q=state.shown))
 

@@ -5,16 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from sksvi import _parallel
 from sksvi._names import apart
 from sksvi._typing import MatrixLike, PerRow
 from sksvi.estimators.summaries import COLUMNS, RATIOS
+from sksvi.partitions.collections import is_collection
 
 Array = np.ndarray
 
 #: Rows that are printed at most, those of them that are the table's last, and the longest label.
 MOST_ROWS, LAST_ROWS, LONGEST = 40, 10, 40
+#: Rows of a fit that are scored at most.
+SCORED = 4096
 #: Significant digits of a standard deviation, and of a number that has none.
 DIGITS, OF_POINTS = 2, 3
 #: Decimals beyond those of the middle row, and digits of the largest number, that a column has at most: rows that ask
@@ -28,10 +33,26 @@ POINT = "-"
 class SummaryText:
     """`summary_text` for whoever has `summary` and the counters of a fit."""
 
-    #: What `score` is called.
+    #: What `score` is called, where it is one of predictions.
     _score_name = "score"
+    #: `score` of rows of the last fit, and how many these were.
+    _score_of_fit: tuple[float, int] | None = None
     summary: Any
     score: Any
+
+    def _remember_score(self, X: Any, y: Any, **beside: Any) -> None:
+        """`score` of the rows of a fit, a sample of many: a pass over all would cost up to a third of the fit."""
+        if self._score_name == SummaryText._score_name or X is None or is_collection(X):
+            return
+        given, weight = {"X": X, "y": y, **beside}, beside["sample_weight"]
+        if weight is not None and np.ndim(weight) and np.min(weight) <= 0:  # rows that were not there
+            given = _of_rows(np.flatnonzero(np.asarray(weight) > 0), given)
+        n = _num_samples(given["X"])
+        if n > SCORED:
+            given = _of_rows(_parallel.sample(n, SCORED, 0), given)
+        if n > 1:
+            with np.errstate(all="ignore"):
+                self._score_of_fit = float(self.score(**given)), min(n, SCORED)
 
     def summary_text(
         self,
@@ -54,8 +75,9 @@ class SummaryText:
         coverage : float, default=0.9
             Of the equal-tailed interval (lower, upper).
         X : {array-like, sparse matrix} of shape (n, D), default=None
-            Rows to score: with them, or with y, the header has `score` by its name (R², D², accuracy, ...). A fit keeps
-            no rows, so that it has no score of its own.
+            Rows to score: with them, or with y, the header has `score` of these by its name (R², D², accuracy, ...);
+            else that of the rows of the last fit, of 4,096 of them where they were more. A fit keeps no rows: after
+            `partial_fit`, and of a collection, the header has no score without them.
         y : array-like of shape (n,), default=None
             Their targets.
         sample_weight, offset, exposure : array-like of shape (n,), default=None
@@ -81,7 +103,7 @@ class SummaryText:
         >>> from sksvi import BayesianGLMRegressor
         >>> X = np.arange(20.0)[:, None]
         >>> y = 2.0 * X[:, 0] + np.tile([-1.0, 1.0], 10)
-        >>> print(BayesianGLMRegressor().fit(X, y).summary_text(0.9, X, y))
+        >>> print(BayesianGLMRegressor().fit(X, y).summary_text())
         BayesianGLMRegressor
         rows         20
         columns      1
@@ -104,6 +126,10 @@ class SummaryText:
             given = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure}
             given = {name: value for name, value in given.items() if value is not None}
             told.append((self._score_name, f"{self.score(X, y, **given):.4f}"))
+        elif self._score_of_fit is not None:
+            score, n = self._score_of_fit
+            of = "" if n < SCORED else f" (of {counted(n)} of the rows)"
+            told.append((self._score_name, f"{score:.4f}{of}"))
         told.append(("intervals", f"{100 * coverage:g} %"))
         return page(type(self).__name__, told, table)
 
@@ -132,6 +158,11 @@ class SummaryText:
         if self.n_iter_ >= self._most_passes():
             return f"no, ended by the most passes ({self._most_passes():,})"
         return "no, stopped before"
+
+
+def _of_rows(rows: Array, given: dict[str, Any]) -> dict[str, Any]:
+    """What there is one of for every row, of some of them."""
+    return {name: _safe_indexing(one, rows) if np.ndim(one) else one for name, one in given.items()}
 
 
 # ---- lines

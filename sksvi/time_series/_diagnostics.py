@@ -200,6 +200,9 @@ class Diagnostics:
             self.likelihood_.check_target(series(np.zeros((len(values), 0)), values, observed(values), None, None).y)
         return values
 
+    def _remember_score(self, X: Any, y: Any, **beside: Any) -> None:
+        """None: a smoothed series has seen each of its points, and would follow noise to a score near 1."""
+
     def score(
         self,
         X: MatrixLike | None,

@@ -144,6 +144,19 @@ def test_scores_are_called_by_their_names(X, rng):
         measured.summary_text(nonsense=1)
 
 
+def test_a_fit_has_a_score_of_its_own_rows(global_random_seed):
+    """Of those that count; of many a sample says it to four standard errors."""
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.standard_normal((20_000, 2))
+    y, weight = X[:, 0] + rng.standard_normal(20_000), np.r_[np.ones(3000), np.zeros(17_000)]
+    model = BayesianGLMRegressor().fit(X, y, sample_weight=weight)
+    assert header(model.summary_text())["R²"] == f"{model.score(X[:3000], y[:3000]):.4f}"
+    told, of = header(model.fit(X, y).summary_text())["R²"].split(" ", 1)
+    # The standard error of R² = 1/2 from 4,096 rows: 1 - R² is a ratio of variances with correlation of squares 1/2.
+    assert of == "(of 4,096 of the rows)" and abs(float(told) - model.score(X, y)) < 4 * 0.5 * np.sqrt(2.0 / 4096)
+    assert "R²" not in header(model.partial_fit(X[:100], y[:100]).summary_text())
+
+
 def test_what_data_are_made_of_is_told(X, rng):
     grouped = X.assign(school=np.arange(120) % 6, town=np.array(list("abc"))[rng.integers(0, 3, 120)])
     y = X["age"] + 0.5 * (grouped["school"] % 3) + rng.standard_normal(120)
