@@ -44,9 +44,10 @@ class SummaryText:
         """`score` of the rows of a fit, a sample of many: a pass over all would cost up to a third of the fit."""
         if self._score_name == SummaryText._score_name or X is None or is_collection(X):
             return
+        beside = {name: one if one is None or np.isscalar(one) else np.asarray(one) for name, one in beside.items()}
         given, weight = {"X": X, "y": y, **beside}, beside["sample_weight"]
-        if weight is not None and np.ndim(weight) and np.min(weight) <= 0:  # rows that were not there
-            given = _of_rows(np.flatnonzero(np.asarray(weight) > 0), given)
+        if isinstance(weight, np.ndarray) and not np.all(weight > 0):  # rows that were not there
+            given = _of_rows(np.flatnonzero(weight > 0), given)
         n = _num_samples(given["X"])
         if n > SCORED:
             given = _of_rows(_parallel.sample(n, SCORED, 0), given)
@@ -162,7 +163,7 @@ class SummaryText:
 
 def _of_rows(rows: Array, given: dict[str, Any]) -> dict[str, Any]:
     """What there is one of for every row, of some of them."""
-    return {name: _safe_indexing(one, rows) if np.ndim(one) else one for name, one in given.items()}
+    return {name: one if one is None or np.isscalar(one) else _safe_indexing(one, rows) for name, one in given.items()}
 
 
 # ---- lines

@@ -270,6 +270,7 @@ def test_a_constant_offset_is_an_intercept(rng):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:y is .* in all")
+@pytest.mark.filterwarnings("ignore:Student's t has .* degrees of freedom")
 @pytest.mark.parametrize("examples", [15, pytest.param(200, marks=pytest.mark.exhaustive)])
 def test_any_small_data(examples):
     settings(max_examples=examples, deadline=None, derandomize=True)(given(data=st.data())(any_small_data))()
