@@ -507,7 +507,7 @@ class Linear(Model):
         raise AttributeError(f"{type(self).__name__} has no density at draws")
 
     def levelled(self, q: Blocks) -> Blocks:
-        """q moved along what the data do not feel to where it is nearest its prior: the data's part of the bound stays."""
+        """q moved along what the data do not feel to where it is nearest its prior: E log p stays."""
         return q
 
     @abstractmethod
