@@ -26,7 +26,7 @@ PIVOT_ROUNDINGS = 4.0
 
 
 def lower_root(half: Array) -> Array:
-    """C (lower triangular) with CᵀC = H Hᵀ for H (P, n), n >= P: S itself, which squares its condition, is not formed."""
+    """C (lower triangular) with CᵀC = H Hᵀ for H (P, n), n >= P, without H Hᵀ, which squares the condition."""
     upper = np.linalg.qr(half[::-1].T, mode="r")
     root = upper[::-1, ::-1]
     return np.where(np.diagonal(root) < 0.0, -1.0, 1.0)[:, None] * root

@@ -62,7 +62,7 @@ class Marginal(Normal):
         return lower_root(self._half(np.eye(len(self.index))))
 
     def spread(self, rows: Array) -> Array:
-        """x S xᵀ for each row x of (n, P): no inverse of S, which levels that are nearly known leave ill-conditioned."""
+        """x S xᵀ for each row x of (n, P), without an inverse of S: levels that are nearly known leave it none."""
         return np.square(self._half(rows)).sum(-1)
 
     def _half(self, rows: Array) -> Array:

@@ -25,6 +25,8 @@ START_ROWS = 4096
 START_SPREAD = 16.0
 #: How far from the middle of the data the best constant latent is looked for, in the likelihood's widths.
 REACH = 10.0
+#: Part of a weight that data determine, less than which is rounding.
+DETERMINED = 1e-12
 
 
 @dataclass
@@ -348,6 +350,8 @@ class LinearModel(LinearLatents):
         total, norm = determined.sum(0).ravel(), squares.sum(0).ravel()
         tiny = np.finfo(float).tiny
         step = np.log(np.maximum(total, tiny)) - np.log(np.maximum(norm, tiny)) - q["prior_precision"].value
+        # What no row says a thing of, to rounding, has no best precision: it keeps the one that it has.
+        step = np.where(total > DETERMINED * d / len(step), step, 0.0)
         gain = 0.25 * float(np.sum(np.maximum(total, 0.0) * np.square(step)))
         return step, gain
 
