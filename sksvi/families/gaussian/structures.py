@@ -27,7 +27,7 @@ PIVOT_ROUNDINGS = 4.0
 
 def lower_root(half: Array) -> Array:
     """C (lower triangular) with CᵀC = H Hᵀ for H (P, n), n >= P, without H Hᵀ, which squares the condition."""
-    upper = np.linalg.qr(half[::-1].T, mode="r")
+    upper: Array = np.linalg.qr(half[::-1].T, mode="r")  # type: ignore[assignment]
     root = upper[::-1, ::-1]
     return np.where(np.diagonal(root) < 0.0, -1.0, 1.0)[:, None] * root
 

@@ -69,7 +69,7 @@ class Marginal(Normal):
         """H (n, joint) with H Hᵀ = A S Aᵀ for rows A (n, P)."""
         whole = np.zeros((len(rows), self.joint.mean.shape[-1]))
         whole[:, self.index] = rows
-        return self.joint.uncoloured(whole)  # type: ignore[no-any-return]
+        return self.joint.uncoloured(whole)
 
     def shown(self, draws: Array) -> Array:
         """These coordinates, (S, P), of draws of the joint block."""
