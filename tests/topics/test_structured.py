@@ -8,7 +8,6 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 from scipy.special import polygamma
-from scipy.special import polygamma
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
