@@ -612,8 +612,8 @@ def test_chunks_of_cvi_are_the_batch_fit(chunks, frame):
     for a, b in pairwise(chunks):
         stream.partial_fit(X.iloc[a:b], y[a:b])
 
-    # In posterior deviations, whatever the data leave open. Messages of the first twenty rows stay as they were found, and
-    # of eight schools' scale they say most: a quarter of a deviation adds a sixteenth to a mean square error.
+    # In posterior deviations, whatever the data leave open. Messages of the first twenty rows stay as they were found,
+    # and of the schools' scale they say most: a quarter of a deviation adds a sixteenth to a mean square error.
     def apart(name):
         tables = getattr(stream, name), getattr(batch, name)
         return np.max(np.abs(tables[0]["mean"] - tables[1]["mean"]) / tables[1]["std"])
