@@ -264,4 +264,4 @@ def _spread(inner: Any, before: Any, X: Any, n_features: int) -> np.ndarray:
     rows = rows.tocsr().astype(float) if sp.issparse(rows) else np.asarray(rows, float)
     if rows.ndim != 2 or rows.shape[1] != n_features or not rows.shape[0]:
         raise ValueError(f"X has shape {rows.shape} where columns have a coefficient, expected (n, {n_features}).")
-    return spreads(rows, None, np.zeros(n_features) if sp.issparse(rows) else rows.mean(0))
+    return spreads(rows, None)

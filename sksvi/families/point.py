@@ -78,6 +78,10 @@ class Point(Spreadless):
         value = (1 - weight) * self.value + weight * other.value
         return type(self)(value, other.centre, other.information)
 
+    def at(self, value: Array) -> Self:
+        """The same point at another value."""
+        return self._made(value)
+
     def forgotten(self) -> Self:
         """The same point without memory of earlier data."""
         return type(self)(self.value)

@@ -138,7 +138,7 @@ def step(
             rule = problem.messages.rule(name, problem, state)
             pace = Pace(problem.messages.rate(name, problem, state, segment), damping, weight)
             own = None if prior is None else prior[name]
-            said = problem.model.in_turn(name, gradient, state.q, q).get(name)
+            said = problem.messages.in_turn(problem.model, name, gradient, state.q, q).get(name)
             q[name], memory[name], gain = rule.step(name, q, own, said, memory.get(name), pace)
             promised += gain
     except NotPositiveDefinite as error:

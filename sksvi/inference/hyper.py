@@ -9,6 +9,7 @@ import numpy as np
 
 from sksvi.algorithms.rules import ClosedForm
 from sksvi.families.base import NotPositiveDefinite
+from sksvi.inference.memory.said import NOTHING_SAID
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.models.base import Blocks, Gradient, Linear
@@ -40,6 +41,15 @@ def settled(problem: Problem, q: Blocks, said: Any, n_steps: int) -> Blocks:
             break
         steps = {name: rule.find(q)[0] for name, rule in rules.items()}
     return q
+
+
+def levelled(problem: Problem, state: State, q: Blocks) -> Blocks:
+    """q along what rows at hand do not feel, where all data are at hand: rows that went say what they said about q."""
+    model = problem.model
+    alone = state.messages is NOTHING_SAID and problem.said is NOTHING_SAID
+    if not alone or not isinstance(model, Linear) or problem.frozen & {model.main, "likelihood"}:
+        return q
+    return model.levelled(q)
 
 
 def remembering(problem: Problem, q: Blocks, gradient: Gradient) -> Blocks:

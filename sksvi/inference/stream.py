@@ -93,7 +93,7 @@ def absorb_messages(problem: Problem, state: State, tol: float, keep: int, fade:
     frozen = problem.frozen | lagged
     alone = replace(changed(problem, batch_size=None, total=None, frozen=frozen), messages=Kept(model.main))
     inner = replace(state, q=hyper.forgetting(state.q), bounds=[], progress=START, messages=NOTHING_SAID)
-    past, now = reviewed(alone, inner, past)
+    past, now = reviewed(alone, inner, past, lagged)
     if now.said is not past and not lagged:
         # All rows are at hand: the fit is theirs, wherever the first of them had led (labels of one kind, all zeros).
         inner = replace(inner, q=first_state(now, state.seed).q)
@@ -112,7 +112,7 @@ def absorb_messages(problem: Problem, state: State, tol: float, keep: int, fade:
     return done, StepInfo(closed.bound, alone.deterministic, 1.0, inner.repairs - state.repairs)
 
 
-def reviewed(alone: Problem, state: State, past: Past) -> tuple[Past, Problem]:
+def reviewed(alone: Problem, state: State, past: Past, lagged: frozenset[str]) -> tuple[Past, Problem]:
     """The past after a look at its sample, where one is due, and the problem of the portion after it.
 
     Where the sample holds every row it is fitted together with the portion: nothing has to be corrected.
@@ -120,7 +120,10 @@ def reviewed(alone: Problem, state: State, past: Past) -> tuple[Past, Problem]:
     sample = past.sample
     if sample is not None and past.complete:
         assert isinstance(alone.data, Table)
-        both = alone.data.joined(sample.blown_up)
+        both, likelihood = alone.data.joined(sample.blown_up), getattr(alone.model, "likelihood", None)
+        # What the portion alone says nothing of (a dispersion, of counts that are all zero) all rows may.
+        informed = {"likelihood"} if likelihood is not None and likelihood.informed(both.y) else set()
+        alone = replace(alone, frozen=alone.frozen - (informed - lagged))
         return replace(past, waiting=0.0), replace(alone, data=both, said=past.without_sample(alone.model, state.q))
     if sample is not None and past.waiting + len(alone.data) >= SAMPLE_SHARE * len(sample):
         past = past.looked(alone, state)

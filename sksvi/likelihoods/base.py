@@ -307,6 +307,10 @@ class Likelihood(BaseEstimator):
             )
         return self._replaced(self._constrain(np.asarray(unconstrained, dtype=float)), self.learned)
 
+    def shifted(self, by: float) -> Likelihood | None:
+        """Copy with other learned parameters, under which f + by is what f is here; None: there is none."""
+        return None
+
     def d_parameters(self, y: Array, f: Array) -> tuple[Array, Array]:
         """First and second derivative of log p(y | f) in `unconstrained`, shapes (P, ...) and (P, P, ...)."""
         shape = np.broadcast_shapes(np.shape(y), np.shape(f))

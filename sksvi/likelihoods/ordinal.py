@@ -164,6 +164,9 @@ class Ordinal(Likelihood):
         steps = np.concatenate([unconstrained[:1], np.exp(unconstrained[1:])])
         return {"cut_points": np.cumsum(steps)}
 
+    def shifted(self, by: float) -> Likelihood | None:
+        return self._replaced({"cut_points": self._cuts() + by}, self.learned) if self.learned else None
+
     def parameter_moments(self, y: Array, f: Array) -> Sequence[Array]:
         upper, lower, _ = self._edges(y, f)
         up, up_curve = log_sigmoid_slopes(upper, np.exp(-np.abs(upper)))

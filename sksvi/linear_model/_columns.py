@@ -195,17 +195,17 @@ class Known:
         return self.two & ends[0] & ends[1]
 
 
-def spreads(X: Any, weight: Array | None, centre: Array) -> Array:
-    """Distance of the values of a column that has two, `SPREAD` standard deviations of another, 0 of a constant one.
+def spreads(X: Any, weight: Array | None) -> Array:
+    """`Known.spread` of columns about their own means, far from which squares would cancel; (D,).
 
     Parameters
     ----------
     X : ndarray or CSR of shape (n, D)
     weight : ndarray of shape (n,) or None
-    centre : ndarray of shape (D,)
-        Roughly the mean, so that squares do not cancel.
     """
-    return Known.of(X, weight, centre).spread
+    known = Columns.of(X, weight, True, True).known
+    assert known is not None
+    return known.spread
 
 
 def _values(X: Any) -> tuple[Array, Array, Array]:

@@ -70,7 +70,7 @@ class OwnScales:
         if start.fresh:
             self._columns = Columns.of(fixed, data.weight, self._to_centre(fixed), self._scaled)
             self._fix_scales(data)
-            self._spreads = spreads(fixed, data.weight, np.zeros(fixed.shape[1])) if self._one_for_all else None
+            self._spreads = spreads(fixed, data.weight) if self._one_for_all else None
         elif not start.share:
             share = self._fade(data.total_weight) if start.portion else 0.0
             self._fix_more(self._columns.seen(fixed, data.weight, share), data)

@@ -507,6 +507,10 @@ class Linear(Model):
         """
         raise AttributeError(f"{type(self).__name__} has no density at draws")
 
+    def levelled(self, q: Blocks) -> Blocks:
+        """q moved along what the data do not feel to where it is nearest its prior: E log p stays."""
+        return q
+
     @abstractmethod
     def best_mean(self, q: Blocks, prior: Any, data: Any, expect: Any, scale: float, threads: int, steps: int) -> Any:
         """The main block with the mean that is best at its covariance: a concave problem without Gram products."""

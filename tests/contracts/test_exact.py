@@ -239,6 +239,20 @@ def test_bound_never_falls(name, algorithm, learned, full, global_random_seed):
     assert state.converged
 
 
+@FULL
+@pytest.mark.parametrize("algorithm", ["cvi", "mc-ssvi", "fp"])
+@pytest.mark.parametrize("learned", [False, True], ids=["fixed", "learned"])
+def test_cut_points_and_an_intercept_do_not_creep_along_each_other(learned, algorithm, full, global_random_seed):
+    """Rows do not feel a shift of both: the intercept's prior alone says where they end, and a fit knows it."""
+    data = data_for("ordinal", seed=global_random_seed, weight=True)
+    data = replace(data, X=data.X + np.array([0.0, 3.0, 0.0]))
+    model = model_for("ordinal", data, full, True, "auto" if learned else 1.5)
+    state = fitted(problem_for(model, data, algorithm), tol=1e-6)
+    assert state.converged and state.passes < 40
+    assert state.q["weights"].mean[-1] == pytest.approx(0.0, abs=1e-3)
+    assert state.bound == pytest.approx(grid_bound(model, data, state.q), rel=2e-6)
+
+
 # ---- gradients
 @FULL
 @pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])

@@ -329,6 +329,22 @@ def test_projected_equals_dense(shape, global_random_seed):
     assert q.sample(2, 0).shape == (2, *q.mean.shape)
 
 
+def test_views_of_an_ill_conditioned_block_need_no_inverse_of_its_covariance(global_random_seed):
+    """Two coordinates of which only the difference is known, one of 1e-9: S of both has lost what tells them apart."""
+    sd = np.array([1e-9, 1.0, 1e9])
+    q = Gaussian(np.zeros(3), np.array([[1.0, 0.3, 0.2], [0.3, 1.0, -0.4], [0.2, -0.4, 1.0]]) / np.outer(sd, sd))
+    near = np.array([[1.0, 0.0, 0.0], [1.0, 1e-9, 0.0], [0.0, 0.0, 1.0]])
+    joint = StandardGaussian(np.zeros(3), q.root @ near.T)
+    rows = np.array([[1.0, -1.0, 0.0], [0.0, 1.0, 1.0]])
+    exact = q.spread(rows @ near)
+    centre = np.random.default_rng(global_random_seed).standard_normal(2)
+    for view in (Marginal(joint, np.arange(3)), InUnits(Marginal(joint, np.arange(3)), 0.0 * centre, np.ones(2))):
+        np.testing.assert_allclose(view.spread(rows), exact, rtol=1e-6)
+        np.testing.assert_allclose(np.square(view.root @ rows[1]).sum(), exact[1], rtol=1e-6)
+        np.testing.assert_allclose(np.triu(view.root, 1), 0.0, atol=0.0)
+        np.testing.assert_allclose(view.root.T @ view.root, view.cov, rtol=1e-9)
+
+
 def test_classes_share_one_joint_gaussian(global_random_seed):
     joint = full((6,), global_random_seed)
     q = ClassGaussian(joint, 3)

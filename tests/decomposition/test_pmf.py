@@ -86,10 +86,11 @@ def test_every_expectation_fits(expectation, global_random_seed):
     X, y = ratings("logit", global_random_seed, 40, 30, observed=1.0, variance=6.0)
     auto = pmf("logit", max_iter=30).fit(X, y)
     model = clone(auto).set_params(expectation=expectation).fit(X, y)
-    # Draws are noisy steps of falling rates: in 30 passes they are not where the others are.
+    # Draws are noisy steps of falling rates: in 30 passes they are not where the others are, but most of the way there.
     noisy = model.lower_bounds_[-1] != model.lower_bound_
     assert np.corrcoef(model.predict(X), auto.predict(X))[0, 1] > (0.5 if noisy else 0.99)
-    assert model.lower_bound_ == pytest.approx(auto.lower_bound_, rel=0.1 if noisy else 0.01)
+    gained, gain = (fit.lower_bound_ - auto.lower_bounds_[0] for fit in (model, auto))
+    assert gained > 0.6 * gain if noisy else model.lower_bound_ == pytest.approx(auto.lower_bound_, rel=0.01)
 
 
 @pytest.mark.parametrize(

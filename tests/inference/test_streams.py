@@ -47,6 +47,13 @@ def rng(global_random_seed):
     return np.random.default_rng(global_random_seed)
 
 
+def test_a_last_portion_of_zeros_does_not_hold_the_dispersion_of_rows_at_hand(rng):
+    X, y = counts(rng)
+    y[-4:] = 0.0
+    batch = in_first_units(BayesianGLMRegressor(likelihood="negative-binomial", **EXACT), X, y, 74)
+    assert_same_posterior(chunked(BayesianGLMRegressor(likelihood="negative-binomial", **EXACT), X, y, 74), batch, 1e-6)
+
+
 @pytest.mark.parametrize("likelihood", ["poisson", "negative-binomial", "student-t", "gaussian"])
 @pytest.mark.parametrize("size", [37, 150])
 def test_a_stream_whose_sample_holds_every_row_is_the_batch_fit(rng, likelihood, size):

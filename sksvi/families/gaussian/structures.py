@@ -25,6 +25,13 @@ Array = np.ndarray
 PIVOT_ROUNDINGS = 4.0
 
 
+def lower_root(half: Array) -> Array:
+    """C (lower triangular) with CᵀC = H Hᵀ for H (P, n), n >= P, without H Hᵀ, which squares the condition."""
+    upper: Array = np.linalg.qr(half[::-1].T, mode="r")  # type: ignore[assignment]
+    root = upper[::-1, ::-1]
+    return np.where(np.diagonal(root) < 0.0, -1.0, 1.0)[:, None] * root
+
+
 def inverse_factor(precision: Array) -> Array:
     """C = L⁻¹ (lower triangular) of precision = L Lᵀ, so that S = CᵀC; stacks allowed."""
     if precision.ndim > 2:

@@ -8,7 +8,7 @@ import numpy as np
 
 from sksvi._typing import RandomState
 from sksvi.families.gaussian.normal import Normal
-from sksvi.families.gaussian.structures import inverse_factor
+from sksvi.families.gaussian.structures import lower_root
 
 Array = np.ndarray
 
@@ -86,7 +86,9 @@ class InUnits(Normal):
     @property
     def root(self) -> Array:
         """C lower triangular, S = CᵀC."""
-        return inverse_factor(np.linalg.inv(self.cov))
+        if self.mean.ndim > 1:
+            return np.stack([self[k].root for k in range(len(self.mean))])
+        return lower_root(self.inner.uncoloured(self.inner_rows(np.eye(len(self.mean)))))
 
     def spread(self, rows: Array) -> Array:
         """a S aᵀ for each row a of (n, D + extra)."""

@@ -10,7 +10,7 @@ from sksvi._typing import RandomState
 from sksvi.families.base import Family
 from sksvi.families.gaussian.dense import Gaussian
 from sksvi.families.gaussian.normal import Normal
-from sksvi.families.gaussian.structures import inverse_factor
+from sksvi.families.gaussian.structures import lower_root
 
 Array = np.ndarray
 
@@ -53,15 +53,23 @@ class Marginal(Normal):
     @property
     def cov(self) -> Array:
         """S of these coordinates, (P, P): rows of the joint one, formed when asked for."""
-        unit = np.zeros((len(self.index), self.joint.mean.shape[-1]))
-        unit[np.arange(len(self.index)), self.index] = 1.0
-        half = self.joint.uncoloured(unit)
+        half = self._half(np.eye(len(self.index)))
         return half @ half.T
 
     @property
     def root(self) -> Array:
         """C lower triangular, S = CᵀC."""
-        return inverse_factor(np.linalg.inv(self.cov))
+        return lower_root(self._half(np.eye(len(self.index))))
+
+    def spread(self, rows: Array) -> Array:
+        """x S xᵀ for each row x of (n, P), without an inverse of S: levels that are nearly known leave it none."""
+        return np.square(self._half(rows)).sum(-1)
+
+    def _half(self, rows: Array) -> Array:
+        """H (n, joint) with H Hᵀ = A S Aᵀ for rows A (n, P)."""
+        whole = np.zeros((len(rows), self.joint.mean.shape[-1]))
+        whole[:, self.index] = rows
+        return self.joint.uncoloured(whole)
 
     def shown(self, draws: Array) -> Array:
         """These coordinates, (S, P), of draws of the joint block."""
@@ -132,7 +140,7 @@ class ClassGaussian(Normal):
     @property
     def root(self) -> Array:
         """C of each class's own weights, S = CᵀC, (K, P, P)."""
-        return np.stack([inverse_factor(np.linalg.inv(block)) for block in self.cov])
+        return np.stack([self[k].root for k in range(self.n_classes)])
 
     def contrast(self, plate: int, other: int) -> Gaussian:
         """The weights of one class less those of another."""

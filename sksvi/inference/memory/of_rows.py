@@ -22,7 +22,7 @@ from sksvi.algorithms.rules import Moved, Pace, Rule
 from sksvi.algorithms.steps import natural_step, shortened, site_step
 from sksvi.inference.memory.said import NOTHING_SAID, NothingSaid
 from sksvi.inference.priors import prior_of
-from sksvi.models.base import Blocks, Gradient, LinearTerms, Segment
+from sksvi.models.base import Blocks, Gradient, LinearTerms, Model, Segment
 
 if TYPE_CHECKING:
     from sksvi.inference.problem import Problem
@@ -198,6 +198,10 @@ class Direct:
         """The gradient of the population."""
         return _parallel.scaled(gradient, scale)
 
+    def in_turn(self, model: Model, name: str, gradient: Gradient, before: Blocks, q: Blocks) -> Gradient:
+        """The gradient when it is a block's turn to step."""
+        return model.in_turn(name, gradient, before, q)
+
     def rule(self, name: str, problem: Problem, state: State) -> Rule:
         """How a block moves."""
         return problem.rule(name, state.q)
@@ -253,6 +257,10 @@ class OfRows(Direct):
         """Changes of sites are what they are; the rest is scaled."""
         rest = {name: part for name, part in gradient.items() if name != self.main}
         return {**_parallel.scaled(rest, scale), self.main: gradient[self.main]}
+
+    def in_turn(self, model: Model, name: str, gradient: Gradient, before: Blocks, q: Blocks) -> Gradient:
+        """As it is: of the main block it is how far sites have moved, and no slope at q."""
+        return gradient
 
     def rule(self, name: str, problem: Problem, state: State) -> Rule:
         """The main block is what its sites say."""

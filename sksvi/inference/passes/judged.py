@@ -154,6 +154,7 @@ def propose(problem: Problem, state: State, gradient: Gradient) -> tuple[Blocks,
         raise impossible(problem, state, error) from error
     if problem.algorithm.row.natural and problem.algorithm.rate(state.steps, True) * damping == 1.0:
         q = hyper.settled(problem, q, None, PRIOR_STEPS)
+        q = hyper.levelled(problem, state, q)
     return with_best_mean(problem, replace(state, q=q)), memory, promised
 
 

@@ -27,6 +27,8 @@ FIRST_ROWS = 1024
 START_SPREAD = 16.0
 #: How far from the middle of the data the best constant latent is looked for, in the likelihood's widths.
 REACH = 10.0
+#: Part of a weight that data determine, less than which is rounding.
+DETERMINED = 1e-12
 
 
 @dataclass
@@ -149,6 +151,40 @@ class LinearModel(LinearLatents):
             mean[-1] = best_constant(self.likelihood, starting(data.targets, self.likelihood.by_moments))
         q["weights"] = self._start(data, mean, prior)
         return q
+
+    def in_turn(self, name: str, gradient: Any, before: dict[str, Any], q: dict[str, Any]) -> Any:
+        """Weights step at the cut points that have just moved: both would make the whole of a shift that one owes."""
+        block = q["weights"]
+        if name != "weights" or not (self._doubled(q) and block.full and block.natural_coordinates):
+            return gradient
+        slope, curvature = gradient["weights"]
+        hessian, moved = gradient["likelihood"][1], q["likelihood"].value - before["likelihood"].value
+        along = self.current_likelihood(before).shifted(1.0).unconstrained - before["likelihood"].value
+        bend = along @ hessian @ along
+        if not bend < 0.0:
+            return gradient
+        shift = np.zeros(self.width)
+        shift[-1] = -(along @ hessian @ moved) / bend
+        return {**gradient, "weights": (slope + 2.0 * block.structure.dot(curvature, shift), curvature)}
+
+    def _doubled(self, q: dict[str, Any]) -> bool:
+        """Whether the intercept and learned parameters say one thing twice: rows do not feel a shift of both."""
+        return self.fit_intercept and self.likelihood.creeps and "likelihood" in q
+
+    def levelled(self, q: dict[str, Any]) -> dict[str, Any]:
+        """The intercept at its prior mean where learned parameters take the rest of it, as cut points do.
+
+        Steps of the one given the other creep there, by the share that the prior has in what is known of the intercept.
+        """
+        if not self._doubled(q):
+            return q
+        block, mean = q["weights"], q["weights"].mean.copy()
+        shifted = self.current_likelihood(q).shifted(self.intercept_mean - float(mean[-1]))
+        if shifted is None:
+            return q
+        mean[-1] = self.intercept_mean
+        points = q["likelihood"].at(shifted.unconstrained)
+        return {**q, "weights": type(block)(mean, block.precision, block.root), "likelihood": points}
 
     def first_hyper(self) -> dict[str, Any]:
         """Blocks that stand beside the weights and the GLM's own hyperparameters."""
@@ -323,6 +359,8 @@ class LinearModel(LinearLatents):
         total, norm = determined.sum(0).ravel(), squares.sum(0).ravel()
         tiny = np.finfo(float).tiny
         step = np.log(np.maximum(total, tiny)) - np.log(np.maximum(norm, tiny)) - q["prior_precision"].value
+        # What no row says a thing of, to rounding, has no best precision: it keeps the one that it has.
+        step = np.where(total > DETERMINED * d / len(step), step, 0.0)
         gain = 0.25 * float(np.sum(np.maximum(total, 0.0) * np.square(step)))
         return step, gain
 

@@ -107,7 +107,7 @@ class Moves:
     def bound(self) -> float:
         """The bound at these responsibilities and the best q for them, nats."""
         all_rows = self.data.total_weight
-        worth = self._worth(self.counts, np.arange(self.model.n_components))
+        worth = self._worth(self.counts)
         worth += float(gammaln(self.model.concentration) - gammaln(self.model.concentration + all_rows))
         return worth + float(self.shares.reduced(all_entropy))
 
@@ -189,7 +189,7 @@ class Moves:
             before, after, gain = self.data.reduced(changes, beside=self.shares)
             # What is taken away was there but for rounding.
             counts = {name: np.maximum(part - before[name], 0.0) + after[name] for name, part in self.counts.items()}
-            gain += self._worth(counts, used) - self._worth(self.counts, used)
+            gain += self._worth(counts) - self._worth(self.counts)  # rows may go to components that had none
             if gain > LEAST_GAIN:
                 self.shares = self.data.made(partial(without, *how), beside=self.shares)
                 self.counts, self.gone = counts, gone
@@ -197,7 +197,5 @@ class Moves:
                 return True
         return False
 
-    def _worth(self, counts: Counts, used: Array) -> float:
-        return float(self._evidence(self._of(counts, used)).sum()) + float(
-            self._of_weights(counts["weights"][used]).sum()
-        )
+    def _worth(self, counts: Counts) -> float:
+        return float(self._evidence(counts).sum()) + float(self._of_weights(counts["weights"]).sum())

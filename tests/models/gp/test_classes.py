@@ -103,7 +103,10 @@ def test_every_algorithm_nears_one_optimum(algorithm, batch_size, global_random_
     best = SparseGPClassifier(**options).fit(X, y).lower_bound_
     options["tol"] = 1e-5
     model = SparseGPClassifier(algorithm=algorithm, batch_size=batch_size, max_iter=150, **options).fit(X, y)
-    assert best - (0.02 if algorithm != "s-dsvi" else 0.15) * abs(best) <= model.lower_bound_ <= best + 1e-5 * abs(best)
+    # Where the rule's gradient vanishes its value has not its maximum: a mean that is off by RULE_ERROR deviations in
+    # each of 3 x 8 coordinates is below it by half the sum of their squares.
+    above = 0.5 * 24 * RULE_ERROR**2
+    assert best - (0.02 if algorithm != "s-dsvi" else 0.15) * abs(best) <= model.lower_bound_ <= best + above
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -97,6 +97,25 @@ def test_moves_raise_the_bound_and_mend_what_was_split(every, global_random_seed
     assert not taken
 
 
+def test_a_deletion_pays_for_the_components_that_it_fills(global_random_seed):
+    """Rows of a component that goes may be nearest to one that had none, whose prior they then have to move."""
+    codes, labels = groups(global_random_seed)
+    model = MixtureModel(6, (2,) * 20, concentration=1.0)
+    data = data_of(model.layout, codes)
+    q = model.updated(model.counted(np.eye(6)[2 * labels + np.arange(len(labels)) % 2], data.X))
+    moves = Moves(model, data, q)
+    halves = np.flatnonzero(moves.counts["weights"])
+    for k in halves[1::2]:  # their rows go to the other halves, and they stay
+        moves._merge(k, k - 1)
+        moves.gone[k] = False
+    for _ in range(20):
+        before = moves.bound()
+        if not moves._deleted():
+            break
+        assert moves.bound() > before
+    assert moves.counts["weights"].sum() == pytest.approx(len(codes))
+
+
 def test_the_gain_of_a_move_is_that_of_the_bound(global_random_seed):
     """At fixed responsibilities, by the definition of the bound: expected log joint less Σ r log r."""
     codes, _ = groups(global_random_seed, n=40, d=6)
