@@ -109,7 +109,8 @@ def evaluate(problem: Problem, state: State, segment: Segment, gradient_wanted: 
     seen = problem.globals_in(state.passes)
     key = state.seed, state.steps
     drawn = not (problem.deterministic and isinstance(model, Linear))  # to seed a stream takes longer than few rows do
-    view = seen.view(model, q, _parallel.stream(*key, data.n_streams(model, segment.rows)) if drawn else None)
+    rng: Any = _parallel.stream(*key, data.n_streams(model, segment.rows)) if drawn else None
+    view = seen.view(model, q, rng)
     sites, between = (
         problem.messages.sites(state),
         problem.messages.between(problem, state) if gradient_wanted else None,
