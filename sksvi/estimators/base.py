@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any
@@ -52,6 +53,12 @@ SMALLEST, UNBOUNDED = 1.0 / LARGEST, {"tol", "random_state"}
 STREAM_ROWS, STREAM_BYTES = 2000, 2**24
 
 
+@lru_cache(maxsize=64)
+def _names(cls: type[BaseSVI]) -> tuple[str, ...]:
+    """Names of an estimator's parameters, which scikit-learn reads off the signature each time that it is asked."""
+    return tuple(super(BaseSVI, cls)._get_param_names())
+
+
 class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
     """Parameters, the way from data to posterior, and what a fit leaves behind."""
 
@@ -89,6 +96,10 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
     _portion_rows: int | None = None
     #: What may change before a fit that goes on: every parameter has an entry.
     _changes: dict[str, Change] = SHARED
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return list(_names(cls))
 
     def _validate_params(self) -> None:
         """scikit-learn's rules, and a limit on the magnitude of every number whose square or reciprocal is formed."""

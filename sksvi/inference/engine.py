@@ -26,7 +26,7 @@ from sksvi.inference.memory.locals import NO_LOCALS, NoLocals
 from sksvi.inference.priors import divergence, prior_of
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State, StepInfo, check_finite, recorded
-from sksvi.models.base import Blocks, Gradient, Model, Rows, Segment
+from sksvi.models.base import Blocks, Gradient, Linear, Model, Rows, Segment
 
 
 class Pass(Protocol):
@@ -66,7 +66,8 @@ class Look:
     """What a pass asks of rows where they lie: gradient per block, E log p, and local covariances that were projected.
 
     ``key`` : seed and step, of the rows' random numbers. ``locals`` and ``sites`` : what is kept beside the rows.
-    ``between`` : what stands between terms and pull-back, of terms, rows and sites.
+    ``between`` : what stands between terms and pull-back, of terms, rows and sites. ``drawn`` : whether terms may ask
+    for random numbers.
     """
 
     model: Model
@@ -78,6 +79,7 @@ class Look:
     locals: NoLocals = NO_LOCALS
     sites: Any = None
     between: Callable[[Any, Any, Any], Any] | None = None
+    drawn: bool = True
 
     def __call__(self, data: Any, rows: Rows) -> tuple[Gradient, float, int]:
         """Summed over chunks, in an order that depends on their number alone."""
@@ -87,7 +89,7 @@ class Look:
     def of_chunk(self, data: Any, item: tuple[int, Any]) -> tuple[Gradient, float, int]:
         """Of some rows."""
         number, rows = item
-        rng = _parallel.stream(*self.key, getattr(data, "first", 0) + number)
+        rng = _parallel.stream(*self.key, getattr(data, "first", 0) + number) if self.drawn else None
         batch = self.model.batch(data, rows, self.locals.of(rows))
         # What overflows leaves no finite bound or block, and that is an error which names the remedy.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -106,12 +108,14 @@ def evaluate(problem: Problem, state: State, segment: Segment, gradient_wanted: 
     prepare(q)
     seen = problem.globals_in(state.passes)
     key = state.seed, state.steps
-    view = seen.view(model, q, _parallel.stream(*key, data.n_streams(model, segment.rows)))
+    drawn = not (problem.deterministic and isinstance(model, Linear))  # to seed a stream takes longer than few rows do
+    rng: Any = _parallel.stream(*key, data.n_streams(model, segment.rows)) if drawn else None
+    view = seen.view(model, q, rng)
     sites, between = (
         problem.messages.sites(state),
         problem.messages.between(problem, state) if gradient_wanted else None,
     )
-    look = Look(model, view, problem.expect, problem.threads, key, gradient_wanted, state.locals, sites, between)
+    look = Look(model, view, problem.expect, problem.threads, key, gradient_wanted, state.locals, sites, between, drawn)
     gradient, value, repairs = data.seen(look, segment.rows)
     state.locals.count(repairs)
     scale = segment.scale * problem.scale

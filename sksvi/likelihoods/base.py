@@ -19,7 +19,7 @@ from sksvi.likelihoods.support import LARGEST_COUNT, LARGEST_TARGET, SMALLEST_CO
 @lru_cache(maxsize=64)
 def _names(cls: type[Likelihood]) -> tuple[str, ...]:
     """Names of a likelihood's parameters."""
-    return tuple(cls._get_param_names())
+    return tuple(super(Likelihood, cls)._get_param_names())
 
 
 class Likelihood(BaseEstimator):
@@ -64,6 +64,10 @@ class Likelihood(BaseEstimator):
     positive : bool
         Those are positive numbers, so that tables have intervals of their logarithms.
     """
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return list(_names(cls))
 
     n_latents: int = 1
     support: Support = Support(-np.inf, np.inf, False, "finite y")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -37,6 +39,8 @@ from sksvi.likelihoods.links import (
 from sksvi.likelihoods.support import Support
 from sksvi.likelihoods.weighted import weighted_moments
 
+#: Fewer counts than these are not worth a table of what is asked of them.
+LEAST_COUNTS = 64
 COUNT = Support(0.0, np.inf, False, "y >= 0")
 
 
@@ -375,7 +379,7 @@ class NegativeBinomial(Likelihood):
         small = np.exp(-np.abs(u))
         larger = 1.0 / (1.0 + small)
         # log(Gamma(y + size) / (Gamma(size) y!)) without the cancellation at small dispersion
-        constant = (-betaln(y + 1.0, size) - np.log(y + size)).astype(f.dtype, copy=False)
+        constant = _of_counts(_constant, y, size).astype(f.dtype, copy=False)
         value = y * np.minimum(u, 0.0) - size * np.maximum(u, 0.0) - (y + size) * np.log1p(small) + constant
         up, down = one_where(u <= 0, small) * larger, one_where(u > 0, small) * larger
         small *= larger
@@ -463,11 +467,43 @@ class NegativeBinomial(Likelihood):
         y, size = as_float(y), 1.0 / dispersion
         u = as_float(f) + np.log(dispersion)
         share, log_one_plus = sigmoid(u), softplus(u)
-        digammas = size * (digamma(y + size) - digamma(size))
-        trigammas = size**2 * (polygamma(1, y + size) - polygamma(1, size))
+        digammas = size * (_of_counts(_digamma, y, size) - digamma(size))
+        trigammas = size**2 * (_of_counts(_trigamma, y, size) - polygamma(1, size))
         first = y - digammas - (y + size) * share + size * log_one_plus
         second = digammas + trigammas - (y + size) * share * sigmoid(-u) + size * (2.0 * share - log_one_plus)
         return first[None], second[None, None]
+
+
+def _constant(y: Array, size: float) -> Array:
+    """log(Gamma(y + size) / (Gamma(size) y!))."""
+    found: Array = -betaln(y + 1.0, size) - np.log(y + size)
+    return found
+
+
+def _digamma(y: Array, size: float) -> Array:
+    found: Array = digamma(y + size)
+    return found
+
+
+def _trigamma(y: Array, size: float) -> Array:
+    found: Array = polygamma(1, y + size)
+    return found
+
+
+def _of_counts(function: Callable[[Array, float], Array], y: Array, size: float) -> Array:
+    """A slow function of counts, to the bit: from a table where that has no more values than there are counts."""
+    if y.dtype != np.float64 or y.size < LEAST_COUNTS or not 0 <= y.max() < y.size:
+        return function(y, size)
+    top, counts = 1 << int(y.max()).bit_length(), y.astype(np.intp)
+    if top > y.size or counts.min() < 0 or not np.array_equal(counts, y):
+        return function(y, size)
+    return _table(function, size, top)[counts]
+
+
+@lru_cache(maxsize=32)
+def _table(function: Callable[[Array, float], Array], size: float, top: int) -> Array:
+    """Its values at 0, 1, ... below `top`."""
+    return function(np.arange(float(top)), size)
 
 
 def _two_point_cdf(y: Array, probability_of_zero: Array) -> Array:

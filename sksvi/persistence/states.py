@@ -111,7 +111,7 @@ def _chain(look: Look) -> None:
     n = len(look.at("noise").array((None,), least=0.0))
     T, E = look.at("X").array((None, None)).shape
     S = len(look.at("h").array((None,)))
-    look.require(n == S + E and T >= 1, f"has {n} states for {S} shares and {E} columns of {T} points")
+    look.require(n == S + E, f"has {n} states for {S} shares and {E} columns of {T} points")
     rows, starts = look.at("rows"), look.at("starts")
     m = len(rows.array((None,), "i", least=0, below=n))
     rows.require(len(set(rows.value.tolist())) == m, "names a state twice")

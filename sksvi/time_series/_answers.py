@@ -18,6 +18,7 @@ from sksvi.families.gaussian.chain import Chain, ChainGaussian
 from sksvi.predictive import Predictive
 from sksvi.predictive.coverage import tail_of
 from sksvi.time_series._index import continued, counts_rows, own_index, paired_index, positions, without_times
+from sksvi.time_series._rowless import Rowless
 
 Array = np.ndarray
 
@@ -25,7 +26,7 @@ Array = np.ndarray
 TAIL = 4.0
 
 
-class Answers:
+class Answers(Rowless):
     """Predictions, forecasts and components of a `DynamicGLM`."""
 
     likelihood_: Any
@@ -86,13 +87,15 @@ class Answers:
         """Which point in time each row is; those that do not say are the first fitted ones where equal, else follow."""
         n, T = len(columns), len(self._series)
         if not without_times(self.index_, index):
-            at = positions(self.index_, index)
+            at = positions(self.index_, index) - self._left_out
+            self._check_places(at, index)
             if counts_rows(index) and self._others_at(at, columns, y):
                 warn_user(
                     f"rows whose index only counts them, 0 to {n - 1}, are fitted points by it, and hold other values "
                     "than these did: where they follow the fit, give them their own index, or ask forecast."
                 )
             return at
+        self._check_places(None, None)
         same = n <= T and np.array_equal(columns, self._series.X[:n])
         if same and not columns.shape[1]:
             same = y is not None and np.array_equal(y, self._observations()[:n], equal_nan=True)
@@ -126,8 +129,8 @@ class Answers:
             if index is None or own_index(X) is index or np.shape(X)[0] != n:
                 return X
             return X.set_axis(index) if hasattr(X, "set_axis") else pd.DataFrame(np.asarray(X), index=index)
-        timeless = without_times(self.index_, index)
-        if n == len(self._series) if timeless else index.equals(self.index_):
+        timeless, held = without_times(self.index_, index), self.index_[self._left_out :]
+        if not (timeless and self._left_out) and (n == len(held) if timeless else index.equals(held)):
             return None
         if self.n_features_in_:
             self._new_columns(None, n, "score")
@@ -145,7 +148,8 @@ class Answers:
         """Mean and variance of f + offset: of fitted points given all data, of later ones ahead."""
         check_is_fitted(self)
         block = self._block
-        if X is None and not (offset is not None and np.size(offset) != len(self.index_)):
+        if X is None and not (offset is not None and np.size(offset) != len(block.chain)):
+            self._held_index("predict without X")
             mean, variance = block.mean, block.variance
             if offset is None:
                 given = self._series.offset
@@ -455,6 +459,7 @@ class Answers:
 
         if not hasattr(self, "posterior_"):
             raise AttributeError("components_ is there after fit")
+        index = self._held_index("components_")
         names, parts, by = self._parts()
         mean, variance = self._block.combined(parts, by)
         if "level" in names:
@@ -462,7 +467,7 @@ class Answers:
         table = {}
         for k, name in enumerate(names):
             table[name, "mean"], table[name, "std"] = mean[:, k], np.sqrt(variance[:, k])
-        return pd.DataFrame(table, index=self.index_)
+        return pd.DataFrame(table, index=index)
 
     @property
     def states_(self) -> Any:
@@ -471,20 +476,13 @@ class Answers:
 
         if not hasattr(self, "posterior_"):
             raise AttributeError("states_ is there after fit")
+        index = self._held_index("states_")
         names = self._dynamics.names
         mean, variance = self._block.combined(np.eye(len(names)))
         table = {}
         for k, name in enumerate(names):
             table[name, "mean"], table[name, "std"] = mean[:, k], np.sqrt(variance[:, k])
-        return pd.DataFrame(table, index=self.index_)
-
-    def _without_rows(self) -> Any:
-        if hasattr(self, "state_") or "_members" in vars(self):
-            raise ValueError(
-                "training_rows=False: the posterior of a DynamicGLM is that of f at every point of its series, which "
-                "is part of the model. Keep what you need of it as a table (forecast, summary), or protect the file."
-            )
-        return super()._without_rows()  # type: ignore[misc]
+        return pd.DataFrame(table, index=index)
 
     def summary(self, coverage: float = 0.9, exponentiate: bool = False) -> DataFrame:
         """What was learned, the parts of f at the last point, coefficients, and the likelihood's learned parameters.

@@ -54,6 +54,8 @@ class Diagnostics:
     _share: Any
     _places: Any
     _of_rows: Any
+    _held_index: Any
+    _check_whole: Any
 
     def _rule(self) -> Any:
         """The rule of expectations, without noise."""
@@ -69,6 +71,7 @@ class Diagnostics:
     def _predicted(self) -> Predictive:
         """Distribution of each fitted observation given those before it."""
         check_is_fitted(self)
+        self._held_index("what is predicted one step ahead")
         ahead, offset = self._one_ahead, self._series.offset
         return Predictive(self.likelihood_, ahead.mean if offset is None else ahead.mean + offset, ahead.variance)
 
@@ -92,7 +95,8 @@ class Diagnostics:
             y = np.divide(*_shares(self.likelihood_, y))
         elif self.likelihood_.ordered:
             y = np.asarray(self.levels_)[y.astype(int)]  # type: ignore[attr-defined]
-        return pd.Series(np.where(self._seen(), y, np.nan), index=self.index_, name="y")
+        index = self._held_index("what was observed")
+        return pd.Series(np.where(self._seen(), y, np.nan), index=index, name="y")
 
     def filter(self, coverage: float = 0.9) -> DataFrame:
         """Each fitted observation predicted from those before it, with the parameters as they were learned from all.
@@ -108,7 +112,7 @@ class Diagnostics:
             Columns mean, std, median, lower, upper on ``index_``. The first points, as many as there are states, are
             predicted from the wide prior of these: their means behind exp say nothing.
         """
-        return self._table(self._predicted(), coverage, self.index_)
+        return self._table(self._predicted(), coverage, self._held_index("filter"))
 
     def log_predictive_density(
         self,
@@ -281,11 +285,12 @@ class Diagnostics:
             successes, trials = _shares(self.likelihood_, y) if y.ndim > 1 else (y, 1.0)
             response, spread = successes / trials - predicted.mean(), predicted.std() / np.sqrt(trials)
             found = response / spread if kind == "pearson" else response
-        return pd.Series(np.where(seen, found, np.nan), index=self.index_, name=f"{kind} residual")
+        return pd.Series(np.where(seen, found, np.nan), index=self._held_index("residuals"), name=f"{kind} residual")
 
     def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Joint:
         """The fit with its series, for a comparison of q with its posterior."""
         check_is_fitted(self)
+        self._check_whole("check_posterior")
         given = {"X": X, "y": y, "sample_weight": sample_weight, "offset": offset}
         named = [name for name, value in given.items() if value is not None]
         if named:
@@ -319,6 +324,7 @@ class Diagnostics:
             others is to be trusted.
         """
         check_is_fitted(self)
+        self._check_whole("log_evidence")
         pairs = (check_count(n_samples, "n_samples", 2) + 1) // 2
         rng = np.random.default_rng(check_seed(random_state).randint(np.iinfo(np.int32).max))
         q, data = self._block, self._series

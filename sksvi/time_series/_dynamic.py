@@ -381,6 +381,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
                 f"likelihood={self.likelihood!r} has a latent for every class: choose one with one latent."
             )
         data, index = self._read(base, X, y, sample_weight, offset, start.fresh)
+        vars(self).pop("_left_out", None)
         self._hold_times(kept(index))
         if start.fresh:
             data = self._fix_units(base, data)

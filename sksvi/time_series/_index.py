@@ -8,6 +8,9 @@ import numpy as np
 
 Array = np.ndarray
 
+#: Most times that are told by the first two and their number.
+MOST_TOLD = 2**22
+
 
 def index_of(X: Any, y: Any, n: int) -> Any:
     """The index of n rows: that of X or of y where they have one, which must agree; else 0, 1, ...
@@ -196,6 +199,18 @@ def kept(index: Any) -> dict[str, Any]:
     return out | {"kind": "plain", "values": values if values.dtype.kind in "biufm" else values.astype(object)}
 
 
+def shortened(index: Any) -> dict[str, Any]:
+    """`kept`, of times that lie equally far apart the first two and how many there are; of others all."""
+    held, n, even = kept(index), len(index), regular(index)
+    if even is None or held["kind"] == "range" or not 2 < n <= MOST_TOLD:
+        return held
+    short = {**held, "values": held["values"][:2], "even": n}
+    if held["kind"] == "date":
+        short["freq"] = even.freqstr
+    again = _made(short)
+    return short if again.equals(index) and again.dtype == index.dtype else held
+
+
 def longer(held: dict[str, Any], n: int) -> dict[str, Any]:
     """`kept` with n points that follow: found when they are asked for, as steps of a calendar take their time."""
     return {**held, "more": held.get("more", 0) + n}
@@ -210,14 +225,20 @@ def made(held: dict[str, Any]) -> Any:
 def _made(held: dict[str, Any]) -> Any:
     import pandas as pd
 
-    kind, values, name = held["kind"], held["values"], held["name"]
+    kind, values, name, n = held["kind"], held["values"], held["name"], held.get("even")
     if kind == "range":
         return pd.RangeIndex(*values, name=name)
+    if n is not None and not 0 < n <= MOST_TOLD:  # of a file from anywhere
+        raise ValueError(f"it tells of {n} times")
+    if n is not None and kind != "date":
+        values = values[0] + (values[1] - values[0]) * np.arange(n)
     if kind == "period":
         return pd.PeriodIndex.from_ordinals(values, freq=held["freq"], name=name)
     if kind == "date":
         index = pd.DatetimeIndex(values, name=name)
         index = index if held["tz"] is None else index.tz_localize("UTC").tz_convert(held["tz"])
+        if n is not None:
+            return pd.date_range(index[0], periods=n, freq=held["freq"], name=name, unit=index.unit)
         return index if held["freq"] is None else pd.DatetimeIndex(index, freq=held["freq"])
     return pd.Index(values, name=name)
 

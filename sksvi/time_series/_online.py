@@ -114,6 +114,7 @@ class Online:
             Itself.
         """
         check_is_fitted(self)
+        self._check_whole("smooth")
         with self._all_or_nothing(), _parallel.working():
             problem = self._problem(self._model_of(self._series), self._series)
             problem = hyper.still(problem)

@@ -54,7 +54,8 @@ def check_series(estimator: Any, y: Any, paired: bool) -> Array:
             ensure_min_samples=1,
             estimator=estimator,
         )
-    found = found if paired else column_or_1d(found, warn=True)
+    if not paired and found.ndim > 1:
+        found = column_or_1d(found, warn=True)
     check_magnitudes(found, "y", largest=LARGEST_TARGET)
     return np.asarray(found)
 

@@ -69,6 +69,22 @@ def test_one_sweep_says_what_dense_algebra_does(kind):
     assert q.log_evidence() == pytest.approx(evidence, rel=1e-8)
 
 
+def test_states_that_several_become_and_sums_of_one_are_no_plain_copies():
+    """Rows of A that copy one state twice, or less than it, beside a shift and a state that stays."""
+    A = np.array([[0.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [-0.5, 0.0, 0.7, 0.0], [0.0, 0.0, 0.0, 1.0]])
+    rows, starts, columns = np.arange(3), np.array([0, 1, 2, 4]), np.array([1, 1, 0, 2])
+    X, start = np.zeros((12, 0)), np.random.default_rng(0).standard_normal((4, 4))
+    noise, h = np.array([0.3, 0.0, 0.1, 0.2]), np.array([1.0, 0.5, -1.0, 2.0])
+    values = A[[0, 1, 2, 2], columns]
+    chain = Chain(X, h, rows, starts, columns, values, noise, start[0], start @ start.T, np.zeros(0, np.int64))
+    np.testing.assert_array_equal(chain.transition(), A)
+    linear, weights = messages(12, negative=False)
+    mean, cov, _, _ = dense(chain, linear, weights)
+    swept = chain.sweep(linear, weights)
+    np.testing.assert_allclose(swept.mean, mean, atol=1e-9)
+    np.testing.assert_allclose(swept.variance, np.diagonal(cov), atol=1e-9)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_slope_of_the_evidence_is_that_of_finite_differences(kind):
     dynamics, theta, _ = chain_of(kind)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -194,6 +196,128 @@ def test_without_rows_nobody_knows_what_was_counted(tmp_path, global_random_seed
         again.fold_in(some[:1])
 
 
+def series(times, seed, columns=2):
+    """A target that hangs on columns, once missing."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.standard_normal((len(times), columns)), index=times)
+    y = X.sum(axis=1) + rng.standard_normal(len(times))
+    y.iloc[3] = np.nan
+    return X, y
+
+
+def walk(**options):
+    return DynamicGLM(likelihood="gaussian", seasonal=4, **SHORT, **options)
+
+
+#: Times of a number of points; whether a file needs them all.
+TIMES = {
+    "counted": (lambda n: pd.RangeIndex(n), False),
+    "months": (lambda n: pd.date_range("2001-01-01", periods=n, freq="MS"), False),
+    "days without a frequency": (lambda n: pd.DatetimeIndex(pd.date_range("2001-01-01", periods=n).values), False),
+    "hours of a zone": (lambda n: pd.date_range("2024-03-30", periods=n, freq="h", tz="Europe/Berlin"), False),
+    "periods": (lambda n: pd.period_range("2001-01", periods=n, freq="M"), False),
+    "spans": (lambda n: pd.timedelta_range("1h", periods=n, freq="h"), False),
+    "tenths": (lambda n: pd.Index(0.1 * np.arange(n), name="seconds"), False),
+    "uneven": (lambda n: pd.Timestamp("2001-01-01") + pd.to_timedelta(np.arange(n) ** 2, unit="D"), True),
+}
+
+
+@pytest.mark.filterwarnings("ignore:the time index has no single frequency")
+@pytest.mark.parametrize("name", TIMES)
+def test_a_series_without_its_rows_goes_on(name, tmp_path, global_random_seed):
+    """Forecasts, scores of what follows and streams have their bits; the file has no row and does not grow."""
+    times, uneven = TIMES[name]
+    whole = times(MANY + 3)
+    X, y = series(whole, global_random_seed)
+    now, then = slice(0, MANY), slice(MANY, None)
+    walk().fit(X[:FEW], y[:FEW]).save(tmp_path / "few", training_rows=False)
+    model = walk().fit(X[now], y[now])
+    model.save(tmp_path / "many", training_rows=False)
+    sizes = [(tmp_path / file).stat().st_size for file in ("few", "many")]
+    assert sizes[1] < sizes[0] + 8 * (MANY - FEW) * (1 + uneven)
+    file = (tmp_path / "many").read_bytes()
+    assert held(file, X) == [] and held(file, y.dropna()) == []
+    again = sksvi.load(tmp_path / "many")
+    assert again.index_.equals(model.index_)
+    pd.testing.assert_frame_equal(again.forecast(3, X[then].to_numpy()), model.forecast(3, X[then].to_numpy()))
+    pd.testing.assert_frame_equal(again.summary(), model.summary())
+    if not uneven:  # where later times are known
+        for ask in (lambda m: m.predict(X[then]), lambda m: m.log_predictive_density(X[then], y[then])):
+            np.testing.assert_array_equal(ask(again), ask(model))
+    for fit in (again, model):
+        fit.partial_fit(X[then], y[then])
+    pd.testing.assert_frame_equal(again.forecast(2, X[:2].to_numpy()), model.forecast(2, X[:2].to_numpy()))
+    assert again.index_.equals(model.index_) and again.lower_bound_ == model.lower_bound_
+    again.set_params(warm_start=True).fit(X, y)
+    assert len(again.components_) == len(y)
+
+
+def test_a_series_without_its_rows_says_nothing_of_them(tmp_path, global_random_seed):
+    X, y = series(pd.date_range("2001-01-01", periods=FEW), global_random_seed)
+    model = walk().fit(X, y)
+    model.save(tmp_path / "bare", training_rows=False)
+    bare = sksvi.load(tmp_path / "bare")
+    for text, ask in (
+        ("components_ is about fitted points.*ask forecast", lambda: bare.components_),
+        ("states_ is about", lambda: bare.states_),
+        ("predict without X is about", bare.predict),
+        ("one step ahead is about", bare.filter),
+        ("one step ahead is about", bare.residuals),
+        ("to_arviz is about", bare.to_arviz),
+        ("smooth needs the whole series", bare.smooth),
+        ("log_evidence needs the whole", bare.log_evidence),
+        ("check_posterior needs the whole", lambda: sksvi.inspection.check_posterior(bare)),
+        ("2001-01-01.* is a fitted point.*after .*2001-02-09", lambda: bare.predict(X)),
+        ("2001-01-01.* is a fitted point", lambda: bare.score(X, y)),
+        ("rows without times", lambda: bare.predict(X.to_numpy())),
+        ("rows without times", lambda: bare.log_predictive_density(X.to_numpy(), y.to_numpy())),
+    ):
+        with pytest.raises(ValueError, match=text):
+            ask()
+    times = pd.date_range(y.index[-1] + y.index.freq, periods=30)
+    X, y = series(times, global_random_seed + 1)
+    model.partial_fit(X, y)
+    bare.partial_fit(X, y)
+    # What follows is told of, given the state that the file had: smoothed alike where the series ends.
+    assert bare.components_.index.equals(times) and len(bare.residuals()) == 30
+    np.testing.assert_allclose(bare.components_.iloc[-1], model.components_.iloc[-1], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(bare.filter(), model.filter().iloc[-30:], rtol=1e-9)
+    bare.save(tmp_path / "more")
+    pd.testing.assert_frame_equal(sksvi.load(tmp_path / "more").states_, bare.states_)
+
+
+def test_several_series_without_their_rows(tmp_path, global_random_seed):
+    days = pd.date_range("2001-01-01", periods=FEW + 2)
+    table = pd.concat([series(days, global_random_seed + k)[0].assign(shop=name) for k, name in enumerate("ab")])
+    y = pd.Series(np.random.default_rng(global_random_seed).standard_normal(len(table)), index=table.index)
+    past = table.index < days[FEW]
+    model = walk(groups="shop").fit(table[past].rename(columns=str), y[past])
+    model.save(tmp_path / "shops", training_rows=False)
+    again, later = sksvi.load(tmp_path / "shops"), table[~past].rename(columns=str)
+    np.testing.assert_array_equal(again.predict(later), model.predict(later))
+    for fit in (again, model):
+        fit.partial_fit(later, y[~past])
+    assert len(again.predict()) == len(later)
+    again.save(tmp_path / "more")
+    assert sksvi.load(tmp_path / "more").groups_.tolist() == ["a", "b"]
+
+
+def test_crafted_times_and_no_points_are_refused(tmp_path):
+    model = walk().fit(*series(pd.date_range("2001-01-01", periods=FEW), 0))
+    bare = model._without_rows()
+    for name, value, match in (
+        ("_left_out", 0, "has no point"),
+        ("_left_out", -1, "below 0"),
+        ("_times", {**bare._times, "even": 2**60}, "tells of"),
+        ("_times", {**bare._times, "even": FEW + 1}, f"{FEW + 1} times for {FEW}"),
+    ):
+        crafted = copy.copy(bare)
+        setattr(crafted, name, value)
+        crafted.save(tmp_path / "crafted")
+        with pytest.raises(ValueError, match=match):
+            sksvi.load(tmp_path / "crafted")
+
+
 def test_what_is_nothing_without_its_rows_says_so(tmp_path, global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     X, y = rng.standard_normal((FEW, 2)), rng.standard_normal(FEW)
@@ -201,7 +325,6 @@ def test_what_is_nothing_without_its_rows_says_so(tmp_path, global_random_seed):
     cut_off.set_params(algorithm="mc-ssvi", batch_size=10, random_state=0).fit(X, y)
     for model, match in (
         (GPClassifier(**SHORT).fit(X, y > 0), "training_rows=False: a GPClassifier is .*SparseGPClassifier"),
-        (DynamicGLM(likelihood="gaussian", **SHORT).fit(None, y), "training_rows=False: .*every point of its series"),
         (sksvi.load(tmp_path / "checkpoint"), "training_rows=False: .*cut off"),
     ):
         with pytest.raises(ValueError, match=match):

@@ -174,8 +174,9 @@ class ChainGaussian(Family):
         self.chain = chain
         #: Whether this is known to be the prior.
         self.bare_prior = linear is None and weights is None
-        self.linear = np.zeros(len(chain)) if linear is None else linear
-        self.weights = np.zeros(len(chain)) if weights is None else weights
+        # A prior is made at every look, and hardly ever swept: zeros that take no memory, read-only.
+        self.linear = np.broadcast_to(0.0, len(chain)) if linear is None else linear
+        self.weights = np.broadcast_to(0.0, len(chain)) if weights is None else weights
 
     @cached_property
     def swept(self) -> Swept:

@@ -66,62 +66,137 @@ def _met(a: Array, P: Array, M: Array, e: float, f: float, scaled: Array) -> Non
 
 
 @numba.njit(cache=True, nogil=True)
-def _moved(
-    a: Array, P: Array, rows: Array, starts: Array, columns: Array, values: Array, noise: Array, work: Array
-) -> None:
-    """a = A a, P = A P Aᵀ + diag(noise), symmetric to the last bit; `work` (rows, n)."""
-    n, size = len(a), len(rows)
-    for i in range(size):
-        total = 0.0
-        for j in range(n):
-            work[i, j] = 0.0
-        for k in range(starts[i], starts[i + 1]):
-            c, v = columns[k], values[k]
-            total += v * a[c]
-            for j in range(n):
-                work[i, j] += v * P[c, j]
-        work[i, n] = total
-    for i in range(size):
-        a[rows[i]] = work[i, n]
-        for j in range(n):
-            P[rows[i], j] = work[i, j]
-            P[j, rows[i]] = work[i, j]
-    for i in range(size):
-        for l in range(i + 1):
-            total = 0.0
-            for k in range(starts[l], starts[l + 1]):
-                total += values[k] * work[i, columns[k]]
-            P[rows[i], rows[l]] = total
-            P[rows[l], rows[i]] = total
+def _copies(rows: Array, starts: Array, columns: Array, values: Array, n: int) -> tuple[Array, Array, Array]:
+    """What of A only takes states to other places, as seasons do: of each state after a move which one it was before,
+    of each before which it becomes (-1: none alone), and which of `rows` are no such copy."""
+    source, target = np.arange(n), np.full(n, -1)
+    for row in rows:
+        source[row] = -1
     for j in range(n):
-        P[j, j] += noise[j]
+        if source[j] == j:
+            target[j] = j
+    sums = np.empty(len(rows), np.int64)
+    size = 0
+    for i in range(len(rows)):
+        k = starts[i]
+        if starts[i + 1] == k + 1 and values[k] == 1.0 and target[columns[k]] < 0:
+            source[rows[i]] = columns[k]
+            target[columns[k]] = rows[i]
+        else:
+            sums[size] = i
+            size += 1
+    return source, target, sums[:size]
 
 
 @numba.njit(cache=True, nogil=True)
-def _moved_back(r: Array, N: Array, rows: Array, starts: Array, columns: Array, values: Array, work: Array) -> None:
-    """r = Aᵀr, N = AᵀN A."""
-    n, size = len(r), len(rows)
-    if not size:
-        return
-    for i in range(size):
-        work[i, n] = r[rows[i]]
-        r[rows[i]] = 0.0
-    for i in range(size):
-        for k in range(starts[i], starts[i + 1]):
-            r[columns[k]] += values[k] * work[i, n]
-    for _ in range(2):  # rows, then those of the transpose
-        for i in range(size):
+def _moved(
+    a: Array,
+    P: Array,
+    rows: Array,
+    starts: Array,
+    columns: Array,
+    values: Array,
+    noise: Array,
+    source: Array,
+    sums: Array,
+    work: Array,
+    new: Array,
+) -> None:
+    """a = A a, P = A P Aᵀ + diag(noise), symmetric to the last bit; `work` (sums, n+1) and `new` (n, n) are written."""
+    n = len(a)
+    for q in range(len(sums)):
+        total = 0.0
+        for j in range(n):
+            work[q, j] = 0.0
+        for k in range(starts[sums[q]], starts[sums[q] + 1]):
+            c, v = columns[k], values[k]
+            total += v * a[c]
             for j in range(n):
-                work[i, j] = N[rows[i], j]
-                N[rows[i], j] = 0.0
-        for i in range(size):
-            for k in range(starts[i], starts[i + 1]):
-                c, v = columns[k], values[k]
-                for j in range(n):
-                    N[c, j] += v * work[i, j]
-        for i in range(n):
-            for j in range(i):
-                N[i, j], N[j, i] = N[j, i], N[i, j]
+                work[q, j] += v * P[c, j]
+        work[q, n] = total
+    for i in range(n):
+        at = source[i]
+        if at >= 0:
+            new[0, i] = a[at]
+    for q in range(len(sums)):
+        new[0, rows[sums[q]]] = work[q, n]
+    for i in range(n):
+        a[i] = new[0, i]
+    for i in range(n):
+        at = source[i]
+        if at >= 0:
+            for j in range(n):
+                if source[j] >= 0:
+                    new[i, j] = P[at, source[j]]
+    for q in range(len(sums)):
+        i = rows[sums[q]]
+        for j in range(n):
+            if source[j] >= 0:
+                new[i, j] = work[q, source[j]]
+                new[j, i] = work[q, source[j]]
+        for l in range(q + 1):
+            total = 0.0
+            for k in range(starts[sums[l]], starts[sums[l] + 1]):
+                total += values[k] * work[q, columns[k]]
+            new[i, rows[sums[l]]] = total
+            new[rows[sums[l]], i] = total
+    for i in range(n):
+        for j in range(n):
+            P[i, j] = new[i, j]
+        P[i, i] += noise[i]
+
+
+@numba.njit(cache=True, nogil=True)
+def _summed(
+    N: Array, rows: Array, starts: Array, columns: Array, values: Array, target: Array, sums: Array, out: Array
+) -> None:
+    """out = AᵀN."""
+    n = len(N)
+    for c in range(n):
+        at = target[c]
+        if at >= 0:
+            for d in range(n):
+                out[c, d] = N[at, d]
+        else:
+            for d in range(n):
+                out[c, d] = 0.0
+    for q in range(len(sums)):
+        at = rows[sums[q]]
+        for k in range(starts[sums[q]], starts[sums[q] + 1]):
+            c, v = columns[k], values[k]
+            for d in range(n):
+                out[c, d] += v * N[at, d]
+
+
+@numba.njit(cache=True, nogil=True)
+def _moved_back(
+    r: Array,
+    N: Array,
+    rows: Array,
+    starts: Array,
+    columns: Array,
+    values: Array,
+    target: Array,
+    sums: Array,
+    half: Array,
+    turned: Array,
+) -> None:
+    """r = Aᵀr, N = AᵀN A; `half` and `turned` (n, n) are written."""
+    n = len(r)
+    if not len(rows):
+        return
+    for c in range(n):
+        half[0, c] = r[target[c]] if target[c] >= 0 else 0.0
+    for q in range(len(sums)):
+        for k in range(starts[sums[q]], starts[sums[q] + 1]):
+            half[0, columns[k]] += values[k] * r[rows[sums[q]]]
+    for c in range(n):
+        r[c] = half[0, c]
+    _summed(N, rows, starts, columns, values, target, sums, half)
+    for c in range(n):
+        for d in range(n):
+            turned[d, c] = half[c, d]
+    _summed(turned, rows, starts, columns, values, target, sums, N)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -237,11 +312,12 @@ def smooth(
     slope of log Z in the noise; r and N before the first message to `first` and `information`; to `pull` the slope of
     log Z in A, its columns `damped`. Returned: where it fails (-1: nowhere), Σ log D, KL from the prior, log Z, nats.
     """
-    T, n, size, k = len(linear), len(a), len(rows), len(damped)
+    T, n, k = len(linear), len(a), len(damped)
     spread = np.empty((T, n))
     after = np.empty((T if k else 0, k, n + 1))
     direction, M, g = np.empty(n), np.empty(n), np.empty(n)
-    work = np.empty((size, n + 1))
+    source, target, sums = _copies(rows, starts, columns, values, n)
+    work, half, new = np.empty((len(sums), n + 1)), np.empty((n, n)), np.empty((n, n))
     log_det, product, negative = 0.0, 1.0, 0
     pivots = np.empty((n, n))
     for t in range(T):  # what a message meets, as in `combine`: as a function of its own it makes sweeps slower
@@ -266,7 +342,7 @@ def smooth(
                 after[t, i, j] = P[damped[i], j]
             after[t, i, n] = a[damped[i]]
         if t < T - 1:
-            _moved(a, P, rows, starts, columns, values, noise, work)
+            _moved(a, P, rows, starts, columns, values, noise, source, sums, work, new)
             if negative and _sign(P, pivots) * (1.0 - 2.0 * (negative % 2)) < 0.0:
                 return t, 0.0, 0.0, 0.0
     if negative:
@@ -282,7 +358,7 @@ def smooth(
                 score[j] += r[j] * r[j] - N[j, j]
             if k:
                 _pulled(r, N, after[t], rows, starts, columns, values, direction, g, pull)
-            _moved_back(r, N, rows, starts, columns, values, work)
+            _moved_back(r, N, rows, starts, columns, values, target, sums, half, new)
         _direction(X, h, t, direction)
         s, m = 0.0, mean[t]
         for j in range(n):
@@ -476,12 +552,13 @@ def combine(
     Combination k is `parts[k]` and `by[k]` times the row of `seen` on the coefficients. back: given all messages; else
     given those before t. `a`, `P` become the states after the last message. Returned: where that fails, or -1.
     """
-    T, n, size, K, S = len(linear), len(a), len(rows), len(parts), len(h)
+    T, n, K, S = len(linear), len(a), len(parts), len(h)
     spread = np.empty((T if back else 0, n))
     reach = np.empty((T if back else 0, K, n))
     level = np.empty(T if back else 0)
     direction, M, g, part = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    work = np.empty((size, n + 1))
+    source, target, sums = _copies(rows, starts, columns, values, n)
+    work, half, new = np.empty((len(sums), n + 1)), np.empty((n, n)), np.empty((n, n))
     for t in range(T):
         for k in range(K):
             _part(parts[k], by[k], seen, t, S, part)
@@ -506,13 +583,13 @@ def combine(
             level[t] = m
         _met(a, P, M, (linear[t] - weights[t] * m) / D, weights[t] / D, g)
         if t < T - 1:
-            _moved(a, P, rows, starts, columns, values, noise, work)
+            _moved(a, P, rows, starts, columns, values, noise, source, sums, work, new)
     if not back:
         return -1
     r, N = np.zeros(n), np.zeros((n, n))
     for t in range(T - 1, -1, -1):
         if t < T - 1:
-            _moved_back(r, N, rows, starts, columns, values, work)
+            _moved_back(r, N, rows, starts, columns, values, target, sums, half, new)
         _direction(X, h, t, direction)
         s = 0.0
         for j in range(n):

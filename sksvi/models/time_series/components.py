@@ -7,6 +7,7 @@ a number on the real line: log of a variance, logit of a damping, log of a perio
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -250,34 +251,45 @@ class Dynamics:
         """Which first states have a wide prior, (n,)."""
         return np.isfinite(self.first)
 
-    def chain(self, theta: Array, X: Array) -> Chain:
-        """The prior at these parameters of rows X (T, E) of the coefficients' columns."""
-        noise = np.array([amount.at(theta) for amount in self.amounts])
-        first = np.array(self.first)
+    @cached_property
+    def still(self) -> Chain:
+        """What a chain has at any parameters: no point, and zeros for noise and for what damping and angle say."""
         moves = {row: dict(entries) for row, entries in self.transition.items()}
         for part in self.damped:
-            first[list(part.states)] = part.variance(theta)
-            block = part.block(theta)
-            for i, row in enumerate(part.states):
-                moves[row] = dict(zip(part.states, block[i].tolist(), strict=True))
+            moves |= {row: dict.fromkeys(part.states, 0.0) for row in part.states}
         rows = sorted(moves)
         columns = [column for row in rows for column in moves[row]]
         values = [value for row in rows for value in moves[row].values()]
         starts = np.concatenate([[0], np.cumsum([len(moves[row]) for row in rows], dtype=np.int64)])
         followed = [state for part in self.damped for state in part.states if part.damping.learned >= 0]
         followed = sorted({*followed, *(s for part in self.damped if part.learned_period >= 0 for s in part.states)})
+        n, E = self.n_states, self.n_coefficients
         return Chain(
-            X,
+            np.zeros((0, E)),
             np.array(self.h),
             np.array(rows, dtype=np.int64),
             starts.astype(np.int64),
             np.array(columns, dtype=np.int64),
             np.array(values, dtype=float),
-            noise,
-            np.zeros(self.n_states),
-            np.diag(first),
+            np.zeros(n),
+            np.zeros(n),
+            np.diag(self.first),
             np.array(followed, dtype=np.int64),
         )
+
+    def chain(self, theta: Array, X: Array) -> Chain:
+        """The prior at these parameters of rows X (T, E) of the coefficients' columns."""
+        at, values, cov = self.still, self.still.values, self.still.cov
+        if self.damped:
+            values, cov = values.copy(), cov.copy()
+            for part in self.damped:
+                block, first = part.block(theta), part.variance(theta)
+                for i, row in enumerate(part.states):
+                    begin = at.starts[np.searchsorted(at.rows, row)]
+                    values[begin : begin + len(part.states)] = block[i]
+                    cov[row, row] = first
+        noise = np.array([amount.at(theta) for amount in self.amounts])
+        return Chain(X, at.h, at.rows, at.starts, at.columns, values, noise, at.mean, cov, at.damped)
 
     def slope(self, theta: Array, chain: Chain, said: Swept) -> Array:
         """Slope of the log evidence of the messages in the parameters."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.chain import ChainGaussian
+from sksvi.likelihoods.links import LOG_SQRT_2PI
 from sksvi.models.base import Fit, Table
 from sksvi.models.settled import SettledSearch
 
@@ -84,13 +85,23 @@ class Search(SettledSearch):
                 raise
             raise NotPositiveDefinite(str(error)) from error
 
-    def closed(self, q: dict[str, Any]) -> Reached:
-        """The best q, whose messages are known, and its bound."""
+    def closed(self, q: dict[str, Any]) -> tuple[Reached, dict[str, Array]]:
+        """The best q under Gaussian noise, whose messages are known, its bound, and the slopes of that."""
         model, data = self.model, self.fit.data
-        chain = q["latents"].chain
-        q["latents"] = ChainGaussian(chain, *first_messages(model.current_likelihood(q), data))
-        value = float(model.terms(q, data, self.fit.expect, None).value.sum())
-        return Reached(q, self.fit.scale * value - self.fit.divergence(q))
+        likelihood, chain = model.current_likelihood(q), q["latents"].chain
+        noise, weight = likelihood.noise_variance, data.weight
+        at = data.y if data.offset is None else data.y - data.offset
+        weights = np.full(len(at), 1.0 / noise) if weight is None else weight * (1.0 / noise)
+        block = ChainGaussian(chain, at * weights, weights)
+        square = np.square(at - block.mean) + block.variance
+        n = len(at) if weight is None else weight.sum()
+        total = float(square.sum() if weight is None else square @ weight)
+        value = -0.5 * (total / noise + n * (2.0 * LOG_SQRT_2PI + np.log(noise)))
+        slopes = {"dynamics": model.dynamics.slope(q["dynamics"].value, chain, block.swept)}
+        if "likelihood" in q:
+            slopes["likelihood"] = np.array([(1.0 - likelihood.least / noise) * 0.5 * (total / noise - n)])
+        q["latents"] = block
+        return Reached(q, self.fit.scale * value - block.swept.kl), slopes
 
     def evaluated(self, x: Array) -> tuple[Any, Array]:
         """q settles from the messages of the best parameters so far, or is known."""
@@ -100,8 +111,11 @@ class Search(SettledSearch):
             size = values[name].size
             values[name], begin = x[begin : begin + size], begin + size
         q = self.model.at(values, self.best.q["latents"])
-        here = self.closed(q) if self.model.likelihood.closed_posterior else self.settled(q)
-        slopes = self.model.slopes(here.q, self.fit.data, self.fit.expect)
+        if self.model.likelihood.closed_posterior:
+            here, slopes = self.closed(q)
+        else:
+            here = self.settled(q)
+            slopes = self.model.slopes(here.q, self.fit.data, self.fit.expect)
         slope = np.concatenate([slopes[name] for name in self.names])
         if not (np.isfinite(here.bound) and np.all(np.isfinite(slope))):
             raise NotPositiveDefinite("the bound or its slope is not finite at these parameters")

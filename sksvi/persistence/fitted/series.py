@@ -19,6 +19,8 @@ def check_dynamic(look: Look) -> None:
     look.at("mean_").number()
     series = look.at("_series")
     T, width = series.at("X").array((None, d)).shape
+    before = look.at("_left_out").count()
+    series.require(T + before >= 1, "has no point")
     structure = look.at("_structure").a(dict)
     structure.require("length" in structure.value, "has no length")
     structure.item("length").count(1)
@@ -41,9 +43,9 @@ def check_dynamic(look: Look) -> None:
     times.require({"kind", "values", "name"} <= times.value.keys(), "is no index")
     try:
         found = len(look.value.index_)
-    except (KeyError, TypeError, ValueError) as error:
+    except (IndexError, KeyError, TypeError, ValueError) as error:
         raise times.fail(f"is no index: {error}") from error
-    times.require(found == T, f"has {found} times for {T} points")
+    times.require(found == T + before, f"has {found} times for {T + before} points")
 
 
 def check_panel(look: Look) -> list[Any]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from sksvi.inference.passes.judged import judging, settle
+from sksvi.inference.search import Fitting
+from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.likelihoods import StudentT
 from sksvi.models.base import Table
 from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.model import DynamicModel
+from sksvi.models.time_series.search import Search
 from tests.cases import LEARNED, TRUTH, expected_log_prob, fitted, problem_for
 
 SCALAR = [name for name, likelihood in TRUTH.items() if likelihood.n_latents == 1]
@@ -116,6 +121,27 @@ def test_every_algorithm_ends_at_the_same_bound(algorithm):
     model = model_for("poisson", data)
     bounds = [fitted(problem_for(model, data, name), tol=1e-11).bound for name in ("cvi", algorithm)]
     assert bounds[1] == pytest.approx(bounds[0], abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["level", "all"])
+@pytest.mark.parametrize("missing", [False, True])
+def test_what_is_known_of_gaussian_noise_is_what_a_fit_would_find(kind, missing):
+    """Messages, bound and slopes in closed form, with and without weights and offsets."""
+    data = series("gaussian", missing=missing, exposure=missing)
+    data = replace(data, offset=data.offset if missing else None)
+    model = model_for("gaussian", data, kind, learned=True)
+    problem = problem_for(model, data, "cvi")
+    state = first_state(problem, 0)
+    names = list(model.hyper)
+    state = settle(problem, state, 300, 1e-13)
+    here = judging(state).here
+    search = Search(model, Fitting(problem, state, lambda bound: False), 1e-6, names)
+    found, slopes = search.closed(dict(here.q))
+    assert found.bound == pytest.approx(here.bound, rel=1e-10)
+    wanted = model.slopes(here.q, data, problem.expect)
+    for name in names:
+        np.testing.assert_allclose(slopes[name], wanted[name], rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(found.q["latents"].linear, here.q["latents"].linear, rtol=1e-9, atol=1e-9)
 
 
 #: The larger siblings of those that `make test` runs.
