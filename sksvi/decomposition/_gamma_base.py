@@ -101,17 +101,17 @@ class GammaFit(BaseSVI):
 
     def _new_state(self, problem: Problem) -> State:
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        problem.model.start = self._start(problem.data, seed)
+        problem.model.start = self._start(problem, seed)
         return first_state(problem, seed)
 
-    def _start(self, data: Any, seed: int) -> Array:
-        K, n_features = int(self.n_components), data.X.shape[1]
+    def _start(self, problem: Problem, seed: int) -> Array:
+        K, n_features = int(self.n_components), problem.data.X.shape[1]
         if not isinstance(self.init, str):
             return self._given(n_features)
         if self.init == "random":
             return at_random(K, n_features, seed)
         start, most = STARTS[self.init]
-        return start(some_rows(data, seed, most), K, seed)
+        return start(some_rows(problem.data, seed, most), K, seed)
 
 
 class GammaFactors(GammaPredictions, RowsFromPartitions, GammaFit):

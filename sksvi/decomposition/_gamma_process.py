@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, RandomState
-from sksvi.algorithms.rows import SSVIA
+from sksvi.algorithms.rows import SSVIA, SVI
 from sksvi.decomposition._gamma_base import GammaFactors
 from sksvi.estimators.changes import FREE, auto_or_number, stays
 from sksvi.estimators.posterior import Posterior
@@ -18,14 +18,20 @@ from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.families import Gamma
 from sksvi.inference import plan
 from sksvi.inference.problem import Problem
+from sksvi.inference.start import first_state
 from sksvi.inference.state import State
+from sksvi.models.nmf.cells import table
 from sksvi.models.nmf.model import GammaProcess
+from sksvi.models.nmf.start import CHOSEN_AMONG, from_rows, merged, some_rows
 from sksvi.schedules import Constant
 
 Array = np.ndarray
 
 #: A component is used where it explains more than this share of all counts.
 USED = 1e-4
+#: Passes of a start's components at most, and the relative change of the bound at which they end (spectra of 2 to 50
+#: counts a cell, digits and texts: 5 to 18 passes).
+START_PASSES, START_TOL = 30, 0.01
 
 
 @with_own_methods
@@ -51,7 +57,8 @@ class GammaProcessNMF(GammaFactors):
     prior_mean : "auto" or float, default="auto"
         1/c, the mean of a cell a priori. "auto": that of the first fit's cells (1 where all of them are 0).
     init : {"rows", "random"} or array-like of shape (n_components, F), default="rows"
-        First components: rows that differ (k-means++), noise, or given ones.
+        First components: rows that differ (k-means++), in `fit` half as many again as are wanted, of which those alike
+        are merged after a few passes; noise; or given ones.
     prune : bool, default=True
         Whether components that explain less than 1/10,000 of all counts are left out of the results; one stays.
     search_passes : int, default=0
@@ -202,6 +209,11 @@ class GammaProcessNMF(GammaFactors):
             mean=self.prior_mean_,
         )
 
+    def _streaming_model(self, data: Any, first: bool) -> Any:
+        model = super()._streaming_model(data, first)
+        model.surplus = 1.0  # a first chunk would say too much about itself
+        return model
+
     def _run(self, problem: Problem, state: State, passes: int, monitor: Any, tol: float | None = None) -> State:
         search, last = self._search(problem), min(int(self.search_passes), passes)
         # One that was cut off where its search ended has not ended it.
@@ -216,6 +228,27 @@ class GammaProcessNMF(GammaFactors):
         model = copy.copy(problem.model)
         model.averages = False  # it moves among components, and those that it left are no part of where it is
         return plan.changed(problem, model=model, algorithm=SSVIA(Constant(1.0)))
+
+    def _start(self, problem: Problem, seed: int) -> Array:
+        """First components; from rows half as many again, fitted a little, those alike merged.
+
+        Of rows that differ some sound together, and a component that holds two of them stays there as long as two
+        others hold one; with some to spare few are held together, and those that hold the same are one in the end.
+        """
+        if not isinstance(self.init, str) or self.init != "rows":
+            return super()._start(problem, seed)
+        found = some_rows(problem.data, seed, CHOSEN_AMONG)
+        K, (n, F) = int(self.n_components), found.shape
+        more = min(int(np.ceil(problem.model.surplus * K)), n)
+        if more <= K:
+            return from_rows(found, K, seed)
+        model = self._model(F)
+        model.shape, model.start = (more, F), from_rows(found, more, seed)
+        trial = plan.problem(model, table(found), SVI(), threads=problem.threads)
+        q = plan.run(trial, first_state(trial, seed), START_PASSES, START_TOL).q
+        parts = q["components"].mean
+        start = merged(parts * (q["weights"].shape / parts.sum(1))[:, None], K)
+        return np.asarray(start / start.mean(1, keepdims=True))
 
     # ---- what a fit leaves behind
     def _weighted(self, activations: Array) -> Array:

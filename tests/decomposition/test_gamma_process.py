@@ -19,6 +19,7 @@ from sksvi.callbacks import Checkpoint
 from sksvi.datasets import make_spectra
 from sksvi.estimators.completion import halved_entries
 from sksvi.families import Gamma
+from sksvi.models.nmf.model import GammaProcess
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -64,6 +65,19 @@ def test_components_are_found(global_random_seed):
     means = bunch.activations @ bunch.components
     assert np.corrcoef(rebuilt.ravel(), means.ravel())[0, 1] > 0.98
     np.testing.assert_allclose(rebuilt, model.reconstruct(bunch.data))
+
+
+def test_a_start_with_some_to_spare_finds_sounds_that_overlap(monkeypatch):
+    """The bound is the larger where components begin as half as many again."""
+    gains = []
+    for seed in range(4):
+        X = make_spectra(200, 40, n_components=10, mean_count=30.0, random_state=seed).data
+        bounds = []
+        for surplus in (1.0, 1.5):
+            monkeypatch.setattr(GammaProcess, "surplus", surplus)
+            bounds.append(GammaProcessNMF(10, max_iter=40, random_state=seed).fit(X).lower_bound_)
+        gains.append(bounds[1] - bounds[0])
+    assert np.all(np.array(gains) > 0.0)
 
 
 def test_components_without_use_are_left_out():

@@ -40,6 +40,8 @@ class GammaProcess(CountRows):
     step_rate, whole_rate = STEP_RATE, WHOLE_RATE
     #: Rows that the first components' shapes are worth.
     certainty = 100.0
+    #: Components that a start among rows begins with, for one that is wanted.
+    surplus = 1.5
 
     def __init__(
         self,

@@ -312,7 +312,7 @@ class LatentDirichlet(Local):
 def local_step(name: str) -> Callable[..., None]:
     """A compiled local step by its name: it moves N, and adds what is wanted of it."""
     if name == "gibbs":
-        from sksvi.models.topics.loops.collapsed import gibbs_documents
+        from sksvi.models.topics.loops.gibbs import gibbs_documents
 
         def drawn(view: View, b: Documents, effort: Effort, key: int, local: Any, squares: Any, counts: Any) -> None:
             gibbs_documents(
@@ -322,7 +322,7 @@ def local_step(name: str) -> Callable[..., None]:
 
         return drawn
     if name == "cvb0":
-        from sksvi.models.topics.loops.collapsed import cvb0_documents as ascend
+        from sksvi.models.topics.loops.cvb0 import cvb0_documents as ascend
     else:
         from sksvi.models.topics.loops.mean_field import mean_field_documents as ascend
 

@@ -18,7 +18,7 @@ from sksvi.models.nmf.cells import cells, table
 from sksvi.models.nmf.density import log_negative_binomial, log_poisson, moments_of
 from sksvi.models.nmf.model import GammaProcess
 from sksvi.models.nmf.rows import Effort, View
-from sksvi.models.nmf.start import FLOOR, from_rows
+from sksvi.models.nmf.start import FLOOR, from_rows, merged
 
 SETTLED = Effort(2000, 0.0)
 
@@ -192,3 +192,33 @@ def test_moments_are_those_of_draws(global_random_seed):
     assert np.all(np.abs(draws.mean(0) - mean[0]) < 4 * error)
     squares = np.square(draws - mean[0])
     assert np.all(np.abs(squares.mean(0) - variance[0]) < 4 * squares.std(0) / np.sqrt(n))
+
+
+def test_parts_alike_are_merged(global_random_seed):
+    """Fractions of a few profiles, in any order: what was one becomes one again, and nothing is lost."""
+    rng = np.random.default_rng(global_random_seed)
+    profiles = rng.gamma(0.3, 1.0, (4, 30)) + 1e-3
+    parts = np.concatenate([share * profiles for share in (0.5, 0.3, 0.2)])[rng.permutation(12)]
+    found = merged(parts, 4)
+    order = np.argsort(found[:, 0])
+    np.testing.assert_allclose(found[order], profiles[np.argsort(profiles[:, 0])], rtol=1e-10)
+    np.testing.assert_allclose(merged(parts, 2).sum(0), profiles.sum(0), rtol=1e-10)
+    np.testing.assert_array_equal(merged(found, 4), found)
+
+
+def test_the_cheapest_merge_is_the_one_that_is_made(global_random_seed):
+    """Its loss is that of Poisson counts, Σ y log of each part's profile, before less after."""
+    parts = np.random.default_rng(global_random_seed).gamma(0.5, 5.0, (5, 8))
+    pairs = [(i, j) for i in range(5) for j in range(i)]
+
+    def explained(counts, profile):
+        return float(np.sum(counts * np.log(profile / profile.sum())))
+
+    def loss(i, j):
+        both = parts[i] + parts[j]
+        return sum(explained(parts[k], parts[k]) - explained(parts[k], both) for k in (i, j))
+
+    i, j = min(pairs, key=lambda pair: loss(*pair))
+    wanted = np.concatenate([np.delete(parts, [i, j], 0), [parts[i] + parts[j]]])
+    found = merged(parts, 4)
+    np.testing.assert_allclose(np.sort(found.sum(1)), np.sort(wanted.sum(1)), rtol=1e-10)

@@ -18,6 +18,7 @@ from sksvi.inference.start import first_state
 from sksvi.models.base import Table
 from sksvi.models.topics import lda
 from sksvi.models.topics.lda import Documents, Effort, LatentDirichlet, View, dirichlet_marginal
+from sksvi.models.topics.loops import gibbs
 
 K, V = 3, 6
 LONG = Effort(500, 1e-13, 200, 4000)
@@ -75,6 +76,35 @@ def test_gibbs_is_the_enumeration(counts, global_random_seed):
     wanted = np.concatenate([mean, square, cells.ravel()])
     error = np.std(runs, 0, ddof=1) / np.sqrt(len(runs))
     np.testing.assert_array_less(np.abs(np.mean(runs, 0) - wanted), 5.0 * error + 1e-9)
+
+
+def test_gibbs_of_two_words_and_many_topics(global_random_seed):
+    """So few of them occur that only these are visited; the exact p(z₁, z₂) is a matrix."""
+    n_topics, rng, runs = 30, np.random.default_rng(global_random_seed), []
+    topics, alpha = rng.dirichlet(np.ones(n_topics), 2), rng.gamma(2.0, 0.1, n_topics) + 0.02
+    joint = (np.outer(alpha, alpha) + np.diag(alpha)) * np.outer(*topics)
+    cells = np.stack([joint.sum(1), joint.sum(0)]) / joint.sum()
+    wanted = np.concatenate([cells.ravel(), cells.sum(0) + 2.0 * np.diagonal(joint) / joint.sum()])
+    model = LatentDirichlet(n_topics, 2, alpha=alpha, eta=np.ones((n_topics, 2)), local_step="gibbs")
+    batch = Documents(np.array([0, 2]), np.arange(2), np.ones(2), np.array([5]), np.zeros((1, n_topics)))
+    for key in range(60):
+        terms = model.settled(View(topics, np.zeros(2), alpha), batch, Effort(0, 0.0, 30, 600), key, squares=True)
+        np.testing.assert_allclose(terms.counts.sum(0), terms.local[0])
+        runs.append(np.concatenate([terms.counts.ravel(), terms.squares.ravel()]))
+    error = np.std(runs, 0, ddof=1) / np.sqrt(len(runs))
+    np.testing.assert_array_less(np.abs(np.mean(runs, 0) - wanted), 5.5 * error + 1e-9)
+
+
+@pytest.mark.parametrize("n_topics", [1, 3, 16, 17, 50, 64, 65, 200])
+def test_topics_are_found_as_often_as_they_weigh(n_topics, global_random_seed):
+    """Of numbers in even steps; one at the end of the range is no topic beyond the last."""
+    rng, n = np.random.default_rng(global_random_seed), 20000
+    weight, row, lanes = np.zeros((3, gibbs.ROUND * (1 + (n_topics - 1) // gibbs.ROUND)))
+    weight[:n_topics], row[:n_topics] = rng.gamma(0.3, 1.0, (2, n_topics))
+    found = [gibbs._found(weight, row, lanes[: gibbs.LANES], n_topics, u) for u in (np.arange(n) + 0.5) / n]
+    share = (weight * row)[:n_topics] / (weight * row).sum()
+    np.testing.assert_allclose(np.bincount(found, minlength=n_topics) / n, share, atol=1.01 / n)
+    assert gibbs._found(weight, row, lanes[: gibbs.LANES], n_topics, 1.0) < n_topics
 
 
 def test_local_steps_and_their_order(global_random_seed):
