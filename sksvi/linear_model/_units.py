@@ -120,7 +120,7 @@ class OwnScales:
             return
         self._columns = Columns.known_by(known, centred, self._scaled)
         self._fix_scales(targets)
-        self._spreads = known.about(np.zeros(len(known.centre))).spread if self._one_for_all else None
+        self._spreads = known.about(known.centre + known.mean).spread if self._one_for_all else None
 
     @property
     def _one_for_all(self) -> bool:

@@ -616,3 +616,19 @@ def test_exposures_are_collections():
     assert abs(spread.lower_bound_ / inside.lower_bound_ - 1) < 1e-9
     found = inside.predict(chunked(X), exposure=chunked(exposure)).compute()
     np.testing.assert_allclose(found, inside.predict(X, exposure=exposure))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_what_columns_spread_over_is_that_of_arrays(sparse):
+    """Under a fixed number, which is questioned by it: of a column far from zero, and of a constant one."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.standard_normal(60), 1e6 + rng.standard_normal(60), np.full(60, 5.0)])
+    X = sp.csr_matrix(X) if sparse else X
+    y = rng.standard_normal(60)
+    parts = da.concatenate(
+        [da.from_array(X[rows], chunks=(20, 3)) for rows in (slice(0, 20), slice(20, 40), slice(40, 60))]
+    )
+    here = BayesianGLMRegressor(prior_precision=1.0).fit(X, y)
+    there = BayesianGLMRegressor(prior_precision=1.0).fit(parts, da.from_array(y, chunks=20))
+    np.testing.assert_allclose(there._spreads, here._spreads, rtol=1e-5, atol=1e-9)
+    assert here._spreads[2] == 0.0 and 1.0 < here._spreads[1] < 4.0
