@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -213,11 +216,34 @@ def test_noise_is_held_where_most_pixels_are_missing(monkeypatch):
     assert fitted[3].noise == "shared" and fitted[3].weight_precision == "learned"
 
 
-def test_little_seen_is_estimated_with_twice_the_odds_of_use(monkeypatch):
+def test_little_seen_takes_all_steps_and_is_estimated_with_richer_patches_and_sharper_weights(monkeypatch):
     monkeypatch.setattr(_fit, "MANY_PATCHES", 100)
+    monkeypatch.setattr(_fit, "stalled", lambda checks: True)  # a hundred held-out pixels would end the fit
     pixels, missing = _patches.pixels_of(picture(48, 48), np.random.default_rng(0).random((48, 48)) < 0.7)
-    dictionary = _fit.learned(pixels, missing, None, _fit.thinly_seen(pixels, missing), max_iter=1, seed=0)
-    assert dictionary.richer == (2.0, 1.0)
+    defaults = _fit.thinly_seen(pixels, missing)
+    dictionary = _fit.learned(pixels, missing, None, defaults, max_iter=4, seed=0)
+    assert dictionary.model.n_iter_ == 4
+    assert dictionary.richer == (5.0, 1.0) and dictionary.sharpness == 1.5
+    sooner = defaults | {"course": replace(defaults["course"], stops=True)}
+    assert _fit.learned(pixels, missing, None, sooner, max_iter=40, seed=0).model.n_iter_ < 40
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e150])
+def test_patches_are_weighted_by_a_power_of_their_precisions(unit):
+    rng = np.random.default_rng(0)
+    mean, variance = unit * rng.standard_normal((4, 4)), unit**2 * rng.uniform(0.5, 2.0, (4, 4))
+
+    class Known(_fit.Dictionary):
+        def predicted(self, patches, n_draws):
+            return mean, variance
+
+    model = SimpleNamespace(n_features_in_=4, noise_precision_=unit**-2 / 0.1)
+    for sharpness in (1.0, 1.5):
+        image, _ = _fit.estimated(Known(model, sharpness=sharpness), np.zeros((3, 3, 1)))
+        # The middle pixel is in all four patches of 2 x 2, at another corner of each.
+        at = range(4), [3, 2, 1, 0]
+        own, weight = mean[at], (variance[at] / unit**2) ** -sharpness
+        assert image[1, 1, 0] == pytest.approx(np.average(own, weights=weight))
 
 
 def test_nothing_missing():

@@ -109,9 +109,7 @@ def main(quick: bool = False) -> None:
     rows = [row for name in names for row in rows_of(chosen[name], wanted[name], 2 if quick else FOLDS)]
     notes = ["Data, folds, score and cover of `product.defaults`; its peers, and calls that differ in one thing."]
     report("product/default_causes", "Why default calls fall short of a peer", rows, notes, quick)
-    notes = [
-        "At the end of the default's fit to all rows; the shift common to all classes is left out, as it is there."
-    ]
+    notes = ["At the end of the default's fit to all rows; the shift common to all classes is left out."]
     name, title = "digits (every 3rd)", "The softmax's integrals where contrasts are wide"
     report("product/default_causes_softmax", title, softmax_rows(chosen["iris" if quick else name]), notes, quick)
 

@@ -41,30 +41,47 @@ RATE = RobbinsMonro(delay=20.0, kappa=0.5)
 #: The first check, the ratio of the steps of successive ones, and the share that the mean absolute error must lose
 #: while the steps double.
 FIRST_CHECK, CHECK_FACTOR, GAIN = 100, 1.4, 0.003
-#: Share of missing pixels and number of patches from which noise is held, and where, as a share of the standard
-#: deviation of the pixels: of a dozen pixels per patch it is learned too small.
+#: Share of missing pixels and number of patches from which an image is thinly seen, and where noise is held there, as a
+#: share of the standard deviation of the pixels: of a dozen pixels per patch it is learned too small.
 MOSTLY_MISSING, MANY_PATCHES, HELD_NOISE = 0.5, 20_000, 0.12
-#: What else holds there. Rows of few pixels say little: many short steps find more than few long ones, and larger rates
-#: find textures sooner. The image is estimated with twice the odds of use: what that gains is too little for held-out
-#: pixels to tell.
-THINLY_SEEN = {
-    "n_burn_in": 3,
-    "n_local_samples": 3,
-    "max_iter": 28,
-    "weight_precision": 1.0,
-    "algorithm": MCSSVI(RobbinsMonro(scale=2.0, delay=180.0, kappa=0.5)),
-    "richer": ((2.0, 1.0),),
-}
 #: Standard errors by which an earlier dictionary must be better than the last to be kept.
 SIGNIFICANT = 2.0
 #: What the odds of use and the precision of the weights are multiplied by in the end, by which held-out pixels prefer:
 #: sparse patches are learned from best, and predicted better by the mean over richer ones.
 RICHER = ((1.0, 1.0), (7.0, 4.0))
-#: Draws of the dictionary that a pixel is checked and estimated with, and the sweeps for each.
+#: Draws of the dictionary that a pixel is checked and estimated with.
 CHECK_DRAWS, FINAL_DRAWS = 1, 3
-#: Patches times draws at most, where one draw is not more.
-MOST_DRAWN = 600_000
-SWEEPS = {"n_burn_in": 2, "n_local_samples": 4}
+
+
+@dataclass(frozen=True)
+class Course:
+    """When a dictionary is done, and how an image is estimated with it.
+
+    stops: whether held-out pixels say when a fit ends and which dictionary is kept, or it takes all its steps and the
+    last one is. richer: what the odds of use and the precision of the weights may be multiplied by in the end.
+    sharpness: power of the precisions that overlapping patches are weighted by. sweeps: discarded and kept, for each
+    draw of the dictionary. most_drawn: patches times draws at most, where one draw is not more.
+    """
+
+    stops: bool = True
+    richer: Choices = RICHER
+    sharpness: float = 1.0
+    sweeps: tuple[int, int] = (2, 4)
+    most_drawn: int = 600_000
+
+
+#: What holds in thinly seen images. Rows of few pixels say little: many short steps find more than few long ones, and
+#: larger rates find textures sooner. A hundred held-out pixels tell neither when these steps have done nor what richer
+#: patches gain. Errors of overlapping patches go together: the surest of them says more than its precision. More draws
+#: of fewer sweeps tell better how sure it is.
+THINLY_SEEN = {
+    "n_burn_in": 3,
+    "n_local_samples": 3,
+    "max_iter": 40,
+    "weight_precision": 1.0,
+    "algorithm": MCSSVI(RobbinsMonro(scale=2.0, delay=180.0, kappa=0.5)),
+    "course": Course(stops=False, richer=((5.0, 1.0),), sharpness=1.5, sweeps=(1, 3), most_drawn=900_000),
+}
 
 
 def default_estimator(n_patches: int, parameters: dict[str, Any]) -> Any:
@@ -82,7 +99,7 @@ def default_estimator(n_patches: int, parameters: dict[str, Any]) -> Any:
 
 
 def thinly_seen(pixels: Array, missing: Array) -> dict[str, Any]:
-    """What defaults become for many patches of which little is seen: parameters, and `richer`; nothing elsewhere."""
+    """What defaults become for many patches of which little is seen: parameters, and `course`; nothing elsewhere."""
     spread = float(np.nanstd(pixels))
     n_patches = math.prod(side - default_size(missing) + 1 for side in missing.shape[:2])
     if missing.mean() <= MOSTLY_MISSING or n_patches < MANY_PATCHES or spread == 0.0:
@@ -129,7 +146,8 @@ def learned(
     rng = check_random_state(seed)
     hidden = hide(missing, rng)
     patches = extract_patches(pixels, default_size(missing | hidden[..., None]), mask=hidden)
-    model = default_estimator(len(patches), {name: v for name, v in defaults.items() if name != "richer"})
+    course: Course = defaults.get("course", Course())
+    model = default_estimator(len(patches), {name: v for name, v in defaults.items() if name != "course"})
     model.set_params(random_state=rng.randint(2**31 - 1), **settings)
     model._validate_params()
     some = telling(patches, rng)
@@ -139,9 +157,11 @@ def learned(
         if not hidden.any():
             return Dictionary(model.fit(patches[some]))
         stop = Stop(HeldOut.of(pixels, hidden, patches), model._most_passes() * batches / 2)
-        model.set_callbacks(stop).fit(patches[some])
-    n_draws = max(1, min(FINAL_DRAWS, MOST_DRAWN // len(patches)))
-    return chosen(model, stop.best, stop.held_out, n_draws, defaults.get("richer", RICHER))
+        if course.stops:
+            model.set_callbacks(stop)
+        model.fit(patches[some])
+    n_draws = max(1, min(FINAL_DRAWS, course.most_drawn // len(patches)))
+    return chosen(model, stop.best, stop.held_out, n_draws, course)
 
 
 def telling(patches: Array, rng: np.random.RandomState) -> Array:
@@ -156,13 +176,15 @@ def telling(patches: Array, rng: np.random.RandomState) -> Array:
 class Dictionary:
     """A fitted estimator, what its odds of use and its weights' precision are multiplied by, and its errors' scale.
 
-    n_draws: of the factors, that an image is estimated with.
+    n_draws: of the factors, that an image is estimated with. sharpness, sweeps: as in `Course`.
     """
 
     model: Any
     richer: tuple[float, float] = (1.0, 1.0)
     scale: float = 1.0
     n_draws: int = FINAL_DRAWS
+    sharpness: float = 1.0
+    sweeps: tuple[int, int] = (2, 4)
 
     @property
     def noise(self) -> float:
@@ -171,7 +193,8 @@ class Dictionary:
 
     def predicted(self, patches: Array, n_draws: int) -> tuple[Array, Array]:
         """Mean of every entry of patches, and the variance that a new observation of it has."""
-        short = copy.copy(self.model).set_params(**SWEEPS)
+        burn_in, kept = self.sweeps
+        short = copy.copy(self.model).set_params(n_burn_in=burn_in, n_local_samples=kept)
         q = dict(self.model.posterior_)
         use, weight = q["probabilities"], q["weight_precision"]
         q["probabilities"] = Beta(self.richer[0] * use.a, use.b)
@@ -208,10 +231,11 @@ class HeldOut:
     def predicted(self, dictionary: Dictionary, n_draws: int) -> tuple[Array, Array]:
         """Mean and variance of the held-out values, by the patches that hold them together."""
         mean, variance = (moment[self.asked] for moment in dictionary.predicted(self.patches, n_draws))
-        total = np.bincount(self.place, 1.0 / variance)
-        together = np.bincount(self.place, mean / variance) / total
+        weight = (variance.min() / variance) ** dictionary.sharpness
+        total = np.bincount(self.place, weight)
+        together = np.bincount(self.place, mean * weight) / total
         apart = np.square(mean - together[self.place]) + variance - dictionary.noise
-        return together, np.bincount(self.place, apart / variance) / total + dictionary.noise
+        return together, np.bincount(self.place, apart * weight) / total + dictionary.noise
 
     def errors(self, dictionary: Dictionary) -> Array:
         """Absolute errors: squares of a hundred pixels would be those of the few at edges."""
@@ -267,14 +291,14 @@ def stalled(checks: list[tuple[int, float]]) -> bool:
     return bool(before) and error > (1.0 - GAIN) * before[-1]
 
 
-def chosen(last: Any, early: Any, held_out: HeldOut, n_draws: int, choices: Choices) -> Dictionary:
+def chosen(last: Any, early: Any, held_out: HeldOut, n_draws: int, course: Course) -> Dictionary:
     """The last model, or an early one that is clearly better, as rich as held-out pixels prefer, and its errors' scale.
 
     The scale is learned with the weight of one more pixel at 1: errors of exactly 0 leave no interval of width 0.
     """
-    best, errors = as_rich(last, held_out, choices)
+    best, errors = as_rich(last, held_out, course)
     if early is not None:
-        other, its_errors = as_rich(early, held_out, choices)
+        other, its_errors = as_rich(early, held_out, course)
         gain = errors - its_errors
         if gain.mean() > SIGNIFICANT * gain.std() / math.sqrt(len(gain)):
             best = other
@@ -284,9 +308,9 @@ def chosen(last: Any, early: Any, held_out: HeldOut, n_draws: int, choices: Choi
     return replace(best, scale=scale, n_draws=n_draws)
 
 
-def as_rich(model: Any, held_out: HeldOut, choices: Choices) -> tuple[Dictionary, Array]:
+def as_rich(model: Any, held_out: HeldOut, course: Course) -> tuple[Dictionary, Array]:
     """The model as rich as held-out pixels prefer, and their errors."""
-    found = [Dictionary(model, richer) for richer in choices]
+    found = [Dictionary(model, richer, sharpness=course.sharpness, sweeps=course.sweeps) for richer in course.richer]
     errors = [held_out.errors(dictionary) for dictionary in found]
     best = int(np.argmin(np.mean(errors, axis=1)))
     return found[best], errors[best]
@@ -296,11 +320,11 @@ def estimated(dictionary: Dictionary, pixels: Array) -> tuple[Array, Array]:
     """Mean and variance of every pixel without noise.
 
     A pixel's posterior is the mixture of what its patches say of it: they overlap, so that they are no independent
-    witnesses. They are weighted by their predictive precisions.
+    witnesses. They are weighted by their predictive precisions, to the power of the dictionary's sharpness.
     """
     size = math.isqrt(dictionary.model.n_features_in_ // pixels.shape[2])
     mean, variance = dictionary.predicted(extract_patches(pixels, size), dictionary.n_draws)
-    std = np.sqrt(variance)
+    std = np.sqrt(variance / variance.min()) ** dictionary.sharpness
     image = reconstruct(mean, pixels.shape, std=std)
     apart = np.square(mean - extract_patches(image, size)) + variance - 1.0 / dictionary.model.noise_precision_
     return image, reconstruct(apart, pixels.shape, std=std)
