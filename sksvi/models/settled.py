@@ -38,9 +38,12 @@ class SettledSearch(ABC):
 
     def __init__(self, fit: Fit, tol: float, box: list[tuple[float | None, float | None]]) -> None:
         self.fit, self.tol, self.box = fit, tol, box
+        self.low, self.high = np.array(box, dtype=float).T
         #: The best evaluation, with ``q`` and ``bound``.
         self.best: Any = fit.here
         self.flat = self.ended = False
+        #: Nats by which q need not settle: of a search that is still far below the best.
+        self.slack = 0.0
 
     @abstractmethod
     def evaluated(self, x: Array) -> tuple[Any, Array]:
@@ -57,19 +60,19 @@ class SettledSearch(ABC):
 
     def ascend(self, start: Array, seen: Callable[[float], bool] | None = None) -> None:
         """L-BFGS from these hyperparameters; those that start outside of their bounds start on them."""
-        start = np.clip(start, *np.array(self.box, dtype=float).T)
+        start = np.clip(start, self.low, self.high)
         enough = lambda value: WINDOW * self.tol * self.fit.size(value)  # noqa: E731
         ascend(self, start, self.box, seen or self.seen, enough, MOST_EVALUATIONS)
 
     def settled(self, q: Blocks) -> Any:
         """Evaluation where steps from q end."""
-        return self.fit.settle(q, MOST_EVALUATIONS, SETTLED_SHARE * self.tol, self.look)
+        loose = self.slack / self.fit.size(self.best.bound)
+        return self.fit.settle(q, MOST_EVALUATIONS, max(SETTLED_SHARE * self.tol, loose), self.look)
 
     def __call__(self, x: Array) -> tuple[float, Array]:
         """Bound and its slope; q starts from the messages of the best hyperparameters so far."""
         here, slope = self.evaluated(x)
-        low, high = np.array(self.box, dtype=float).T
-        inside = np.where(slope > 0, x < high, x > low)
+        inside = np.where(slope > 0, x < self.high, x > self.low)
         self.flat = float(np.abs(slope[inside]).sum()) < self.tol * self.fit.size(here.bound)
         if here.bound > self.best.bound:
             self.best = here

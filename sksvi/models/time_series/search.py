@@ -18,6 +18,8 @@ Array = np.ndarray
 WIDEST = 12.0
 #: A search from elsewhere is given up where what it lacks is more than so many of its last gains.
 PATIENCE = 20.0
+#: Share of what it lacks by which q need not settle there.
+LOOSE = 0.1
 
 
 def first_messages(likelihood: Any, data: Table) -> tuple[Array, Array]:
@@ -75,6 +77,8 @@ class Search(SettledSearch):
                 self.ascend(start, _Rival(self))
             except NotPositiveDefinite:  # without a bound there no search begins
                 continue
+            finally:
+                self.slack = 0.0
 
     def settled(self, q: dict[str, Any]) -> Any:
         """Evaluation where steps from q end."""
@@ -130,4 +134,5 @@ class _Rival:
 
     def __call__(self, bound: float) -> bool:
         gained, self.last = bound - self.last, bound
+        self.search.slack = LOOSE * max(self.best - bound, 0.0)
         return self.search.seen(bound) or 0 < gained * PATIENCE < self.best - bound
