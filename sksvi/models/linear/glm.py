@@ -360,7 +360,7 @@ class LinearModel(LinearLatents):
         tiny = np.finfo(float).tiny
         step = np.log(np.maximum(total, tiny)) - np.log(np.maximum(norm, tiny)) - q["prior_precision"].value
         # What no row says a thing of, to rounding, has no best precision: it keeps the one that it has.
-        step = np.where(total > DETERMINED * d / len(step), step, 0.0)
+        step = np.where(total > DETERMINED, step, 0.0)
         gain = 0.25 * float(np.sum(np.maximum(total, 0.0) * np.square(step)))
         return step, gain
 
