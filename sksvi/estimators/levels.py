@@ -70,7 +70,7 @@ def positions(levels: Array, y: Any, where: str = "levels_") -> Array:
         Naming the row: a missing value, or one that is no level; or levels in another order than the known ones.
     """
     y = _column(y)
-    if y is None or np.ndim(y) == 0:
+    if y is None or not np.asarray(y).ndim:
         raise ValueError(f"y must be a column of levels; found {y!r}.")
     at = {level: k for k, level in enumerate(levels.tolist())}
     order = given_order(y)
