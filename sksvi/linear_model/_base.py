@@ -333,12 +333,17 @@ class BayesianGLM(CoefficientTables, ResponseDraws, WithCategories, FromPartitio
         free = model.width * max(1, model.likelihood.n_latents - 1)
         if self._prior_kind == "fixed" or len(data) <= 2 * free or not model.separates(state.q, data):
             return
-        spread = data.reduced(partial(self._known_of, model.n_fixed), Known.joined).spread
-        size = np.abs(model.by_latent(state.q["weights"].mean)[:, : model.n_fixed]).max(axis=0) * spread
-        most = np.argsort(-size, kind="stable")[:LARGEST]
-        named = [self._coordinate_name(int(j)) for j in most if size[j] > SHARE * size[most[0]]]
+        named = self._largest(problem, state)
         if named:
             yield findings.separation(named, len(data))
+
+    def _largest(self, problem: Problem, state: State) -> list[str]:
+        """The coefficients that move the latents most, none of them by far less than the first."""
+        model = problem.model
+        spread = problem.data.reduced(partial(self._known_of, model.n_fixed), Known.joined).spread
+        size = np.abs(model.by_latent(state.q["weights"].mean)[:, : model.n_fixed]).max(axis=0) * spread
+        most = np.argsort(-size, kind="stable")[:LARGEST]
+        return [self._coordinate_name(int(j)) for j in most if size[j] > SHARE * size[most[0]]]
 
     def _known_of(self, n_fixed: int, data: Table) -> Known:
         return Known.of(self._fixed_part(data.X), data.weight, np.zeros(n_fixed))

@@ -51,6 +51,7 @@ class OwnScales:
     posterior_: Any
     _subspace: Any
     _coordinate_name: Callable[[int], str]
+    _largest: Callable[[Problem, State], list[str]]
     _coordinate_names: Callable[[], list[str]]
     _fade: Callable[[float], float]
     _to_centre: Callable[[Any], Any]
@@ -201,11 +202,17 @@ class OwnScales:
             precision = 1.0 / (1.0 / precision[1:] + 1.0 / precision[:1])
         share = (1.0 - precision * variance).min(axis=0)
         share = np.append(share[: model.n_fixed], share[-1:] if self.fit_intercept else [])
+        said_least = None
         if len(share) and share.min() < DETERMINED:
+            said_least = self._coordinate_name(int(np.argmin(share)))
+        elif model.n_fixed + self.fit_intercept == model.width and model.separates(state.q, problem.data):
+            # Larger is better without end, however far the passes went.
+            said_least = next(iter(self._largest(problem, state)), None)
+        if said_least is not None:
             raise ValueError(
                 f"prior_precision={self.prior_precision!r} is a flat prior, but the data do not determine the "
-                f"coefficient of {self._coordinate_name(int(np.argmin(share)))}: drop columns that others explain or "
-                f"that separate the labels{self._unused_levels}, or choose prior_precision='auto'."
+                f"coefficient of {said_least}: drop columns that others explain or that separate the "
+                f"labels{self._unused_levels}, or choose prior_precision='auto'."
             )
 
     def _uneven(self) -> Iterator[str]:
