@@ -121,8 +121,9 @@ def test_shared_variances_maximise_the_sum_of_the_bounds(shops, tmp_path):
     at = first.level_variance_, first.noise_
     best = total(*at)
     assert model.lower_bound_ == pytest.approx(best, abs=1e-4)
+    slack = own["tol"] * (abs(best) + 1.0)  # where a fit ends; a level that does not move has a variance of nearly none
     for factor in (0.8, 1.25):
-        assert total(at[0] * factor, at[1]) < best and total(at[0], at[1] * factor) < best
+        assert total(at[0] * factor, at[1]) < best + slack and total(at[0], at[1] * factor) < best + slack
     model.save(tmp_path / "shared.sksvi")
     loaded = sksvi.load(tmp_path / "shared.sksvi")
     for one in (model, loaded):
