@@ -186,10 +186,29 @@ def _products(part: Any, rise: Any) -> Array:
     return np.array([part.inner(rise)])
 
 
-def _assert_rise(found: Array, wanted: float, noise: float, what: str, tolerance: float) -> None:
+#: Products that add up to a rise of the bound, the rise by differences, and what rounding makes of it.
+Rise = tuple[Array, float, float]
+
+
+def _check_rise(rise: Callable[[float], Rise], what: str, tolerance: float) -> None:
+    """Products against differences of a step; where these err by its square, of half of it too, which removes that."""
+    found, wanted, noise = rise(STEP)
+    if _off(found, wanted, noise, tolerance) > tolerance:
+        halved = rise(STEP / 2)
+        found, wanted = ((4.0 * half - whole) / 3.0 for half, whole in zip(halved[:2], (found, wanted), strict=True))
+        noise = (4.0 * halved[2] + noise) / 3.0
+    _assert_rise(found, wanted, noise, what, tolerance)
+
+
+def _off(found: Array, wanted: float, noise: float, tolerance: float) -> float:
     """A sum of products against a difference: relative to the smaller of 1 + itself and the size of the products."""
     size = min(1.0 + abs(wanted), float(np.abs(found).sum()) + abs(wanted)) + noise / tolerance
-    error = abs(float(found.sum()) - wanted) / max(size, np.finfo(float).tiny)
+    return abs(float(found.sum()) - wanted) / max(size, np.finfo(float).tiny)
+
+
+def _assert_rise(found: Array, wanted: float, noise: float, what: str, tolerance: float) -> None:
+    """An error that says by how much the two differ."""
+    error = _off(found, wanted, noise, tolerance)
     assert error <= tolerance, f"the {what} is off by {error:.1e}, more than {tolerance:.0e}."
 
 
@@ -209,13 +228,15 @@ def _check_gradient(
     )
     for _ in range(DIRECTIONS):
         for word, direction in zip(words, _directions(block.stepping(), rng), strict=True):
-            ends = [_moved(block, direction, share) for share in (STEP, -STEP)]
-            above, below = (_moments(end, parts) for end in ends)
-            found = [_products(part, a - b) / STEP for part, a, b in zip(parts, above, below, strict=True)]
-            high, low = (look({**q, name: end})[1] for end in ends)
-            noise = 1e-14 * (abs(high) + 1) / STEP
-            what = f"gradient of {name!r} {word}"
-            _assert_rise(np.concatenate(found), (high - low) / STEP, noise, what, tolerance)
+
+            def rise(step: float, direction: list[Any] = direction) -> Rise:
+                ends = [_moved(block, direction, share) for share in (step, -step)]
+                above, below = (_moments(end, parts) for end in ends)
+                found = [_products(part, a - b) / step for part, a, b in zip(parts, above, below, strict=True)]
+                high, low = (look({**q, name: end})[1] for end in ends)
+                return np.concatenate(found), (high - low) / step, 1e-14 * (abs(high) + 1) / step
+
+            _check_rise(rise, f"gradient of {name!r} {word}", tolerance)
 
 
 def _check_point(
@@ -226,10 +247,13 @@ def _check_point(
     assert np.shape(parts[0]) == np.shape(block.value), f"the gradient of {name!r} has another shape than its value."
     for _ in range(DIRECTIONS):
         way = rng.standard_normal(block.value.shape)
-        ends = [type(block)(block.value + share * way) for share in (STEP, -STEP)]
-        high, low = (look({**q, name: end})[1] for end in ends)
-        noise = 1e-14 * (abs(high) + 1) / STEP
-        _assert_rise(np.ravel(2 * parts[0] * way), (high - low) / STEP, noise, f"gradient of {name!r}", tolerance)
+
+        def rise(step: float, way: Array = way) -> Rise:
+            ends = [type(block)(block.value + share * way) for share in (step, -step)]
+            high, low = (look({**q, name: end})[1] for end in ends)
+            return np.ravel(2 * parts[0] * way), (high - low) / step, 1e-14 * (abs(high) + 1) / step
+
+        _check_rise(rise, f"gradient of {name!r}", tolerance)
     if len(parts) > 1:
         assert np.allclose(parts[1], parts[1].T, rtol=ROUNDING, atol=0.0), (
             f"the curvature of {name!r} is not symmetric."
