@@ -26,7 +26,7 @@ from sksvi.inference.memory.locals import NO_LOCALS, NoLocals
 from sksvi.inference.priors import divergence, prior_of
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State, StepInfo, check_finite, recorded
-from sksvi.models.base import Blocks, Gradient, Linear, Model, Rows, Segment
+from sksvi.models.base import Blocks, Gradient, Model, Rows, Segment
 
 
 class Pass(Protocol):
@@ -108,7 +108,7 @@ def evaluate(problem: Problem, state: State, segment: Segment, gradient_wanted: 
     prepare(q)
     seen = problem.globals_in(state.passes)
     key = state.seed, state.steps
-    drawn = not (problem.deterministic and isinstance(model, Linear))  # to seed a stream takes longer than few rows do
+    drawn = model.seeded or not problem.deterministic  # to seed a stream takes longer than few rows do
     rng: Any = _parallel.stream(*key, data.n_streams(model, segment.rows)) if drawn else None
     view = seen.view(model, q, rng)
     sites, between = (

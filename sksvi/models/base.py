@@ -387,6 +387,7 @@ class Model(ABC):
     ``searched`` : what these are, and how a user holds them, in words.
     ``slack`` : relative fall of the bound that the deterministic rule's own error explains.
     ``draws`` : terms are random although no expectation is, because local variables are drawn.
+    ``seeded`` : terms take random numbers, if only for a start, where the expectation takes none.
     ``globals`` : how local steps see the global blocks: "expected" or "corrected"; None: as the algorithm says, one of
     ``seen_as``. ``expected_bound`` : the bound of all data is taken at expectations, whatever steps see.
     ``over_relaxation`` : the longest rate of judged natural steps: above 1 they go on beyond the best value while the
@@ -411,6 +412,7 @@ class Model(ABC):
     searched: tuple[str, str] = "the kernel's parameters", "optimize_hyperparameters=False"
     slack: float = 0.0
     draws: bool = False
+    seeded: bool = True
     globals: str | None = "expected"
     over_relaxation: float = 1.0
     averages: bool = True
@@ -495,6 +497,7 @@ class Linear(Model):
     """Latents linear in the Gaussian block `main`, so that a datum's message about it is a few numbers."""
 
     main: str = "weights"
+    seeded = False
 
     @abstractmethod
     def message_shapes(self, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

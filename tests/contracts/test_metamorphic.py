@@ -62,7 +62,7 @@ def data_for(likelihood, rng, n=N, d=D):
     return X, target("logit" if likelihood == "labels" else likelihood, X, rng)
 
 
-def agree(a, b, columns=slice(None), close=CLOSE):
+def assert_agree(a, b, columns=slice(None), close=CLOSE):
     """Both fits have the same posterior; `columns` of the second belong to those of the first."""
     np.testing.assert_allclose(a.coef_, b.coef_[..., columns], **close)
     np.testing.assert_allclose(a.coef_std_, b.coef_std_[..., columns], **close)
@@ -86,7 +86,7 @@ def test_weights_are_repeats_and_zero_weights_remove(likelihood, covariance, d, 
     weighted = clone(model).fit(X, y, sample_weight=counts, offset=offset)
     again = np.repeat(np.arange(30), counts)
     repeated = clone(model).fit(X[again], y[again], offset=None if offset is None else offset[again])
-    agree(weighted, repeated)
+    assert_agree(weighted, repeated)
     assert weighted.n_samples_seen_ == repeated.n_samples_seen_ == counts.sum()
     kept = counts > 0
     removed = clone(model).fit(X[kept], y[kept], counts[kept], None if offset is None else offset[kept])
@@ -106,7 +106,7 @@ def test_weights_are_repeats_for_every_algorithm(likelihood, algorithm, rng):
     # Columns that are centred leave the intercept, at its best from the start, gradients that are rounding alone.
     model = model_for(likelihood, algorithm=algorithm, batch_size=None, max_iter=30)
     again = np.repeat(np.arange(N), counts)
-    agree(clone(model).fit(X, y, sample_weight=counts), clone(model).fit(X[again], y[again]))
+    assert_agree(clone(model).fit(X, y, sample_weight=counts), clone(model).fit(X[again], y[again]))
 
 
 def test_weights_of_a_chunk_are_repeats(rng):
@@ -119,7 +119,7 @@ def test_weights_of_a_chunk_are_repeats(rng):
         for _ in range(2):
             weighted.partial_fit(X, y, sample_weight=counts)
             repeated.partial_fit(X[again], y[again])
-        agree(weighted, repeated)
+        assert_agree(weighted, repeated)
 
 
 @pytest.mark.parametrize("likelihood", [*REGRESSORS, "labels", "softmax"])
@@ -129,8 +129,8 @@ def test_order_of_rows_and_columns(likelihood, rng):
     model = model_for(likelihood).fit(X, y)
     rows, columns = rng.permutation(N), rng.permutation(D)
     shuffled = clone(model).fit(X[rows], y[rows])
-    agree(shuffled, model)
-    agree(clone(model).fit(X[:, columns], y), model, columns)
+    assert_agree(shuffled, model)
+    assert_agree(clone(model).fit(X[:, columns], y), model, columns)
     np.testing.assert_allclose(shuffled.predict(X[rows]), model.predict(X)[rows], rtol=1e-5, atol=1e-8)
 
 
@@ -149,7 +149,7 @@ def test_order_of_columns_under_other_priors(prior, d, rng):
     if prior == "ard":
         np.testing.assert_allclose(turned.lower_bound_, model.lower_bound_, rtol=1e-4)
     else:
-        agree(turned, model, columns, close={"rtol": 1e-5, "atol": 1e-6})
+        assert_agree(turned, model, columns, close={"rtol": 1e-5, "atol": 1e-6})
 
 
 # ---- names
@@ -250,7 +250,7 @@ def test_offset_is_a_column_whose_coefficient_is_one(rng):
     model = BayesianGLMRegressor(likelihood="poisson", prior_precision=1.0).fit(X, y, offset=z)
     held = BayesianGLMRegressor(likelihood="poisson", prior_precision=[1.0, 1.0, 1.0, 1e14])
     held.fit(np.column_stack([X, z]), y, offset=z)
-    agree(model, held, slice(0, 3), close={"rtol": 1e-4, "atol": 1e-6})
+    assert_agree(model, held, slice(0, 3), close={"rtol": 1e-4, "atol": 1e-6})
 
 
 def test_a_constant_offset_is_an_intercept(rng):
@@ -273,10 +273,10 @@ def test_a_constant_offset_is_an_intercept(rng):
 @pytest.mark.filterwarnings("ignore:Student's t has .* degrees of freedom")
 @pytest.mark.parametrize("examples", [15, pytest.param(200, marks=pytest.mark.exhaustive)])
 def test_any_small_data(examples):
-    settings(max_examples=examples, deadline=None, derandomize=True)(given(data=st.data())(any_small_data))()
+    settings(max_examples=examples, deadline=None, derandomize=True)(given(data=st.data())(assert_of_any_small_data))()
 
 
-def any_small_data(data):
+def assert_of_any_small_data(data):
     """Finite numbers, a bound that its own q earns, weights that are repeats, sparse as dense."""
     n, d = data.draw(st.integers(2, 12)), data.draw(st.integers(1, 15))
     numbers = st.floats(-100, 100, allow_nan=False, width=32)
