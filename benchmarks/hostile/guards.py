@@ -17,14 +17,20 @@ import scipy.sparse as sp
 from benchmarks._lib.tables import arguments, progress, report
 from sksvi import (
     BayesianGLMClassifier,
+    BernoulliMixture,
     BetaProcessFA,
     CorrelatedTopicModel,
+    DynamicGLM,
+    GammaFactorModel,
+    GammaPoissonFactorization,
+    GammaProcessNMF,
     GeneralizedPMF,
     GMERegressor,
     SparseGPClassifier,
+    StructuredLDA,
 )
 from sksvi._compiled import Guard
-from sksvi.datasets import make_beta_process, make_ctm, make_pmf
+from sksvi.datasets import make_beta_process, make_ctm, make_lda, make_pmf, make_spectra
 
 REPEATS, LOOPS, SEED = 5, 500, 0
 #: Of a fit's CPU time.
@@ -69,6 +75,39 @@ def beta_process(share: float) -> tuple[Any, Any, Any]:
     return BetaProcessFA(n_components=20, max_iter=10, random_state=0), X, None
 
 
+def lda(share: float) -> tuple[Any, Any, Any]:
+    X = make_lda(n_samples=int(1_000 * share), random_state=SEED).data
+    return StructuredLDA(n_components=20, random_state=0), X, None
+
+
+def mixture(share: float) -> tuple[Any, Any, Any]:
+    rng, n = np.random.default_rng(SEED), int(2_000 * share)
+    X = rng.random((n, 50)) < rng.random((10, 50))[rng.integers(10, size=n)]
+    return BernoulliMixture(n_components=20, random_state=0), X.astype(float), None
+
+
+def frames(share: float) -> tuple[Any, Any, Any]:
+    X = make_spectra(n_samples=int(1_000 * share), random_state=SEED).data
+    return GammaProcessNMF(n_components=20, random_state=0), X, None
+
+
+def counts(share: float) -> tuple[Any, Any, Any]:
+    X = make_spectra(n_samples=int(1_000 * share), random_state=SEED).data
+    return GammaPoissonFactorization(n_components=20, random_state=0), X, None
+
+
+def factors(share: float) -> tuple[Any, Any, Any]:
+    rng, n = np.random.default_rng(SEED), int(2_000 * share)
+    X = rng.standard_normal((n, 5)) @ rng.gamma(1.0, size=(5, 20)) + rng.standard_normal((n, 20))
+    return GammaFactorModel(n_components=10, random_state=0), X, None
+
+
+def series(share: float) -> tuple[Any, Any, Any]:
+    n = int(2_000 * share)
+    rng = np.random.default_rng(SEED)
+    return DynamicGLM(), None, rng.poisson(np.exp(1.0 + 0.05 * np.cumsum(rng.standard_normal(n))))
+
+
 #: Sizes at which a fit takes seconds.
 FITS: dict[str, Callable[[float], tuple[Any, Any, Any]]] = {
     "GLM, sparse columns": glm,
@@ -77,6 +116,12 @@ FITS: dict[str, Callable[[float], tuple[Any, Any, Any]]] = {
     "factorization": pmf,
     "correlated topics": topics,
     "beta process": beta_process,
+    "LDA": lda,
+    "mixture": mixture,
+    "gamma process NMF": frames,
+    "gamma Poisson factors": counts,
+    "gamma factors": factors,
+    "series of counts": series,
 }
 
 
