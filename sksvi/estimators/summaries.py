@@ -110,10 +110,14 @@ def point_rows(
     std = np.full(len(mean), np.nan)
     if len(mean) and information is not None and _tells_apart(information):
         slopes = np.empty((len(mean), len(value)))
-        for p, unit in enumerate(STEP * np.eye(len(value))):
-            high, low = (np.array(list(at(value + side * unit).values())) for side in (1.0, -1.0))
+        for p, step in enumerate(STEP * np.eye(len(value))):
+            high, low = (np.array(list(at(value + side * step).values())) for side in (1.0, -1.0))
             slopes[:, p] = (high - low) / (2.0 * STEP)
-        std = np.sqrt(np.einsum("rp,pr->r", slopes, np.linalg.solve(information, slopes.T)))
+        unit = np.maximum(
+            np.abs(slopes).max(1, keepdims=True), np.finfo(float).tiny
+        )  # variances have no squares at 1e200
+        slopes /= unit
+        std = unit[:, 0] * np.sqrt(np.einsum("rp,pr->r", slopes, np.linalg.solve(information, slopes.T)))
     with np.errstate(over="ignore"):  # of what is hardly known the upper end may be infinite
         ends = [mean * np.exp(side * half * std / mean) if positive else mean + side * half * std for side in (-1, 1)]
     return pd.DataFrame(dict(zip(COLUMNS, [mean, std, *ends], strict=True)), index=list(rows))

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, likelihoods
 from sksvi._typing import DataFrame
-from sksvi.estimators.checks import check_seed
+from sksvi.estimators.checks import check_row_values, check_seed
 from sksvi.estimators.offsets import remember_exposure, with_exposure
 from sksvi.estimators.start import FIT
 from sksvi.inference import plan
@@ -131,6 +131,11 @@ class Panel:
                     f"the series {strange[:5]} of {self.groups!r} were not fitted, which are {self._labels[:10]}: "
                     "leave their rows out, or fit anew with them."
                 )
+        per_row = {
+            name: check_row_values(given[name], len(labels), name)
+            for name in ("sample_weight", "offset")
+            if given.get(name) is not None
+        }
         parts = {}
         for label in names:
             rows = np.flatnonzero(labels == label)
@@ -139,9 +144,8 @@ class Panel:
                 if name in given:
                     own[name] = part.of(rows)
             for name in ("sample_weight", "offset"):
-                value = given.get(name)
-                if value is not None:
-                    own[name] = value if not np.ndim(value) else np.asarray(value)[rows]
+                if name in per_row:
+                    own[name] = per_row[name][rows]
             parts[label] = rows, own
         return parts
 

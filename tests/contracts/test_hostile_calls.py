@@ -10,9 +10,19 @@ import collections
 import numpy as np
 import pytest
 
-from benchmarks.hostile._calls import NAMES, Call, drawn, fitted, judged
+from benchmarks.hostile._calls import NAMES, VARIANTS, Call, drawn, fitted, judged
 
 CALLS, SEED = 400, 4
+SHOPS, SITES = {"groups": "site"}, {"groups": ["site"], "likelihood": "gaussian"}
+#: What further draws found, and was mended: (estimator, variant, fitted, method, argument, what).
+FOUND = [
+    ("DynamicGLM", SHOPS, False, "fit", "offset", "a row less"),
+    ("DynamicGLM", SHOPS, False, "fit", "offset", "no rows"),
+    ("DynamicGLM", SHOPS, True, "predict_latent", "offset", "a sparse matrix"),
+    ("DynamicGLM", SHOPS, True, "forecast_latent", "offset", "an empty list"),
+    ("GMERegressor", SITES, True, "partial_fit", "y", "times 1e99"),
+    ("SparseGPRegressor", {}, False, "fit", "y", "times 1e150"),
+]
 
 
 def test_none_of_them_is_mishandled():
@@ -23,6 +33,12 @@ def test_none_of_them_is_mishandled():
     assert kinds["vague"] <= 0.02 * CALLS
     assert kinds["refused"] > CALLS // 3 and kinds["answered"] > CALLS // 10
     assert {call.name for call, _ in verdicts} == set(NAMES)
+
+
+@pytest.mark.parametrize(("name", "options", "is_fitted", "method", "argument", "what"), FOUND)
+def test_what_was_found_is_mended(name, options, is_fitted, method, argument, what):
+    verdict = judged(Call(name, VARIANTS.get(name, [{}]).index(options), is_fitted, method, argument, what, 0))
+    assert verdict.kind in ("refused", "answered"), verdict.why
 
 
 @pytest.mark.parametrize(

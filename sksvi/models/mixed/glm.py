@@ -200,7 +200,7 @@ class MixedModel(LinearModel):
         determined = count - np.bincount(of, q["weights"].variance[part]) / variance
         ratio = self._squared(log_std) / 3.0
         slope = norm - determined + 1.0 - 4.0 * ratio / (1.0 + ratio)
-        return slope, 2.0 * np.maximum(norm, determined) + 8.0 * ratio / np.square(1.0 + ratio) + 1.0
+        return slope, 2.0 * np.maximum(norm, determined) + 8.0 * ratio / (1.0 + ratio) / (1.0 + ratio) + 1.0
 
     def _group_step(self, q: dict[str, Any]) -> tuple[Array, float]:
         """Step of log s, and the gain it promises."""
