@@ -4,23 +4,41 @@ from __future__ import annotations
 
 import collections
 import os
+import signal
+from typing import Any
 
 from benchmarks._lib.tables import arguments, report
-from benchmarks.hostile._calls import NAMES, drawn, judged
+from benchmarks.hostile._calls import NAMES, Call, Verdict, drawn, judged
 
 CALLS, QUICK, SEED, SHOWN = 20_000, 500, 15, 10
 KINDS = ("refused", "answered", "vague", "mishandled")
+#: CPU seconds after which a call is ended: one for a list of 1e30 entries would take all memory first.
+LONGEST = 60
 #: Of all calls, that may be refused without naming the argument.
 VAGUE = 0.01
 
 
+def ended(signum: int, frame: Any) -> None:
+    raise TimeoutError(f"no answer after {LONGEST} CPU seconds")
+
+
+def within_time(call: Call) -> Verdict:
+    """What came of a call that is ended where it goes on and on."""
+    signal.setitimer(signal.ITIMER_PROF, LONGEST)
+    try:
+        return judged(call)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
 def main(quick: bool = False) -> int:
+    signal.signal(signal.SIGPROF, ended)
     n = QUICK if quick else int(os.environ.get("HOSTILE_CALLS", CALLS))
     counts = {name: collections.Counter[str]() for name in NAMES}
     slowest = dict.fromkeys(NAMES, 0.0)
     found = collections.Counter[str]()
     for call in drawn(n, SEED):
-        verdict = judged(call)
+        verdict = within_time(call)
         counts[call.name][verdict.kind] += 1
         slowest[call.name] = max(slowest[call.name], verdict.seconds)
         if verdict.kind == "mishandled":

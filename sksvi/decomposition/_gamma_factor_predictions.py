@@ -115,7 +115,8 @@ class GammaFactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         ndarray of shape (n,)
             Nats.
         """
-        X, n_draws = self._rows(X), check_count(n_draws, "n_draws")
+        X, (K, D) = self._rows(X), self.components_.shape
+        n_draws = check_count(n_draws, "n_draws", bytes_each=8.0 * D * (K + 2 * D))
         if check_flag(plug_in, "plug_in"):
             covariances = self.get_covariance()[None]
         else:
@@ -201,7 +202,8 @@ class GammaFactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         ndarray of shape (n_samples, D)
         """
         check_is_fitted(self)
-        n_samples, rng = check_count(n_samples, "n_samples"), check_seed(random_state)
+        n_samples = check_count(n_samples, "n_samples", bytes_each=16.0 * self.components_.shape[1])
+        rng = check_seed(random_state)
         return np.concatenate(list(self._drawn(n_samples, rng))).astype(self._dtype, copy=False)
 
     def _drawn(self, n: int, rng: np.random.RandomState) -> Iterator[Array]:

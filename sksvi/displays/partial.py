@@ -227,7 +227,7 @@ class PartialEffectDisplay:
         'P(y = 1), 90 % interval'
         """
         tail, rng = tail_of(coverage), check_random_state(random_state)
-        n_draws = check_count(n_draws, "n_draws", least=LEAST_DRAWS)
+        n_draws = check_count(n_draws, "n_draws", least=LEAST_DRAWS, bytes_each=16.0)
         answers = Answers(estimator, n_draws, int(rng.randint(2**31 - 1)), offset, exposure)
         table, named = frame_of(X)
         if feature not in list(table.columns):

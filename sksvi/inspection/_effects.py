@@ -109,7 +109,7 @@ def marginal_effects(
     >>> marginal_effects(BayesianGLMClassifier().fit(X, y), X)["mean"].round(2).tolist()
     [-0.08, -0.02]
     """
-    tail, n_draws = tail_of(coverage), check_count(n_draws, "n_draws", least=LEAST_DRAWS)
+    tail, n_draws = tail_of(coverage), check_count(n_draws, "n_draws", least=LEAST_DRAWS, bytes_each=16.0)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     answers = Answers(model, n_draws, seed, offset, exposure)
     table, named = frame_of(X)

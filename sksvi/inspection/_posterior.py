@@ -145,7 +145,7 @@ def check_posterior(
     >>> print(f"{found.k_hat:.1f}, {found.effective_sample_size:.0f} draws")
     0.9, 55 draws
     """
-    n_draws = check_count(n_draws, "n_draws", LEAST_DRAWS)
+    n_draws = check_count(n_draws, "n_draws", LEAST_DRAWS, bytes_each=32.0)
     _check_in_memory(X=X, y=y, sample_weight=sample_weight, offset=offset, exposure=exposure)
     inner, X = _reached(model, X)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

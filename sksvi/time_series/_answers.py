@@ -285,7 +285,7 @@ class Answers(Rowless):
         check_is_fitted(self)
         if steps is None and X is not None:
             steps = len(X)
-        steps = check_count(steps, "steps")
+        steps = check_count(steps, "steps", bytes_each=8.0 * (len(self._block.chain.noise) + 8))
         columns, given = self._new_columns(X, steps, what)
         if len(columns) != steps:
             raise ValueError(f"steps={steps} and X has {len(columns)} rows: {what} needs one for every step.")

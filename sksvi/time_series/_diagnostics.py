@@ -325,7 +325,7 @@ class Diagnostics:
         """
         check_is_fitted(self)
         self._check_whole("log_evidence")
-        pairs = (check_count(n_samples, "n_samples", 2) + 1) // 2
+        pairs = (check_count(n_samples, "n_samples", 2, bytes_each=48.0) + 1) // 2
         rng = np.random.default_rng(check_seed(random_state).randint(np.iinfo(np.int32).max))
         q, data = self._block, self._series
         model, prior, parts = self._model_of(data), ChainGaussian(q.chain), []

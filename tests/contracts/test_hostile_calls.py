@@ -13,13 +13,18 @@ import pytest
 from benchmarks.hostile._calls import NAMES, VARIANTS, Call, drawn, fitted, judged
 
 CALLS, SEED = 400, 4
-SHOPS, SITES = {"groups": "site"}, {"groups": ["site"], "likelihood": "gaussian"}
+HUGE = f"{10**30!r:.30}"  # as the table of values calls it
+COUNTS, SHOPS, SITES = {"likelihood": "poisson"}, {"groups": "site"}, {"groups": ["site"], "likelihood": "gaussian"}
 #: What further draws found, and was mended: (estimator, variant, fitted, method, argument, what).
 FOUND = [
     ("DynamicGLM", SHOPS, False, "fit", "offset", "a row less"),
     ("DynamicGLM", SHOPS, False, "fit", "offset", "no rows"),
     ("DynamicGLM", SHOPS, True, "predict_latent", "offset", "a sparse matrix"),
     ("DynamicGLM", SHOPS, True, "forecast_latent", "offset", "an empty list"),
+    ("GammaFactorModel", {}, True, "sample", "n_samples", HUGE),
+    ("GammaFactorModel", {}, True, "score_samples", "n_draws", HUGE),
+    ("DynamicGLM", COUNTS, True, "log_evidence", "n_samples", HUGE),
+    ("DynamicGLM", COUNTS, True, "forecast", "steps", HUGE),
     ("GMERegressor", SITES, True, "partial_fit", "y", "times 1e99"),
     ("SparseGPRegressor", {}, False, "fit", "y", "times 1e150"),
 ]
