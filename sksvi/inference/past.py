@@ -21,7 +21,7 @@ from sksvi.families.base import Message, NotPositiveDefinite
 from sksvi.inference.engine import evaluate, whole
 from sksvi.inference.memory.of_rows import Direct
 from sksvi.inference.memory.said import NOTHING_SAID, Said
-from sksvi.models.base import Blocks, Gradient, Linear, LinearTerms, Table
+from sksvi.models.base import Blocks, Gradient, Linear, LinearTerms, Rows, Table
 
 if TYPE_CHECKING:
     from sksvi.inference.problem import Problem
@@ -151,12 +151,20 @@ class Sample:
             dropped=share * self.dropped,
         )
 
+    def take(self, rows: Rows) -> Sample:
+        """Some rows of it."""
+        parts = {name: getattr(self, name)[rows] for name in ROW_PARTS}
+        return replace(self, data=self.data.take(rows), sites=self.sites.take(rows), **parts)
+
     @property
     def none(self) -> Sample:
         """No row of it."""
-        rows = slice(0, 0)
-        parts = {name: getattr(self, name)[rows] for name in ROW_PARTS}
-        return replace(self, data=self.data.take(rows), sites=self.sites.take(rows), **parts)
+        return self.take(slice(0, 0))
+
+    @property
+    def alone(self) -> Array:
+        """Which rows stand for themselves alone, (R,)."""
+        return self.importance >= self.dropped
 
     def joined(self, other: Sample, size: int) -> Sample:
         """Of the rows of both those of largest priority."""
@@ -275,15 +283,29 @@ class Past(Said):
         now = Past(by_block, 0.0, self.weight + came, self.waiting + len(data))
         return replace(now, constant=value - now.told(q)[1])
 
-    def without_sample(self, model: Any, q: Blocks) -> Past:
-        """What the rows that are not in the sample said."""
+    @property
+    def samples(self) -> bool:
+        """Whether any row is here to be looked at."""
+        return self.sample is not None and len(self.sample) > 0
+
+    @property
+    def samples_alone(self) -> bool:
+        """Whether any sampled row stands for itself alone."""
+        return self.sample is not None and bool(self.sample.alone.any())
+
+    def parted(self, model: Any, q: Blocks) -> tuple[Past, Sample]:
+        """What all but the sampled rows that stand for themselves alone said, and those rows."""
         assert self.sample is not None
-        messages, constant = self.sample.messages(model, q)
+        alone = self.sample.alone
+        sure, rest = self.sample.take(alone), self.sample.take(~alone)
+        messages, constant = sure.messages(model, q)
         by_block = {**self.by_block, **{k: self.by_block[k].plus(m, -1.0) for k, m in messages.items()}}
-        return replace(self, by_block=by_block, constant=self.constant - constant)
+        return replace(self, by_block=by_block, constant=self.constant - constant, sample=rest), sure
 
     def looked(self, problem: Problem, state: State) -> Past:
         """The sample's sites at the state's q, and the sum of all sites after them."""
+        if not self.samples:
+            return replace(self, waiting=0.0)
         model, q, sample = problem.model, state.q, self.sample
         assert isinstance(model, Linear) and sample is not None
         main, block = model.main, q[model.main]
@@ -330,8 +352,10 @@ class Past(Said):
         return rows if np.isclose(rows.total_weight, self.weight) else None
 
 
-def sampled(problem: Problem, state: State, terms: LinearTerms, past: Past, now: Past, keep: int) -> Sample | None:
-    """The sample with this portion's rows in it, of which `terms` holds first theirs and then those looked at again.
+def sampled(
+    problem: Problem, state: State, terms: LinearTerms, past: Past, now: Past, keep: int, sure: Sample | None
+) -> Sample | None:
+    """The sample with this portion's rows in it, of which `terms` holds first theirs and then those of `sure`.
 
     A row's importance is its weight, and its leverage in units of the mean leverage of all rows. A diagonal block has
     sites at one mean only: its sample begins anew when it would have to drop a row.
@@ -351,9 +375,10 @@ def sampled(problem: Problem, state: State, terms: LinearTerms, past: Past, now:
     draws = np.random.default_rng([state.seed, state.passes, 0, 4]).random(n)
     at = None if block.full else block
     fresh = Sample(data, sites_of(new, q, block.full), importance, importance / (1.0 - draws), np.ones(n), at=at)
-    if old is not None and len(terms.value) > n:
-        own = terms.take(slice(n, None)).weighted(1.0 / old.factor)
-        old = replace(old, sites=sites_of(own, q, block.full), at=at)
+    if old is not None and sure is not None:
+        own = terms.take(slice(n, None)).weighted(1.0 / sure.factor)
+        sure = replace(sure, sites=sites_of(own, q, block.full), at=at)
+        old = old.joined(sure, len(old) + len(sure))
     if not block.full and n + (0 if old is None else len(old)) > keep:
         return None if n > keep else fresh.joined(fresh.none, keep)
     return fresh.joined(fresh.none, keep) if old is None else old.joined(fresh, keep)

@@ -17,7 +17,7 @@ from sksvi.inference.memory.locals import NO_LOCALS
 from sksvi.inference.memory.said import NOTHING_SAID, Said
 from sksvi.inference.passes import by_side
 from sksvi.inference.passes.noisy import Noisy, noisy_step
-from sksvi.inference.past import Kept, Past, far, sampled
+from sksvi.inference.past import Kept, Past, Sample, far, sampled
 from sksvi.inference.plan import changed, pass_of, remembers
 from sksvi.inference.priors import divergence
 from sksvi.inference.problem import Problem
@@ -93,46 +93,61 @@ def absorb_messages(problem: Problem, state: State, tol: float, keep: int, fade:
     frozen = problem.frozen | lagged
     alone = replace(changed(problem, batch_size=None, total=None, frozen=frozen), messages=Kept(model.main))
     inner = replace(state, q=hyper.forgetting(state.q), bounds=[], progress=START, messages=NOTHING_SAID)
-    past, now = reviewed(alone, inner, past, lagged)
-    if now.said is not past and not lagged:
-        # All rows are at hand: the fit is theirs, wherever the first of them had led (labels of one kind, all zeros).
-        inner = replace(inner, q=first_state(now, state.seed).q)
-    before, inner = inner, settled_on(now, inner, tol, first)
-    for _ in range(further_looks(past, len(alone.data)) if now.said is past else 0):
-        if not far(inner.q[model.main], before.q[model.main], STALE):
-            break
-        past = past.looked(alone, inner)
-        now, before = replace(alone, said=past), inner
-        inner = settled_on(now, replace(inner, progress=START), tol, False)
+    past, now, sure, inner = settled_after(alone, inner, past, lagged, tol, first)
     closed, terms, gradient, value = ended(now, inner)
     known = past.with_rows(alone.data, closed.q, gradient, value)
-    known = replace(known, sample=sampled(alone, closed, terms, past, known, keep) if keep else None)
+    known = replace(known, sample=sampled(alone, closed, terms, past, known, keep, sure) if keep else None)
     q = hyper.settled(alone, closed.q, known.by_block[model.main], PORTION_PASSES)
     done = replace(closed, q=q, messages=known, bounds=state.bounds, passes=state.passes)
     return done, StepInfo(closed.bound, alone.deterministic, 1.0, inner.repairs - state.repairs)
 
 
-def reviewed(alone: Problem, state: State, past: Past, lagged: frozenset[str]) -> tuple[Past, Problem]:
-    """The past after a look at its sample, where one is due, and the problem of the portion after it.
+def settled_after(
+    alone: Problem, state: State, past: Past, lagged: frozenset[str], tol: float, first: bool
+) -> tuple[Past, Problem, Sample | None, State]:
+    """A portion settled on after the past: the past as it was seen last, all that was fitted, past rows in it, and q.
 
-    Where the sample holds every row it is fitted together with the portion: nothing has to be corrected.
+    Past rows are looked at where enough came since, and again while q moves and the portion pays for it.
     """
-    sample = past.sample
-    if sample is not None and past.complete:
-        assert isinstance(alone.data, Table)
-        both, likelihood = alone.data.joined(sample.blown_up), getattr(alone.model, "likelihood", None)
+    assert isinstance(alone.model, Linear)
+    name, n, size = alone.model.main, len(alone.data), 0 if past.sample is None else len(past.sample)
+    now, sure = replace(alone, said=past), None
+    if past.complete or (past.samples and past.waiting + n >= SAMPLE_SHARE * size):
+        past, now, sure = joined(alone, state, past, lagged)
+        past = past.looked(alone, state)
+        now = replace(now, said=past)
+    if sure is not None and not past.samples and not lagged:
+        # All rows are at hand: the fit is theirs, wherever the first of them had led (labels of one kind, all zeros).
+        state = replace(state, q=first_state(now, state.seed).q)
+    before, state = state, settled_on(now, state, tol, first)
+    looks = min(MOST_LOOKS, n // size) if past.samples else 0
+    while far(state.q[name], before.q[name], STALE):
+        if sure is None and past.samples_alone:
+            past, now, sure = joined(alone, state, past, lagged)
+        elif looks:
+            past, looks = past.looked(alone, state), looks - 1
+            now = replace(now, said=past)
+        else:
+            break
+        before, state = state, settled_on(now, replace(state, progress=START), tol, False)
+    return past, now, sure, state
+
+
+def joined(alone: Problem, state: State, past: Past, lagged: frozenset[str]) -> tuple[Past, Problem, Sample | None]:
+    """The past without the sampled rows that stand for themselves alone, the portion with them, and those rows.
+
+    Fitted together with the portion they are never behind it: no sample stands for the rare column that few rows have.
+    """
+    if not past.samples_alone:
+        return past, replace(alone, said=past), None
+    past, sure = past.parted(alone.model, state.q)
+    assert isinstance(alone.data, Table)
+    both, likelihood = alone.data.joined(sure.blown_up), getattr(alone.model, "likelihood", None)
+    if not past.samples:
         # What the portion alone says nothing of (a dispersion, of counts that are all zero) all rows may.
         informed = {"likelihood"} if likelihood is not None and likelihood.informed(both.y) else set()
         alone = replace(alone, frozen=alone.frozen - (informed - lagged))
-        return replace(past, waiting=0.0), replace(alone, data=both, said=past.without_sample(alone.model, state.q))
-    if sample is not None and past.waiting + len(alone.data) >= SAMPLE_SHARE * len(sample):
-        past = past.looked(alone, state)
-    return past, replace(alone, said=past)
-
-
-def further_looks(past: Past, n: int) -> int:
-    """Looks at the sample after the first that a portion of n rows pays for, where q goes on moving."""
-    return 0 if past.sample is None else min(MOST_LOOKS, n // len(past.sample))
+    return past, replace(alone, data=both, said=past), sure
 
 
 def past_of(problem: Problem, state: State) -> Past:

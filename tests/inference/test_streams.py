@@ -96,6 +96,22 @@ def test_groups_stream_to_the_batch_fit(rng):
     assert_allclose(stream.group_effects_["mean"], batch.group_effects_["mean"], atol=1e-5)
 
 
+def test_a_rare_column_of_one_label_takes_in_its_first_row_of_the_other(rng):
+    """Its rows stand for themselves alone in the sample, and are fitted again with the row that contradicts them."""
+    n, size = 2000, 200
+    X = np.column_stack([rng.standard_normal((n, 2)), np.zeros(n)])
+    y = (rng.random(n) < 1 / (1 + np.exp(X[:, 1] - 1.5 * X[:, 0]))).astype(int)
+    rare = np.arange(20, n, 100)
+    X[rare, 2], y[rare] = 1.0, 0
+    y[rare[-1]] = 1
+    options = {"prior_precision": 1e-3, "random_state": 0}
+    batch = BayesianGLMClassifier(**options).fit(X, y).posterior_["weights"]
+    stream = chunked(BayesianGLMClassifier(stream_sample=100, **options), X, y, size, classes=[0, 1])
+    found = stream.posterior_["weights"]
+    assert np.max(np.abs(found.mean - batch.mean) / batch.std) < 0.5
+    assert_allclose(found.std, batch.std, rtol=0.15)
+
+
 @pytest.mark.parametrize("kind", ["logit", "softmax", "poisson"])
 def test_a_first_chunk_that_says_nothing_leads_nowhere(rng, kind):
     """One class, or zeros alone: the prior of the coefficients shrinks to nothing, and has to come back."""
