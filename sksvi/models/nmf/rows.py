@@ -187,6 +187,12 @@ class CountRows(Local):
             counted_rows(c.indptr, c.indices, c.data, bases, none, np.exp(log_h - top), local, into, logs)
         return shape, log_h, logs + c @ offset + top[:, 0] * np.asarray(c.sum(1)).ravel()
 
+    def of_portions(self) -> Self:
+        """The model of rows that are seen once."""
+        other = copy.copy(self)
+        other.visit = PORTION
+        return other
+
     # ---- what is asked of a fit
     def of_components(self, n_components: int) -> Self:
         """The model with so many components, for rows at given blocks."""
