@@ -112,8 +112,14 @@ class GammaProcess(CountRows):
 
     def pull_back(self, terms: RowTerms, batch: Rows) -> Gradient:
         """Gradients in E log and E of components (K, F, 2) and weights (K, 2)."""
-        view = terms.view
-        exposure = np.broadcast_to(terms.exposure, self.shape[::-1])
-        components = np.stack([terms.counts.T, -(view.weights * exposure).T], -1)
-        weights = np.stack([terms.counts.sum(0), -(view.components * exposure).sum(0)], -1)
-        return {"components": (components,), "weights": (weights,)}
+        view, exposure = terms.view, terms.exposure
+        covered = view.sums * exposure if exposure.ndim == 1 else (view.components * exposure).sum(0)
+        weights = np.stack([terms.counts.sum(0), -covered], -1)
+        return {"components": (terms.counts, -view.weights * exposure), "weights": (weights,)}
+
+    def completed(self, gradient: Gradient, q: Blocks) -> Gradient:
+        """Sums of counts and exposures side by side: once, as they are as large as the components."""
+        counts, exposed = gradient["components"]
+        components = np.empty((*self.shape, 2))
+        components[..., 0], components[..., 1] = counts.T, np.broadcast_to(exposed, counts.shape).T
+        return {**gradient, "components": (components,)}

@@ -60,7 +60,12 @@ class View:
     @cached_property
     def totals(self) -> Array:
         """θ_k Σ_f W_fk over all cells, (K,)."""
-        return self.weights * self.components.sum(0)
+        return self.weights * self.sums
+
+    @cached_property
+    def sums(self) -> Array:
+        """Σ_f W_fk over all cells, (K,)."""
+        return np.asarray(self.components.sum(0))
 
 
 @dataclass
