@@ -22,7 +22,6 @@ from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Table
 from sksvi.models.nmf.cells import Cells, table
-from sksvi.models.nmf.rows import PORTION
 from sksvi.models.nmf.start import CHOSEN_AMONG, GROUPED, at_random, from_groups, from_rows, some_rows
 from sksvi.partitions.facts import Facts, Total
 
@@ -85,11 +84,13 @@ class GammaFit(BaseSVI):
         return np.asarray(given / given.mean(1, keepdims=True))
 
     def _check_memory(self, data: Table) -> None:
-        K, (n, F) = float(self.n_components), data.X.shape
-        n = n if data.at_hand else 0
-        numbers = 40 * K * F + 6 * K * n
-        what = f"n_components={self.n_components} for {F} {self._columns_called}"
-        _memory.need(8.0 * numbers, what, "lower n_components")
+        n, F = data.X.shape
+        self._check_size(int(self.n_components), F, n if data.at_hand else 0)
+
+    def _check_size(self, K: int, F: int, n: int, begun: str = "", remedy: str = "") -> None:
+        """An error where K components of F columns and n rows take more memory than there is."""
+        what = f"n_components={self.n_components} for {F} {self._columns_called}{begun}"
+        _memory.need(8.0 * (40.0 * K * F + 6.0 * K * n), what, f"lower n_components{remedy}")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         return self._model(data.X.shape[1]), data
@@ -178,6 +179,4 @@ class GammaFactors(GammaPredictions, RowsFromPartitions, GammaFit):
             self._fix_mean(float(total / n) if total else 1.0)
 
     def _streaming_model(self, data: Table, first: bool) -> Any:
-        model = self._model(data.X.shape[1])
-        model.visit = PORTION
-        return model
+        return self._model(data.X.shape[1]).of_portions()

@@ -209,11 +209,6 @@ class GammaProcessNMF(GammaFactors):
             mean=self.prior_mean_,
         )
 
-    def _streaming_model(self, data: Any, first: bool) -> Any:
-        model = super()._streaming_model(data, first)
-        model.surplus = 1.0  # a first chunk would say too much about itself
-        return model
-
     def _run(self, problem: Problem, state: State, passes: int, monitor: Any, tol: float | None = None) -> State:
         search, last = self._search(problem), min(int(self.search_passes), passes)
         # One that was cut off where its search ended has not ended it.
@@ -242,6 +237,7 @@ class GammaProcessNMF(GammaFactors):
         more = min(int(np.ceil(problem.model.surplus * K)), n)
         if more <= K:
             return from_rows(found, K, seed)
+        self._check_size(more, F, n, f", begun with {more},", ', or take init="random"')
         model = self._model(F)
         model.shape, model.start = (more, F), from_rows(found, more, seed)
         trial = plan.problem(model, table(found), SVI(), threads=problem.threads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -70,7 +71,21 @@ class Gamma(Flat):
     @property
     def mean_log(self) -> Array:
         """E log x, (K,)."""
-        return digamma(self.shape) - np.log(self.rate)
+        return self._digamma - np.log(self.rate)
+
+    @cached_property
+    def _digamma(self) -> Array:
+        """ψ(a), (K,): a step, the bound and what rows see all ask for it."""
+        return np.asarray(digamma(self.shape))
+
+    @cached_property
+    def _log_gamma(self) -> Array:
+        """log Γ(a), (K,)."""
+        return np.asarray(gammaln(self.shape))
+
+    def _changed(self) -> None:
+        for name in ("_digamma", "_log_gamma"):
+            vars(self).pop(name, None)
 
     # ---- the family
     @property
@@ -90,7 +105,7 @@ class Gamma(Flat):
     @property
     def log_normaliser(self) -> Array:
         """log Γ(a) - a log b, (K,)."""
-        return gammaln(self.shape) - self.shape * np.log(self.rate)
+        return self._log_gamma - self.shape * np.log(self.rate)
 
     def kl(self, prior: Gamma) -> float:
         """KL(q ‖ prior), nats, summed over coordinates (equations.md 0)."""
@@ -98,7 +113,7 @@ class Gamma(Flat):
 
     def divergence(self, prior: Gamma) -> Array:
         """The same by coordinate, free of the cancellation between large log normalisers."""
-        gain = (self.shape - prior.shape) * digamma(self.shape) - gammaln(self.shape) + gammaln(prior.shape)
+        gain = (self.shape - prior.shape) * self._digamma - self._log_gamma + prior._log_gamma
         gain += prior.shape * np.log(self.rate / prior.rate) + self.shape * (prior.rate / self.rate - 1.0)
         return gain
 
@@ -223,11 +238,11 @@ class Gamma(Flat):
         theta = self.theta
         rate = np.reshape(rate, (*np.shape(rate), *[1] * (theta.ndim - np.ndim(rate))))
         change = rate * (prior.theta + gradient[0] - theta)
+        if np.all((theta + change) / theta > 0):
+            return gradient
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where((theta + change) / theta > 0, 1.0, (LEAST_SHARE - 1.0) * theta / change)
         share = share.min(-1, keepdims=True)
-        if np.all(share == 1.0):
-            return gradient
         return (np.where(share == 1.0, gradient[0], theta + share * change / rate - prior.theta),)
 
     def corrected(self, draw: Draw, gradient: tuple[Array]) -> tuple[Array]:

@@ -14,12 +14,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sksvi
 from benchmarks.hostile._fits import Stopped
-from sksvi import GammaProcessNMF
+from sksvi import GammaProcessNMF, _memory
 from sksvi.callbacks import Checkpoint
 from sksvi.datasets import make_spectra
 from sksvi.estimators.completion import halved_entries
 from sksvi.families import Gamma
-from sksvi.models.nmf.model import GammaProcess
+from sksvi.models.nmf import model as gamma_process
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -74,10 +74,20 @@ def test_a_start_with_some_to_spare_finds_sounds_that_overlap(monkeypatch):
         X = make_spectra(200, 40, n_components=10, mean_count=30.0, random_state=seed).data
         bounds = []
         for surplus in (1.0, 1.5):
-            monkeypatch.setattr(GammaProcess, "surplus", surplus)
+            monkeypatch.setattr(gamma_process, "SURPLUS", surplus)
             bounds.append(GammaProcessNMF(10, max_iter=40, random_state=seed).fit(X).lower_bound_)
         gains.append(bounds[1] - bounds[0])
     assert np.all(np.array(gains) > 0.0)
+
+
+def test_a_start_with_some_to_spare_asks_for_its_memory(monkeypatch):
+    X = sounds().data
+    monkeypatch.setattr(_memory, "SMALL", 0)
+    monkeypatch.setattr(_memory, "available", lambda: 3e5)  # enough for 10 components, not for 15
+    with pytest.raises(ValueError, match=r'begun with 15, needs.*lower n_components, or take init="random"'):
+        GammaProcessNMF(10, max_iter=2, random_state=0).fit(X)
+    GammaProcessNMF(10, init="random", max_iter=2, random_state=0).fit(X)
+    GammaProcessNMF(10, random_state=0).partial_fit(X)
 
 
 def test_components_without_use_are_left_out():

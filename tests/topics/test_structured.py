@@ -84,8 +84,10 @@ def test_estimator_checks_of_other_fits(estimator, check):
 @pytest.mark.parametrize("batch_size", [pytest.param(None, marks=pytest.mark.exhaustive), 60])
 @pytest.mark.parametrize("local_step", LOCAL_STEPS)
 @pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))
-def test_every_algorithm_and_local_step_finds_the_topics(corpus, algorithm, local_step, batch_size):
-    model = small(algorithm=algorithm, local_step=local_step, batch_size=batch_size, max_iter=20).fit(corpus.data)
+def test_every_algorithm_and_local_step_finds_the_topics(apart, algorithm, local_step, batch_size):
+    corpus, start = apart
+    options = {"algorithm": algorithm, "local_step": local_step, "batch_size": batch_size, "random_state": start}
+    model = small(**options, max_iter=20).fit(corpus.data)
     assert corpus.matched(model)[1] > 0.95
     np.testing.assert_allclose(model.components_.sum(1), 1.0)
     np.testing.assert_allclose(model.transform(corpus.data[:5]).sum(1), 1.0)

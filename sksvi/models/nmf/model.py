@@ -8,7 +8,7 @@ seen cells. Globals that are expectations make coordinate ascent on the bound; w
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -21,6 +21,8 @@ Array = np.ndarray
 
 #: Rates of noisy steps when none is given: on batches of rows, and on all of them.
 STEP_RATE, WHOLE_RATE = RobbinsMonro(delay=2.0, kappa=0.5), RobbinsMonro(scale=40.0, delay=0.0, kappa=0.75)
+#: Components that a start among rows begins with, for one that is wanted.
+SURPLUS = 1.5
 
 
 class GammaProcess(CountRows):
@@ -40,8 +42,6 @@ class GammaProcess(CountRows):
     step_rate, whole_rate = STEP_RATE, WHOLE_RATE
     #: Rows that the first components' shapes are worth.
     certainty = 100.0
-    #: Components that a start among rows begins with, for one that is wanted.
-    surplus = 1.5
 
     def __init__(
         self,
@@ -56,7 +56,13 @@ class GammaProcess(CountRows):
     ) -> None:
         self.shape, self.mean, self.start = (n_components, n_features), mean, start
         self.component_shape, self.activation_shape = component_shape, activation_shape
-        self.concentration, self.visit = concentration, VISIT
+        self.concentration, self.visit, self.surplus = concentration, VISIT, SURPLUS
+
+    def of_portions(self) -> Self:
+        """The model of chunks, without components to spare: the first one would say too much about itself."""
+        other = super().of_portions()
+        other.surplus = 1.0
+        return other
 
     def prior_rate(self, view: View) -> float:
         """b: activations have mean 1."""
@@ -106,8 +112,14 @@ class GammaProcess(CountRows):
 
     def pull_back(self, terms: RowTerms, batch: Rows) -> Gradient:
         """Gradients in E log and E of components (K, F, 2) and weights (K, 2)."""
-        view = terms.view
-        exposure = np.broadcast_to(terms.exposure, self.shape[::-1])
-        components = np.stack([terms.counts.T, -(view.weights * exposure).T], -1)
-        weights = np.stack([terms.counts.sum(0), -(view.components * exposure).sum(0)], -1)
-        return {"components": (components,), "weights": (weights,)}
+        view, exposure = terms.view, terms.exposure
+        covered = view.sums * exposure if exposure.ndim == 1 else (view.components * exposure).sum(0)
+        weights = np.stack([terms.counts.sum(0), -covered], -1)
+        return {"components": (terms.counts, -view.weights * exposure), "weights": (weights,)}
+
+    def completed(self, gradient: Gradient, q: Blocks) -> Gradient:
+        """Sums of counts and exposures side by side: once, as they are as large as the components."""
+        counts, exposed = gradient["components"]
+        components = np.empty((*self.shape, 2))
+        components[..., 0], components[..., 1] = counts.T, np.broadcast_to(exposed, counts.shape).T
+        return {**gradient, "components": (components,)}

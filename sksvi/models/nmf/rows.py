@@ -60,7 +60,12 @@ class View:
     @cached_property
     def totals(self) -> Array:
         """θ_k Σ_f W_fk over all cells, (K,)."""
-        return self.weights * self.components.sum(0)
+        return self.weights * self.sums
+
+    @cached_property
+    def sums(self) -> Array:
+        """Σ_f W_fk over all cells, (K,)."""
+        return np.asarray(self.components.sum(0))
 
 
 @dataclass
@@ -186,6 +191,12 @@ class CountRows(Local):
             top, into = log_h.max(1, keepdims=True), none if left else counts
             counted_rows(c.indptr, c.indices, c.data, bases, none, np.exp(log_h - top), local, into, logs)
         return shape, log_h, logs + c @ offset + top[:, 0] * np.asarray(c.sum(1)).ravel()
+
+    def of_portions(self) -> Self:
+        """The model of rows that are seen once."""
+        other = copy.copy(self)
+        other.visit = PORTION
+        return other
 
     # ---- what is asked of a fit
     def of_components(self, n_components: int) -> Self:
