@@ -64,11 +64,17 @@ class Search(SettledSearch):
             raise
 
     def elsewhere(self) -> None:
-        """Searches from where one parameter or several began in another place: the bound has more than one top."""
+        """Searches from where one parameter or several began in another place: the bound has more than one top.
+
+        Parameters that a fit brought along, or found on a part of the points, are an end of such searches already.
+        """
         assert self.names[0] == "dynamics"
+        first = self.model.dynamics.start
         for other in self.model.dynamics.others:
             if self.ended:
                 return
+            if not any(self.start[place] == first[place] for place in other):
+                continue
             start = self.start.copy()
             for place, value in other.items():
                 start[place] = value
