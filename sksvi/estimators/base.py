@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, InvalidParameterError
+from sklearn.utils._param_validation import Interval, InvalidParameterError, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms, expectations
@@ -51,12 +51,28 @@ Array = np.ndarray
 SMALLEST, UNBOUNDED = 1.0 / LARGEST, {"tol", "random_state"}
 #: Rows of a stream that are kept where the user leaves it to us, and the most memory that their columns may take.
 STREAM_ROWS, STREAM_BYTES = 2000, 2**24
+#: Types of parameters that nobody can change in place.
+PLAIN = {str, int, float, bool, type(None)}
 
 
 @lru_cache(maxsize=64)
 def _names(cls: type[BaseSVI]) -> tuple[str, ...]:
     """Names of an estimator's parameters, which scikit-learn reads off the signature each time that it is asked."""
     return tuple(super(BaseSVI, cls)._get_param_names())
+
+
+def _check_parameter(cls: type[BaseSVI], name: str, kind: type, value: Any) -> None:
+    """An error where a parameter breaks its rule. kind: of the value, since 1 is no truth value."""
+    validate_parameter_constraints(cls._parameter_constraints, {name: value}, caller_name=cls.__name__)
+    number = isinstance(value, Real) and not isinstance(value, bool | np.bool_) and name not in UNBOUNDED
+    if number and value != 0 and not SMALLEST <= abs(float(value)) <= LARGEST:
+        raise InvalidParameterError(
+            f"The {name!r} parameter of {cls.__name__} must lie between {SMALLEST:g} and {LARGEST:g}, "
+            f"where squares and reciprocals are numbers. Got {value!r} instead."
+        )
+
+
+_check_plain = lru_cache(maxsize=4096)(_check_parameter)
 
 
 class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
@@ -103,14 +119,10 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
 
     def _validate_params(self) -> None:
         """scikit-learn's rules, and a limit on the magnitude of every number whose square or reciprocal is formed."""
-        super()._validate_params()
         for name, value in self.get_params(deep=False).items():
-            given = isinstance(value, Real) and not isinstance(value, bool | np.bool_) and name not in UNBOUNDED
-            if given and value != 0 and not SMALLEST <= abs(float(value)) <= LARGEST:
-                raise InvalidParameterError(
-                    f"The {name!r} parameter of {type(self).__name__} must lie between {SMALLEST:g} and {LARGEST:g}, "
-                    f"where squares and reciprocals are numbers. Got {value!r} instead."
-                )
+            # Plain values that were found valid once are: the rules take longer than a chunk of a few rows does.
+            check = _check_plain if type(value) in PLAIN else _check_parameter
+            check(type(self), name, type(value), value)
 
     # ---- what a subclass says
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:

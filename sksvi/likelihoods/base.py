@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from sksvi.likelihoods.links import Array, as_float, log_normal_variance, safe_exp
+from sksvi.likelihoods.links import LOG_SQRT_2PI, Array, as_float, log_normal_variance, safe_exp
 from sksvi.likelihoods.mixtures import ScaleMixture
 from sksvi.likelihoods.support import LARGEST_COUNT, LARGEST_TARGET, SMALLEST_COUNT, Support
 
@@ -212,6 +212,17 @@ class Likelihood(BaseEstimator):
     def expected_parameters(self, y: Array, m: Array, v: Array) -> tuple[Array, Array] | None:
         """Closed form of the expectations of `d_parameters`, shapes (P, n) and (P, P, n); None where there is none."""
         return None
+
+    def expected_from_squares(self, square: Array, n: float = 1.0) -> tuple[Array, Array]:
+        """Σ E log p(y | f) of n data with Gaussian noise whose E (y - f)² sum to `square`.
+
+        With its derivative in the unconstrained variance, log(s - least).
+        """
+        noise = self.noise_variance
+        if noise is None:
+            raise TypeError(f"{type(self).__name__} has no noise_variance: its E log p(y | f) needs more than squares")
+        half = 0.5 * square / noise
+        return -half - n * (LOG_SQRT_2PI + 0.5 * np.log(noise)), (1.0 - self.least / noise) * (half - 0.5 * n)
 
     def expected_given_rate(self, y: Array, mean: Array, log_rate: Array) -> tuple[Array, Array, Array] | None:
         """E log p(y | f) for any distribution of f where it needs E f and log E exp(f) alone, else None.

@@ -111,10 +111,9 @@ class Gaussian(Likelihood):
 
     def _in_variance(self, square: Array) -> tuple[Array, Array]:
         """Derivatives in the unconstrained variance, given squared residuals or their expectations."""
-        half_square = 0.5 * square / self._number("variance")
+        _, slope = self.expected_from_squares(square)
         share = 1.0 - self.least / self._number("variance")
-        slope = share * (half_square - 0.5)
-        return slope[None], ((1.0 - share) * slope - share**2 * half_square)[None, None]
+        return slope[None], ((1.0 - share) * slope - share * (slope + 0.5 * share))[None, None]
 
 
 class StudentT(Likelihood):

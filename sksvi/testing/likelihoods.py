@@ -169,6 +169,11 @@ def _check_noise(likelihood: Likelihood, y: Array, rng: np.random.Generator) -> 
     if noise is not None:
         wanted = -0.5 * (np.log(2.0 * np.pi * noise) + np.square(y - f) / noise)
         _assert_close(value, wanted, "noise_variance: log_prob", likelihood)
+        total, slope = likelihood.expected_from_squares(np.square(y - f).sum(), len(y))
+        _assert_close(total, wanted.sum(), "expected_from_squares", likelihood)
+        if likelihood.learned:
+            known = likelihood.d_parameters(y, f)[0].sum()
+            _assert_close(slope, known, "slope of expected_from_squares", likelihood)
     if mixture is not None:
         low, high = mixture.reach(np.square(y - f))
         x = low + (high - low) * np.linspace(0.0, 1.0, 4001)[:, None]

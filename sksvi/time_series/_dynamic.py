@@ -36,6 +36,7 @@ from sksvi.time_series._answers import Answers
 from sksvi.time_series._diagnostics import Diagnostics
 from sksvi.time_series._dynamics import dynamics_of, periods_of, plain
 from sksvi.time_series._index import index_of, kept, made, only_times, untold
+from sksvi.time_series._long import begin_from, first_part
 from sksvi.time_series._online import Online
 from sksvi.time_series._panel import Panel, by_series
 from sksvi.time_series._rows import check_series, observed, of_counts, own_units, same_length, series, unseen
@@ -520,6 +521,12 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
 
     #: What steps are made of, for errors that name it.
     batch_size = None
+
+    def _new_state(self, problem: Problem) -> State:
+        part = first_part(problem, periods_of(self))
+        if part is not None:
+            begin_from(self._problem(self._model_of(part), part), problem, self._most_passes(), self.tol)
+        return super()._new_state(problem)
 
     def _continued(self, problem: Problem) -> State:
         state = super()._continued(problem)

@@ -32,6 +32,11 @@ def check_series(estimator: Any, y: Any, paired: bool) -> Array:
     ValueError
         No target, numbers that are infinite, another shape.
     """
+    # What else y might be takes scikit-learn longer to find than a short fit.
+    numbers = type(y) is np.ndarray and y.ndim == 1 and y.size and y.dtype == np.float64
+    if numbers and not paired and not np.isinf(y).any():
+        check_magnitudes(y, "y", largest=LARGEST_TARGET)
+        return np.asarray(y)
     if y is None:
         name = type(estimator).__name__
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")

@@ -222,6 +222,13 @@ class Dynamics:
         """First parameters."""
         return np.array([parameter.start for parameter in self.parameters])
 
+    def moving(self, theta: Array) -> Array:
+        """These parameters, but as they begin those that a search would not leave: near an end, or of no variance."""
+        none = float(np.log(ALMOST_NONE)) + 2.0 * float(np.log(self.unit))
+        low, high = np.array([(p.low, p.high) for p in self.parameters]).reshape(-1, 2).T
+        low = np.where([p.name.endswith("_variance") for p in self.parameters], none, low)
+        return np.where((theta > low + 1.0) & (theta < high - 1.0), theta, self.start)
+
     @property
     def others(self) -> list[dict[int, float]]:
         """Where else a search may have had to begin: places of parameters to their values there."""

@@ -142,8 +142,7 @@ class DynamicModel(PerLatent):
             return fit.q, False
         search = Search(self, fit, tol, names)
         search.ascend(search.start)
-        # Parameters that a fit brought along are an end of a search already.
-        if "dynamics" in names and np.array_equal(fit.q["dynamics"].value, self.dynamics.start):
+        if "dynamics" in names:
             search.elsewhere()
         return search.best.q, search.best.q is not fit.q
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.chain import ChainGaussian
-from sksvi.likelihoods.links import LOG_SQRT_2PI
 from sksvi.models.base import Fit, Table
 from sksvi.models.settled import SettledSearch
 
@@ -65,11 +64,17 @@ class Search(SettledSearch):
             raise
 
     def elsewhere(self) -> None:
-        """Searches from where one parameter or several began in another place: the bound has more than one top."""
+        """Searches from where one parameter or several began in another place: the bound has more than one top.
+
+        Parameters that a fit brought along, or found on a part of the points, are an end of such searches already.
+        """
         assert self.names[0] == "dynamics"
+        first = self.model.dynamics.start
         for other in self.model.dynamics.others:
             if self.ended:
                 return
+            if not any(self.start[place] == first[place] for place in other):
+                continue
             start = self.start.copy()
             for place, value in other.items():
                 start[place] = value
@@ -100,10 +105,10 @@ class Search(SettledSearch):
         square = np.square(at - block.mean) + block.variance
         n = len(at) if weight is None else weight.sum()
         total = float(square.sum() if weight is None else square @ weight)
-        value = -0.5 * (total / noise + n * (2.0 * LOG_SQRT_2PI + np.log(noise)))
+        value, slope = likelihood.expected_from_squares(total, n)
         slopes = {"dynamics": model.dynamics.slope(q["dynamics"].value, chain, block.swept)}
         if "likelihood" in q:
-            slopes["likelihood"] = np.array([(1.0 - likelihood.least / noise) * 0.5 * (total / noise - n)])
+            slopes["likelihood"] = np.array([slope])
         q["latents"] = block
         return Reached(q, self.fit.scale * value - block.swept.kl), slopes
 
