@@ -6,7 +6,7 @@ never evaluated. `tests/contracts/test_typing.py` holds every public signature t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 if TYPE_CHECKING:
     import os
@@ -36,6 +36,37 @@ class Schedule(Protocol):
     """Rates of steps, as those of `sksvi.schedules`."""
 
     def rate(self, t: int) -> float: ...
+
+
+class Estimator(Protocol):
+    """What every estimator of a file has. What only some have (`predict`, `transform`) is let pass unchecked."""
+
+    lower_bound_: float
+    lower_bounds_: np.ndarray
+    converged_: bool
+    n_iter_: int
+    n_steps_: int
+    n_samples_seen_: float
+    n_features_in_: int
+
+    @property
+    def history_(self) -> DataFrame: ...
+
+    def fit(self, X: MatrixLike, *rest: Any, **named: Any) -> Self: ...
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+
+    def set_params(self, **params: Any) -> Self: ...
+
+    def summary(self, coverage: float = 0.9, **more: Any) -> DataFrame: ...
+
+    def summary_text(self, coverage: float = 0.9, **more: Any) -> str: ...
+
+    def save(self, path: PathLike, training_rows: bool = True) -> None: ...
+
+    def to_arviz(self, n_samples: int = 1000, random_state: RandomState = None) -> Any: ...
+
+    def __getattr__(self, name: str) -> Any: ...
 
 
 #: Numbers, labels or texts that become an array: lists, arrays, Series.

@@ -123,6 +123,8 @@ class LowerBoundDisplay:
                 color = self.lines_[-1].get_color()
                 self.exact_ += ax.plot(x[exact], height[exact], "o", color=color, markersize=4, label="_exact")
         ax.set_xlabel(_COLUMNS[self.x])
+        if self.x in ("pass", "step") and ax.get_xscale() == "linear":
+            ax.locator_params(axis="x", integer=True)
         ax.set_ylabel("Lower bound (nats)")
         if self.scale == "distance":
             ax.set_yscale("log")

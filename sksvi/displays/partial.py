@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from sksvi._typing import ArrayLike, Axes, MatrixLike, Names, PerRow, RandomState
-from sksvi.displays._common import pyplot
+from sksvi.displays._common import COLORS, legend_outside, pyplot
 from sksvi.estimators.checks import check_count
 from sksvi.inspection._effects import LEAST_DRAWS, Answers, constant, frame_of, levelled_columns, with_column
 from sksvi.predictive.coverage import tail_of
@@ -118,12 +118,13 @@ class PartialEffectDisplay:
         self.lines_, self.bands_ = [], []
         for k, name in enumerate(names):
             mean, lower, upper = self.mean[:, k], self.lower[:, k], self.upper[:, k]
+            named = {"label": name} | ({} if "c" in line_kwargs else {"color": COLORS[k % len(COLORS)]})
             if numbers:
-                (line,) = ax.plot(at, mean, **({"label": name} | line_kwargs))
+                (line,) = ax.plot(at, mean, **(named | line_kwargs))
                 self.bands_.append(ax.fill_between(at, lower, upper, alpha=0.25, color=line.get_color(), linewidth=0))
             else:
                 shift = (k - (len(names) - 1) / 2) * 0.5 / len(names)
-                style = {"fmt": "o", "label": name} | line_kwargs
+                style = {"fmt": "o"} | named | line_kwargs
                 bars = ax.errorbar(at + shift, mean, yerr=[mean - lower, upper - mean], **style)
                 line, *_ = bars.lines
                 self.bands_.append(bars)
@@ -145,7 +146,7 @@ class PartialEffectDisplay:
         ax.set_xlabel(self.feature)
         ax.set_ylabel(f"{self.response}, {100 * self.coverage:g} % interval")
         if self.class_names is not None:
-            ax.legend()
+            legend_outside(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

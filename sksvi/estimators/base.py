@@ -189,7 +189,8 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
                         undone = self._refined(problem, passes, monitor)
                         self._remember_score(X, y, sample_weight=sample_weight, offset=offset)
                 monitor.ended(how_it_ended(self.state_, passes, interruption.asked))
-            found = [] if interruption.asked else list(self._findings(problem, state))
+            found = list(findings.other_order(X, y=y, sample_weight=sample_weight, offset=offset))
+            found += [] if interruption.asked else self._findings(problem, state)
         # The fit stands, whatever becomes of the warnings.
         likelihood = getattr(self, "likelihood_", None)
         if likelihood is not None and findings.one_sided(likelihood, problem.data.y):
@@ -377,7 +378,8 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
             with self._columns_named():
                 state = stream.absorb(problem, state, self.tol, self._stream_rows(data), fade)
             self._finish(model, state, seen)
-            found = list(self._portion_findings(data, first))
+            found = list(findings.other_order(X, y=y, sample_weight=sample_weight, offset=offset))
+            found += self._portion_findings(data, first)
         findings.tell(found, stacklevel=4)
         return self
 

@@ -74,3 +74,33 @@ def separation(names: list[str], n: int) -> str:
         "prior's. Look whether a column gives the label away; else set prior_precision to a number that says how "
         "large an effect can be, such as 1.0 on scaled columns."
     )
+
+
+def other_order(X: Any, **beside: Any) -> Iterator[str]:
+    """Rows whose labels are those of X in another order: scikit-learn takes them by position, pandas by label.
+
+    Parameters
+    ----------
+    X : table
+    **beside : array-like or None
+        What has a value per row, by name.
+    """
+    labels = _labels(X)
+    for name, values in beside.items():
+        own = _labels(values)
+        if labels is None or own is None or len(own) != len(labels) or own.equals(labels):
+            continue
+        if own.is_unique and labels.is_unique and np.all(labels.get_indexer(own) >= 0):
+            row = int(np.argmin(labels.get_indexer(own) == np.arange(len(own))))
+            at_x, at_own = (index[[row]].tolist()[0] for index in (labels, own))
+            yield (
+                f"X and {name} have the same index in different orders (row {row} is {at_x!r} in X and "
+                f"{at_own!r} in {name}), and rows were taken by their position. If they belong together by label, "
+                f"give {name}.loc[X.index]; if by position, {name}.to_numpy()."
+            )
+
+
+def _labels(table: Any) -> Any:
+    """The index of a frame or series, or None."""
+    index = getattr(table, "index", None)
+    return index if hasattr(index, "get_indexer") else None

@@ -27,6 +27,8 @@ DIGITS, OF_POINTS = 2, 3
 BEYOND, WIDE, LARGE = 2, 8, 1e8
 #: Standard deviations in a 90 % interval, whose length stands for the spread of a ratio.
 LENGTH = 3.3
+#: Relative distance from a whole number that sums of weights have by rounding.
+ROUNDING = 1e-9
 POINT = "-"
 
 
@@ -175,8 +177,9 @@ def page(title: str, told: list[tuple[str, str]], table: Any) -> str:
 
 
 def counted(value: float) -> str:
-    """A count or a sum of weights."""
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+    """A count or a sum of weights, which rounding leaves beside a whole number."""
+    whole = abs(value - round(value)) <= ROUNDING * max(1.0, abs(value))
+    return f"{value:,.0f}" if whole else f"{value:,.1f}"
 
 
 def said_briefly(likelihood: Any) -> str:

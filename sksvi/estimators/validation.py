@@ -17,6 +17,10 @@ from sksvi.estimators.sparse import merged, well_formed
 from sksvi.partitions.lazily import BY_ROW, over_partitions
 
 ENCODE = "encode it as numbers, for example with sklearn.preprocessing.OneHotEncoder"
+FILL = (
+    "Leave out the column, or the rows that lack it (X.dropna()), or fill it in by sklearn.impute.SimpleImputer in a "
+    "Pipeline."
+)
 
 
 class StrOptions(_param_validation.StrOptions):
@@ -102,8 +106,10 @@ def _in_words(X: Any, text: str, name: str) -> str | None:
     """scikit-learn's text with what it is about, where it does not say so."""
     if "inconsistent numbers of samples" in text:
         return f"{name} and y differ in length. {text}"
+    if f"{name} contains NaN" in text:  # the rest of what scikit-learn says is about its own estimators
+        return f"{_not_finite(X, False, name)}{text.partition(chr(10))[0]} {FILL}"
     if f"{name} contains" in text:
-        return f"{_not_finite(X, 'infinity' in text, name)}{text}"
+        return f"{_not_finite(X, True, name)}{text}"
     about_x = not _is_table(X) or text.startswith("Found array with")
     return f"{name}: {text}" if about_x and name not in text else None
 
@@ -113,9 +119,11 @@ def _not_finite(X: Any, infinite: bool, name: str) -> str:
     if hasattr(X, "tocsr"):
         return ""
     values = validation.check_array(X, dtype=np.float64, ensure_all_finite=False)
-    for row, column in np.argwhere(np.isinf(values) if infinite else np.isnan(values)):
+    missing = np.isinf(values) if infinite else np.isnan(values)
+    for row, column in np.argwhere(missing):
         label = X.columns[column] if hasattr(X, "columns") else int(column)
-        return f"column {label!r} of {name}, row {row}: "
+        where = "every row" if len(X) > 1 and missing[:, column].all() else f"row {row}"
+        return f"column {label!r} of {name}, {where}: "
     return ""  # too large for single precision
 
 

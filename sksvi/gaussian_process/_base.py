@@ -38,8 +38,10 @@ from sksvi.estimators.start import PARTITION, Start
 from sksvi.estimators.summaries import joined, learned_rows
 from sksvi.estimators.validation import StrOptions, check_table, validate_data
 from sksvi.gaussian_process._start import (
+    AT_ROW,
     INPUT_UNIT,
     OPTIMAL_ROWS,
+    at_rows,
     centred,
     hyperparameters,
     kernel_per_feature,
@@ -388,7 +390,11 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
         return None if n <= FULL_BATCH_ROWS else BATCH_ROWS
 
     def _new_state(self, problem: Problem) -> State:
-        return first_state(problem, self._seed)
+        state = first_state(problem, self._seed)
+        points = problem.model.kernel_and_points(state.q)[1]
+        on_rows = at_rows(points, problem.data, self._unit, self.inducing)
+        self._began_at: Array | None = np.where(on_rows[:, None], points, np.nan)
+        return state
 
     # ---- going on from a fit
     def _from_earlier(self) -> None:
@@ -396,15 +402,33 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
         vars(self).setdefault("_target_unit", 1.0)
 
     # ---- what a fit leaves behind
+    #: Inducing points that began at a training row and have not left it.
+    _points_at_rows: int = 0
+    _began_at: Array | None = None
+
     def _expose(self, model: SparseGPModel, state: State) -> None:
         q = state.q
         self.likelihood_ = model.current_likelihood(q)
         self.kernel_, self.inducing_points_ = model.kernel_and_points(q)
+        if self._began_at is not None:
+            moved = np.abs(self.inducing_points_ - self._began_at) / self._unit
+            self._points_at_rows = int(np.sum(moved.max(axis=1) <= AT_ROW))
+            self._began_at = None if state.finished else self._began_at
         self.noise_variance_ = self.likelihood_.noise
         # In white coordinates, where predictions project from, and as users see it.
         self._white = model.exposed(q["inducing"])
         self.posterior_ = Posterior({"inducing": model.exposed(unwhitened(model.geometry(q).L, q["inducing"]))})
         self._choices = self._fitted_choices()
+
+    def _without_rows(self) -> Any:
+        if self._points_at_rows:
+            raise ValueError(
+                f"training_rows=False: {self._points_at_rows} of the {len(self.inducing_points_)} inducing points of "
+                f"this {type(self).__name__} are training rows (inducing={self.inducing!r}, n_inducing="
+                f"{self.n_inducing}). Fit with far fewer inducing points than there are different rows, or give points "
+                "of your own as inducing."
+            )
+        return super()._without_rows()
 
     def _coordinate_name(self, coordinate: int) -> str:
         return f"inducing point {coordinate}{' (class by class)' if self.likelihood_.n_latents > 1 else ''}"

@@ -19,6 +19,8 @@ Array = np.ndarray
 OPTIMAL_ROWS, MERGED_ROWS = 5000, 2**16
 #: Unit of the inducing inputs, in standard deviations of their column: how far the search moves them at first.
 INPUT_UNIT = 3.0
+#: Distance in these units at which an inducing point is a row.
+AT_ROW = 1e-6
 
 
 def refused(what: str) -> str:
@@ -42,6 +44,16 @@ def kernel_per_feature(likelihood: Any, data: Table, unit: Array, varying: int) 
     else:
         variance = float(np.average(np.square(at), weights=data.weight)) or 1.0
     return kernels.scaled_rbf(variance, np.sqrt(max(varying, 1)) * unit / INPUT_UNIT)
+
+
+def at_rows(points: Array, data: Any, unit: Array, inducing: Any) -> Array:
+    """Which inducing points are rows of the data, (M,); of rows that are not at hand, which were chosen among them."""
+    from scipy.spatial import cKDTree
+
+    if not data.at_hand:
+        return np.full(len(points), isinstance(inducing, str) and inducing == "random")
+    distance, _ = cKDTree(data.X / unit).query(points / unit, distance_upper_bound=AT_ROW, p=np.inf)
+    return np.isfinite(distance)
 
 
 def centred(mean: float, data: Table) -> Table:

@@ -12,7 +12,7 @@ import os
 import struct
 import warnings
 import zipfile
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -23,6 +23,11 @@ from sksvi.persistence.reader import Decoder
 from sksvi.persistence.replacing import replacing
 from sksvi.persistence.upgrade import upgraded
 from sksvi.persistence.writer import Encoder, class_key
+
+if TYPE_CHECKING:
+    from sksvi._typing import Estimator
+
+Expected = TypeVar("Expected")
 
 #: What is written; an earlier sksvi that reads less refuses it. `EARLIER` are read too.
 FORMAT, EARLIER = 2, (1,)
@@ -211,13 +216,25 @@ def can_save(estimator: BaseEstimator) -> bool:
     return _is_estimator(type(estimator)) and class_key(REGISTRY, type(estimator)) is not None
 
 
-def load(path: str | os.PathLike) -> Any:
+@overload
+def load(path: str | os.PathLike) -> Estimator: ...
+
+
+@overload
+def load(path: str | os.PathLike, expected: type[Expected]) -> Expected: ...
+
+
+def load(path: str | os.PathLike, expected: type[Expected] | None = None) -> Expected | Estimator:
     """Read an estimator that ``save`` wrote; safe for files from anywhere.
 
     Parameters
     ----------
     path : str or path-like
         File to read.
+
+    expected : class, default=None
+        What the file should hold, such as ``BayesianGLMRegressor``: type checkers and editors then know its methods,
+        and another estimator is an error.
 
     Returns
     -------
@@ -227,8 +244,11 @@ def load(path: str | os.PathLike) -> Any:
 
     Raises
     ------
+    TypeError
+        If `expected` is no class.
     ValueError
-        If the file is not one that ``save`` wrote, is damaged, or asks for anything that such files may not hold.
+        If the file is not one that ``save`` wrote, is damaged, asks for anything that such files may not hold, or holds
+        another estimator than `expected`.
 
     OSError
         If the file cannot be opened.
@@ -247,6 +267,8 @@ def load(path: str | os.PathLike) -> Any:
     ...     sksvi.load(path)
     BayesianGLMRegressor(likelihood='poisson')
     """
+    if not (expected is None or isinstance(expected, type)):
+        raise TypeError(f"expected must be a class, such as BayesianGLMRegressor; found {expected!r}.")
     with open(path, "rb") as file:
         if file.read(4) != b"PK\x03\x04":
             raise ValueError(f"{os.fspath(path)!r} is not a file of sksvi: it does not begin as one.")
@@ -260,6 +282,11 @@ def load(path: str | os.PathLike) -> Any:
         except Exception as error:
             reason = f"missing {error}" if isinstance(error, KeyError) else str(error)
             raise ValueError(_printable(f"{os.fspath(path)!r} cannot be loaded: {reason}")) from error
+    if expected is not None and not isinstance(estimator, expected):
+        raise ValueError(
+            f"{os.fspath(path)!r} holds a {type(estimator).__name__}, not the {expected.__name__} that was expected: "
+            "name its class, or leave out expected."
+        )
     if version != _version():
         warnings.warn(
             _printable(

@@ -23,7 +23,7 @@ from sksvi import (
     load,
 )
 from sksvi.callbacks import Checkpoint
-from sksvi.estimators.summary_text import lines_of, rounded
+from sksvi.estimators.summary_text import counted, lines_of, rounded
 from sksvi.network import Gamma, Network
 from sksvi.network import Poisson as Counts
 from tests.cases import header
@@ -155,6 +155,13 @@ def test_a_fit_has_a_score_of_its_own_rows(global_random_seed):
     # The standard error of R² = 1/2 from 4,096 rows: 1 - R² is a ratio of variances with correlation of squares 1/2.
     assert of == "(of 4,096 of the rows)" and abs(float(told) - model.score(X, y)) < 4 * 0.5 * np.sqrt(2.0 / 4096)
     assert "R²" not in header(model.partial_fit(X[:100], y[:100]).summary_text())
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(178.0, "178"), (178 - 3e-14, "178"), (1 + 4e-16, "1"), (0.3, "0.3"), (1234.56, "1,234.6")]
+)
+def test_sums_of_weights_are_whole_up_to_rounding(value, text):
+    assert counted(value) == text
 
 
 def test_what_data_are_made_of_is_told(X, rng):

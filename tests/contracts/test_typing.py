@@ -19,14 +19,12 @@ import sksvi
 from sksvi.integrals import quadrature
 
 #: What takes or returns what no type can say, by name of the place, and why.
-LOADED = "the class is what the file says: a base class would refuse predict, and another transform"
 OF_ARVIZ = "InferenceData of ArviZ 0.x, DataTree of 1.x: of a package that need not be there"
 OF_SKLEARN = "scikit-learn's callbacks are new in 1.9, and those of 1.6 stand in for them"
 OF_MODEL = "what a model says its data are"
 PRIVATE = "made by `fold_in` alone, of what that knows of the fit"
 HOOKS = ("setup", "on_fit_task_begin", "on_fit_task_end", "teardown")
 EXCEPTIONS = {
-    "load -> return": LOADED,
     "to_arviz -> return": OF_ARVIZ,
     **{f"Checkpoint.{hook} -> context": OF_SKLEARN for hook in HOOKS},
     "check_model -> data": OF_MODEL,

@@ -71,6 +71,12 @@ def test_bounds_of_one_fit(frame):
     assert display.ax_.get_xlabel() == "Passes over the data" and display.figure_ is display.ax_.figure
 
 
+def test_passes_are_counted_in_whole_numbers(frame):
+    display = LowerBoundDisplay.from_estimator(Fitted(n_passes=3).fit(*frame))
+    ticks = display.ax_.get_xticks()
+    assert len(ticks) >= 3 and np.all(ticks == np.round(ticks))
+
+
 def test_several_fits_share_one_axis_with_their_names(frame):
     import matplotlib.pyplot as plt
 

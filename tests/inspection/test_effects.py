@@ -165,6 +165,20 @@ def test_what_has_no_effects_says_so(table):
         marginal_effects(DynamicGLM(likelihood="gaussian", max_iter=3), numbers)
 
 
+def test_the_legend_of_classes_hides_no_curve(table):
+    pytest.importorskip("matplotlib")
+    X, f, rng = table
+    y = np.array(["low", "mid", "high"])[np.digitize(f + rng.standard_normal(N), [-0.5, 0.5])]
+    model = pipeline(BayesianGLMClassifier(random_state=0)).fit(X, y)
+    for feature in ("age", "sex"):
+        display = PartialEffectDisplay.from_estimator(model, X, feature, n_draws=20)
+        display.figure_.canvas.draw()
+        legend, axes = display.ax_.get_legend().get_window_extent(), display.ax_.get_window_extent()
+        assert legend.x0 >= axes.x1 and legend.x1 <= display.figure_.bbox.x1  # beside the data, inside the figure
+        assert len({line.get_color() for line in display.lines_}) == 3
+        assert display.plot(c="red").lines_[0].get_color() == "red"
+
+
 def test_the_curve_is_the_average_over_rows(table):
     pytest.importorskip("matplotlib")
     X, f, rng = table

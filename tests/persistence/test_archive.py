@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator
 
+import sksvi
 from sksvi import persistence
 from sksvi.persistence import REGISTRY, VersionWarning, load, save
 from sksvi.persistence.container import MANIFEST, Budget
@@ -831,3 +832,15 @@ def test_a_sparse_matrix_comes_back_and_a_wrong_index_is_refused():
     indices = encoder.arrays[node["parts"][1]["member"]]
     with pytest.raises(ValueError, match="sparse"):
         decoded({**encoder.arrays, node["parts"][1]["member"]: indices + 2})
+
+
+def test_what_a_file_should_hold_may_be_said(tmp_path):
+    sksvi.BayesianGLMRegressor(likelihood="poisson").save(tmp_path / "a")
+    again = load(tmp_path / "a", sksvi.BayesianGLMRegressor)
+    assert type(again) is sksvi.BayesianGLMRegressor and again.likelihood == "poisson"
+    assert isinstance(load(tmp_path / "a", BaseEstimator), sksvi.BayesianGLMRegressor)  # a base says less
+    with pytest.raises(ValueError, match="holds a BayesianGLMRegressor, not the StructuredLDA that was expected"):
+        load(tmp_path / "a", sksvi.StructuredLDA)
+    for wrong in ("StructuredLDA", sksvi.StructuredLDA()):
+        with pytest.raises(TypeError, match="expected must be a class"):
+            load(tmp_path / "a", wrong)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.gaussian_process.kernels import RBF
 
 import sksvi
 from sksvi import (
@@ -318,13 +319,61 @@ def test_crafted_times_and_no_points_are_refused(tmp_path):
             sksvi.load(tmp_path / "crafted")
 
 
+def labelled(n, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 2))
+    return X, X[:, 0] + 0.3 * rng.standard_normal(n) > 0
+
+
+def test_a_full_process_is_saved_without_rows(tmp_path, global_random_seed):
+    """As the sparse one that is nearest to it: no row, no longer for more rows."""
+    sizes = []
+    for n in (FEW, MANY):
+        X, y = labelled(n, global_random_seed)
+        model = GPClassifier(kernel=RBF(3.0), optimize_hyperparameters=False).fit(X, y)
+        model.to_sparse(8, random_state=0).save(tmp_path / "sparse", training_rows=False)
+        file = (tmp_path / "sparse").read_bytes()
+        assert held(file, X) == []
+        sizes.append(len(file))
+    assert sizes[1] < sizes[0] + 8 * (MANY - FEW)
+    again = sksvi.load(tmp_path / "sparse")
+    assert np.max(np.abs(again.predict_proba(X) - model.predict_proba(X))) < 0.05
+    assert np.isfinite(again.partial_fit(X[:9], y[:9]).lower_bound_)
+
+
+def test_inducing_points_that_are_rows_are_refused(tmp_path, global_random_seed):
+    """All rows where these are few, rows drawn, rows given; not the centres of many, and not points that moved."""
+    X, y = labelled(FEW, global_random_seed)
+    stay = {"kernel": RBF(), "optimize_hyperparameters": False, "optimize_inducing": False}
+    for options, match in (
+        ({}, f"{FEW} of the {FEW} inducing points of this SparseGPClassifier are training rows"),
+        ({"inducing": "random", "n_inducing": 5}, "5 of the 5 inducing points"),
+        ({"inducing": np.vstack([X[:2], [[9.0, 9.0]]])}, "2 of the 3 inducing points"),
+    ):
+        model = SparseGPClassifier(**stay, **options, random_state=0).fit(X, y)
+        with pytest.raises(ValueError, match=match):
+            model.save(tmp_path / "none", training_rows=False)
+        assert not (tmp_path / "none").exists()
+        model.save(tmp_path / "with")
+        with pytest.raises(ValueError, match=match):
+            sksvi.load(tmp_path / "with").save(tmp_path / "none", training_rows=False)
+    stream = SparseGPClassifier(**stay, random_state=0).partial_fit(X, y, [False, True]).partial_fit(X + 1.0, y)
+    with pytest.raises(ValueError, match="inducing points of this SparseGPClassifier are training rows"):
+        stream.save(tmp_path / "none", training_rows=False)
+    own = SparseGPClassifier(**stay, inducing=X[:4] + 0.1, random_state=0).fit(X, y)
+    own.save(tmp_path / "own", training_rows=False)
+    moved = SparseGPClassifier(kernel=RBF(), inducing=X[:4], random_state=0).fit(X, y)
+    assert np.all(np.abs(moved.inducing_points_ - X[:4]).max(axis=1) > 1e-3)
+    moved.save(tmp_path / "moved", training_rows=False)
+
+
 def test_what_is_nothing_without_its_rows_says_so(tmp_path, global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     X, y = rng.standard_normal((FEW, 2)), rng.standard_normal(FEW)
     cut_off = BayesianGLMRegressor(max_iter=3).set_callbacks(Checkpoint(tmp_path / "checkpoint"))
     cut_off.set_params(algorithm="mc-ssvi", batch_size=10, random_state=0).fit(X, y)
     for model, match in (
-        (GPClassifier(**SHORT).fit(X, y > 0), "training_rows=False: a GPClassifier is .*SparseGPClassifier"),
+        (GPClassifier(**SHORT).fit(X, y > 0), r"training_rows=False: a GPClassifier is .*to_sparse\(\), the nearest"),
         (sksvi.load(tmp_path / "checkpoint"), "training_rows=False: .*cut off"),
     ):
         with pytest.raises(ValueError, match=match):

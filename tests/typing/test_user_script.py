@@ -18,7 +18,10 @@ ROOT = Path(__file__).resolve().parents[2]
 MISTAKES = {
     'sksvi.BayesianGLMRegressor(likelihod="gaussian")': 'Unexpected keyword argument "likelihod"',
     "sksvi.predict_interval(sksvi.BayesianGLMRegressor())": 'Missing positional argument "X"',
-    "sksvi.load()": 'Missing positional argument "path"',
+    "sksvi.load()": 'overload variants of "load" require at least one argument',
+    'mean: str = sksvi.load("a", sksvi.BayesianGLMRegressor).predict([[1.0]])': "Incompatible types in assignment",
+    'lines: str = sksvi.load("a").summary()': "Incompatible types in assignment",
+    'linear: sksvi.BayesianGLMRegressor = sksvi.load("a")': "Incompatible types in assignment",
     "sksvi.datasets.load_nothing()": 'has no attribute "load_nothing"',
     "from sksvi import NothingRegressor": 'has no attribute "NothingRegressor"',
     "sksvi.BayesianGLMRegressor(likelihood=3)": 'has incompatible type "int"; expected "str | Likelihood"',

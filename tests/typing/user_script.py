@@ -36,8 +36,12 @@ def linear(X: np.ndarray, y: np.ndarray, folder: Path) -> float:
     bound: float = model.lower_bound_
     weights: np.ndarray = model.coef_
     history: pd.DataFrame = model.history_
-    loaded = sksvi.load(folder / "model.sksvi")
-    same: bool = bool(np.array_equal(loaded.predict(X), mean))
+    loaded = sksvi.load(folder / "model.sksvi", BayesianGLMRegressor)
+    again: np.ndarray = loaded.predict(X)
+    unknown = sksvi.load(folder / "model.sksvi")  # whatever the file holds
+    known: tuple[pd.DataFrame, float] = unknown.summary(coverage=0.5), unknown.lower_bound_
+    same: bool = bool(np.array_equal(again, mean) and np.array_equal(unknown.predict(X), mean))
+    assert known[1] == bound and len(known[0]) == len(table)
     assert len(text) and np.isfinite(bound) and len(weights) == X.shape[1] and len(history) and len(std) == len(X)
     assert same and interval.shape == quantiles.shape == (len(X), 2)
     assert draws.shape[0] == len(X) and len(table) == X.shape[1] + 2  # intercept and residual
