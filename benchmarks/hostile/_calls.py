@@ -316,8 +316,12 @@ def usable(call: Call, model: Any) -> str:
 
 
 def known(summary: Any) -> Any:
-    """A summary without what is blank: spread and interval of points that were estimated, the sign of what has none."""
+    """A summary without what is blank: spread and interval of points that were estimated, sign and ratio of no effect."""
     points = summary["std"].isna()
+    if "direction" in summary:
+        summary = summary.copy()
+        ratios = [name for name in summary if str(name).startswith("exp(")]
+        summary.loc[summary["direction"].isna(), ratios] = summary.loc[summary["direction"].isna(), ratios].fillna(1.0)
     blank = [name for name in ("std", "lower", "upper") if name in summary]
     summary = summary.mask(np.asarray(points)[:, None] & summary.columns.isin(blank), 0.0)
     return summary.fillna({"direction": 0.5}) if "direction" in summary else summary

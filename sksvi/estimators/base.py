@@ -63,6 +63,8 @@ def _names(cls: type[BaseSVI]) -> tuple[str, ...]:
 
 def _check_parameter(cls: type[BaseSVI], name: str, kind: type, value: Any) -> None:
     """An error where a parameter breaks its rule. kind: of the value, since 1 is no truth value."""
+    if isinstance(value, np.floating):  # half precision has no number for the limits that it is compared with
+        value = float(value)
     validate_parameter_constraints(cls._parameter_constraints, {name: value}, caller_name=cls.__name__)
     number = isinstance(value, Real) and not isinstance(value, bool | np.bool_) and name not in UNBOUNDED
     if number and value != 0 and not SMALLEST <= abs(float(value)) <= LARGEST:

@@ -25,6 +25,7 @@ FOUND = [
     ("GammaFactorModel", {}, True, "score_samples", "n_draws", HUGE),
     ("DynamicGLM", COUNTS, True, "log_evidence", "n_samples", HUGE),
     ("DynamicGLM", COUNTS, True, "forecast", "steps", HUGE),
+    ("GammaProcessNMF", {"search_passes": 1}, False, "fit", "set concentration", "np.float16(0.5)"),
     ("GMERegressor", SITES, True, "partial_fit", "y", "times 1e99"),
     ("SparseGPRegressor", {}, False, "fit", "y", "times 1e150"),
 ]
