@@ -392,8 +392,8 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
     def _new_state(self, problem: Problem) -> State:
         state = first_state(problem, self._seed)
         points = problem.model.kernel_and_points(state.q)[1]
-        on_rows = at_rows(points, problem.data, self._unit, self.inducing)
-        self._began_at: Array | None = np.where(on_rows[:, None], points, np.nan)
+        which = np.flatnonzero(at_rows(points, problem.data, self._unit, self.inducing))
+        self._began_at: tuple[Array, Array] | None = (which, points[which])
         return state
 
     # ---- going on from a fit
@@ -404,14 +404,15 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
     # ---- what a fit leaves behind
     #: Inducing points that began at a training row and have not left it.
     _points_at_rows: int = 0
-    _began_at: Array | None = None
+    _began_at: tuple[Array, Array] | None = None
 
     def _expose(self, model: SparseGPModel, state: State) -> None:
         q = state.q
         self.likelihood_ = model.current_likelihood(q)
         self.kernel_, self.inducing_points_ = model.kernel_and_points(q)
         if self._began_at is not None:
-            moved = np.abs(self.inducing_points_ - self._began_at) / self._unit
+            which, where = self._began_at
+            moved = np.abs(self.inducing_points_[which] - where) / self._unit
             self._points_at_rows = int(np.sum(moved.max(axis=1) <= AT_ROW))
             self._began_at = None if state.finished else self._began_at
         self.noise_variance_ = self.likelihood_.noise

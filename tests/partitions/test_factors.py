@@ -180,7 +180,7 @@ def test_bad_input(counts, measured):
         BetaProcessFA(3).fit(chunked(nothing))
     with pytest.raises(ValueError, match="algorithm='gibbs' draws for every row in turn"):
         BetaProcessFA(3, algorithm="gibbs").fit(chunked(measured))
-    with pytest.raises(ValueError, match=r"partition 2: .*column 3 of X, row 0.*NaN"):
+    with pytest.raises(ValueError, match=r"partition 2: .*column 3 of X, every row: .*NaN"):
         GammaFactorModel(2).fit(chunked(np.where(np.arange(150)[:, None] < 120, measured, nothing)))
     with pytest.warns(UserWarning, match="X has fractions"):
         GammaPoissonFactorization(3, max_iter=4).fit(chunked(counts / 40.0))
