@@ -44,12 +44,14 @@ Blocks = dict[str, Any]
 class Pace(NamedTuple):
     """How far a step goes: the schedule's rate (one per plate for plates), what halving left of it, the data's weight.
 
-    ``weight`` is the population's: the N that gradients are blown up to.
+    ``weight`` is the population's: the N that gradients are blown up to. ``left`` is the prior that the block stood on,
+    where hyperparameters have moved it in this very step.
     """
 
     rate: Any
     damping: float
     weight: float
+    left: Any = None
 
 
 class Moved(NamedTuple):
@@ -136,7 +138,7 @@ class Natural(Rule):
         if np.ndim(rate) == 0 and rate > 1.0:
             return Moved(beyond_step(q[name], prior, q[name].in_domain(prior, gradient), rate), memory)
         gradient = q[name].in_domain(prior, gradient, rate)
-        return Moved(shortened(lambda share: natural_step(q[name], prior, gradient, rate * share)), memory)
+        return Moved(shortened(lambda share: natural_step(q[name], prior, gradient, rate * share, pace.left)), memory)
 
 
 class OneNumber(Rule):

@@ -87,13 +87,19 @@ def by_plate(rate: Any, part: Array) -> Any:
     return rate if np.ndim(rate) == 0 else rate.reshape(-1, *[1] * (part.ndim - 1))
 
 
-def natural_step(q: Any, prior: Any, gradient: Any, rate: Any) -> Any:
-    """theta <- (1 - rate) theta + rate (theta_prior + gradient): equations.md 1, every natural block of the library."""
-    target = [p + g for p, g in zip(prior.natural(q), q.natural_gradient(gradient), strict=True)]
+def natural_step(q: Any, prior: Any, gradient: Any, rate: Any, left: Any = None) -> Any:
+    """theta <- (1 - rate) theta + rate (theta_prior + gradient): equations.md 1, every natural block of the library.
+
+    Where hyperparameters have moved the prior from `left`, theta first changes by as much as the prior did: they moved
+    to what is best for what the data said, and a part of the old prior would stay in q as if the data had said it.
+    """
+    start, own = prior.natural(q), q.natural(q)
+    target = [p + g for p, g in zip(start, q.natural_gradient(gradient), strict=True)]
     if np.ndim(rate) == 0 and rate == 1.0:  # nothing is left of what was
         return q.replace(target)
-    pairs = zip(q.natural(q), target, strict=True)
-    return q.replace([(1 - by_plate(rate, s)) * t + by_plate(rate, s) * s for t, s in pairs])
+    if left is not None:
+        own = [t + p + -1.0 * b for t, p, b in zip(own, start, left.natural(q), strict=True)]
+    return q.replace([(1 - by_plate(rate, s)) * t + by_plate(rate, s) * s for t, s in zip(own, target, strict=True)])
 
 
 def beyond_step(q: Any, prior: Any, gradient: Any, rate: float) -> Any:

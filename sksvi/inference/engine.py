@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from sksvi import _parallel
-from sksvi.algorithms.rules import Pace
+from sksvi.algorithms.rules import ClosedForm, Pace
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.expectations import Expectation
 from sksvi.families.base import NotPositiveDefinite
@@ -26,7 +26,7 @@ from sksvi.inference.memory.locals import NO_LOCALS, NoLocals
 from sksvi.inference.priors import divergence, prior_of
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State, StepInfo, check_finite, recorded
-from sksvi.models.base import Blocks, Gradient, Model, Rows, Segment
+from sksvi.models.base import Blocks, Gradient, Linear, Model, Rows, Segment
 
 
 class Pass(Protocol):
@@ -134,13 +134,14 @@ def step(
     """The segment's blocks after one step, their rules' memory, and the gain that hyperparameters promise, nats."""
     q, memory, promised, weight = dict(state.q), dict(state.memory), 0.0, problem.weight
     hyper, prior, name = problem.model.hyper, None, ""
+    left: Blocks = {}
     try:
         # Hyperparameters move first: the other blocks step towards the prior as it will be.
         for name in sorted(segment.blocks or q, key=lambda name: name not in hyper):
             if prior is None and name not in hyper:
-                prior = prior_of(problem, state, q)
+                prior, left = prior_of(problem, state, q), left_by(problem, state, q)
             rule = problem.messages.rule(name, problem, state)
-            pace = Pace(problem.messages.rate(name, problem, state, segment), damping, weight)
+            pace = Pace(problem.messages.rate(name, problem, state, segment), damping, weight, left.get(name))
             own = None if prior is None else prior[name]
             said = problem.messages.in_turn(problem.model, name, gradient, state.q, q).get(name)
             q[name], memory[name], gain = rule.step(name, q, own, said, memory.get(name), pace)
@@ -149,6 +150,15 @@ def step(
         error.block = name
         raise
     return q, memory, promised
+
+
+def left_by(problem: Problem, state: State, q: Blocks) -> Blocks:
+    """The prior of the main block before closed forms moved it, where every step is judged; else nothing."""
+    model = problem.model
+    if not (problem.deterministic and isinstance(model, Linear)):
+        return {}
+    moved = [n for n, rule in model.hyper.items() if isinstance(rule, ClosedForm) and q.get(n) is not state.q.get(n)]
+    return {model.main: prior_of(problem, state, state.q)[model.main]} if moved else {}
 
 
 def bound(problem: Problem, state: State, value: float) -> float:

@@ -90,6 +90,18 @@ def test_natural_step_is_the_weighted_mean_of_natural_parameters(full, global_ra
     np.testing.assert_allclose(new.dot(new.mean), linear, rtol=1e-10)
 
 
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+def test_a_prior_that_moved_moves_all_of_a_damped_step(rate, global_random_seed):
+    """What the data said stays as it was said: a share of the old prior in its place would be read as data."""
+    target = Quadratic(3, global_random_seed)
+    q = natural_step(target.start(), target.prior, target.gradient(target.start()), 1.0)
+    moved = DiagonalGaussian(target.prior.mean + 1.0, 7.0 * target.prior.precision)
+    new = natural_step(q, moved, target.gradient(q), rate, target.prior)
+    wanted = moved.times(q.over(target.prior))
+    np.testing.assert_allclose(new.mean, wanted.mean, rtol=1e-10)
+    np.testing.assert_allclose(new.precision, wanted.precision, rtol=1e-12)
+
+
 @KINDS
 def test_a_step_of_rate_zero_stays(full, global_random_seed):
     target = Quadratic(3, global_random_seed, full)

@@ -8,7 +8,9 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from sksvi import GMERegressor, load
+from sksvi.algorithms import CVI
 from sksvi.callbacks import Checkpoint
+from sksvi.schedules import Constant
 
 
 @pytest.fixture
@@ -124,3 +126,17 @@ def test_summary_has_the_residual(data, global_random_seed):
     assert lower < mean < upper
     assert "std(residual)" not in model().fit(*data).summary().index
     assert "noise variance" in model().fit(*data).summary().index
+
+
+def test_damped_steps_end_where_full_ones_do(global_random_seed):
+    """Intercepts that hardly vary, slopes that do, noise that grows with them: half a step was worth less than none."""
+    rng = np.random.default_rng([global_random_seed, 32])
+    group, age = np.repeat(np.arange(60), 4), np.tile([8.0, 10.0, 12.0, 14.0], 60)
+    y = 0.2 * rng.standard_normal(60)[group] * (age - 8) + (age - 7) / 2 * rng.standard_normal(240)
+    X = pd.DataFrame({"age": age, "g": group.astype(str)})
+    settings = {"groups": "g", "random_slopes": "age", "tol": 1e-6}
+    full = GMERegressor(**settings).fit(X, y)
+    damped = GMERegressor(**settings, algorithm=CVI(schedule=Constant(0.3))).fit(X, y)
+    assert damped.converged_ and damped.lower_bound_ > full.lower_bound_ - 0.01
+    near = damped.group_std_ - full.group_std_
+    assert (near.abs()["mean"] < 0.1 * full.group_std_["std"]).all()
