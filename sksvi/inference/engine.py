@@ -26,7 +26,7 @@ from sksvi.inference.memory.locals import NO_LOCALS, NoLocals
 from sksvi.inference.priors import divergence, prior_of
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State, StepInfo, check_finite, recorded
-from sksvi.models.base import Blocks, Gradient, Linear, Model, Rows, Segment
+from sksvi.models.base import Blocks, Gradient, Model, Rows, Segment
 
 
 class Pass(Protocol):
@@ -155,7 +155,7 @@ def step(
 def left_by(problem: Problem, state: State, q: Blocks) -> Blocks:
     """The prior of the main block before closed forms moved it, where every step is judged; else nothing."""
     model = problem.model
-    if not (problem.deterministic and isinstance(model, Linear)):
+    if model.main is None or not problem.deterministic:
         return {}
     moved = [n for n, rule in model.hyper.items() if isinstance(rule, ClosedForm) and q.get(n) is not state.q.get(n)]
     return {model.main: prior_of(problem, state, state.q)[model.main]} if moved else {}
