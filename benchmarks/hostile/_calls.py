@@ -316,7 +316,7 @@ def usable(call: Call, model: Any) -> str:
 
 
 def known(summary: Any) -> Any:
-    """A summary without what is blank: spread and interval of points that were estimated, sign and ratio of no effect."""
+    """A summary without what is blank: spread and interval of points that were estimated, sign and ratio of others."""
     points = summary["std"].isna()
     if "direction" in summary:
         summary = summary.copy()
