@@ -229,7 +229,8 @@ def by_type(X: Any) -> list[int]:
     Raises
     ------
     ValueError
-        A column in which text stands beside numbers: it may be a word for a missing value, or a level.
+        A column in which text stands beside numbers, or beside as much text that reads as one: it may be a word for a
+        missing value, or a level.
     """
     import pandas as pd
 
@@ -254,7 +255,7 @@ def _is_text(column: Any) -> bool:
     words = [value for value in first if not _is_number(value)]
     if not words:
         return False
-    if len(words) < len(first):
+    if len(words) <= len(first) - len(words):  # mostly numbers: the words may be mistakes; else some names are figures
         other = repr(next(value for value in first if _is_number(value)))
     if other is not None:
         raise ValueError(

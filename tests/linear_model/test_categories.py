@@ -332,3 +332,11 @@ def test_the_fixed_part_of_mixed_models(table, kind):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         own.set_params(on_unseen="ignore").predict(X.assign(city="cork"))
+
+
+def test_names_of_which_some_are_figures_are_names():
+    X = pd.DataFrame({"drive": ["4", "f", "r"] * 20, "power": np.linspace(-1.0, 1.0, 60)})
+    model = BayesianGLMRegressor().fit(X, (X["drive"] == "4") + X["power"])
+    assert {"drive_4", "drive_f", "drive_r"} <= set(model.summary().index)
+    with pytest.raises(ValueError, match=r"'\?' in row 2, which is no number, beside '4'"):
+        BayesianGLMRegressor().fit(X.assign(drive=["4", "6", "?"] * 20), X["power"])
