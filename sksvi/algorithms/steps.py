@@ -98,7 +98,7 @@ def natural_step(q: Any, prior: Any, gradient: Any, rate: Any, left: Any = None)
     if np.ndim(rate) == 0 and rate == 1.0:  # nothing is left of what was
         return q.replace(target)
     if left is not None:
-        own = [t + p + -1.0 * b for t, p, b in zip(own, start, left.natural(q), strict=True)]
+        own = [t + p - b for t, p, b in zip(own, start, left.natural(q), strict=True)]
     return q.replace([(1 - by_plate(rate, s)) * t + by_plate(rate, s) * s for t, s in zip(own, target, strict=True)])
 
 

@@ -113,9 +113,8 @@ def point_rows(
         for p, step in enumerate(STEP * np.eye(len(value))):
             high, low = (np.array(list(at(value + side * step).values())) for side in (1.0, -1.0))
             slopes[:, p] = (high - low) / (2.0 * STEP)
-        unit = np.maximum(
-            np.abs(slopes).max(1, keepdims=True), np.finfo(float).tiny
-        )  # variances have no squares at 1e200
+        # In units of their own: slopes of a variance of 1e200 have no squares.
+        unit = np.maximum(np.abs(slopes).max(1, keepdims=True), np.finfo(float).tiny)
         slopes /= unit
         std = unit[:, 0] * np.sqrt(np.einsum("rp,pr->r", slopes, np.linalg.solve(information, slopes.T)))
     with np.errstate(over="ignore"):  # of what is hardly known the upper end may be infinite
