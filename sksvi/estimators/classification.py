@@ -14,7 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import likelihoods
 from sksvi._typing import MatrixLike, PerRow
 from sksvi.estimators.checks import check_row_values, check_same_rows
+from sksvi.estimators.findings import warn_user
 from sksvi.estimators.labels import check_labels, is_text
+from sksvi.estimators.levels import MOST_LEVELS
 from sksvi.estimators.start import FIRST_PORTION, FIT, PORTION, Start
 from sksvi.estimators.validation import StrOptions
 from sksvi.likelihoods import Likelihood
@@ -27,6 +29,8 @@ from sksvi.partitions.sums import summed
 Array = np.ndarray
 
 
+#: Rows per class below which so many numbers are hardly labels.
+LEAST_ROWS = 10
 #: Unknown labels that an error names.
 MOST_NAMED = 5
 #: What scikit-learn's rules are for `class_weight`.
@@ -83,6 +87,8 @@ class ClassificationMethods(ClassifierMixin):
         if start is FIT:
             self.classes_ = np.unique(data.y)
         self._check_classes()
+        if start is FIT:
+            self._check_measured(len(data.y))
         self._check_class_weight()
         codes = self._codes(data.y)
         if start.fresh:
@@ -153,6 +159,15 @@ class ClassificationMethods(ClassifierMixin):
             raise ValueError(
                 f"{type(self).__name__} needs samples of at least 2 classes in the data; "
                 f"it contains only one class: {self.classes_.tolist()[0]!r}."
+            )
+
+    def _check_measured(self, n: int) -> None:
+        """A warning, before the fit, about numbers of which each was taken for a class and hardly any comes again."""
+        k = len(self.classes_)
+        if k > MOST_LEVELS and n < LEAST_ROWS * k and not is_text(self.classes_):
+            warn_user(
+                f"y has {k} distinct numbers in {n} rows, and each is a class with coefficients of its own: if y is "
+                "measured or counted, use a regressor; if they are labels, give them as str."
             )
 
     def _codes(self, y: Array) -> Array:

@@ -16,6 +16,7 @@ from sksvi import (
     BayesianGLMRegressor,
     GMEClassifier,
     GMERegressor,
+    SparseGPClassifier,
     SparseGPRegressor,
     load,
 )
@@ -298,3 +299,16 @@ def test_one_row_on_the_other_side_of_many_is_no_separation(row):
     BayesianGLMClassifier().fit(X[:, None], y)
     y[row] = 0
     told(BayesianGLMClassifier(), X[:, None], y)
+
+
+@pytest.mark.parametrize("estimator", [BayesianGLMClassifier(), SparseGPClassifier(n_inducing=4)], ids=["glm", "gp"])
+def test_numbers_that_are_measured_are_no_classes(estimator, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X, y = rng.normal(size=(160, 2)), rng.permutation(160) // 2
+    estimator = clone(estimator).set_params(max_iter=1)
+    with pytest.warns(UserWarning, match="80 distinct numbers in 160 rows.*use a regressor"):
+        estimator.fit(X, y)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        estimator.fit(X, y.astype(str))
+    assert not any("distinct numbers" in str(warning.message) for warning in told)

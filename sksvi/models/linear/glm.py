@@ -12,9 +12,11 @@ import numpy as np
 from sksvi.algorithms.rules import ClosedForm, Newton, Rule
 from sksvi.families import DiagonalGaussian, Point
 from sksvi.families.gaussian.dense import gaussian
-from sksvi.models.base import LinearTerms, Table, summed
+from sksvi.models.base import Fit, LinearTerms, Table, summed
+from sksvi.models.linear.evidence import elsewhere
 from sksvi.models.linear.latents import LinearLatents, as_matrices, like
 from sksvi.models.linear.rows import DenseRows, SparseRows, design, project, project_mean, row_slices, stays_sparse
+from sksvi.models.settled import already_searched
 from sksvi.models.targets import starting
 
 Array = np.ndarray
@@ -27,6 +29,8 @@ FIRST_ROWS = 1024
 START_SPREAD = 16.0
 #: How far from the middle of the data the best constant latent is looked for, in the likelihood's widths.
 REACH = 10.0
+#: Passes in which a fit settles at another maximum of its evidence.
+SEARCH_PASSES = 100
 #: Part of a weight that data determine, less than which is rounding.
 DETERMINED = 1e-12
 
@@ -363,6 +367,25 @@ class LinearModel(LinearLatents):
         step = np.where(total > DETERMINED, step, 0.0)
         gain = 0.25 * float(np.sum(np.maximum(total, 0.0) * np.square(step)))
         return step, gain
+
+    # ---- other maxima
+    def search(self, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
+        """From where the evidence of prior and noise is largest, if the fit has ended at a lower maximum (`evidence`).
+
+        That is known of Gaussian noise with no covariance but the weights' own; other fits end where their steps do.
+        """
+        q, names = fit.q, {"prior_precision", "likelihood"}
+        known = self.hyper.keys() == names and self.likelihood.closed_posterior
+        if not (known and q["weights"].full and q["weights"].natural_coordinates):
+            return q, False
+        if names & fit.frozen or already_searched(fit, sorted(names)):
+            return q, False
+        worth = tol * fit.size(fit.here.bound)
+        there = elsewhere(self, q, fit.here.gradient, fit.data.total_weight * fit.scale, worth)
+        if there is None:
+            return q, False
+        there = fit.settle(there, SEARCH_PASSES, tol, fit.tick)
+        return (there.q, True) if there.bound > fit.here.bound + worth else (q, False)
 
     def predict_latent(self, weights: Any, X: Any, offset: Array | None = None) -> tuple[Array, Array]:
         """Mean and variance of f for the rows of X: (n,) or (n, K), (co)variance (n, K, K) for joint weights."""

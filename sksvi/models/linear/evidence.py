@@ -1,0 +1,121 @@
+"""The evidence of a Gaussian linear model as a function of one prior precision of all weights, with the best noise.
+
+With weights w ~ N(0, I/δ), noise s and an intercept under a flat prior, A = XᵀX and b = Xᵀy of centred columns,
+A = V diag(λ) Vᵀ, z = Vᵀb and c = yᵀy, the evidence is one of the ridge penalty k = sδ alone once
+s = R(k)/(n - 1), R(k) = c - Σ zᵢ²/(λᵢ + k):
+
+    ln p(y | k) = -(n - 1)/2 ln R(k) - 1/2 Σ ln(1 + λᵢ/k) + constant.
+
+It may have several maxima where rows are few or columns nearly repeat each other: one takes y for noise, another
+explains it. Steps that improve prior and noise in turn end at the one that is nearest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, eigh
+
+from sksvi.families.base import Message
+
+if TYPE_CHECKING:
+    from sksvi.models.linear.glm import LinearModel
+
+Array = np.ndarray
+
+#: Ridge penalties that are looked at, over the largest eigenvalue.
+PENALTIES = np.logspace(-10, 5, 151)
+
+
+class Peak(NamedTuple):
+    """Where the evidence is largest: its gain in nats, the precision there, and the noise over the present one."""
+
+    gain: float
+    precision: float
+    noise: float
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Of weights and noise, given what the data say in units of the present noise.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (D, D)
+        A.
+    slope : ndarray of shape (D,)
+        b.
+    square : float
+        c.
+    n : float
+        Rows, by their weights, less one for an intercept.
+    least : float
+        Least noise.
+    """
+
+    gram: Array
+    slope: Array
+    square: float
+    n: float
+    least: float
+
+    @classmethod
+    def about(
+        cls, mean: Array, gram: Array, slope: Array, square: float, n: float, least: float, centred: bool
+    ) -> Evidence:
+        """From Xᵀ(y - Xm) and |y - Xm|² at the mean m; ``centred``: the last weight is an intercept."""
+        if centred:
+            column, most = gram[:-1, -1], gram[-1, -1]
+            square, n = square - slope[-1] ** 2 / most, n - 1.0
+            slope = slope[:-1] - column * (slope[-1] / most)
+            gram, mean = gram[:-1, :-1] - np.outer(column, column) / most, mean[:-1]
+        moved = gram @ mean
+        return cls(gram, slope + moved, square + float(mean @ (2.0 * slope + moved)), n, least)
+
+    def __call__(self, precision: Array) -> float:
+        """At one precision per weight under the present noise, but for the constant of `peak`."""
+        root = cho_factor(self.gram + np.diag(precision), lower=True)
+        noise = max((self.square - self.slope @ cho_solve(root, self.slope)) / self.n, self.least)
+        log_ratio = 2.0 * np.sum(np.log(np.diag(root[0]))) - np.sum(np.log(precision))
+        return float(-0.5 * self.n * np.log(noise) - 0.5 * log_ratio)
+
+    def peak(self, precision: Array) -> Peak:
+        """The largest at one precision for all weights; its gain is over these precisions."""
+        values, vectors = eigh(self.gram)
+        values = np.maximum(values, 0.0)
+        k = (values[-1] * PENALTIES)[:, None]
+        explained = (np.square(vectors.T @ self.slope) / (values + k)).sum(axis=1)
+        noise = np.maximum((self.square - explained) / self.n, self.least)
+        evidence = -0.5 * self.n * np.log(noise) - 0.5 * np.log1p(values / k).sum(axis=1)
+        best = int(np.argmax(evidence))
+        return Peak(float(evidence[best]) - self(precision), float(k[best, 0] / noise[best]), float(noise[best]))
+
+
+def elsewhere(model: LinearModel, q: dict[str, Any], gradient: Any, n: float, worth: float) -> dict[str, Any] | None:
+    """q at the largest evidence of one precision for all weights; None where that does not gain `worth`, nats.
+
+    `gradient` is that of n rows at q, and says all about them: no row is looked at.
+    """
+    block, likelihood = q["weights"], model.current_likelihood(q)
+    slope, linear, gram = gradient["weights"][0], *block.heard(gradient["weights"]).added()
+    # What the slope in the noise says of E (y - f)², which it holds beside n.
+    least = likelihood.least / likelihood.noise_variance
+    squares = n + 2.0 * float(gradient["likelihood"][0][0]) / (1.0 - least)
+    square = squares - block.structure.expected_quadratic(gram, np.zeros_like(block.mean), block)
+    unit = np.append(np.broadcast_to(model.stretch, model.n_fixed), [1.0] * model.fit_intercept)
+    own = unit * block.mean, gram / np.outer(unit, unit), slope / unit
+    evidence = Evidence.about(*own, square, n, least, model.fit_intercept)
+    if not (evidence.n > 0.0 and np.any(evidence.gram)):  # nothing varies
+        return None
+    gain, precision, noise = evidence.peak(model.precision(q) / np.square(unit[: model.n_fixed]))
+    if gain <= worth:
+        return None
+    variance = noise * likelihood.noise_variance - likelihood.least
+    points = {
+        "prior_precision": q["prior_precision"].at(np.full_like(q["prior_precision"].value, np.log(precision))),
+        "likelihood": q["likelihood"].at(np.log([max(variance, likelihood.least)])),
+    }
+    there = {**q, **points}
+    return {**there, "weights": model.prior(there)["weights"].times(Message((linear / noise, gram / noise)))}

@@ -1,0 +1,85 @@
+"""The evidence over all penalties: against the density of y, and fits whose first maximum is the lower."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from sksvi.linear_model import BayesianGLMRegressor
+from sksvi.models.linear.evidence import PENALTIES, Evidence
+from sksvi.models.linear.glm import LinearModel
+
+
+@pytest.fixture
+def rng(global_random_seed):
+    return np.random.default_rng(global_random_seed)
+
+
+def about(X, y, mean, noise, centred):
+    rows = np.column_stack([X, np.ones(len(X))]) if centred else X
+    residual = y - rows @ mean
+    gram, slope, square = rows.T @ rows / noise, rows.T @ residual / noise, residual @ residual / noise
+    return Evidence.about(mean, gram, slope, square, float(len(y)), 1e-12, centred)
+
+
+def density(X, y, precision, noise, centred):
+    """ln p(y), with an intercept of standard deviation 1e4 and its constant taken off."""
+    covariance = X / precision @ X.T + noise * np.eye(len(y)) + (1e8 if centred else 0.0)
+    return -0.5 * (np.linalg.slogdet(covariance)[1] + y @ np.linalg.solve(covariance, y))
+
+
+@pytest.mark.parametrize("centred", [False, True])
+def test_differences_are_those_of_the_density(rng, centred):
+    X, y = rng.normal(size=(12, 3)), rng.normal(size=12)
+    present = 0.3
+    evidence = about(X, y, rng.normal(size=3 + centred), present, centred)
+    values = []
+    for precision in (np.full(3, 0.2), np.full(3, 7.0), np.array([0.1, 1.0, 100.0])):
+        # The best noise at this ridge penalty: the present one times what the evidence finds.
+        gram = evidence.gram + np.diag(precision)
+        noise = (evidence.square - evidence.slope @ np.linalg.solve(gram, evidence.slope)) / evidence.n
+        exact = density(X, y, precision / noise, present * noise, centred)
+        values.append((exact, evidence(precision)))
+    exact, found = np.diff(values, axis=0).T
+    np.testing.assert_allclose(found, exact, atol=2e-3 if centred else 1e-8)
+
+
+def test_the_peak_is_the_largest_of_all_penalties(rng):
+    X, y = rng.normal(size=(15, 4)), rng.normal(size=15)
+    evidence = about(X, y, np.zeros(4), 1.0, False)
+    gain, precision, noise = evidence.peak(np.full(4, 2.0))
+    own = [evidence(np.full(4, k)) for k in np.linalg.eigvalsh(evidence.gram)[-1] * PENALTIES]
+    assert gain == pytest.approx(max(own) - evidence(np.full(4, 2.0)), abs=1e-9)
+    # Under that noise the peak's precision is the penalty.
+    assert evidence(np.full(4, precision * noise)) == pytest.approx(max(own), abs=1e-9)
+
+
+def months(rng):
+    """A month beside eleven others and the mean of the year, rounded: nearly known, and well guessed from each."""
+    year = 3.0 * rng.normal(size=(100, 1)) + rng.normal(size=(100, 12))
+    mean = np.round(year.mean(axis=1), 3)
+    return np.column_stack([year[:, 1:], mean]), year[:, 0]
+
+
+@pytest.mark.parametrize("prior_precision", ["auto", "ard"])
+@pytest.mark.parametrize("algorithm", ["cvi", "fp"])
+def test_a_fit_ends_at_the_higher_maximum(rng, monkeypatch, prior_precision, algorithm):
+    X, y = months(rng)
+    estimator = BayesianGLMRegressor(prior_precision=prior_precision, algorithm=algorithm)
+    higher = estimator.fit(X, y)
+    assert higher.converged_
+    assert higher.score(X, y) > 0.9999
+    fixed = [BayesianGLMRegressor(prior_precision=float(p)).fit(X, y).lower_bound_ for p in np.logspace(-4, 4, 9)]
+    assert higher.lower_bound_ > max(fixed) - 3.0
+    if prior_precision == "auto":
+        monkeypatch.setattr(LinearModel, "search", lambda self, fit, tol: (fit.q, False))
+        lower = clone(estimator).fit(X, y)
+        assert lower.converged_
+        assert lower.lower_bound_ < higher.lower_bound_ - 10.0
+
+
+def test_rows_without_a_second_maximum_need_no_more_passes(rng, monkeypatch):
+    X = rng.normal(size=(200, 5))
+    y = X @ rng.normal(size=5) + rng.normal(size=200)
+    searched = BayesianGLMRegressor().fit(X, y)
+    monkeypatch.setattr(LinearModel, "search", lambda self, fit, tol: (fit.q, False))
+    assert BayesianGLMRegressor().fit(X, y).n_iter_ == searched.n_iter_
