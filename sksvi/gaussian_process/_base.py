@@ -43,6 +43,7 @@ from sksvi.gaussian_process._start import (
     OPTIMAL_ROWS,
     at_rows,
     centred,
+    first_mean,
     hyperparameters,
     kernel_per_feature,
     merged,
@@ -205,7 +206,7 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
         measured = self.likelihood_.measured
         self._target_unit = own_unit(at, targets.weight) if measured else 1.0
         # A kernel of the user's is about zero; ours is for what varies.
-        self.mean_ = weighted_moments(at, targets.weight)[0] if measured and self.kernel is None else 0.0
+        self.mean_ = first_mean(self.likelihood_, at, targets) if self.kernel is None else 0.0
         self._unit = INPUT_UNIT * np.where(spread > 0, spread, 1.0)
         self.kernel_ = (
             kernel_per_feature(self.likelihood_, self._centred(targets), self._unit, int(np.sum(spread > 0)))

@@ -54,7 +54,8 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
 
     y | f ~ likelihood with f ~ GP(0, kernel), and a Gaussian q over w = f(Z) at the inducing points Z. Kernel, noise
     and Z maximise the bound -KL(q‖p) + Σ E log p(y|f) (Titsias 2009; Sheth and Khardon 2016, section 4). The GP has
-    mean zero: centre y (``TransformedTargetRegressor``) and scale X (``Pipeline``) where that is not what you mean.
+    mean zero about `mean_`: a kernel of yours describes all of f, ``kernel=None`` what varies. Scale X (``Pipeline``)
+    where its columns have units of their own.
 
     Parameters
     ----------
@@ -120,8 +121,8 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         With its fitted parameters.
     inducing_points_ : ndarray of shape (M, D)
     mean_ : float
-        Constant part of f, about which the kernel describes the rest: the mean of a measured y with ``kernel=None``,
-        else 0.
+        Constant part of f, about which the kernel describes the rest: with ``kernel=None`` the mean of a measured y,
+        of counts the value that they would have without a kernel; else 0.
     noise_variance_ : float or None
         Noise variance; for other likelihoods their dispersion or scale, None where there is none.
     levels_ : ndarray of shape (L,)

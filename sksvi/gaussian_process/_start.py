@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sksvi.likelihoods.weighted import weighted_moments
 from sksvi.models.base import Table
 from sksvi.models.gp import kernels
 from sksvi.models.gp.geometry import JITTERS
@@ -36,12 +37,12 @@ def kernel_per_feature(likelihood: Any, data: Table, unit: Array, varying: int) 
 
     ``varying`` features tell rows apart; constant ones keep the length scale that they start with.
     """
-    at = data.y if data.offset is None else data.y - data.offset
     if likelihood.n_latents > 1:
         variance = 1.0
     elif likelihood.discrete:
         variance = 1.0 + best_constant(likelihood, data) ** 2
     else:
+        at = data.y if data.offset is None else data.y - data.offset
         variance = float(np.average(np.square(at), weights=data.weight)) or 1.0
     return kernels.scaled_rbf(variance, np.sqrt(max(varying, 1)) * unit / INPUT_UNIT)
 
@@ -54,6 +55,13 @@ def at_rows(points: Array, data: Any, unit: Array, inducing: Any) -> Array:
         return np.full(len(points), isinstance(inducing, str) and inducing == "random")
     distance, _ = cKDTree(data.X / unit).query(points / unit, distance_upper_bound=AT_ROW, p=np.inf)
     return np.isfinite(distance)
+
+
+def first_mean(likelihood: Any, at: Array, targets: Table) -> float:
+    """The constant part of f: the mean of what is measured, the rate of all that is counted; labels and levels: 0."""
+    if likelihood.measured:
+        return weighted_moments(at, targets.weight)[0]
+    return 0.0 if likelihood.classifies or likelihood.ordered else best_constant(likelihood, targets)
 
 
 def centred(mean: float, data: Table) -> Table:

@@ -82,10 +82,14 @@ def with_own_lists(state: State) -> State:
     return replace(state, bounds=list(state.bounds), history=list(state.history))
 
 
+#: Largest gradient: steps take multiples of it.
+LARGEST = 1e-3 * np.finfo(float).max
+
+
 def check_finite(value: float, gradient: Gradient, state: State) -> None:
     """A non-finite bound or gradient stops the fit, naming pass and block."""
     for name, parts in gradient.items():
-        if not all(np.all(np.isfinite(part)) for part in parts):
+        if not all(np.all(np.abs(part) <= LARGEST) for part in parts):
             raise NonFinite(f"the gradient of block {name!r} is not finite in pass {state.passes + 1}")
     if not np.isfinite(value):
         raise NonFinite(f"the bound is not finite in pass {state.passes + 1}")

@@ -470,6 +470,28 @@ def test_other_likelihoods(likelihood, global_random_seed):
     assert np.corrcoef(model.predict_latent(X)[0], f)[0, 1] > 0.9
 
 
+@pytest.mark.parametrize("likelihood", ["poisson", "negative-binomial", "binomial"])
+def test_the_unit_of_an_exposure_changes_no_prediction(likelihood, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X, model = rng.uniform(-3, 3, (120, 1)), SparseGPRegressor(likelihood=likelihood, n_inducing=12, random_state=0)
+    f = np.sin(2 * X[:, 0])
+    if likelihood == "binomial":
+        successes = rng.binomial(9, 1 / (1 + np.exp(-f)))
+        y = np.column_stack([successes, 9 - successes])
+    else:
+        y = rng.poisson(np.exp(f))
+    own, far = np.zeros(120), np.full(120, np.log(1e6))
+    here, there = model.fit(X, y, offset=own).predict(X, offset=own), model.fit(X, y, offset=far).predict(X, offset=far)
+    # Searches of the kernel end where tol says, not to the same bits.
+    np.testing.assert_allclose(there, here, rtol=0.02)
+    # A place far from all rows has their rate, not exp(0).
+    away = np.mean(y[:, 0] / 9.0) if likelihood == "binomial" else np.mean(y)
+    model = SparseGPRegressor(likelihood=likelihood, n_inducing=12, random_state=0).fit(X, y)
+    assert model.mean_ == pytest.approx(
+        np.log(away / (1 - away)) if likelihood == "binomial" else np.log(away), abs=0.1
+    )
+
+
 def test_single_precision_in_single_precision_out(global_random_seed):
     data = data_for("gaussian", global_random_seed, weight=False)
     model = SparseGPRegressor(n_inducing=8, random_state=0).fit(data.X.astype(np.float32), data.y.astype(np.float32))
