@@ -92,13 +92,23 @@ def natural_step(q: Any, prior: Any, gradient: Any, rate: Any, left: Any = None)
 
     Where hyperparameters have moved the prior from `left`, theta first changes by as much as the prior did: they moved
     to what is best for what the data said, and a part of the old prior would stay in q as if the data had said it.
+    Under a likelihood that is not log-concave the data may have said less than nothing of a direction, and only the old
+    prior bears that: then theta steps from where it is.
     """
     start, own = prior.natural(q), q.natural(q)
     target = [p + g for p, g in zip(start, q.natural_gradient(gradient), strict=True)]
     if np.ndim(rate) == 0 and rate == 1.0:  # nothing is left of what was
         return q.replace(target)
     if left is not None:
-        own = [t + p - b for t, p, b in zip(own, start, left.natural(q), strict=True)]
+        try:
+            return _between(q, [t + p - b for t, p, b in zip(own, start, left.natural(q), strict=True)], target, rate)
+        except NotPositiveDefinite:
+            pass
+    return _between(q, own, target, rate)
+
+
+def _between(q: Any, own: Any, target: Any, rate: Any) -> Any:
+    """The block whose natural parameters are (1 - rate) of its own plus rate of the target's."""
     return q.replace([(1 - by_plate(rate, s)) * t + by_plate(rate, s) * s for t, s in zip(own, target, strict=True)])
 
 
