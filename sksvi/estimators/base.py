@@ -9,7 +9,6 @@ import copy
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import lru_cache
 from numbers import Integral, Real
 from time import perf_counter
@@ -23,6 +22,7 @@ from sklearn.utils._param_validation import Interval, InvalidParameterError, val
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms, expectations
+from sksvi._records import replace
 from sksvi._typing import DataFrame, PathLike, RandomState
 from sksvi.callbacks import CallbackSupport, FitMonitor
 from sksvi.estimators import findings

@@ -388,6 +388,7 @@ class Model(ABC):
     ``slack`` : relative fall of the bound that the deterministic rule's own error explains.
     ``draws`` : terms are random although no expectation is, because local variables are drawn.
     ``seeded`` : terms take random numbers, if only for a start, where the expectation takes none.
+    ``drawn_start`` : `begin` takes random numbers.
     ``main`` : the Gaussian block in which latents are linear, if there is one.
     ``globals`` : how local steps see the global blocks: "expected" or "corrected"; None: as the algorithm says, one of
     ``seen_as``. ``expected_bound`` : the bound of all data is taken at expectations, whatever steps see.
@@ -414,6 +415,7 @@ class Model(ABC):
     slack: float = 0.0
     draws: bool = False
     seeded: bool = True
+    drawn_start: bool = True
     main: str | None = None
     globals: str | None = "expected"
     over_relaxation: float = 1.0

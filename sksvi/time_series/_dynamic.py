@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from numbers import Integral, Real
 from types import SimpleNamespace
@@ -14,6 +13,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
 from sksvi import _memory, algorithms, expectations, likelihoods
+from sksvi._records import replace
 from sksvi._typing import AlgorithmLike, Columns, ExpectationLike, LikelihoodLike, MatrixLike, PerRow, RandomState
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import FREE, LIKELIHOOD, SHARED, Change, auto_or_number, stays
@@ -479,15 +479,12 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
             offset = np.full(len(data), self.mean_) if offset is None else offset + self.mean_
         return replace(data, X=np.ascontiguousarray((data.X - self._centre) / self._scale), offset=offset)
 
-    def _check_memory(self, data: Table) -> None:
-        E = data.X.shape[1]
-        n = dynamics_of(self, 1.0, [""] * E, np.ones(E), len(data), 3.0).n_states
-        what = f"a smoother of {len(data)} points in time and {n} states"
-        _memory.need(8.0 * len(data) * (n + ARRAYS), what, "take fewer points, or shorter seasons")
-
     def _build_model(self, data: Table) -> tuple[DynamicModel, Table]:
         told = {"length": len(data), "turn": self._first_period(data)}
         self._structure = {name: plain(getattr(self, name)) for name in STRUCTURE} | told
+        n = self._dynamics.n_states
+        what = f"a smoother of {len(data)} points in time and {n} states"
+        _memory.need(8.0 * len(data) * (n + ARRAYS), what, "take fewer points, or shorter seasons")
         return self._model_of(data), data
 
     def _first_period(self, data: Table) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from time import perf_counter
 from typing import Any, Self
 
@@ -10,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms
+from sksvi._records import replace
 from sksvi.estimators.findings import warn_user
 from sksvi.estimators.offsets import remember_offset
 from sksvi.families.gaussian.chain import ChainGaussian

@@ -81,6 +81,8 @@ def same_length(X: Any, y: Array) -> None:
 
 def own_units(X: Array, centred: bool) -> tuple[Array, Array]:
     """Centre and scale of each column; a constant one has centre 0, and so has every one without a level to hold it."""
+    if not X.shape[1]:
+        return np.zeros(0), np.ones(0)
     constant = np.all(X == X[:1], axis=0)
     centre = X.mean(axis=0) if centred else np.zeros(X.shape[1])
     centre = np.where(constant, 0.0, centre)

@@ -7,11 +7,11 @@ worth: half of what the algorithm's length in nats promises to second order.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from sksvi._records import replace
 from sksvi.algorithms.rows import MCSSVI
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.families.base import NotPositiveDefinite

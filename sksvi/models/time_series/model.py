@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,8 +88,8 @@ class DynamicModel(PerLatent):
         """Where parameters are learned."""
         return self.learned and bool(self.theta.size or self.likelihood.learned)
 
-    @property
-    def hyper(self) -> dict[str, Rule]:
+    @cached_property
+    def hyper(self) -> dict[str, Rule]:  # type: ignore[override]
         """Parameters of the states and of the likelihood: `search` finds them."""
         if self.chain is not None:
             return {}

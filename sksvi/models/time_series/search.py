@@ -54,6 +54,9 @@ class Search(SettledSearch):
             here = fit.q[name].value.tolist()
             box += model.dynamics.box if name == "dynamics" else [(x - WIDEST, x + WIDEST) for x in here]
         super().__init__(fit, tol, box)
+        data = fit.data
+        self.at = data.y if data.offset is None else data.y - data.offset
+        self.n = float(len(data)) if data.weight is None else float(data.weight.sum())
 
     def look(self, bound: float) -> bool:
         """One more look at all data; an error of a callback's is remembered as such."""
@@ -96,16 +99,14 @@ class Search(SettledSearch):
 
     def closed(self, q: dict[str, Any]) -> tuple[Reached, dict[str, Array]]:
         """The best q under Gaussian noise, whose messages are known, its bound, and the slopes of that."""
-        model, data = self.model, self.fit.data
+        model, at, weight = self.model, self.at, self.fit.data.weight
         likelihood, chain = model.current_likelihood(q), q["latents"].chain
-        noise, weight = likelihood.noise_variance, data.weight
-        at = data.y if data.offset is None else data.y - data.offset
+        noise = likelihood.noise_variance
         weights = np.full(len(at), 1.0 / noise) if weight is None else weight * (1.0 / noise)
         block = ChainGaussian(chain, at * weights, weights)
-        square = np.square(at - block.mean) + block.variance
-        n = len(at) if weight is None else weight.sum()
-        total = float(square.sum() if weight is None else square @ weight)
-        value, slope = likelihood.expected_from_squares(total, n)
+        off, variance = at - block.mean, block.variance
+        total = off @ off + variance.sum() if weight is None else np.square(off) @ weight + variance @ weight
+        value, slope = likelihood.expected_from_squares(float(total), self.n)
         slopes = {"dynamics": model.dynamics.slope(q["dynamics"].value, chain, block.swept)}
         if "likelihood" in q:
             slopes["likelihood"] = np.array([slope])
@@ -126,7 +127,7 @@ class Search(SettledSearch):
             here = self.settled(q)
             slopes = self.model.slopes(here.q, self.fit.data, self.fit.expect)
         slope = np.concatenate([slopes[name] for name in self.names])
-        if not (np.isfinite(here.bound) and np.all(np.isfinite(slope))):
+        if not (np.isfinite(here.bound) and np.isfinite(slope).all()):
             raise NotPositiveDefinite("the bound or its slope is not finite at these parameters")
         return here, slope
 
