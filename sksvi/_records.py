@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from functools import cache, cached_property
 from typing import Any, TypeVar
 
 Record = TypeVar("Record")
@@ -30,13 +32,20 @@ def replace(record: Record, **changes: Any) -> Record:
     2
     """
     kind: Any = type(record)
-    fields = kind.__dataclass_fields__
-    if not changes.keys() <= fields.keys():
-        raise TypeError(f"{kind.__name__} has no fields {sorted(changes.keys() - fields.keys())}")
+    known, found = _parts(kind)
+    if not changes.keys() <= known:
+        raise TypeError(f"{kind.__name__} has no fields {sorted(changes.keys() - known)}")
     new = object.__new__(kind)
     held = new.__dict__
-    for name, value in record.__dict__.items():
-        if name in fields:  # what else lies there was found from the fields as they were
-            held[name] = value
+    held.update(record.__dict__)
+    for name in found:
+        held.pop(name, None)
     held.update(changes)
     return new  # type: ignore[no-any-return]
+
+
+@cache
+def _parts(kind: Any) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Names of its fields, and of what is found from them once and lies beside them."""
+    found = tuple(name for name in dir(kind) if isinstance(getattr(kind, name, None), cached_property))
+    return frozenset(field.name for field in fields(kind)), found
