@@ -93,10 +93,13 @@ def natural_step(q: Any, prior: Any, gradient: Any, rate: Any, left: Any = None)
     Where hyperparameters have moved the prior from `left`, theta first changes by as much as the prior did: they moved
     to what is best for what the data said, and a part of the old prior would stay in q as if the data had said it.
     """
-    start, own = prior.natural(q), q.natural(q)
-    target = [p + g for p, g in zip(start, q.natural_gradient(gradient), strict=True)]
+    start = prior.natural(q)
+    # A prior without messages says 0 in one number: no array is made by adding it.
+    told = zip(start, q.natural_gradient(gradient), strict=True)
+    target = [g if isinstance(p, float) and p == 0.0 else p + g for p, g in told]
     if np.ndim(rate) == 0 and rate == 1.0:  # nothing is left of what was
         return q.replace(target)
+    own = q.natural(q)
     if left is not None:
         own = [t + p - b for t, p, b in zip(own, start, left.natural(q), strict=True)]
     return q.replace([(1 - by_plate(rate, s)) * t + by_plate(rate, s) * s for t, s in zip(own, target, strict=True)])

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
-#: Arrays of the length of the series that a fit holds beside those of a sweep.
-ARRAYS = 17
+#: Arrays of the length of the series that a fit holds beside those of a sweep, and those that a search holds besides.
+ARRAYS, SEARCHED_ARRAYS = 13, 13
 #: Parameters that say which states there are.
 STRUCTURE = (
     "level", "trend", "seasonal", "seasonal_type", "autoregressive", "cycle", "level_variance", "trend_variance",
@@ -482,10 +482,11 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     def _build_model(self, data: Table) -> tuple[DynamicModel, Table]:
         told = {"length": len(data), "turn": self._first_period(data)}
         self._structure = {name: plain(getattr(self, name)) for name in STRUCTURE} | told
-        n = self._dynamics.n_states
+        model, n = self._model_of(data), self._dynamics.n_states
+        held = n + ARRAYS + SEARCHED_ARRAYS * model.exact_only
         what = f"a smoother of {len(data)} points in time and {n} states"
-        _memory.need(8.0 * len(data) * (n + ARRAYS), what, "take fewer points, or shorter seasons")
-        return self._model_of(data), data
+        _memory.need(8.0 * len(data) * held, what, "take fewer points, or shorter seasons")
+        return model, data
 
     def _first_period(self, data: Table) -> float:
         """Where the search for the period of a cycle begins: what each point alone says of f has most of it."""

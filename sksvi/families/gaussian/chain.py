@@ -198,6 +198,14 @@ class ChainGaussian(Family):
         """Sweep now."""
         _ = self.swept
 
+    def release(self) -> None:
+        """Let go of the sweep."""
+        vars(self).pop("swept", None)
+
+    def forgotten(self) -> ChainGaussian:
+        """The same messages, not yet swept: where a fit begins is held until it ends, its moments need not be."""
+        return self.under(self.chain)
+
     # ---- moments
     @property
     def mean(self) -> Array:

@@ -182,6 +182,9 @@ def judged(problem: Problem, state: State) -> State:
     for halvings in range(MAX_HALVINGS):
         progress = judging(state)
         before = progress.here
+        for name, block in before.q.items() if before is not None else ():  # wanted again if the step is taken back
+            if state.q[name] is not block:
+                block.release()
         try:
             gradient, value = evaluate(problem, state, whole(problem))
             now = bound(problem, state, value)
