@@ -40,6 +40,7 @@ from sksvi.time_series._long import begin_from, first_part
 from sksvi.time_series._online import Online
 from sksvi.time_series._panel import Panel, by_series
 from sksvi.time_series._rows import check_series, observed, of_counts, own_units, same_length, series, unseen
+from sksvi.time_series._taken_in import noise_taken_in
 
 if TYPE_CHECKING:
     from sksvi._typing import Index
@@ -332,7 +333,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         -----
         UserWarning
             For a target that a likelihood of counts takes, and that is measured: fractions without weights, or whole
-            numbers that vary far less than counts do. For times without a single frequency, and seasons of which some
+            numbers that vary far less than counts do, or of which a learned level had to take in what a Poisson has no
+            noise for. For times without a single frequency, and seasons of which some
             points were never observed.
         """
         offset = with_exposure(self, offset, exposure, y if X is None else X)
@@ -537,7 +539,9 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
 
     def _findings(self, problem: Problem, state: State) -> Iterator[str]:
         yield from super()._findings(problem, state)
-        yield from of_counts(self.likelihood_, self.likelihood, problem.data)
+        block, learned = state.q["latents"], bool(state.q["dynamics"].value.size)
+        mistaken = list(of_counts(self.likelihood_, self.likelihood, problem.data))
+        yield from mistaken or noise_taken_in(self.likelihood_, self.likelihood, learned, block, problem.data)
         if told := untold(self.index_):
             yield told
         yield from unseen(periods_of(self), problem.data)
