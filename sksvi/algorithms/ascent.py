@@ -129,7 +129,9 @@ def ascend(
     ascent = _Ascent(function, tick, enough)
     most = {"maxfun": max_evaluations, "maxiter": max_evaluations}
     try:  # `minimize` prepares as long as several evaluations of a short series take
-        fmin_l_bfgs_b(ascent, start, bounds=bounds, m=MEMORY, factr=0.0, pgtol=0.0, callback=ascent.accepted, **most)
+        fmin_l_bfgs_b(  # type: ignore[call-overload]
+            ascent, start, bounds=bounds, m=MEMORY, factr=0.0, pgtol=0.0, callback=ascent.accepted, **most
+        )
     except Stop:
         pass
     if ascent.best is None:

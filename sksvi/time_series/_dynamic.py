@@ -111,7 +111,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     expectation : {"auto", "quadrature", "gauss-hermite"} or instance, default="auto"
         How E log p(y|f) is integrated.
     max_iter : int, default=5000
-        Most sweeps of filter and smoother, those of the search for variances included.
+        Most sweeps of filter and smoother, those of the search for variances included. Series of 16,384 points or more
+        are searched over by their first eighth before, with a `max_iter` of its own.
     tol : float, default=1e-6
         The fit stops when the relative change of the bound per sweep stays below it.
     n_jobs : int, default=None
@@ -161,6 +162,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     history_ : DataFrame
         One row per sweep.
     n_iter_, n_steps_, n_samples_seen_, converged_ : int, int, float, bool
+        Sweeps, steps, the sum of weights. Of a long series those of its first eighth, which cost an eighth each, are
+        not among them.
     n_features_in_, feature_names_in_ : int, ndarray
 
     See Also
