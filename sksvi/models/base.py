@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sksvi import _parallel
+from sksvi._growing import extended
 from sksvi._memory import Weighed
 
 if TYPE_CHECKING:
@@ -198,14 +199,20 @@ class Table(InMemory):
 
     def joined(self, other: Table) -> Table:
         """These rows, then the other's."""
+        return self._with(other, stacked, lambda a, b: np.concatenate([a, b]))
 
+    def appended(self, other: Table) -> Table:
+        """The same of dense rows, in memory that has room for more."""
+        return self._with(other, extended, extended)
+
+    def _with(self, other: Table, of_designs: Callable[..., Any], of_columns: Callable[..., Array]) -> Table:
         def both(a: Array | None, b: Array | None, unless: float) -> Array | None:
             if a is None and b is None:
                 return None
             parts = zip((a, b), (len(self), len(other)), strict=True)
-            return np.concatenate([np.full(n, unless) if part is None else part for part, n in parts])
+            return of_columns(*(np.full(n, unless) if part is None else part for part, n in parts))
 
-        X, y = stacked(self.X, other.X), np.concatenate([self.y, other.y])
+        X, y = of_designs(self.X, other.X), of_columns(self.y, other.y)
         return Table(X, y, both(self.weight, other.weight, 1.0), both(self.offset, other.offset, 0.0))
 
 

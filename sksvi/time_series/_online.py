@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms
+from sksvi._growing import extended
 from sksvi._records import replace
 from sksvi.estimators.findings import warn_user
 from sksvi.estimators.offsets import remember_offset
@@ -60,7 +61,7 @@ class Online:
             seconds = (was.history[-1]["seconds"] if was.history else 0.0) + perf_counter() - started
             state = thinned(recorded(state, StepInfo(total, True, 1.0, 0), seconds))
             self._hold_times(times)
-            self._series = joined(self._series, data)
+            self._series = self._series.appended(data)
             self._finish(self._model_of(self._series), state, self.n_samples_seen_ + data.total_weight)
         return self
 
@@ -99,10 +100,8 @@ class Online:
         state = plan.run(problem, first_state(problem, self.state_.seed), self._most_passes(), self.tol)
         own = state.q["latents"]
         self._last, self._last_cov = own.swept.last, own.swept.last_cov
-        whole = replace(before.chain, X=np.concatenate([before.chain.X, data.X]))
-        linear, weights = (
-            np.concatenate(pair) for pair in ((before.linear, own.linear), (before.weights, own.weights))
-        )
+        whole = replace(before.chain, X=extended(before.chain.X, data.X))
+        linear, weights = extended(before.linear, own.linear), extended(before.weights, own.weights)
         return ChainGaussian(whole, linear, weights), state.bound, state
 
     def smooth(self) -> Self:
@@ -130,8 +129,3 @@ def _out_of_order(first: Any, last: Any) -> str:
         f"the time {first!r} does not follow {last!r}, the last point of the series: partial_fit appends in time. "
         "Leave out rows that it has, or fit anew."
     )
-
-
-def joined(before: Table, data: Table) -> Table:
-    """The rows of a series, then others."""
-    return before.joined(data)
