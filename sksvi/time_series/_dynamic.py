@@ -550,12 +550,12 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         yield from unseen(periods_of(self), problem.data)
 
     # ---- what a fit leaves behind
-    def _finish(self, model: DynamicModel, state: State, weight: float) -> None:
+    def _finish(self, model: DynamicModel, state: State, weight: float, bounds: Array | None = None) -> None:
         vars(self).pop("_one_ahead", None)
         block = state.q["latents"]
         if "swept" in vars(block):  # points that were appended are swept alone
             self._last, self._last_cov = block.swept.last, block.swept.last_cov
-        super()._finish(model, state, weight)
+        super()._finish(model, state, weight, bounds)
 
     def _expose(self, model: DynamicModel, state: State) -> None:
         q = state.q

@@ -62,7 +62,9 @@ class Online:
             state = thinned(recorded(state, StepInfo(total, True, 1.0, 0), seconds))
             self._hold_times(times)
             self._series = self._series.appended(data)
-            self._finish(self._model_of(self._series), state, self.n_samples_seen_ + data.total_weight)
+            one_more = len(state.bounds) == len(self.lower_bounds_) + 1  # else the older ones were thinned
+            bounds = extended(self.lower_bounds_, np.array([total])) if one_more else None
+            self._finish(self._model_of(self._series), state, self.n_samples_seen_ + data.total_weight, bounds)
         return self
 
     def _following(self: Any, index: Any, own: bool) -> dict[str, Any]:
