@@ -452,6 +452,10 @@ class Model(ABC):
     def prior(self, q: Blocks) -> Blocks:
         """Prior of every block that has one; may read hyperparameters."""
 
+    def settled(self, q: Blocks, data: Any) -> bool:
+        """Whether q is known to be the best under its hyperparameters, so that no step leads on from there."""
+        return False
+
     def sweep(self, data: Any, batch_size: int | None, seed: int, number: int) -> Iterator[Segment]:
         """Pass `number` over the data as segments: all blocks, one batch of rows each."""
         return default_sweep(data, batch_size, seed, number)

@@ -80,6 +80,8 @@ class Judged:
         forms = problem.globals_in(state.passes) is not problem.globals  # a start, at which no fit ends
         if not forms and done(problem, state, tol) and (natural or left_to_gain(problem, state) <= tol * size):
             return state, None
+        if natural and not forms and reported(problem, state) and problem.model.settled(state.q, problem.data):
+            return state, None
         state, (q, memory, promised) = proposed(problem, state)
         if natural and state.bounds and not forms:
             change = divergence_between(q, state.q, problem.model.hyper)
@@ -110,6 +112,11 @@ class Judged:
         damping = 1.0 if problem.algorithm.row.natural else progress.damping
         progress = replace(progress, here=None, small_changes=0, damping=damping, searched={})
         return replace(state, q=q, progress=progress, bound=here.bound, finished=True)
+
+
+def reported(problem: Problem, state: State) -> bool:
+    """Whether the fit has a pass to tell of, or a search that will have."""
+    return bool(state.bounds) or (problem.model.exact_only and not problem.frozen)
 
 
 def worth(problem: Problem, bound: float, tol: float) -> float:

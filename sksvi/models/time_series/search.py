@@ -35,6 +35,13 @@ def first_messages(likelihood: Any, data: Table) -> tuple[Array, Array]:
     return np.where(data.weight > 0, linear, 0.0) * data.weight, np.where(data.weight > 0, weights, 0.0) * data.weight
 
 
+def closed_messages(likelihood: Any, at: Array, weight: Array | None) -> tuple[Array, Array]:
+    """The messages of the best q under Gaussian noise: of values without offsets, whatever q is."""
+    precision = 1.0 / likelihood.noise_variance
+    weights = np.full(len(at), precision) if weight is None else weight * precision
+    return at * weights, weights
+
+
 class Reached(NamedTuple):
     """Blocks, and the bound there."""
 
@@ -101,9 +108,7 @@ class Search(SettledSearch):
         """The best q under Gaussian noise, whose messages are known, its bound, and the slopes of that."""
         model, at, weight = self.model, self.at, self.fit.data.weight
         likelihood, chain = model.current_likelihood(q), q["latents"].chain
-        noise = likelihood.noise_variance
-        weights = np.full(len(at), 1.0 / noise) if weight is None else weight * (1.0 / noise)
-        block = ChainGaussian(chain, at * weights, weights)
+        block = ChainGaussian(chain, *closed_messages(likelihood, at, weight))
         off, variance = at - block.mean, block.variance
         total = off @ off + variance.sum() if weight is None else np.square(off) @ weight + variance @ weight
         value, slope = likelihood.expected_from_squares(float(total), self.n)
