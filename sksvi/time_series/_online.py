@@ -19,7 +19,7 @@ from sksvi.inference.start import continued, first_state
 from sksvi.inference.state import State, StepInfo, recorded, thinned, with_own_lists
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
-from sksvi.time_series._index import appended, kept, later, longer, own_index, positions, regular, without_times
+from sksvi.time_series._index import appended, follow, kept, later, longer, own_index, positions, regular, without_times
 
 Array = np.ndarray
 
@@ -78,6 +78,8 @@ class Online:
         import pandas as pd
 
         if not own or without_times(pd.Index([]), index):
+            return longer(self._times, len(index))
+        if follow(self._times, index):
             return longer(self._times, len(index))
         before = self.index_
         late = later(index, before)
