@@ -19,7 +19,7 @@ from sksvi.inference.start import continued, first_state
 from sksvi.inference.state import State, StepInfo, recorded, thinned, with_own_lists
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
-from sksvi.time_series._index import appended, follow, kept, later, longer, own_index, positions, regular, without_times
+from sksvi.time_series._index import appended, counts_rows, follow, kept, later, longer, own_index, positions, regular
 
 Array = np.ndarray
 
@@ -75,11 +75,7 @@ class Online:
         ValueError
             Points that the series has, that lie before its end, or that leave a gap.
         """
-        import pandas as pd
-
-        if not own or without_times(pd.Index([]), index):
-            return longer(self._times, len(index))
-        if follow(self._times, index):
+        if not own or counts_rows(index) or follow(self._times, index):
             return longer(self._times, len(index))
         before = self.index_
         late = later(index, before)
