@@ -452,7 +452,7 @@ class Model(ABC):
     def prior(self, q: Blocks) -> Blocks:
         """Prior of every block that has one; may read hyperparameters."""
 
-    def settled(self, q: Blocks, data: Any) -> bool:
+    def at_its_best(self, q: Blocks, data: Any) -> bool:
         """Whether q is known to be the best under its hyperparameters, so that no step leads on from there."""
         return False
 

@@ -80,7 +80,7 @@ class Judged:
         forms = problem.globals_in(state.passes) is not problem.globals  # a start, at which no fit ends
         if not forms and done(problem, state, tol) and (natural or left_to_gain(problem, state) <= tol * size):
             return state, None
-        if natural and not forms and reported(problem, state) and problem.model.settled(state.q, problem.data):
+        if natural and not forms and reported(problem, state) and problem.model.at_its_best(state.q, problem.data):
             return state, None
         state, (q, memory, promised) = proposed(problem, state)
         if natural and state.bounds and not forms:

@@ -108,7 +108,7 @@ class DynamicModel(PerLatent):
         q["latents"] = ChainGaussian(q["latents"].chain, *first_messages(self.likelihood, data))
         return q
 
-    def settled(self, q: dict[str, Any], data: Table) -> bool:
+    def at_its_best(self, q: dict[str, Any], data: Table) -> bool:
         """Under Gaussian noise, where the messages are those of the data."""
         likelihood, block = self.current_likelihood(q), q["latents"]
         if not likelihood.closed_posterior:
