@@ -240,8 +240,9 @@ class FitMonitor:
             Whether a callback, or the user by Ctrl-C, asks to stop the fit.
         """
         stop = False
-        with self.interruption.heeded():
-            stop = self._tell(info, snapshot)
+        if self._bar is not None or self._root is not None:
+            with self.interruption.heeded():
+                stop = self._tell(info, snapshot)
         self.stopped = stop or self.interruption.asked
         return self.stopped
 

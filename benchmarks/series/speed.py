@@ -1,4 +1,4 @@
-"""Seconds of a sweep, of long fits, of learning and of points that come later; memory of a long fit."""
+"""Seconds of a sweep, of long fits, of learning and of points that come later."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import numpy as np
 
 from benchmarks._lib import Array
 from benchmarks._lib.tables import arguments, progress, report
-from benchmarks._lib.timing import Clock, fresh_process, median
+from benchmarks._lib.timing import Clock, median
 
 TITLE = "Seconds of time series"
 NOTES = [
     "CPU seconds of one thread, the median of runs, compilation left out. Sweep: seconds of a fit with known variances "
     "over its sweeps and its points (checks, start and all else included). Learned: variance, and dispersion where "
     "there is one. Online: `partial_fit` in chunks of so many points after 1,000, per point.",
-    "Memory: what a fit of a million points adds to a fresh process at its highest, in doubles per point.",
 ]
 #: Name -> likelihood, other parameters.
 SWEEPS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -26,18 +25,6 @@ SWEEPS: dict[str, tuple[str, dict[str, Any]]] = {
     "Gaussian, level": ("gaussian", {}),
     "Poisson, level and 12 seasons": ("poisson", {"seasonal": 12, "seasonal_variance": 0.0001}),
 }
-MEMORY = """
-import json, numpy as np
-from benchmarks._lib.timing import peak_memory, reset_peak
-from benchmarks.series.speed import drawn
-from sksvi import DynamicGLM
-y = drawn("poisson", {points})
-DynamicGLM(level_variance=0.01).fit(None, y[:100])
-reset_peak()
-before = peak_memory()
-DynamicGLM(level_variance=0.01).fit(None, y)
-print(json.dumps({{"doubles": (peak_memory() - before) * 2**20 / 8 / {points}}}))
-"""
 
 
 def drawn(likelihood: str, n: int) -> Array:
@@ -126,11 +113,6 @@ def main(quick: bool = False) -> None:
         note(f"learned, {long:,} points: {name}", seconds, "s", model.n_iter_)
     seconds, model = fitted(max(1, repeats - 2), drawn("poisson", 10 * long), level_variance=0.01)
     note(f"{10 * long:,} points: Poisson, level", seconds, "s", model.n_iter_)
-    note(
-        f"memory of {10 * long:,} points",
-        fresh_process(MEMORY.format(points=10 * long))["doubles"],
-        "doubles per point",
-    )
     for likelihood in ("poisson", "negative-binomial", "logit"):
         for chunk in (1, 100, 10_000):
             note(f"online: {likelihood}, chunks of {chunk:,}", 1e6 * online(repeats, likelihood, chunk), "µs per point")

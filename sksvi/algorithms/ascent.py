@@ -124,13 +124,13 @@ def ascend(
     >>> best.round(6)
     array([1., 1.])
     """
-    from scipy.optimize import minimize
+    from scipy.optimize import fmin_l_bfgs_b
 
     ascent = _Ascent(function, tick, enough)
-    options = {"maxcor": MEMORY, "ftol": 0.0, "gtol": 0.0, "maxfun": max_evaluations, "maxiter": max_evaluations}
-    try:
-        minimize(  # type: ignore[call-overload]
-            ascent, start, jac=True, method="L-BFGS-B", bounds=bounds, callback=ascent.accepted, options=options
+    most = {"maxfun": max_evaluations, "maxiter": max_evaluations}
+    try:  # `minimize` prepares as long as several evaluations of a short series take
+        fmin_l_bfgs_b(  # type: ignore[call-overload]
+            ascent, start, bounds=bounds, m=MEMORY, factr=0.0, pgtol=0.0, callback=ascent.accepted, **most
         )
     except Stop:
         pass

@@ -95,10 +95,13 @@ def natural_step(q: Any, prior: Any, gradient: Any, rate: Any, left: Any = None)
     Under a likelihood that is not log-concave the data may have said less than nothing of a direction, and only the old
     prior bears that: then theta steps from where it is.
     """
-    start, own = prior.natural(q), q.natural(q)
-    target = [p + g for p, g in zip(start, q.natural_gradient(gradient), strict=True)]
+    start = prior.natural(q)
+    # A prior without messages says 0 in one number: no array is made by adding it.
+    told = zip(start, q.natural_gradient(gradient), strict=True)
+    target = [g if isinstance(p, float) and p == 0.0 else p + g for p, g in told]
     if np.ndim(rate) == 0 and rate == 1.0:  # nothing is left of what was
         return q.replace(target)
+    own = q.natural(q)
     if left is not None:
         try:
             return _between(q, [t + p - b for t, p, b in zip(own, start, left.natural(q), strict=True)], target, rate)

@@ -9,7 +9,6 @@ import copy
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import lru_cache
 from numbers import Integral, Real
 from time import perf_counter
@@ -23,6 +22,7 @@ from sklearn.utils._param_validation import Interval, InvalidParameterError, val
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms, expectations
+from sksvi._records import replace
 from sksvi._typing import DataFrame, PathLike, RandomState
 from sksvi.callbacks import CallbackSupport, FitMonitor
 from sksvi.estimators import findings
@@ -333,10 +333,11 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
         """What users call a coordinate of the Gaussian block, or None."""
         return None
 
-    def _finish(self, model: Any, state: State, weight: float) -> None:
+    def _finish(self, model: Any, state: State, weight: float, bounds: Array | None = None) -> None:
+        """Fitted attributes; `bounds`: those of the state, where they are an array already."""
         self.state_ = replace(state, locals=state.locals.left)
         self.lower_bound_ = float(state.bound if state.finished else state.bounds[-1])
-        self._passes_counted(state)
+        self._passes_counted(state, bounds)
         self.n_steps_ = int(state.steps)
         self.n_samples_seen_ = float(weight)
         self.converged_ = bool(state.converged)
@@ -344,9 +345,9 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
         # Where noisy steps go on, users see their average.
         self._expose(model, replace(state, q=state.shown))
 
-    def _passes_counted(self, state: State) -> None:
+    def _passes_counted(self, state: State, bounds: Array | None = None) -> None:
         """Passes and their bounds."""
-        self.lower_bounds_ = np.asarray(state.bounds, float)
+        self.lower_bounds_ = np.asarray(state.bounds, float) if bounds is None else bounds
         self.n_iter_ = int(state.passes)
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:

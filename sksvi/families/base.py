@@ -169,6 +169,9 @@ class Family:
     def prepare(self) -> None:
         """Factor now, before threads ask for it: here nothing."""
 
+    def release(self) -> None:
+        """Let go of what is large and can be found again: here nothing."""
+
     def kl(self, prior: Any) -> float:
         """KL(q ‖ prior), nats, summed over plates."""
         raise AttributeError(f"{type(self).__name__} has no divergence")

@@ -10,7 +10,7 @@ a block moves (`algorithms.rules`), how local steps see the globals (`globals`),
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from sksvi import _parallel
+from sksvi._records import replace
 from sksvi.algorithms.rules import ClosedForm, Pace
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.expectations import Expectation

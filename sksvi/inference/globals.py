@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from sksvi._records import replace
 from sksvi.models.base import Blocks, Gradient, Model
 
 

@@ -10,13 +10,14 @@ leverage stand for themselves alone. While nothing was dropped the stream is the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sksvi import _parallel
+from sksvi._records import replace
 from sksvi.families.base import Message, NotPositiveDefinite
 from sksvi.inference.engine import evaluate, whole
 from sksvi.inference.memory.of_rows import Direct

@@ -7,12 +7,12 @@ remedy. After that nothing asks: the pass, the globals and the messages are obje
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from sklearn.base import clone
 
+from sksvi._records import replace
 from sksvi.algorithms.rows import ROWS, VARIATIONAL, Algorithm
 from sksvi.expectations import Auto, Expectation
 from sksvi.inference import engine

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from sksvi._records import replace
 from sksvi.algorithms.rows import Algorithm
 from sksvi.algorithms.rules import FIXED, Rule
 from sksvi.expectations import Expectation

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from sksvi._records import replace
 from sksvi.algorithms.rows import MCSSVI
 from sksvi.expectations import Expectation
 from sksvi.families.base import NotPositiveDefinite

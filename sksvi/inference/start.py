@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from sksvi._records import replace
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.engine import bound, evaluate, exact_bound, impossible, whole
@@ -25,8 +25,9 @@ SAME = 1e-6
 
 def first_state(problem: Problem, seed: int) -> State:
     """The model's first q in the coordinates that the algorithm steps in."""
+    rng: Any = np.random.default_rng([seed, 0, 3]) if problem.model.drawn_start else None
     try:
-        q = dict(problem.model.begin(problem.data, np.random.default_rng([seed, 0, 3])))
+        q = dict(problem.model.begin(problem.data, rng))
     except NotPositiveDefinite as error:
         raise impossible(problem, State({}, seed), error) from error
     return restarted(problem, State(q, seed))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from sksvi._records import replace
 from sksvi.inference.memory.locals import NO_LOCALS, Locals, NoLocals
 from sksvi.inference.memory.of_rows import Sites
 from sksvi.inference.memory.said import NOTHING_SAID, NothingSaid, Said
@@ -89,7 +90,7 @@ LARGEST = 1e-3 * np.finfo(float).max
 def check_finite(value: float, gradient: Gradient, state: State) -> None:
     """A non-finite bound or gradient stops the fit, naming pass and block."""
     for name, parts in gradient.items():
-        if not all(np.all(np.abs(part) <= LARGEST) for part in parts):
+        if not all((np.abs(part) <= LARGEST).all() for part in parts):
             raise NonFinite(f"the gradient of block {name!r} is not finite in pass {state.passes + 1}")
     if not np.isfinite(value):
         raise NonFinite(f"the bound is not finite in pass {state.passes + 1}")

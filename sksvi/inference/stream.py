@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
 
 from sksvi import _parallel
+from sksvi._records import replace
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.engine import evaluate, whole

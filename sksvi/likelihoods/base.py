@@ -358,9 +358,7 @@ class Likelihood(BaseEstimator):
     def _replaced(self, values: dict[str, Any], learned: tuple[str, ...]) -> Likelihood:
         fitted = object.__new__(type(self))  # scikit-learn's clone, whose look at signatures takes its time
         for name in _names(type(self)):
-            setattr(fitted, name, copy.deepcopy(getattr(self, name)))
-        for name, value in values.items():
-            setattr(fitted, name, value)
+            setattr(fitted, name, values[name] if name in values else copy.deepcopy(getattr(self, name)))
         fitted.learned = tuple(learned)
         fitted.least = self.least
         return fitted
@@ -368,6 +366,8 @@ class Likelihood(BaseEstimator):
     def _number(self, name: str) -> float:
         """A scale parameter as a positive number."""
         value = getattr(self, name)
+        if type(value) is float and 0.0 < value < np.inf:  # a search asks for it at every look
+            return value
         if isinstance(value, str):
             if value != "auto":
                 raise ValueError(f'{type(self).__name__} needs {name}="auto" or a positive number; found {value!r}.')

@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sksvi import _parallel
+from sksvi._growing import extended
 from sksvi._memory import Weighed
 
 if TYPE_CHECKING:
@@ -198,14 +199,20 @@ class Table(InMemory):
 
     def joined(self, other: Table) -> Table:
         """These rows, then the other's."""
+        return self._with(other, stacked, lambda a, b: np.concatenate([a, b]))
 
+    def appended(self, other: Table) -> Table:
+        """The same of dense rows, in memory that has room for more."""
+        return self._with(other, extended, extended)
+
+    def _with(self, other: Table, of_designs: Callable[..., Any], of_columns: Callable[..., Array]) -> Table:
         def both(a: Array | None, b: Array | None, unless: float) -> Array | None:
             if a is None and b is None:
                 return None
             parts = zip((a, b), (len(self), len(other)), strict=True)
-            return np.concatenate([np.full(n, unless) if part is None else part for part, n in parts])
+            return of_columns(*(np.full(n, unless) if part is None else part for part, n in parts))
 
-        X, y = stacked(self.X, other.X), np.concatenate([self.y, other.y])
+        X, y = of_designs(self.X, other.X), of_columns(self.y, other.y)
         return Table(X, y, both(self.weight, other.weight, 1.0), both(self.offset, other.offset, 0.0))
 
 
@@ -388,6 +395,7 @@ class Model(ABC):
     ``slack`` : relative fall of the bound that the deterministic rule's own error explains.
     ``draws`` : terms are random although no expectation is, because local variables are drawn.
     ``seeded`` : terms take random numbers, if only for a start, where the expectation takes none.
+    ``drawn_start`` : `begin` takes random numbers.
     ``main`` : the Gaussian block in which latents are linear, if there is one.
     ``globals`` : how local steps see the global blocks: "expected" or "corrected"; None: as the algorithm says, one of
     ``seen_as``. ``expected_bound`` : the bound of all data is taken at expectations, whatever steps see.
@@ -414,6 +422,7 @@ class Model(ABC):
     slack: float = 0.0
     draws: bool = False
     seeded: bool = True
+    drawn_start: bool = True
     main: str | None = None
     globals: str | None = "expected"
     over_relaxation: float = 1.0
@@ -442,6 +451,10 @@ class Model(ABC):
     @abstractmethod
     def prior(self, q: Blocks) -> Blocks:
         """Prior of every block that has one; may read hyperparameters."""
+
+    def at_its_best(self, q: Blocks, data: Any) -> bool:
+        """Whether q is known to be the best under its hyperparameters, so that no step leads on from there."""
+        return False
 
     def sweep(self, data: Any, batch_size: int | None, seed: int, number: int) -> Iterator[Segment]:
         """Pass `number` over the data as segments: all blocks, one batch of rows each."""

@@ -61,6 +61,7 @@ class PerLatent(Linear):
     batchable = False
     averages = False
     natural_only = True
+    drawn_start = False
 
     likelihood: Any
 

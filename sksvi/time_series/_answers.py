@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal, overload
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sksvi._records import replace
 from sksvi._typing import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import check_count, check_flag, check_seed, interval_table
 from sksvi.estimators.findings import warn_user

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from numbers import Integral, Real
 from types import SimpleNamespace
@@ -14,6 +13,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
 from sksvi import _memory, algorithms, expectations, likelihoods
+from sksvi._records import replace
 from sksvi._typing import AlgorithmLike, Columns, ExpectationLike, LikelihoodLike, MatrixLike, PerRow, RandomState
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import FREE, LIKELIHOOD, SHARED, Change, auto_or_number, stays
@@ -40,14 +40,15 @@ from sksvi.time_series._long import begin_from, first_part
 from sksvi.time_series._online import Online
 from sksvi.time_series._panel import Panel, by_series
 from sksvi.time_series._rows import check_series, observed, of_counts, own_units, same_length, series, unseen
+from sksvi.time_series._taken_in import noise_taken_in
 
 if TYPE_CHECKING:
     from sksvi._typing import Index
 
 Array = np.ndarray
 
-#: Arrays of the length of the series that a fit holds beside those of a sweep.
-ARRAYS = 17
+#: Arrays of the length of the series that a fit holds beside those of a sweep, and those that a search holds besides.
+ARRAYS, SEARCHED_ARRAYS = 13, 13
 #: Parameters that say which states there are.
 STRUCTURE = (
     "level", "trend", "seasonal", "seasonal_type", "autoregressive", "cycle", "level_variance", "trend_variance",
@@ -110,7 +111,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     expectation : {"auto", "quadrature", "gauss-hermite"} or instance, default="auto"
         How E log p(y|f) is integrated.
     max_iter : int, default=5000
-        Most sweeps of filter and smoother, those of the search for variances included.
+        Most sweeps of filter and smoother, those of the search for variances included. Series of 16,384 points or more
+        are searched over by their first eighth before, with a `max_iter` of its own.
     tol : float, default=1e-6
         The fit stops when the relative change of the bound per sweep stays below it.
     n_jobs : int, default=None
@@ -160,6 +162,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     history_ : DataFrame
         One row per sweep.
     n_iter_, n_steps_, n_samples_seen_, converged_ : int, int, float, bool
+        Sweeps, steps, the sum of weights. Of a long series those of its first eighth, which cost an eighth each, are
+        not among them.
     n_features_in_, feature_names_in_ : int, ndarray
 
     See Also
@@ -332,7 +336,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         -----
         UserWarning
             For a target that a likelihood of counts takes, and that is measured: fractions without weights, or whole
-            numbers that vary far less than counts do. For times without a single frequency, and seasons of which some
+            numbers that vary far less than counts do, or of which a learned level had to take in what a Poisson has no
+            noise for. For times without a single frequency, and seasons of which some
             points were never observed.
         """
         offset = with_exposure(self, offset, exposure, y if X is None else X)
@@ -479,16 +484,14 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
             offset = np.full(len(data), self.mean_) if offset is None else offset + self.mean_
         return replace(data, X=np.ascontiguousarray((data.X - self._centre) / self._scale), offset=offset)
 
-    def _check_memory(self, data: Table) -> None:
-        E = data.X.shape[1]
-        n = dynamics_of(self, 1.0, [""] * E, np.ones(E), len(data), 3.0).n_states
-        what = f"a smoother of {len(data)} points in time and {n} states"
-        _memory.need(8.0 * len(data) * (n + ARRAYS), what, "take fewer points, or shorter seasons")
-
     def _build_model(self, data: Table) -> tuple[DynamicModel, Table]:
         told = {"length": len(data), "turn": self._first_period(data)}
         self._structure = {name: plain(getattr(self, name)) for name in STRUCTURE} | told
-        return self._model_of(data), data
+        model, n = self._model_of(data), self._dynamics.n_states
+        held = n + ARRAYS + SEARCHED_ARRAYS * model.exact_only
+        what = f"a smoother of {len(data)} points in time and {n} states"
+        _memory.need(8.0 * len(data) * held, what, "take fewer points, or shorter seasons")
+        return model, data
 
     def _first_period(self, data: Table) -> float:
         """Where the search for the period of a cycle begins: what each point alone says of f has most of it."""
@@ -539,18 +542,20 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
 
     def _findings(self, problem: Problem, state: State) -> Iterator[str]:
         yield from super()._findings(problem, state)
-        yield from of_counts(self.likelihood_, self.likelihood, problem.data)
+        block, learned = state.q["latents"], bool(state.q["dynamics"].value.size)
+        mistaken = list(of_counts(self.likelihood_, self.likelihood, problem.data))
+        yield from mistaken or noise_taken_in(self.likelihood_, self.likelihood, learned, block, problem.data)
         if told := untold(self.index_):
             yield told
         yield from unseen(periods_of(self), problem.data)
 
     # ---- what a fit leaves behind
-    def _finish(self, model: DynamicModel, state: State, weight: float) -> None:
+    def _finish(self, model: DynamicModel, state: State, weight: float, bounds: Array | None = None) -> None:
         vars(self).pop("_one_ahead", None)
         block = state.q["latents"]
         if "swept" in vars(block):  # points that were appended are swept alone
             self._last, self._last_cov = block.swept.last, block.swept.last_cov
-        super()._finish(model, state, weight)
+        super()._finish(model, state, weight, bounds)
 
     def _expose(self, model: DynamicModel, state: State) -> None:
         q = state.q

@@ -216,6 +216,29 @@ def longer(held: dict[str, Any], n: int) -> dict[str, Any]:
     return {**held, "more": held.get("more", 0) + n}
 
 
+def follow(held: dict[str, Any], index: Any) -> bool:
+    """Whether times are the next ones in equal steps, where that is seen without making those that are held."""
+    import pandas as pd
+
+    kind, values, more, n = held["kind"], held["values"], held.get("more", 0), len(index)
+    if kind == "range":
+        start, step = values[1] + more * values[2], values[2]
+        return isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(start, start + n * step, step))
+    if "even" in held or not len(values):
+        return False
+    if kind == "period":
+        if not isinstance(index, pd.PeriodIndex) or index.freqstr != held["freq"]:
+            return False
+        steps = np.arange(1 + more, 1 + more + n) * index.freq.n
+        return bool(np.array_equal(index.asi8, values[-1] + steps))
+    if kind != "date" or held["freq"] is None or not isinstance(index, pd.DatetimeIndex):
+        return False
+    step, last = pd.tseries.frequencies.to_offset(held["freq"]), pd.DatetimeIndex(values[-1:])
+    if held["tz"] is not None:
+        last = last.tz_localize("UTC").tz_convert(held["tz"])
+    return bool(pd.date_range(last[0] + more * step, periods=n + 1, freq=step)[1:].equals(index))
+
+
 def made(held: dict[str, Any]) -> Any:
     """The index that `kept` was told of, with the points that follow."""
     index, more = _made(held), held.get("more", 0)

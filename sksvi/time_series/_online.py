@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from time import perf_counter
 from typing import Any, Self
 
@@ -10,6 +9,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms
+from sksvi._growing import extended
+from sksvi._records import replace
 from sksvi.estimators.findings import warn_user
 from sksvi.estimators.offsets import remember_offset
 from sksvi.families.gaussian.chain import ChainGaussian
@@ -18,7 +19,7 @@ from sksvi.inference.start import continued, first_state
 from sksvi.inference.state import State, StepInfo, recorded, thinned, with_own_lists
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
-from sksvi.time_series._index import appended, kept, later, longer, own_index, positions, regular, without_times
+from sksvi.time_series._index import appended, counts_rows, follow, kept, later, longer, own_index, positions, regular
 
 Array = np.ndarray
 
@@ -60,8 +61,10 @@ class Online:
             seconds = (was.history[-1]["seconds"] if was.history else 0.0) + perf_counter() - started
             state = thinned(recorded(state, StepInfo(total, True, 1.0, 0), seconds))
             self._hold_times(times)
-            self._series = joined(self._series, data)
-            self._finish(self._model_of(self._series), state, self.n_samples_seen_ + data.total_weight)
+            self._series = self._series.appended(data)
+            one_more = len(state.bounds) == len(self.lower_bounds_) + 1  # else the older ones were thinned
+            bounds = extended(self.lower_bounds_, np.array([total])) if one_more else None
+            self._finish(self._model_of(self._series), state, self.n_samples_seen_ + data.total_weight, bounds)
         return self
 
     def _following(self: Any, index: Any, own: bool) -> dict[str, Any]:
@@ -72,9 +75,7 @@ class Online:
         ValueError
             Points that the series has, that lie before its end, or that leave a gap.
         """
-        import pandas as pd
-
-        if not own or without_times(pd.Index([]), index):
+        if not own or counts_rows(index) or follow(self._times, index):
             return longer(self._times, len(index))
         before = self.index_
         late = later(index, before)
@@ -99,10 +100,8 @@ class Online:
         state = plan.run(problem, first_state(problem, self.state_.seed), self._most_passes(), self.tol)
         own = state.q["latents"]
         self._last, self._last_cov = own.swept.last, own.swept.last_cov
-        whole = replace(before.chain, X=np.concatenate([before.chain.X, data.X]))
-        linear, weights = (
-            np.concatenate(pair) for pair in ((before.linear, own.linear), (before.weights, own.weights))
-        )
+        whole = replace(before.chain, X=extended(before.chain.X, data.X))
+        linear, weights = extended(before.linear, own.linear), extended(before.weights, own.weights)
         return ChainGaussian(whole, linear, weights), state.bound, state
 
     def smooth(self) -> Self:
@@ -130,8 +129,3 @@ def _out_of_order(first: Any, last: Any) -> str:
         f"the time {first!r} does not follow {last!r}, the last point of the series: partial_fit appends in time. "
         "Leave out rows that it has, or fit anew."
     )
-
-
-def joined(before: Table, data: Table) -> Table:
-    """The rows of a series, then others."""
-    return before.joined(data)

@@ -269,7 +269,6 @@ class Panel:
 def _encoded(member: Any, own: dict[str, Any]) -> tuple[Table, Any, float]:
     """A series' rows in its own units, its states, and its unit."""
     data = member._encode(own.get("X"), own["y"], own.get("sample_weight"), own.get("offset"), FIT)
-    member._check_memory(data)
     model, data = member._build_model(data)
     return data, model.dynamics, member._unit
 

@@ -32,11 +32,6 @@ def check_series(estimator: Any, y: Any, paired: bool) -> Array:
     ValueError
         No target, numbers that are infinite, another shape.
     """
-    # What else y might be takes scikit-learn longer to find than a short fit.
-    numbers = type(y) is np.ndarray and y.ndim == 1 and y.size and y.dtype == np.float64
-    if numbers and not paired and not np.isinf(y).any():
-        check_magnitudes(y, "y", largest=LARGEST_TARGET)
-        return np.asarray(y)
     if y is None:
         name = type(estimator).__name__
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
@@ -48,6 +43,11 @@ def check_series(estimator: Any, y: Any, paired: bool) -> Array:
             y = y.to_numpy(dtype=float, na_value=np.nan)
         except (TypeError, ValueError):
             y = y.to_numpy()
+    # What else y might be takes scikit-learn longer to find than a short fit.
+    numbers = type(y) is np.ndarray and y.ndim == 1 and y.size and y.dtype == np.float64
+    if numbers and not paired and not np.isinf(y).any():
+        check_magnitudes(y, "y", largest=LARGEST_TARGET)
+        return np.asarray(y)
     check_numeric_target(y)
     with columns_named(np.zeros((1, 1)), name="y"):
         found = check_array(
@@ -81,6 +81,8 @@ def same_length(X: Any, y: Array) -> None:
 
 def own_units(X: Array, centred: bool) -> tuple[Array, Array]:
     """Centre and scale of each column; a constant one has centre 0, and so has every one without a level to hold it."""
+    if not X.shape[1]:
+        return np.zeros(0), np.ones(0)
     constant = np.all(X == X[:1], axis=0)
     centre = X.mean(axis=0) if centred else np.zeros(X.shape[1])
     centre = np.where(constant, 0.0, centre)

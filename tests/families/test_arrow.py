@@ -112,8 +112,10 @@ def test_what_leaves_the_pattern_is_refused():
 def test_isfinite_sees_every_part(part, bad):
     a = matrix(LAYOUTS[1], 0)
     assert np.all(np.isfinite(a))
+    assert np.all(np.abs(a) <= 1e300)
     getattr(a, part).flat[-1] = bad
     assert not np.all(np.isfinite(a))
+    assert not np.all(np.abs(a) <= 1e300)
 
 
 # ---- the Gaussian

@@ -397,3 +397,37 @@ def test_a_stream_that_begins_with_few_points_is_told_of():
     model.partial_fit(None, y[8:12])
     DynamicGLM(**FIXED).partial_fit(None, y[:8])
     DynamicGLM().partial_fit(None, y[:30])
+
+
+TIMES = {
+    "days": pd.date_range("2024-02-20", periods=40, freq="D"),
+    "months": pd.date_range("2020-01-31", periods=40, freq="ME"),
+    "first days of months": pd.date_range("2020-01-01", periods=40, freq="MS"),
+    "hours, clocks go forward": pd.date_range("2024-03-30", periods=40, freq="h", tz="Europe/Berlin"),
+    "days, clocks go forward": pd.date_range("2024-03-10", periods=40, freq="D", tz="Europe/Berlin"),
+    "periods": pd.period_range("2020-01", periods=40, freq="M"),
+    "numbers": pd.RangeIndex(7, 127, 3),
+    "no frequency": pd.DatetimeIndex(pd.date_range("2024-02-20", periods=40, freq="D").to_numpy()),
+}
+
+
+@pytest.mark.parametrize("times", TIMES.values(), ids=TIMES.keys())
+def test_times_of_a_stream_are_those_of_its_parts(times):
+    y = pd.Series(np.arange(40.0) % 5, times)
+    model = DynamicGLM(**FIXED).fit(None, y[:25])
+    for begin, end in ((25, 26), (26, 27), (27, 33), (33, 40)):
+        model.partial_fit(None, y[begin:end])
+    assert model.index_.equals(times)
+    assert model.index_.dtype == times.dtype
+    for rows in (y[39:], y[30:31]):
+        with pytest.raises(ValueError, match="does not follow"):
+            model.partial_fit(None, rows)
+
+
+@pytest.mark.parametrize("times", [times for name, times in TIMES.items() if name != "no frequency"])
+def test_a_gap_in_a_stream_is_an_error(times):
+    y = pd.Series(np.arange(40.0) % 5, times)
+    model = DynamicGLM(**FIXED).fit(None, y[:25]).partial_fit(None, y[25:27])
+    with pytest.raises(ValueError, match="leaves a gap"):
+        model.partial_fit(None, y[28:30])
+    assert model.partial_fit(None, y[27:28]).index_.equals(times[:28])

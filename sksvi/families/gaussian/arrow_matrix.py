@@ -160,7 +160,7 @@ class ArrowMatrix(NDArrayOperatorsMixin):
 
 
 def _keeps_pattern(ufunc: Any, inputs: tuple[Any, ...]) -> bool:
-    """Whether zeros stay zeros: sums of arrows, an arrow times a number, absolute values, the test for finiteness."""
+    """Whether zeros stay zeros: sums of arrows, an arrow times a number, absolute values, tests that zeros pass."""
     numbers = [x for x in inputs if not isinstance(x, ArrowMatrix)]
     if any(np.ndim(x) for x in numbers):
         return False
@@ -170,4 +170,6 @@ def _keeps_pattern(ufunc: Any, inputs: tuple[Any, ...]) -> bool:
         return len(numbers) == 1
     if ufunc is np.true_divide:
         return isinstance(inputs[0], ArrowMatrix) and len(numbers) == 1
+    if ufunc is np.less_equal:
+        return isinstance(inputs[0], ArrowMatrix) and len(numbers) == 1 and bool(numbers[0] >= 0)
     return ufunc in (np.negative, np.absolute, np.isfinite)

@@ -8,7 +8,7 @@ have negative precisions (Student-t) as long as the states' joint precision stay
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -141,6 +141,12 @@ def swept(chain: Chain, linear: Array, weights: Array) -> Swept:
     return Swept(mean, variance, log_det, kl, log_z, last, last_cov, score, first, information, pull)
 
 
+@lru_cache(maxsize=16)
+def _nothing(n: int) -> Array:
+    """n zeros that take no memory, read-only."""
+    return np.broadcast_to(0.0, n)
+
+
 class ChainGaussian(Family):
     """q of f_1..f_T: a chain prior times exp(λ_t f_t - ½ W_t f_t²).
 
@@ -174,9 +180,9 @@ class ChainGaussian(Family):
         self.chain = chain
         #: Whether this is known to be the prior.
         self.bare_prior = linear is None and weights is None
-        # A prior is made at every look, and hardly ever swept: zeros that take no memory, read-only.
-        self.linear = np.broadcast_to(0.0, len(chain)) if linear is None else linear
-        self.weights = np.broadcast_to(0.0, len(chain)) if weights is None else weights
+        # A prior is made at every look, and hardly ever swept.
+        self.linear = _nothing(len(chain)) if linear is None else linear
+        self.weights = _nothing(len(chain)) if weights is None else weights
 
     @cached_property
     def swept(self) -> Swept:
@@ -191,6 +197,14 @@ class ChainGaussian(Family):
     def prepare(self) -> None:
         """Sweep now."""
         _ = self.swept
+
+    def release(self) -> None:
+        """Let go of the sweep."""
+        vars(self).pop("swept", None)
+
+    def forgotten(self) -> ChainGaussian:
+        """The same messages, not yet swept: where a fit begins is held until it ends, its moments need not be."""
+        return self.under(self.chain)
 
     # ---- moments
     @property

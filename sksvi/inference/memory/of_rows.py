@@ -10,7 +10,7 @@ their sum. Both sums are exact at the optimum, so mini-batch noise vanishes ther
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from sksvi import _parallel
 from sksvi._memory import Weighed
+from sksvi._records import replace
 from sksvi.algorithms.rules import Moved, Pace, Rule
 from sksvi.algorithms.steps import natural_step, shortened, site_step
 from sksvi.inference.memory.said import NOTHING_SAID, NothingSaid

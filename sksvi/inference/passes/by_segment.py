@@ -6,8 +6,7 @@ halved; what is left of a segment's rate grows again. So the bound never falls, 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from sksvi._records import replace
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference.engine import bound, evaluate, step, whole

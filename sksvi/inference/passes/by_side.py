@@ -7,12 +7,13 @@ rate is that of a plate seen so often, whenever the others came. Any family serv
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from sksvi import _parallel
+from sksvi._records import replace
 from sksvi.algorithms.rules import FIXED, Pace
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.inference import hyper

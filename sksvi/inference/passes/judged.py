@@ -7,11 +7,11 @@ worth: half of what the algorithm's length in nats promises to second order.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from sksvi._records import replace
 from sksvi.algorithms.rows import MCSSVI
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.families.base import NotPositiveDefinite
@@ -80,6 +80,8 @@ class Judged:
         forms = problem.globals_in(state.passes) is not problem.globals  # a start, at which no fit ends
         if not forms and done(problem, state, tol) and (natural or left_to_gain(problem, state) <= tol * size):
             return state, None
+        if natural and not forms and reported(problem, state) and problem.model.at_its_best(state.q, problem.data):
+            return state, None
         state, (q, memory, promised) = proposed(problem, state)
         if natural and state.bounds and not forms:
             change = divergence_between(q, state.q, problem.model.hyper)
@@ -110,6 +112,11 @@ class Judged:
         damping = 1.0 if problem.algorithm.row.natural else progress.damping
         progress = replace(progress, here=None, small_changes=0, damping=damping, searched={})
         return replace(state, q=q, progress=progress, bound=here.bound, finished=True)
+
+
+def reported(problem: Problem, state: State) -> bool:
+    """Whether the fit has a pass to tell of, or a search that will have."""
+    return bool(state.bounds) or (problem.model.exact_only and not problem.frozen)
 
 
 def worth(problem: Problem, bound: float, tol: float) -> float:
@@ -182,6 +189,9 @@ def judged(problem: Problem, state: State) -> State:
     for halvings in range(MAX_HALVINGS):
         progress = judging(state)
         before = progress.here
+        for name, block in before.q.items() if before is not None else ():  # wanted again if the step is taken back
+            if state.q[name] is not block:
+                block.release()
         try:
             gradient, value = evaluate(problem, state, whole(problem))
             now = bound(problem, state, value)

@@ -5,10 +5,9 @@ Now and then the bound of the averaged q is evaluated exactly (`stopping`), and 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
+from sksvi._records import replace
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.engine import bound, evaluate, exact_bound, impossible, step, whole

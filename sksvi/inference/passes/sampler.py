@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sksvi import _parallel
+from sksvi._records import replace
 from sksvi.inference.engine import bound, evaluate, whole
 from sksvi.inference.memory.locals import Locals
 from sksvi.inference.problem import Problem

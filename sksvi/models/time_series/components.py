@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -267,7 +267,7 @@ class Dynamics:
         rows = sorted(moves)
         columns = [column for row in rows for column in moves[row]]
         values = [value for row in rows for value in moves[row].values()]
-        starts = np.concatenate([[0], np.cumsum([len(moves[row]) for row in rows], dtype=np.int64)])
+        starts = list(accumulate((len(moves[row]) for row in rows), initial=0))
         followed = [state for part in self.damped for state in part.states if part.damping.learned >= 0]
         followed = sorted({*followed, *(s for part in self.damped if part.learned_period >= 0 for s in part.states)})
         n, E = self.n_states, self.n_coefficients
@@ -275,7 +275,7 @@ class Dynamics:
             np.zeros((0, E)),
             np.array(self.h),
             np.array(rows, dtype=np.int64),
-            starts.astype(np.int64),
+            np.array(starts, dtype=np.int64),
             np.array(columns, dtype=np.int64),
             np.array(values, dtype=float),
             np.zeros(n),
@@ -304,6 +304,8 @@ class Dynamics:
         for state, amount in enumerate(self.amounts):
             if amount.learned >= 0:
                 out[amount.learned] += 0.5 * chain.noise[state] * said.score[state]
+        if not self.damped:
+            return out
         in_first = 0.5 * (np.square(said.first) - np.diagonal(said.information))
         place = {int(state): k for k, state in enumerate(chain.damped)}
         for part in self.damped:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from sksvi.models.base import Fit, LinearTerms, Table
 from sksvi.models.per_latent import PerLatent, Tried
 from sksvi.models.settled import already_searched
 from sksvi.models.time_series.components import Dynamics
-from sksvi.models.time_series.search import Search, first_messages
+from sksvi.models.time_series.search import Search, closed_messages, first_messages
 
 Array = np.ndarray
 
@@ -87,8 +88,8 @@ class DynamicModel(PerLatent):
         """Where parameters are learned."""
         return self.learned and bool(self.theta.size or self.likelihood.learned)
 
-    @property
-    def hyper(self) -> dict[str, Rule]:
+    @cached_property
+    def hyper(self) -> dict[str, Rule]:  # type: ignore[override]
         """Parameters of the states and of the likelihood: `search` finds them."""
         if self.chain is not None:
             return {}
@@ -106,6 +107,15 @@ class DynamicModel(PerLatent):
         q = self.at({name: values[name] for name in self.hyper})
         q["latents"] = ChainGaussian(q["latents"].chain, *first_messages(self.likelihood, data))
         return q
+
+    def at_its_best(self, q: dict[str, Any], data: Table) -> bool:
+        """Under Gaussian noise, where the messages are those of the data."""
+        likelihood, block = self.current_likelihood(q), q["latents"]
+        if not likelihood.closed_posterior:
+            return False
+        at = data.y if data.offset is None else data.y - data.offset
+        linear, weights = closed_messages(likelihood, at, data.weight)
+        return np.array_equal(block.linear, linear) and np.array_equal(block.weights, weights)
 
     # ---- gradients
     def parts(self, n: int) -> list[Any]:

@@ -35,6 +35,13 @@ def first_messages(likelihood: Any, data: Table) -> tuple[Array, Array]:
     return np.where(data.weight > 0, linear, 0.0) * data.weight, np.where(data.weight > 0, weights, 0.0) * data.weight
 
 
+def closed_messages(likelihood: Any, at: Array, weight: Array | None) -> tuple[Array, Array]:
+    """The messages of the best q under Gaussian noise: of values without offsets, whatever q is."""
+    precision = 1.0 / likelihood.noise_variance
+    weights = np.full(len(at), precision) if weight is None else weight * precision
+    return at * weights, weights
+
+
 class Reached(NamedTuple):
     """Blocks, and the bound there."""
 
@@ -54,6 +61,9 @@ class Search(SettledSearch):
             here = fit.q[name].value.tolist()
             box += model.dynamics.box if name == "dynamics" else [(x - WIDEST, x + WIDEST) for x in here]
         super().__init__(fit, tol, box)
+        data = fit.data
+        self.at = data.y if data.offset is None else data.y - data.offset
+        self.n = float(len(data)) if data.weight is None else float(data.weight.sum())
 
     def look(self, bound: float) -> bool:
         """One more look at all data; an error of a callback's is remembered as such."""
@@ -96,16 +106,12 @@ class Search(SettledSearch):
 
     def closed(self, q: dict[str, Any]) -> tuple[Reached, dict[str, Array]]:
         """The best q under Gaussian noise, whose messages are known, its bound, and the slopes of that."""
-        model, data = self.model, self.fit.data
+        model, at, weight = self.model, self.at, self.fit.data.weight
         likelihood, chain = model.current_likelihood(q), q["latents"].chain
-        noise, weight = likelihood.noise_variance, data.weight
-        at = data.y if data.offset is None else data.y - data.offset
-        weights = np.full(len(at), 1.0 / noise) if weight is None else weight * (1.0 / noise)
-        block = ChainGaussian(chain, at * weights, weights)
-        square = np.square(at - block.mean) + block.variance
-        n = len(at) if weight is None else weight.sum()
-        total = float(square.sum() if weight is None else square @ weight)
-        value, slope = likelihood.expected_from_squares(total, n)
+        block = ChainGaussian(chain, *closed_messages(likelihood, at, weight))
+        off, variance = at - block.mean, block.variance
+        total = off @ off + variance.sum() if weight is None else np.square(off) @ weight + variance @ weight
+        value, slope = likelihood.expected_from_squares(float(total), self.n)
         slopes = {"dynamics": model.dynamics.slope(q["dynamics"].value, chain, block.swept)}
         if "likelihood" in q:
             slopes["likelihood"] = np.array([slope])
@@ -126,7 +132,7 @@ class Search(SettledSearch):
             here = self.settled(q)
             slopes = self.model.slopes(here.q, self.fit.data, self.fit.expect)
         slope = np.concatenate([slopes[name] for name in self.names])
-        if not (np.isfinite(here.bound) and np.all(np.isfinite(slope))):
+        if not (np.isfinite(here.bound) and np.isfinite(slope).all()):
             raise NotPositiveDefinite("the bound or its slope is not finite at these parameters")
         return here, slope
 
