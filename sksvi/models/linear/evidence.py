@@ -8,6 +8,10 @@ s = R(k)/(n - 1), R(k) = c - Σ zᵢ²/(λᵢ + k):
 
 It may have several maxima where rows are few or columns nearly repeat each other: one takes y for noise, another
 explains it. Steps that improve prior and noise in turn end at the one that is nearest.
+
+Of other likelihoods A and b are the messages of a fit that has settled, as if they were data of noise 1, which does not
+move: -R(k)/2 stands for the first term. Messages are of where they were found, so that what is promised far from there
+has to be tried.
 """
 
 from __future__ import annotations
@@ -16,9 +20,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
-from sksvi.families.base import Message
+from sksvi.families.base import Message, NotPositiveDefinite
 
 if TYPE_CHECKING:
     from sksvi.models.linear.glm import LinearModel
@@ -27,6 +31,8 @@ Array = np.ndarray
 
 #: Ridge penalties that are looked at, over the largest eigenvalue.
 PENALTIES = np.logspace(-10, 5, 151)
+#: Least promise of messages that is tried, nats: fits of labels that are nearly told apart creep up by less for long.
+PROMISING = 0.5
 
 
 class Peak(NamedTuple):
@@ -49,8 +55,8 @@ class Evidence:
         b.
     square : float
         c.
-    n : float
-        Rows, by their weights, less one for an intercept.
+    n : float or None
+        Rows, by their weights, less one for an intercept; None: the noise stays.
     least : float
         Least noise.
     """
@@ -58,17 +64,17 @@ class Evidence:
     gram: Array
     slope: Array
     square: float
-    n: float
+    n: float | None
     least: float
 
     @classmethod
     def about(
-        cls, mean: Array, gram: Array, slope: Array, square: float, n: float, least: float, centred: bool
+        cls, mean: Array, gram: Array, slope: Array, square: float, n: float | None, least: float, centred: bool
     ) -> Evidence:
         """From Xᵀ(y - Xm) and |y - Xm|² at the mean m; ``centred``: the last weight is an intercept."""
         if centred:
             column, most = gram[:-1, -1], gram[-1, -1]
-            square, n = square - slope[-1] ** 2 / most, n - 1.0
+            square, n = square - slope[-1] ** 2 / most, None if n is None else n - 1.0
             slope = slope[:-1] - column * (slope[-1] / most)
             gram, mean = gram[:-1, :-1] - np.outer(column, column) / most, mean[:-1]
         moved = gram @ mean
@@ -77,18 +83,25 @@ class Evidence:
     def __call__(self, precision: Array) -> float:
         """At one precision per weight under the present noise, but for the constant of `peak`."""
         root = cho_factor(self.gram + np.diag(precision), lower=True)
-        noise = max((self.square - self.slope @ cho_solve(root, self.slope)) / self.n, self.least)
+        fitted, _ = self._fitted(np.asarray(self.slope @ cho_solve(root, self.slope)))
         log_ratio = 2.0 * np.sum(np.log(np.diag(root[0]))) - np.sum(np.log(precision))
-        return float(-0.5 * self.n * np.log(noise) - 0.5 * log_ratio)
+        return float(fitted - 0.5 * log_ratio)
+
+    def _fitted(self, explained: Array) -> tuple[Array, Array]:
+        """What y says where so much of its square is explained, nats, and the noise."""
+        if self.n is None:
+            return 0.5 * explained, np.ones_like(explained)
+        noise = np.maximum((self.square - explained) / self.n, self.least)
+        return -0.5 * self.n * np.log(noise), noise
 
     def peak(self, precision: Array) -> Peak:
         """The largest at one precision for all weights; its gain is over these precisions."""
         values, vectors = eigh(self.gram)
-        values = np.maximum(values, 0.0)
+        # Messages of a likelihood that is not log-concave may say less than nothing of a direction.
+        values, z = np.maximum(values, 0.0), np.where(values > 0, vectors.T @ self.slope, 0.0)
         k = (values[-1] * PENALTIES)[:, None]
-        explained = (np.square(vectors.T @ self.slope) / (values + k)).sum(axis=1)
-        noise = np.maximum((self.square - explained) / self.n, self.least)
-        evidence = -0.5 * self.n * np.log(noise) - 0.5 * np.log1p(values / k).sum(axis=1)
+        fitted, noise = self._fitted((np.square(z) / (values + k)).sum(axis=1))
+        evidence = fitted - 0.5 * np.log1p(values / k).sum(axis=1)
         best = int(np.argmax(evidence))
         return Peak(float(evidence[best]) - self(precision), float(k[best, 0] / noise[best]), float(noise[best]))
 
@@ -100,22 +113,35 @@ def elsewhere(model: LinearModel, q: dict[str, Any], gradient: Any, n: float, wo
     """
     block, likelihood = q["weights"], model.current_likelihood(q)
     slope, linear, gram = gradient["weights"][0], *block.heard(gradient["weights"]).added()
-    # What the slope in the noise says of E (y - f)², which it holds beside n.
-    least = likelihood.least / likelihood.noise_variance
-    squares = n + 2.0 * float(gradient["likelihood"][0][0]) / (1.0 - least)
-    square = squares - block.structure.expected_quadratic(gram, np.zeros_like(block.mean), block)
+    square, least, closed = 0.0, 0.0, likelihood.closed_posterior and "likelihood" in q
+    if closed:
+        # What the slope in the noise says of E (y - f)², which it holds beside n.
+        least = likelihood.least / likelihood.noise_variance
+        squares = n + 2.0 * float(gradient["likelihood"][0][0]) / (1.0 - least)
+        square = squares - block.structure.expected_quadratic(gram, np.zeros_like(block.mean), block)
     unit = np.append(np.broadcast_to(model.stretch, model.n_fixed), [1.0] * model.fit_intercept)
     own = unit * block.mean, gram / np.outer(unit, unit), slope / unit
-    evidence = Evidence.about(*own, square, n, least, model.fit_intercept)
-    if not (evidence.n > 0.0 and np.any(evidence.gram)):  # nothing varies
+    evidence = Evidence.about(*own, square, n if closed else None, least, model.fit_intercept)
+    if not np.any(evidence.gram) or (evidence.n is not None and evidence.n <= 0.0):  # nothing varies
         return None
-    gain, precision, noise = evidence.peak(model.precision(q) / np.square(unit[: model.n_fixed]))
-    if gain <= worth:
+    if not (
+        np.all(np.isfinite(evidence.gram)) and np.all(np.isfinite(evidence.slope)) and np.isfinite(evidence.square)
+    ):
         return None
-    variance = noise * likelihood.noise_variance - likelihood.least
-    points = {
+    try:
+        gain, precision, noise = evidence.peak(model.precision(q) / np.square(unit[: model.n_fixed]))
+    except LinAlgError:  # messages that say less than nothing where the prior is weak
+        return None
+    if gain <= (worth if closed else max(worth, PROMISING)):
+        return None
+    there = {
+        **q,
         "prior_precision": q["prior_precision"].at(np.full_like(q["prior_precision"].value, np.log(precision))),
-        "likelihood": q["likelihood"].at(np.log([max(variance, likelihood.least)])),
     }
-    there = {**q, **points}
-    return {**there, "weights": model.prior(there)["weights"].times(Message((linear / noise, gram / noise)))}
+    if closed:
+        variance = noise * likelihood.noise_variance - likelihood.least
+        there["likelihood"] = q["likelihood"].at(np.log([max(variance, likelihood.least)]))
+    try:
+        return {**there, "weights": model.prior(there)["weights"].times(Message((linear / noise, gram / noise)))}
+    except NotPositiveDefinite:
+        return None

@@ -372,13 +372,12 @@ class LinearModel(LinearLatents):
     def search(self, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
         """From where the evidence of prior and noise is largest, if the fit has ended at a lower maximum (`evidence`).
 
-        That is known of Gaussian noise with no covariance but the weights' own; other fits end where their steps do.
+        That is known where no covariance is learned but the weights' own, and these are of one latent.
         """
-        q, names = fit.q, {"prior_precision", "likelihood"}
-        known = self.hyper.keys() == names and self.likelihood.closed_posterior
-        if not (known and q["weights"].full and q["weights"].natural_coordinates):
+        q, names = fit.q, ["prior_precision", *["likelihood"] * ("likelihood" in fit.q)]
+        if set(names) != self.hyper.keys() or self.likelihood.n_latents > 1 or set(names) & fit.frozen:
             return q, False
-        if names & fit.frozen or already_searched(fit, sorted(names)):
+        if not (q["weights"].full and q["weights"].natural_coordinates) or already_searched(fit, names):
             return q, False
         worth = tol * fit.size(fit.here.bound)
         there = elsewhere(self, q, fit.here.gradient, fit.data.total_weight * fit.scale, worth)

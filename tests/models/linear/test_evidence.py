@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from sksvi.linear_model import BayesianGLMRegressor
+from sksvi.linear_model import BayesianGLMClassifier, BayesianGLMRegressor
 from sksvi.models.linear.evidence import PENALTIES, Evidence
 from sksvi.models.linear.glm import LinearModel
 
@@ -75,6 +75,28 @@ def test_a_fit_ends_at_the_higher_maximum(rng, monkeypatch, prior_precision, alg
         lower = clone(estimator).fit(X, y)
         assert lower.converged_
         assert lower.lower_bound_ < higher.lower_bound_ - 10.0
+
+
+@pytest.mark.filterwarnings("ignore:a combination of columns")  # the answer can be told from the total
+@pytest.mark.parametrize("likelihood", ["logit", "student-t"])
+def test_messages_find_the_higher_maximum_of_other_likelihoods(rng, monkeypatch, likelihood):
+    n = 100
+    year, dose, answer, rest = np.arange(n), 2.0 * rng.normal(size=n), rng.integers(0, 2, n), rng.normal(size=n)
+    total = 500.0 + 0.25 * year + 0.25 * dose + answer + rest  # which tells each part from the others, and hardly alone
+    if likelihood == "logit":
+        estimator, X, y = BayesianGLMClassifier(), np.column_stack([year, dose, rest, total]), answer
+    else:
+        estimator, X, y = (
+            BayesianGLMRegressor(likelihood=likelihood),
+            np.column_stack([year, answer, rest, total]),
+            dose,
+        )
+    higher = clone(estimator).fit(X, y)
+    monkeypatch.setattr(LinearModel, "search", lambda self, fit, tol: (fit.q, False))
+    lower = clone(estimator).fit(X, y)
+    assert higher.converged_ and lower.converged_
+    assert higher.lower_bound_ > lower.lower_bound_ + 10.0
+    assert higher.score(X, y) > 0.9
 
 
 def test_rows_without_a_second_maximum_need_no_more_passes(rng, monkeypatch):
