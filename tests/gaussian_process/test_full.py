@@ -241,8 +241,8 @@ def test_sampled_expectations_end_near_the_exact_ones(global_random_seed):
 def test_a_likelihood_that_is_not_log_concave_is_fitted_too(algorithm, global_random_seed):
     """Its messages are cut where they would have negative precision.
 
-    Where some are, they lead a little past the largest bound (1e-3 nats by CVI and 7e-5 by FP at seed 13): there steps are halved until the
-    fall is what a judged step may lose to rounding.
+    Where some are, they lead a little past the largest bound (1e-3 nats by CVI and 7e-5 by FP at seed 13): there steps
+    are halved until the fall is what a judged step may lose to rounding.
     """
     X, _ = labels(global_random_seed)
     y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(global_random_seed).standard_t(2.0, 60)
