@@ -29,7 +29,7 @@ INTERCEPT_WIDTH = 10.0
 FLAT = 1e-8
 #: Median absolute deviations of a target with heavy tails that its unit is at most.
 TAILS = 10.0
-#: Fewer rows do not say how far a measured target may go.
+#: Fewer rows (a row as often as it weighs) do not say how far a measured target may go.
 FEW_ROWS = 20
 #: Share of a coefficient that the data must determine where the prior is flat.
 DETERMINED = 0.99
@@ -154,7 +154,7 @@ class OwnScales:
             return 0.0, float(self.intercept_precision)
         mean = best_constant(self.likelihood_, data) if self.fit_intercept and self.likelihood_.n_latents == 1 else 0.0
         # A few measured rows, as a stream may begin with, say too little of the target's unit.
-        unknown = self.likelihood_.measured and data.n_rows < FEW_ROWS
+        unknown = self.likelihood_.measured and data.total_weight < FEW_ROWS
         precision = FLAT if unknown or self._prior_kind == "flat" else INTERCEPT_WIDTH**-2
         return mean, precision / self._unit**2
 

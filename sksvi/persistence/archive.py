@@ -158,8 +158,8 @@ def save(estimator: BaseEstimator, path: str | os.PathLike, training_rows: bool 
     The file is written beside ``path`` and renamed when it is complete and on disk, so that a crash leaves either the
     old file or the new one; what a symbolic link points to is replaced, and the mode of a file that is replaced stays.
     It holds training rows only where they are the model, those of a full Gaussian process, and
-    those that a stream looks at again (``stream_sample``), and what some models find of each row. Callbacks are not
-    saved.
+    those that a stream looks at again (``stream_sample``), what some models find of each row, and the least and the
+    greatest value of each column. Callbacks are not saved.
 
     Parameters
     ----------

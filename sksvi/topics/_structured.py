@@ -40,6 +40,8 @@ Array = np.ndarray
 TOPIC_PRIOR, WORD_PRIOR = 0.1, 0.1
 #: Documents and passes that two starts are compared by, and of how many documents one is held out.
 TRIAL_DOCUMENTS, TRIAL_PASSES, TRIAL_SHARE = 1000, 2, 5
+#: Standard errors apart of predictions that tell starts apart.
+TOLD_APART = 2.0
 #: Expected words of a topic that words support.
 FEWEST_WORDS = 1.0
 #: Words of a document that Gibbs sampling is not asked about, and those that it cannot hold.
@@ -331,6 +333,7 @@ class StructuredLDA(TopicModel):
         """First expected counts: nearly even, or from anchor words, whichever predicts better after a few passes.
 
         Topics that share few words have anchors, and are found from them at once; others are better found from even.
+        Where the documents that are held out are too few to tell, the bound does: all others are in it.
         """
         data, model = problem.data, problem.model
         anchored = first_counts(data, model.eta, seed)
@@ -341,11 +344,14 @@ class StructuredLDA(TopicModel):
         if self.prior_words or self.n_components == 1 or not len(rows) or not held.nnz:
             return anchored
         trial = plan.changed(problem, data=data.take(rows), total=None)
-        starts, scores = (even_counts(data, self.n_components, rng), anchored), []
+        starts, scores, bounds = (even_counts(data, self.n_components, rng), anchored), [], []
         for model.start in starts:
-            q = plan.run(trial, first_state(trial, seed), TRIAL_PASSES, 0.0).q
-            scores.append(model.with_local("cvb0").completion(q, known, held, problem.threads))
-        return starts[int(np.argmax(scores))]
+            found = plan.run(trial, first_state(trial, seed), TRIAL_PASSES, 0.0)
+            scores.append(model.with_local("cvb0").completions(found.q, known, held, problem.threads))
+            bounds.append(found.bound)
+        gain = scores[1] - scores[0]
+        told = abs(gain.sum()) > TOLD_APART * np.linalg.norm(gain)
+        return starts[int(gain.sum() > 0.0 if told else bounds[1] > bounds[0])]
 
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:

@@ -171,7 +171,7 @@ def test_wrong_shapes(X, rng):
     refused(model, "0 sample", X[:0], y[:0])
     refused(model, "0 feature", X[:, :0], y)
     with pytest.raises(ValueError, match="labels"):
-        BayesianGLMClassifier().fit(X, y > 0).log_predictive_density(X, np.full(60, 7))
+        BayesianGLMClassifier().fit(X, target("binary", X, rng)).log_predictive_density(X, np.full(60, 7))
 
 
 def test_weights(X, rng):

@@ -77,6 +77,7 @@ def assert_agree(a, b, columns=slice(None), close=CLOSE):
 @pytest.mark.parametrize("likelihood", [*REGRESSORS, "labels", "softmax"])
 @pytest.mark.parametrize("d", [3, 80])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:Student's t has")  # of so few rows, some of them thrice, most may be fitted
 def test_weights_are_repeats_and_zero_weights_remove(likelihood, covariance, d, rng):
     X, y = data_for(likelihood, rng, n=30, d=d)
     counts = rng.integers(0, 4, 30)
@@ -95,6 +96,14 @@ def test_weights_are_repeats_and_zero_weights_remove(likelihood, covariance, d, 
     if likelihood not in ("ordinal", "labels", "softmax"):
         whole = weighted.score(X, y, sample_weight=counts, offset=0)
         assert whole == pytest.approx(weighted.score(X[again], y[again], offset=0))
+
+
+def test_few_rows_of_large_weight_are_many():
+    """The prior of an intercept, which fewer than twenty measured rows leave wide."""
+    rng = np.random.default_rng(13)
+    X, y = data_for("gaussian", rng, n=10)
+    weighted = model_for("gaussian").fit(X, y, sample_weight=np.full(10, 3.0))
+    assert_agree(weighted, model_for("gaussian").fit(np.repeat(X, 3, axis=0), np.repeat(y, 3)))
 
 
 @pytest.mark.parametrize("algorithm", sorted(VARIATIONAL))

@@ -21,6 +21,7 @@ from sksvi.families.gaussian.views import ChosenRows
 from sksvi.gaussian_process import GPClassifier, SparseGPClassifier
 from sksvi.gaussian_process._full import distinct
 from sksvi.gaussian_process._start import hyperparameters
+from sksvi.inference.stopping import ROUNDING
 from sksvi.likelihoods import Bernoulli, Softmax, StudentT
 from sksvi.likelihoods import Gaussian as GaussianNoise
 from sksvi.models.base import Table
@@ -238,12 +239,17 @@ def test_sampled_expectations_end_near_the_exact_ones(global_random_seed):
 
 @pytest.mark.parametrize("algorithm", ["cvi", "fp"])
 def test_a_likelihood_that_is_not_log_concave_is_fitted_too(algorithm, global_random_seed):
-    """Its messages are cut where they would have negative precision."""
+    """Its messages are cut where they would have negative precision.
+
+    Where some are, they lead a little past the largest bound (1e-3 nats by CVI and 7e-5 by FP at seed 13): there steps
+    are halved until the fall is what a judged step may lose to rounding.
+    """
     X, _ = labels(global_random_seed)
     y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(global_random_seed).standard_t(2.0, 60)
     model = FullGP(StudentT(scale=0.1, df=3.0), ConstantKernel(1.0) * RBF(1.5), X, learned=False)
     state = fitted(problem_for(model, Table(X, y), algorithm), tol=1e-5)
-    assert np.all(np.diff(state.bounds) >= -1e-9) and state.converged
+    bounds = np.array(state.bounds)
+    assert np.all(np.diff(bounds) >= -ROUNDING * (1 + np.abs(bounds[:-1]))) and state.converged
     assert np.mean(np.abs(state.q["latents"].mean - np.sin(X[:, 0]))) < 0.1
 
 

@@ -19,6 +19,7 @@ from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMEClassifier, GM
 from sksvi.callbacks import Checkpoint
 from sksvi.likelihoods import Gaussian
 from sksvi.mixed_effects import _base
+from tests.chance import assert_drawn
 
 GROUPED = {"likelihood": "poisson", "noise": False, "groups": ["school", "city"]}
 
@@ -522,8 +523,7 @@ def test_predictions_agree_with_each_other(likelihood, noise, frame, rng):
     assert np.all(inside >= 0.8 - 4 * np.sqrt(0.16 / 20000))
     log_p = model.log_predictive_density(rows, np.full(6, 1.0))
     if likelihood == "poisson":
-        share = np.mean(draws == 1.0, axis=1)
-        assert np.all(np.abs(np.exp(log_p) - share) <= 4 * np.sqrt(share * (1 - share) / 20000) + 1e-4)
+        assert_drawn(np.sum(draws == 1.0, axis=1), 20000, np.exp(log_p))
     np.testing.assert_allclose(np.sum(log_p), model.log_predictive_density(rows, np.ones(6)).sum())
     for part in (slice(0, 2), [3], [5, 1]):
         np.testing.assert_allclose(model.predict(rows.iloc[part]), mean[part], rtol=1e-12)
@@ -712,7 +712,11 @@ def simulated(kind, rng, n=1500):
 @pytest.mark.parametrize("kind", ["measured", "counts", "noisy"])
 @pytest.mark.parametrize("how", ["stream", "after a fit"])
 def test_a_default_stream_is_near_the_batch_fit(kind, groups, how, global_random_seed):
-    """Within a quarter of a posterior deviation, a sixth of the rows kept; one step per chunk was tens of them off."""
+    """Within a quarter of a posterior deviation, a sixth of the rows kept; one step per chunk was tens of them off.
+
+    With noise per row the larger distance of two coefficients is 0.09 deviations by root mean square, and the noise's
+    variance 5 % off (16 seeds of four streams each): which rows are kept is chance, which is allowed four times that.
+    """
     X, y = simulated(kind, np.random.default_rng(global_random_seed))
     X = X if groups else X[["a", "b"]]
     options = {"groups": groups, "random_state": 0}
@@ -722,10 +726,11 @@ def test_a_default_stream_is_near_the_batch_fit(kind, groups, how, global_random
     stream = stream.fit(X[:first], y[:first]) if first else stream
     for start in range(first, len(y), 125):
         stream.partial_fit(X[start : start + 125], y[start : start + 125])
-    assert np.max(np.abs(stream.coef_ - batch.coef_) / batch.coef_std_) < 0.25
+    apart, spread = (0.36, 0.2) if kind == "noisy" else (0.25, 0.15)
+    assert np.max(np.abs(stream.coef_ - batch.coef_) / batch.coef_std_) < apart
     np.testing.assert_allclose(stream.coef_std_, batch.coef_std_, rtol=0.08)
     # q of the noise has half its mean as deviation, whatever the data.
-    np.testing.assert_allclose(stream.noise_variance_, batch.noise_variance_, rtol=0.15)
+    np.testing.assert_allclose(stream.noise_variance_, batch.noise_variance_, rtol=spread)
 
 
 def test_default_labels_stream_to_the_batch_fit(global_random_seed):

@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sksvi
 from sksvi import StructuredLDA
+from sksvi.datasets import make_lda
 from sksvi.estimators.completion import halved
 from sksvi.models.topics.lda import LOCAL_STEPS
 from sksvi.topics._structured import ALGORITHMS
@@ -91,6 +92,17 @@ def test_every_algorithm_and_local_step_finds_the_topics(apart, algorithm, local
     assert corpus.matched(model)[1] > 0.95
     np.testing.assert_allclose(model.components_.sum(1), 1.0)
     np.testing.assert_allclose(model.transform(corpus.data[:5]).sum(1), 1.0)
+
+
+@pytest.mark.parametrize("key", [(19, 1), (20, 3)])
+def test_a_start_that_few_documents_cannot_tell_is_chosen_by_the_bound(key):
+    """Predictions of 60 documents were for the even start by 0.1 and 0.6 standard errors, the bounds against it."""
+    options = {"n_components": 4, "n_words": 150, "doc_topic_prior": 0.5}
+    corpus = make_lda(300, 200, **options, random_state=int(np.random.default_rng(key).integers(2**31)))
+    model, other = (
+        StructuredLDA(4, doc_topic_prior="symmetric", random_state=start).fit(corpus.data) for start in range(2)
+    )
+    assert model.lower_bound_ == pytest.approx(other.lower_bound_, abs=50.0)  # 2,899 and 1,903 below it
 
 
 @pytest.mark.parametrize("learned", [{"doc_topic_prior": "auto"}, {"doc_topic_prior": "symmetric"}])

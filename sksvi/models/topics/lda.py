@@ -293,11 +293,11 @@ class LatentDirichlet(Local):
         other.local_step = local_step
         return other
 
-    def completion(self, q: Blocks, known: Any, held: Any, threads: int) -> float:
-        """Log probability of the words `held` of documents given those that are `known`, nats per word."""
+    def completions(self, q: Blocks, known: Any, held: Any, threads: int) -> Array:
+        """Log probability of the words `held` of each document given those that are `known`, nats (n,)."""
         found = self.documents(q, known, threads)
         theta = dirichlet_marginal(self.alpha_of(q), found.local, found.squares)[0]
-        return float(word_scores(theta, q["topics"].mean, held).sum() / held.sum())
+        return word_scores(theta, q["topics"].mean, held)
 
     def grown(self, q: Blocks, data: Table) -> Blocks:
         """The topics with new words at their prior."""

@@ -23,6 +23,7 @@ from sksvi.models.beta_process.globals import at_values, draw, expected
 from sksvi.models.beta_process.model import BetaProcess, split
 from sksvi.models.beta_process.sampler import Draw, Sampler
 from sksvi.testing import check_family
+from tests.chance import assert_drawn, errors_allowed
 
 LOCAL_STEPS = ["gibbs", "mean-field", "spike-slab"]
 
@@ -105,11 +106,9 @@ def test_gibbs_conditional_against_enumeration(K, missing, global_random_seed):
     terms, *_ = terms_of(view, np.tile(np.where(seen, y, np.nan), (n, 1)), "gibbs", 60, 1, global_random_seed)
     configurations, p, means, evidence = enumerated(view, y, seen)
     z, omega = terms.omega[0] != 0, terms.omega[0]
-    wanted = p @ configurations
-    assert np.all(np.abs(z.mean(0) - wanted) <= 4 * np.sqrt(wanted * (1 - wanted) / n) + 1e-12)
-    pairs, wanted = (z[:, :1] * z).mean(0), (p * configurations[:, 0]) @ configurations
-    assert np.all(np.abs(pairs - wanted) <= 4 * np.sqrt(wanted * (1 - wanted) / n) + 1e-12)
-    assert np.all(np.abs(omega.mean(0) - p @ means) <= 4 * omega.std(0) / np.sqrt(n))
+    assert_drawn(z.sum(0), n, p @ configurations)
+    assert_drawn((z[:, :1] * z).sum(0), n, (p * configurations[:, 0]) @ configurations)
+    assert np.all(np.abs(omega.mean(0) - p @ means) <= errors_allowed(K) * omega.std(0) / np.sqrt(n))
     # The estimate of the bound is at most the evidence, and with one factor equals it.
     error = 4 * terms.value.std() / np.sqrt(n)
     assert terms.value.mean() <= evidence + error
@@ -289,9 +288,7 @@ def test_chunks_of_features_leave_no_one_out(K, global_random_seed):
     terms, *_ = terms_of(view, np.tile(y, (n, 1)), "gibbs", 2, 1, global_random_seed)
     kappa = 1.0 + 9.0
     odds = np.exp(-1.0 + 0.5 * np.log(1.0 / kappa) + np.square(3.0 * y) / (2 * kappa))
-    wanted = odds / (1 + odds)
-    # Sixty-odd comparisons: 4.5 errors is for all of them what 4 is for ten.
-    assert np.all(np.abs(terms.use.mean(0) - wanted) <= 4.5 * np.sqrt(wanted * (1 - wanted) / n) + 1e-12)
+    assert_drawn(terms.use.sum(0), n, odds / (1 + odds))
 
 
 @pytest.mark.parametrize("start", ["greedy", "given"])
