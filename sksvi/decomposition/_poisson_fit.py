@@ -32,6 +32,14 @@ def of_unit(data: Any, said: tuple[str, str, str]) -> Iterator[str]:
         )
 
 
+def in_order(q: Gamma, shape: float) -> tuple[Array, Array]:
+    """Share of all counts that each component explains beyond a prior of this shape, and the order of the shares."""
+    explained = np.maximum((q.shape - shape).sum(1), 0.0)
+    total = explained.sum()
+    shares = explained / total if total > 0 else np.zeros_like(explained)
+    return shares, np.argsort(-shares, kind="stable")
+
+
 def _sums(data: Table) -> tuple[float, int, int]:
     """Sum and number of the cells that are not 0, and how many of them are no counts."""
     counts = data.X.counts.data
@@ -87,10 +95,7 @@ class PoissonFit(GammaPosterior, GammaFit):
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:
         q = state.q["components"]
-        explained = np.maximum((q.shape - float(self.component_shape)).sum(1), 0.0)
-        total = explained.sum()
-        shares = explained / total if total > 0 else np.zeros_like(explained)
-        order = np.argsort(-shares, kind="stable")
+        shares, order = in_order(q, float(self.component_shape))
         self._choices = self._fitted_choices()
         self.posterior_ = Posterior({"components": q[order]})
         self.components_ = self.posterior_["components"].mean.astype(self._dtype)
