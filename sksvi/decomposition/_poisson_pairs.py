@@ -58,7 +58,7 @@ class PoissonFactorization(PairStream):
     expectation : str or Expectation, default="auto"
         Every expectation of this model has a closed form: all values do the same.
     batch_size : int, "auto" or None, default="auto"
-        Users per step; "auto": all up to 20,000, else 200.
+        Users per step; "auto": all up to 20,000, else 100.
     max_iter : int, default=200
         Most passes over the data.
     tol : float, default=1e-4

@@ -23,8 +23,9 @@ Array = np.ndarray
 
 #: Rows of a chunk at least, and chunks of a segment where that allows.
 CHUNK_ROWS, CHUNKS = 16, 16
-#: What stands for smaller numbers among bases relative to a column's largest.
-LEAST = 1e-290
+#: What stands for smaller numbers among bases relative to a column's largest, by type. A row whose counts sum to no
+#: more than `SINGLE` leaves the range of neither, whatever its q.
+LEAST, SINGLE = {np.float64: 1e-290, np.float32: 1e-30}, 1e7
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,13 @@ class Effort:
     """How long a visit of a row is.
 
     sweeps, tol: of coordinate ascent; it ends where a sweep moved less than `tol` of the row's counts. draws: of H.
+    beyond: by which share a sweep goes further than to its best value.
     """
 
     sweeps: int
     tol: float
     draws: int = 4
+    beyond: float = 0.0
 
 
 #: Rows that are visited again, those that are seen once, and those whose posterior is asked for.
@@ -105,6 +108,8 @@ class CountRows(Local):
     shape: tuple[int, int]
     activation_shape: float
     visit: Effort
+    #: Type of the numbers that rows are swept in.
+    precision: type = np.float64
 
     def prior_rate(self, view: View) -> float:
         """r, the rate of activations a priori."""
@@ -168,14 +173,14 @@ class CountRows(Local):
         c, at, logs = cells.counts, np.empty_like(local), np.empty(cells.shape[0])
         whole = np.log(self.prior_rate(view) + view.totals)
         if view.scaled is None:  # as large as the components, and the same for every chunk
-            view.scaled = _bases(view.logs - whole)
+            view.scaled = _bases(view.logs - whole, self.precision)
         bases, offset = view.scaled
         factor = np.empty((0, self.shape[0])) if cells.seen is None else np.exp(whole - np.log(rate))
         shape = np.full(self.shape[0], self.activation_shape)
         before = np.empty((0, self.shape[0])) if cells.before is None else cells.before
         mean_field_rows(
             *(c.indptr, c.indices, c.data, bases, factor, shape, before),
-            *(effort.sweeps - 1, effort.tol, local, counts, logs, at),
+            *(effort.sweeps - 1, effort.tol, effort.beyond, local, counts, logs, at),
         )
         return shape + at if cells.before is None else shape + before + at, logs + c @ offset
 
@@ -226,7 +231,8 @@ class CountRows(Local):
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))  # type: ignore[return-value]
 
 
-def _bases(logs: Array) -> tuple[Array, Array]:
-    """exp(logs) (F, K) over each column's largest, and the logarithm of that, (F,)."""
+def _bases(logs: Array, precision: type = np.float64) -> tuple[Array, Array]:
+    """exp(logs) (F, K) over each column's largest, in this type of numbers, and the logarithm of that, (F,)."""
     offset = logs.max(1)
-    return np.maximum(np.exp(np.ascontiguousarray(logs) - offset[:, None]), LEAST), offset
+    bases = np.maximum(np.exp(np.ascontiguousarray(logs) - offset[:, None]), LEAST[precision])
+    return bases.astype(precision, copy=False), offset
