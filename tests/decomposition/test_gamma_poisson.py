@@ -48,8 +48,9 @@ def test_scikit_learn_checks_of_other_fits(estimator, check):
 
 def test_rows_that_go_beyond_end_where_others_do(global_random_seed):
     """Sweeps of a share further, in single precision too: the same activations and terms of the bound, sooner."""
-    X, H, W = parts(global_random_seed, 40)
-    found = cells(sp.csr_matrix(X))
+    rng = np.random.default_rng(global_random_seed)
+    W, H = rng.gamma(2.0, 1.0, (3, 40)), rng.gamma(0.4, 4.0, (40, 3))  # components that have all columns in common
+    found = cells(sp.csr_matrix(rng.poisson(H @ W).astype(float)))
     plain = GammaPoisson(3, 40)
     q = {"components": Gamma(5.0 * W + 0.3, np.full(W.shape, 5.0)), "activation_rate": Point(np.log([0.3]))}
     batch = Rows(found, table(found).y, np.zeros((40, 3)))
@@ -58,14 +59,14 @@ def test_rows_that_go_beyond_end_where_others_do(global_random_seed):
         return model.settled(model.view(q, None), batch, replace(model.visit, sweeps=sweeps, tol=tol))
 
     exact = ended(plain, 3000, 1e-12)
-    for precision, largest, near in ((np.float32, 1e7, 1e-4), (np.float64, 1e8, 1e-8)):
+    for precision, largest, near in ((np.float32, 1e7, 1e-4), (np.float64, 1e8, 1e-5)):
         model = plain.of_batches(largest)
         assert model.precision is precision and plain.precision is np.float64 and plain.visit.beyond == 0.0
         terms = ended(model, 3000, 1e-12)
         np.testing.assert_allclose(terms.activations, exact.activations, rtol=near, atol=near * H.max())
         np.testing.assert_allclose(terms.value, exact.value, rtol=near, atol=near)
     sooner, later = (np.abs(ended(each, 10, 0.0).activations - exact.activations).sum() for each in (model, plain))
-    assert sooner <= later
+    assert sooner < 0.9 * later
 
 
 def test_batches_take_counts_of_any_size(global_random_seed):
