@@ -21,8 +21,8 @@ TITLE = "Gamma factor model of data with known loadings"
 NOTES = [
     "Loadings uniform on [0, 1], a fifth of them not 0, noise variance 0.1; D = 50, K = 10, and D = K = 40 with "
     "300,000 rows. NLL per row of 5,000 new rows; truth: at the true covariance. apart: mean of "
-    "1 - |cosine| of true and fitted factors, matched. Fits: fit_mean=False but where told; CPU seconds of one thread, compilation "
-    "apart. FactorAnalysis: as many factors, its own noise per column."
+    "1 - |cosine| of true and fitted factors, matched. Fits: fit_mean=False but where told; CPU seconds of one thread, "
+    "compilation apart. FactorAnalysis: as many factors, its own noise per column."
 ]
 
 
