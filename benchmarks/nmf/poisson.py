@@ -30,7 +30,7 @@ SHAPE = 0.3
 TITLE = "Completion of counts"
 NOTES = [
     "digits: scikit-learn's, 1,437 to fit, 360 to score; ap: Associated Press, 1,800 documents to fit, 446 to score; "
-    "mnist: 60,000 images of 784 pixels to fit, 500 to score, in batches of 200. Log probability of the columns that "
+    "mnist: 60,000 images of 784 pixels to fit, 500 to score, in batches of 100. Log probability of the columns that "
     "were not seen, nats per cell (ap: per word). plug-in: Poisson at the posterior mean; averaged: integrated over q "
     "(a negative binomial of its first two moments). NMF: scikit-learn's, Kullback-Leibler, 200 iterations. CPU "
     "seconds of one thread, of the fit; a fit in batches ends with a look at all rows. hpfrec, poismf: where "

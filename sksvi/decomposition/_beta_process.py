@@ -14,7 +14,7 @@ from sksvi._typing import AlgorithmLike, ExpectationLike, MatrixLike, RandomStat
 from sksvi.decomposition._factor_predictions import ROWS, FactorPredictions
 from sksvi.decomposition._factor_summaries import FactorSummaries, effective_number
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, stays
+from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, stays, string_or_array
 from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.magnitudes import LARGEST_UNIT, check_magnitudes
 from sksvi.estimators.posterior import Posterior
@@ -160,7 +160,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
         **STREAMED,
         "n_components": COMPONENTS,
         "local_step": FREE,
-        "init": stays("a fit that goes on has begun"),
+        "init": stays("a fit that goes on has begun", string_or_array),
         "init_factors": stays("a fit that goes on has begun"),
         "a": FREE,
         "b": FREE,

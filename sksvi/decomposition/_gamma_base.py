@@ -13,7 +13,7 @@ from sksvi import _memory, algorithms
 from sksvi._typing import MatrixLike
 from sksvi.decomposition._gamma_predictions import GammaPredictions
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.changes import COMPONENTS, FREE, SHARED, STREAMED, stays
+from sksvi.estimators.changes import COMPONENTS, FREE, SHARED, STREAMED, stays, string_or_array
 from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, check_table
@@ -48,7 +48,7 @@ class GammaFit(BaseSVI):
         "n_components": COMPONENTS,
         "component_shape": FREE,
         "activation_shape": FREE,
-        "init": stays("a fit that goes on has begun"),
+        "init": stays("a fit that goes on has begun", string_or_array),
     }
     #: Rows up to which a step takes all of them, and rows of a batch beyond.
     _whole_rows, _batch_rows = SMALL_ROWS, BATCH_ROWS

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from numbers import Integral, Real
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -24,11 +23,11 @@ from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import FIRST_PORTION, PORTION, Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.families import Gamma
-from sksvi.inference import plan
+from sksvi.inference import stream
 from sksvi.inference.priors import divergence
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import counting_on, first_state
-from sksvi.inference.state import State, StepInfo, recorded, thinned
+from sksvi.inference.state import State
 from sksvi.models.gamma_factor.model import MANY_POINTS, POINTS, GammaFactors
 from sksvi.models.gamma_factor.scatter import Scatter, scatter_of
 from sksvi.partitions.collections import aligned, is_collection
@@ -277,22 +276,14 @@ class GammaFactorModel(GammaFactorPredictions, RowsFromPartitions, BaseSVI):
 
     def _absorbed(self, problem: Problem, before: State | None, known: Any, came: float) -> State:
         """A fit to all that was seen, which begins at what is known; one row of the history."""
-        started = perf_counter()
         if known is None or before is None:
             state = self._new_state(problem)
         else:
             problem.model.begins(known[0].mean / self.scale_, known[1] / self.scale_**2)
             problem.model.seed = before.seed
             state = counting_on(first_state(problem, before.seed), before, 0.0)
-        bounds, history, passes = list(state.bounds), list(state.history), state.passes
-        inner = replace(state, bounds=[], history=[], passes=0)
-        state = plan.run(problem, inner, int(self.max_iter), self.tol)
-        rows = (0.0 if before is None else before.rows) + came
-        info = StepInfo(state.bound, problem.deterministic, 1.0, state.repairs)
-        steps = state.steps + (0 if before is None else before.steps)
-        state = replace(state, bounds=bounds, history=history, passes=passes + 1, steps=steps)
-        state = replace(state, rows=rows, counted=problem.data.n)
-        return thinned(recorded(state, info, perf_counter() - started))
+        state = stream.as_one_pass(problem, state, before, came, int(self.max_iter), self.tol)
+        return replace(state, counted=problem.data.n)
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Scatter:
         if not start.fresh:

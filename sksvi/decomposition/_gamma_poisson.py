@@ -60,7 +60,7 @@ class GammaPoissonFactorization(ColumnRecommendations, PoissonFit, GammaFactors)
     expectation : str or Expectation, default="auto"
         Every expectation of this model has a closed form: all values do the same.
     batch_size : int, "auto" or None, default="auto"
-        Rows per step; "auto": all up to 20,000, else 200; in ``partial_fit`` 200.
+        Rows per step; "auto": all up to 20,000, else 100; in ``partial_fit`` 200.
     max_iter : int, default=200
         Most passes over the data.
     tol : float, default=1e-4
@@ -118,7 +118,8 @@ class GammaPoissonFactorization(ColumnRecommendations, PoissonFit, GammaFactors)
     ((10, 64), (5, 10))
     """
 
-    _portion_rows = PoissonFit._batch_rows
+    #: A chunk is many small steps: one step on all of it would say little more than one on some of its rows.
+    _portion_rows = 200
     _parameter_constraints: dict[str, list[Any]] = {
         **PoissonFit._parameter_constraints,
         "bound": [StrOptions(set(MODELS))],

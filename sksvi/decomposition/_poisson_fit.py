@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,19 @@ def of_unit(data: Any, said: tuple[str, str, str]) -> Iterator[str]:
         )
 
 
+def _largest(data: Table) -> float:
+    """The largest sum of a row's counts."""
+    return float(np.max(np.asarray(data.X.counts.sum(1)), initial=0.0))
+
+
+def in_order(q: Gamma, shape: float) -> tuple[Array, Array]:
+    """Share of all counts that each component explains beyond a prior of this shape, and the order of the shares."""
+    explained = np.maximum((q.shape - shape).sum(1), 0.0)
+    total = explained.sum()
+    shares = explained / total if total > 0 else np.zeros_like(explained)
+    return shares, np.argsort(-shares, kind="stable")
+
+
 def _sums(data: Table) -> tuple[float, int, int]:
     """Sum and number of the cells that are not 0, and how many of them are no counts."""
     counts = data.X.counts.data
@@ -48,8 +62,7 @@ class PoissonFit(GammaPosterior, GammaFit):
     activation_shape: Any
     _dtype: str
 
-    #: A chunk is many small steps: one step on all of it would say little more than one on some of its rows.
-    _batch_rows = 200
+    _batch_rows = 100
     _parameter_constraints: dict[str, list[Any]] = {
         **GammaFit._parameter_constraints,
         "init": ["array-like", StrOptions({"groups", "rows", "random"})],
@@ -77,6 +90,12 @@ class PoissonFit(GammaPosterior, GammaFit):
             mean=self._first_mean,
         )
 
+    def _problem(self, model: Any, data: Any) -> Problem:
+        problem = super()._problem(model, data)
+        if problem.full_batch:
+            return problem
+        return replace(problem, model=model.of_batches(data.reduced(_largest, max)))
+
     def _findings(self, problem: Problem, state: State) -> Iterator[str]:
         yield from super()._findings(problem, state)
         yield from self._of_unit(problem.data)
@@ -87,10 +106,7 @@ class PoissonFit(GammaPosterior, GammaFit):
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:
         q = state.q["components"]
-        explained = np.maximum((q.shape - float(self.component_shape)).sum(1), 0.0)
-        total = explained.sum()
-        shares = explained / total if total > 0 else np.zeros_like(explained)
-        order = np.argsort(-shares, kind="stable")
+        shares, order = in_order(q, float(self.component_shape))
         self._choices = self._fitted_choices()
         self.posterior_ = Posterior({"components": q[order]})
         self.components_ = self.posterior_["components"].mean.astype(self._dtype)

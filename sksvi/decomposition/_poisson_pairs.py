@@ -8,11 +8,10 @@ import numpy as np
 from sklearn.base import _fit_context
 
 from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, MatrixLike, PerRow, RandomState
-from sksvi.decomposition._ids import id_columns, known_ids
-from sksvi.decomposition._pair_counts import PairCounts, items_of
-from sksvi.decomposition._poisson_fit import PoissonFit
-from sksvi.estimators.changes import FREE
-from sksvi.estimators.posterior import Posterior
+from sksvi.decomposition._ids import id_columns
+from sksvi.decomposition._pair_counts import items_of
+from sksvi.decomposition._pair_stream import PairStream
+from sksvi.estimators.changes import FREE, STREAMED
 from sksvi.estimators.start import Start
 from sksvi.estimators.strangers import ON_UNSEEN
 from sksvi.estimators.summary_text import counted
@@ -23,12 +22,12 @@ from sksvi.models.base import Table
 
 Array = np.ndarray
 
-#: Parameters of streams, which a fit to pairs is none of: a user who comes again is no new row.
-OF_STREAMS = ("total_samples", "forgetting", "half_life")
+#: No population's size: all pairs of users and items are data, those that are absent zeros.
+WITHOUT = ("total_samples",)
 
 
 @with_own_methods
-class PoissonFactorization(PairCounts, PoissonFit):
+class PoissonFactorization(PairStream):
     """Factorization of counts of pairs (user, item), of which those that are absent are zeros.
 
     y_ui ~ Poisson(Σ_k H_uk W_ki) for every user and every item of the fit, with W_ki ~ Gamma(component_shape,
@@ -59,11 +58,15 @@ class PoissonFactorization(PairCounts, PoissonFit):
     expectation : str or Expectation, default="auto"
         Every expectation of this model has a closed form: all values do the same.
     batch_size : int, "auto" or None, default="auto"
-        Users per step; "auto": all up to 20,000, else 200.
+        Users per step; "auto": all up to 20,000, else 100.
     max_iter : int, default=200
         Most passes over the data.
     tol : float, default=1e-4
         Relative change of the bound at which the fit stops.
+    forgetting : float, default=1.0
+        Share, in (0, 1], of every earlier count that each `partial_fit` keeps, as if its row had that weight.
+    half_life : float, default=None
+        The same in rows: a count is halved when so much weight has come since. At most one of the two.
     n_jobs : int or None, default=None
         Threads; never changes a bit of the result.
     warm_start : bool, default=False
@@ -112,8 +115,10 @@ class PoissonFactorization(PairCounts, PoissonFit):
     -----
     A pair that occurs several times adds up. A row of weight w stands for w copies of it: it adds w y to the count of
     its pair. A pair with y = 0 is one that is absent, but for naming a user or an item. An id that the fit did not see,
-    or a missing one (None, NaN), is predicted from the prior. There is no ``partial_fit``: a new pair of a user whose
-    other pairs were counted is no new row. `fold_in` serves new users, a warm start to all pairs new items.
+    or a missing one (None, NaN), is predicted from the prior. In ``partial_fit`` new users and items join, and what a
+    pair has adds to what it had. The chunk is fitted beside what earlier counts were split into, and together with all
+    of them once a quarter of the pairs has come since that was done last; so the counts are kept. With
+    ``save(training_rows=False)`` they stay behind, and every later chunk is fitted beside the others.
 
     Examples
     --------
@@ -137,11 +142,11 @@ class PoissonFactorization(PairCounts, PoissonFit):
     )
     _dtype = "float64"
     _parameter_constraints: dict[str, list[Any]] = {
-        **{name: rule for name, rule in PoissonFit._parameter_constraints.items() if name not in OF_STREAMS},
+        **{name: rule for name, rule in PairStream._parameter_constraints.items() if name not in WITHOUT},
         "on_unseen": [StrOptions(set(ON_UNSEEN))],
     }
     _changes = {
-        **{name: change for name, change in PoissonFit._changes.items() if name not in OF_STREAMS},
+        **{name: change for name, change in {**STREAMED, **PairStream._changes}.items() if name not in WITHOUT},
         "on_unseen": FREE,
     }
 
@@ -158,6 +163,8 @@ class PoissonFactorization(PairCounts, PoissonFit):
         batch_size: int | str | None = "auto",
         max_iter: int = 200,
         tol: float = 1e-4,
+        forgetting: float = 1.0,
+        half_life: float | None = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
         keep_interrupted: bool = False,
@@ -174,6 +181,8 @@ class PoissonFactorization(PairCounts, PoissonFit):
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.tol = tol
+        self.forgetting = forgetting
+        self.half_life = half_life
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.keep_interrupted = keep_interrupted
@@ -216,22 +225,22 @@ class PoissonFactorization(PairCounts, PoissonFit):
                     "item, and all other pairs are zeros. Leave the row out."
                 )
         columns, counts = self._events(columns, y, sample_weight)
-        self.users_ = known_ids(columns[0])
+        more = start.portion and not start.fresh
+        self.users_ = self._added("users", columns[0], self.users_ if more else None)
         self.items_ = self._added("items", columns[1], None if start.fresh else self.items_)
         found = self._table(columns, counts, self.users_)
-        self.seen_, self._seen_counts = items_of(found), found.counts.data
         self._n_rows = float(len(counts) if sample_weight is None else np.sum(sample_weight))
+        if more:
+            self._remember(found, self._fade(self._n_rows))
+        else:
+            self.seen_, self._seen_counts, self._waiting = items_of(found), found.counts.data, 0
+            self._began_with = found.counts.nnz if start.fresh else self._began_with
         return self._encoded(found, start)
 
     def _finish(self, model: Any, state: State, weight: float) -> None:
         super()._finish(model, state, self._n_rows)  # rows of X; those of the engine are users
 
     # ---- what a fit leaves behind
-    def _expose(self, model: Any, state: State) -> None:
-        super()._expose(model, state)
-        users = Gamma(*self._activations(self._fitted_cells))
-        self.posterior_ = Posterior({"users": users, **self.posterior_})
-
     def _without_rows(self) -> Any:
         bare = super()._without_rows()
         bare._seen_counts = np.zeros(0)

@@ -18,7 +18,7 @@ from sksvi.inference.memory.said import NOTHING_SAID, Said
 from sksvi.inference.passes import by_side
 from sksvi.inference.passes.noisy import Noisy, noisy_step
 from sksvi.inference.past import Kept, Past, Sample, far, sampled
-from sksvi.inference.plan import changed, pass_of, remembers
+from sksvi.inference.plan import changed, pass_of, remembers, run
 from sksvi.inference.priors import divergence
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START, Judging
@@ -63,6 +63,31 @@ def absorb(problem: Problem, state: State, tol: float, keep: int = 0, fade: floa
     rows = state.rows + problem.data.total_weight
     state = replace(state, passes=state.passes + 1, rows=rows, finished=True, moved_by=problem.moves)
     return thinned(recorded(state, info, perf_counter() - started))
+
+
+def as_one_pass(problem: Problem, state: State, before: State | None, came: float, most: int, tol: float) -> State:
+    """A fit from `state` to all that a stream knows, which is one pass of the stream: its history has a row more.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of the portion, and of what earlier ones left.
+    state : State
+        Where it begins, with the record of what came before it.
+    before : State or None
+        The stream as it was; None: it begins.
+    came : float
+        Weight of the portion's rows.
+    most, tol : int, float
+        Passes of the fit, and when it ends.
+    """
+    started, begun = perf_counter(), replace(state, bounds=[], history=[], passes=0)
+    done = run(problem, begun, most, tol)
+    steps, rows = (0, 0.0) if before is None else (before.steps, before.rows)
+    info = StepInfo(done.bound, problem.deterministic, 1.0, done.repairs)
+    done = replace(done, passes=state.passes + 1, steps=done.steps + steps, rows=rows + came)
+    done = replace(done, bounds=list(state.bounds), history=list(state.history))
+    return thinned(recorded(done, info, perf_counter() - started))
 
 
 @contextmanager

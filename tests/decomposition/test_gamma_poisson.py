@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +15,10 @@ import sksvi
 from benchmarks.hostile._fits import Stopped
 from sksvi import GammaPoissonFactorization
 from sksvi.callbacks import Checkpoint
+from sksvi.families import Gamma, Point
+from sksvi.models.nmf.cells import cells, table
+from sksvi.models.nmf.poisson import GammaPoisson
+from sksvi.models.nmf.rows import Rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -38,6 +44,38 @@ def test_scikit_learn_checks(estimator, check):
 @pytest.mark.filterwarnings("ignore:X has fractions")
 def test_scikit_learn_checks_of_other_fits(estimator, check):
     check(estimator)
+
+
+def test_rows_that_go_beyond_end_where_others_do(global_random_seed):
+    """Sweeps of a share further, in single precision too: the same activations and terms of the bound, sooner."""
+    rng = np.random.default_rng(global_random_seed)
+    W, H = rng.gamma(2.0, 1.0, (3, 40)), rng.gamma(0.4, 4.0, (40, 3))  # components that have all columns in common
+    found = cells(sp.csr_matrix(rng.poisson(H @ W).astype(float)))
+    plain = GammaPoisson(3, 40)
+    q = {"components": Gamma(5.0 * W + 0.3, np.full(W.shape, 5.0)), "activation_rate": Point(np.log([0.3]))}
+    batch = Rows(found, table(found).y, np.zeros((40, 3)))
+
+    def ended(model, sweeps, tol):
+        return model.settled(model.view(q, None), batch, replace(model.visit, sweeps=sweeps, tol=tol))
+
+    exact = ended(plain, 3000, 1e-12)
+    for precision, largest, near in ((np.float32, 1e7, 1e-4), (np.float64, 1e8, 1e-5)):
+        model = plain.of_batches(largest)
+        assert model.precision is precision and plain.precision is np.float64 and plain.visit.beyond == 0.0
+        terms = ended(model, 3000, 1e-12)
+        np.testing.assert_allclose(terms.activations, exact.activations, rtol=near, atol=near * H.max())
+        np.testing.assert_allclose(terms.value, exact.value, rtol=near, atol=near)
+    sooner, later = (np.abs(ended(each, 10, 0.0).activations - exact.activations).sum() for each in (model, plain))
+    assert sooner < 0.9 * later
+
+
+def test_batches_take_counts_of_any_size(global_random_seed):
+    X, _, _ = parts(global_random_seed, 60)
+    for unit in (1.0, 1e12):  # rows of more than single precision is trusted with
+        model = GammaPoissonFactorization(3, batch_size=10, max_iter=3, random_state=0, activation_shape=0.001).fit(
+            unit * X
+        )
+        assert np.all(np.isfinite(model.components_)) and np.isfinite(model.lower_bound_)
 
 
 def parts(seed=0, n=300, F=40, K=3, mean=4.0):

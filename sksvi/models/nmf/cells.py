@@ -16,10 +16,14 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Cells:
-    """Counts (n, F) as a CSR matrix without stored zeros, and the mask of seen cells; None: all of them."""
+    """Counts (n, F) as a CSR matrix without stored zeros, and the mask of seen cells; None: all of them.
+
+    before (n, K): expected counts of each row from each component in earlier chunks of a stream; None: there were none.
+    """
 
     counts: Any
     seen: Array | None = None
+    before: Array | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -27,7 +31,7 @@ class Cells:
         return self.counts.shape
 
     def __getitem__(self, rows: Any) -> Cells:
-        return Cells(self.counts[rows], None if self.seen is None else self.seen[rows])
+        return Cells(self.counts[rows], *(None if part is None else part[rows] for part in (self.seen, self.before)))
 
     @property
     def nbytes(self) -> int:

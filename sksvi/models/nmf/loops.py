@@ -51,7 +51,7 @@ def log_likelihood(counts: Array, ratio: Array) -> float:
     return value
 
 
-@entry(*ROWS, "shape (K) f", "at (n, K) f")
+@entry(*ROWS, "shape (K) f", "before (n|0, K) f", "at (n, K) f")
 @compiled
 def mean_field_rows(
     indptr: Array,
@@ -60,8 +60,10 @@ def mean_field_rows(
     bases: Array,
     factor: Array,
     shape: Array,
+    before: Array,
     sweeps: int,
     tol: float,
+    beyond: float,
     counted: Array,
     cell_counts: Array,
     logs: Array,
@@ -69,17 +71,19 @@ def mean_field_rows(
 ) -> None:
     """Coordinate ascent on q(H) = Gamma(b + N, ·) and z of every row, from N = `counted` (n, K).
 
+    b is ``shape``, and ``before`` (n, K; none: 0) more of it in each row. `sweeps`, `tol`, `beyond`: see `ascend`.
     It ends at N = ``at`` (n, K) and the best z there, whose sums go into `counted`: the next look at the row begins
     with the best q(H) at that z. ``cell_counts`` (F, K) += z. ``logs`` (n,): Σ_f c log Σ_k exp(ψ(b + N_k)) B_fk.
     """
-    seen, least = np.empty(bases.shape[1]), smallest(bases)
+    seen, least = np.empty(bases.shape[1], bases.dtype), smallest(bases)
     for i in range(len(counted)):
         start, stop = indptr[i], indptr[i + 1]
         own = bases_of(bases, columns[start:stop], factor, i)
-        its, ratio = counts[start:stop], np.empty(stop - start)
-        ascend(own, its, shape, sweeps, tol * its.sum(), counted[i], seen, ratio)
+        its, ratio = counts[start:stop], np.empty(stop - start, bases.dtype)
+        mine = shape + before[i] if len(before) else shape
+        ascend(own, its, mine, sweeps, tol * its.sum(), beyond, counted[i], seen, ratio)
         at[i] = counted[i]
-        top = seen_proportions(shape, at[i], least, seen) + digamma(shape.sum() + at[i].sum())
+        top = seen_proportions(mine, at[i], least, seen) + digamma(mine.sum() + at[i].sum())
         counted[i] = seen * sweep(own, own.T, its, seen, ratio)
         logs[i] = log_likelihood(its, ratio) + top * its.sum()
         if len(cell_counts):

@@ -23,8 +23,9 @@ Array = np.ndarray
 
 #: Rows of a chunk at least, and chunks of a segment where that allows.
 CHUNK_ROWS, CHUNKS = 16, 16
-#: What stands for smaller numbers among bases relative to a column's largest.
-LEAST = 1e-290
+#: What stands for smaller numbers among bases relative to a column's largest, by type. A row whose counts sum to no
+#: more than `SINGLE` leaves the range of neither, whatever its q.
+LEAST, SINGLE = {np.float64: 1e-290, np.float32: 1e-30}, 1e7
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,13 @@ class Effort:
     """How long a visit of a row is.
 
     sweeps, tol: of coordinate ascent; it ends where a sweep moved less than `tol` of the row's counts. draws: of H.
+    beyond: by which share a sweep goes further than to its best value.
     """
 
     sweeps: int
     tol: float
     draws: int = 4
+    beyond: float = 0.0
 
 
 #: Rows that are visited again, those that are seen once, and those whose posterior is asked for.
@@ -105,6 +108,8 @@ class CountRows(Local):
     shape: tuple[int, int]
     activation_shape: float
     visit: Effort
+    #: Type of the numbers that rows are swept in.
+    precision: type = np.float64
 
     def prior_rate(self, view: View) -> float:
         """r, the rate of activations a priori."""
@@ -137,6 +142,7 @@ class CountRows(Local):
     def settled(self, view: View, batch: Rows, effort: Effort, rng: Any = None, sums: bool = True) -> RowTerms:
         """The local step of every row, and its term of the bound where it ended."""
         b, cells, local = self.activation_shape, batch.cells, np.array(batch.start, float)
+        known = 0.0 if cells.before is None else cells.before
         rate = self._rates(view, cells)
         counts = np.zeros((self.shape[1] if sums else 0, self.shape[0]))
         if view.drawn:
@@ -145,9 +151,10 @@ class CountRows(Local):
         else:
             shape, logs = self._ascended(view, cells, rate, local, counts, effort)
             log_h, activations = digamma(shape) - np.log(rate), shape / rate
-        # E log p(y, H) - log q(H); what is linear in H cancels, as its rate is that of its own posterior.
+        # E log p(y, H) - log q(H); what is linear in H cancels, as its rate is that of its own posterior. Counts of
+        # earlier chunks are a factor of p that H has to their power.
         at = b * np.log(self.prior_rate(view))
-        value = (b - shape) * log_h + gammaln(shape) - gammaln(b) + at - shape * np.log(rate)
+        value = (b + known - shape) * log_h + gammaln(shape) - gammaln(b) + at - shape * np.log(rate)
         seen = activations.sum(0) if cells.seen is None else cells.seen.T.astype(float) @ activations
         return RowTerms(logs + value.sum(1) - batch.constant, local, rate, activations, counts, seen, view)
 
@@ -166,14 +173,16 @@ class CountRows(Local):
         c, at, logs = cells.counts, np.empty_like(local), np.empty(cells.shape[0])
         whole = np.log(self.prior_rate(view) + view.totals)
         if view.scaled is None:  # as large as the components, and the same for every chunk
-            view.scaled = _bases(view.logs - whole)
+            view.scaled = _bases(view.logs - whole, self.precision)
         bases, offset = view.scaled
         factor = np.empty((0, self.shape[0])) if cells.seen is None else np.exp(whole - np.log(rate))
         shape = np.full(self.shape[0], self.activation_shape)
+        before = np.empty((0, self.shape[0])) if cells.before is None else cells.before
         mean_field_rows(
-            c.indptr, c.indices, c.data, bases, factor, shape, effort.sweeps - 1, effort.tol, local, counts, logs, at
+            *(c.indptr, c.indices, c.data, bases, factor, shape, before),
+            *(effort.sweeps - 1, effort.tol, effort.beyond, local, counts, logs, at),
         )
-        return shape + at, logs + c @ offset
+        return shape + at if cells.before is None else shape + before + at, logs + c @ offset
 
     def _drawn(
         self, view: View, cells: Cells, rate: Array, local: Array, counts: Array, effort: Effort, rng: Any
@@ -187,6 +196,8 @@ class CountRows(Local):
         bases, offset = view.scaled
         for left in reversed(range(effort.draws)):
             shape = self.activation_shape + local
+            if cells.before is not None:
+                shape = shape + cells.before
             log_h = log_gammas(shape, rng) - np.log(rate)
             top, into = log_h.max(1, keepdims=True), none if left else counts
             counted_rows(c.indptr, c.indices, c.data, bases, none, np.exp(log_h - top), local, into, logs)
@@ -213,13 +224,15 @@ class CountRows(Local):
             own = found[part]
             batch = Rows(own, np.zeros(own.shape[0]), np.zeros((own.shape[0], self.shape[0])))
             terms = self.settled(view, batch, SETTLE, sums=False)
-            return self.activation_shape + terms.local, terms.rate
+            shape = self.activation_shape + terms.local
+            return shape if own.before is None else shape + own.before, terms.rate
 
         parts = list(_parallel.in_order(one, _parallel.slices(found.shape[0], 64), threads))
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))  # type: ignore[return-value]
 
 
-def _bases(logs: Array) -> tuple[Array, Array]:
-    """exp(logs) (F, K) over each column's largest, and the logarithm of that, (F,)."""
+def _bases(logs: Array, precision: type = np.float64) -> tuple[Array, Array]:
+    """exp(logs) (F, K) over each column's largest, in this type of numbers, and the logarithm of that, (F,)."""
     offset = logs.max(1)
-    return np.maximum(np.exp(np.ascontiguousarray(logs) - offset[:, None]), LEAST), offset
+    bases = np.maximum(np.exp(np.ascontiguousarray(logs) - offset[:, None]), LEAST[precision])
+    return bases.astype(precision, copy=False), offset

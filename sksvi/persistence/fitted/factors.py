@@ -128,7 +128,9 @@ def check_poisson_pairs(look: Look) -> None:
     shown(look, "users", (users, k))
     seen = look.at("seen_")
     look.at("_seen_counts").array((0 if seen.value is None else _seen(seen, look),), above=0.0)
-    look.at("_n_rows").number(least=0.0)
+    for name in ("_n_rows", "_waiting", "_began_with"):
+        look.at(name).number(least=0.0)
+    look.at("_prior_shapes").array((2,), above=0.0)
 
 
 def _poisson_factors(look: Look, k: int, f: int) -> None:

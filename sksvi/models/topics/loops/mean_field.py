@@ -13,6 +13,9 @@ from sksvi.models.topics.loops.documents import LDA_DOCUMENTS, gathered, seen_pr
 
 Array = np.ndarray
 
+#: Least share of the smaller of old and new counts that a sweep beyond its best value leaves.
+KEPT = 0.3
+
 
 @compiled
 def sweep(own: Array, columns: Array, counts: Array, seen: Array, ratio: Array) -> Array:
@@ -25,20 +28,31 @@ def sweep(own: Array, columns: Array, counts: Array, seen: Array, ratio: Array) 
 
 @compiled
 def ascend(
-    own: Array, counts: Array, alpha: Array, sweeps: int, small: float, counted: Array, seen: Array, ratio: Array
+    own: Array,
+    counts: Array,
+    alpha: Array,
+    sweeps: int,
+    small: float,
+    beyond: float,
+    counted: Array,
+    seen: Array,
+    ratio: Array,
 ) -> int:
     """Coordinate ascent on one row's q and φ from `counted` (K,), which moves; number of sweeps.
 
-    It ends after `sweeps`, or where one moved `small` of the counts or less.
+    It ends after `sweeps`, or where one moved `small` of the counts or less. All sweeps but the first and the last go a
+    share `beyond` further than to their best value.
     """
     least, columns, done = smallest(own), own.T, 0
-    for _ in range(sweeps):
+    for s in range(sweeps):
         seen_proportions(alpha, counted, least, seen)
         after = sweep(own, columns, counts, seen, ratio)
         moved = 0.0
         for k in range(len(counted)):
             now = seen[k] * after[k]
             moved += abs(now - counted[k])
+            if beyond > 0.0 and 0 < s < sweeps - 1:
+                now = max(now + beyond * (now - counted[k]), KEPT * min(now, counted[k]))
             counted[k] = now
         done += 1
         if moved <= small:
@@ -79,7 +93,7 @@ def mean_field_documents(
         start, stop = indptr[i], indptr[i + 1]
         own, counted = gathered(topics, words[start:stop]), counts_of_topics[i]
         its, ratio = counts[start:stop], np.empty(stop - start, topics.dtype)
-        done += (stop - start) * ascend(own, its, alpha, sweeps, tol * its.sum(), counted, seen, ratio)
+        done += (stop - start) * ascend(own, its, alpha, sweeps, tol * its.sum(), 0.0, counted, seen, ratio)
         if len(word_counts):
             seen_proportions(alpha, counted, least, seen)
             sweep(own, own.T, its, seen, ratio)
