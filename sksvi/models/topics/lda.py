@@ -321,14 +321,13 @@ def local_step(name: str) -> Callable[..., None]:
             )  # fmt: skip
 
         return drawn
-    if name == "cvb0":
-        from sksvi.models.topics.loops.cvb0 import cvb0_documents as ascend
-    else:
-        from sksvi.models.topics.loops.mean_field import mean_field_documents as ascend
+    from sksvi.models.topics.loops.visits import visited_documents
 
     def ascended(view: View, b: Documents, effort: Effort, key: int, local: Any, squares: Any, counts: Any) -> None:
-        its = b.counts.astype(view.topics.dtype)
-        ascend(b.indptr, b.words, its, view.topics, view.alpha, effort.sweeps, effort.tol, local, counts)
+        its, integrated = b.counts.astype(view.topics.dtype), name == "cvb0"
+        visited_documents(
+            b.indptr, b.words, its, view.topics, view.alpha, integrated, effort.sweeps, effort.tol, local, counts
+        )
 
     return ascended
 
