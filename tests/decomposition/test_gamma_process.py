@@ -60,7 +60,9 @@ def test_components_are_found(global_random_seed):
     model = GammaProcessNMF(12, search_passes=60, max_iter=150, random_state=global_random_seed).fit(bunch.data)
     assert np.all(best(model.components_, bunch.components) > 0.9)
     assert model.n_components_ == len(model.components_) == len(model.component_weights_) <= 12
-    assert np.all(np.diff(model.component_shares_) <= 0) and model.component_shares_.sum() == pytest.approx(1.0)
+    left_out = (12 - model.n_components_) * 1e-4  # each explains less than that
+    assert np.all(np.diff(model.component_shares_) <= 0)
+    assert 1.0 - left_out <= model.component_shares_.sum() * (1.0 + 1e-9) <= 1.0 + 1e-8
     rebuilt = model.inverse_transform(model.transform(bunch.data))
     means = bunch.activations @ bunch.components
     assert np.corrcoef(rebuilt.ravel(), means.ravel())[0, 1] > 0.98
