@@ -32,6 +32,10 @@ USED = 1e-4
 #: Passes of a start's components at most, and the relative change of the bound at which they end (spectra of 2 to 50
 #: counts a cell, digits and texts: 5 to 18 passes).
 START_PASSES, START_TOL = 30, 0.01
+#: What every cell of a merged component has beside its own, of mean 1. With 0 digits and texts are predicted worse
+#: (-1.901 for -1.888 nats a pixel, -7.331 for -7.327 a word), and the bounds of digits and spectra are larger by 0.4 %;
+#: so are they after draws, which find their own way: none before those.
+EVENED = 1.0
 
 
 @with_own_methods
@@ -57,7 +61,7 @@ class GammaProcessNMF(GammaFactors):
     prior_mean : "auto" or float, default="auto"
         1/c, the mean of a cell a priori. "auto": that of the first fit's cells (1 where all of them are 0).
     init : {"rows", "random"} or array-like of shape (n_components, F), default="rows"
-        First components: rows that differ (k-means++), in `fit` half as many again as are wanted, of which those alike
+        First components: rows that differ (k-means++), in `fit` twice as many as are wanted, of which those alike
         are merged after a few passes; noise; or given ones.
     prune : bool, default=True
         Whether components that explain less than 1/10,000 of all counts are left out of the results; one stays.
@@ -225,7 +229,7 @@ class GammaProcessNMF(GammaFactors):
         return plan.changed(problem, model=model, algorithm=SSVIA(Constant(1.0)))
 
     def _start(self, problem: Problem, seed: int) -> Array:
-        """First components; from rows half as many again, fitted a little, those alike merged.
+        """First components; from rows twice as many, fitted a little, those alike merged; evened unless draws follow.
 
         Of rows that differ some sound together, and a component that holds two of them stays there as long as two
         others hold one; with some to spare few are held together, and those that hold the same are one in the end.
@@ -244,7 +248,7 @@ class GammaProcessNMF(GammaFactors):
         q = plan.run(trial, first_state(trial, seed), START_PASSES, START_TOL).q
         parts = q["components"].mean
         start = merged(parts * (q["weights"].shape / parts.sum(1))[:, None], K)
-        return np.asarray(start / start.mean(1, keepdims=True))
+        return np.asarray(start / start.mean(1, keepdims=True) + (0.0 if self.search_passes else EVENED))
 
     # ---- what a fit leaves behind
     def _weighted(self, activations: Array) -> Array:

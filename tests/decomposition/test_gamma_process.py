@@ -60,7 +60,9 @@ def test_components_are_found(global_random_seed):
     model = GammaProcessNMF(12, search_passes=60, max_iter=150, random_state=global_random_seed).fit(bunch.data)
     assert np.all(best(model.components_, bunch.components) > 0.9)
     assert model.n_components_ == len(model.components_) == len(model.component_weights_) <= 12
-    assert np.all(np.diff(model.component_shares_) <= 0) and model.component_shares_.sum() == pytest.approx(1.0)
+    left_out = (12 - model.n_components_) * 1e-4  # each explains less than that
+    assert np.all(np.diff(model.component_shares_) <= 0)
+    assert 1.0 - left_out <= model.component_shares_.sum() * (1.0 + 1e-9) <= 1.0 + 1e-8
     rebuilt = model.inverse_transform(model.transform(bunch.data))
     means = bunch.activations @ bunch.components
     assert np.corrcoef(rebuilt.ravel(), means.ravel())[0, 1] > 0.98
@@ -68,12 +70,12 @@ def test_components_are_found(global_random_seed):
 
 
 def test_a_start_with_some_to_spare_finds_sounds_that_overlap(monkeypatch):
-    """The bound is the larger where components begin as half as many again."""
+    """The bound is the larger where twice as many components begin."""
     gains = []
     for seed in range(4):
         X = make_spectra(200, 40, n_components=10, mean_count=30.0, random_state=seed).data
         bounds = []
-        for surplus in (1.0, 1.5):
+        for surplus in (1.0, 2.0):
             monkeypatch.setattr(gamma_process, "SURPLUS", surplus)
             bounds.append(GammaProcessNMF(10, max_iter=40, random_state=seed).fit(X).lower_bound_)
         gains.append(bounds[1] - bounds[0])
@@ -83,8 +85,8 @@ def test_a_start_with_some_to_spare_finds_sounds_that_overlap(monkeypatch):
 def test_a_start_with_some_to_spare_asks_for_its_memory(monkeypatch):
     X = sounds().data
     monkeypatch.setattr(_memory, "SMALL", 0)
-    monkeypatch.setattr(_memory, "available", lambda: 3e5)  # enough for 10 components, not for 15
-    with pytest.raises(ValueError, match=r'begun with 15, needs.*lower n_components, or take init="random"'):
+    monkeypatch.setattr(_memory, "available", lambda: 3e5)  # enough for 10 components, not for 20
+    with pytest.raises(ValueError, match=r'begun with 20, needs.*lower n_components, or take init="random"'):
         GammaProcessNMF(10, max_iter=2, random_state=0).fit(X)
     GammaProcessNMF(10, init="random", max_iter=2, random_state=0).fit(X)
     GammaProcessNMF(10, random_state=0).partial_fit(X)

@@ -12,7 +12,7 @@ from sksvi._compiled import entry
 from sksvi.families.implicit_loops import digamma
 from sksvi.models.topics.loops.algebra import compiled
 from sksvi.models.topics.loops.documents import gathered, seen_proportions, smallest
-from sksvi.models.topics.loops.mean_field import add_counts, ascend, sweep
+from sksvi.models.topics.loops.mean_field import ascend, counted_at
 
 Array = np.ndarray
 
@@ -84,10 +84,8 @@ def mean_field_rows(
         ascend(own, its, mine, sweeps, tol * its.sum(), beyond, counted[i], seen, ratio)
         at[i] = counted[i]
         top = seen_proportions(mine, at[i], least, seen) + digamma(mine.sum() + at[i].sum())
-        counted[i] = seen * sweep(own, own.T, its, seen, ratio)
+        counted_at(own, columns[start:stop], its, seen, ratio, counted[i], cell_counts)
         logs[i] = log_likelihood(its, ratio) + top * its.sum()
-        if len(cell_counts):
-            add_counts(own, columns[start:stop], seen, ratio, cell_counts)
 
 
 @entry(*ROWS, "weights (n, K) f")
@@ -108,10 +106,8 @@ def counted_rows(
         start, stop = indptr[i], indptr[i + 1]
         own = bases_of(bases, columns[start:stop], factor, i)
         its, ratio = counts[start:stop], np.empty(stop - start)
-        counted[i] = weights[i] * sweep(own, own.T, its, weights[i], ratio)
+        counted_at(own, columns[start:stop], its, weights[i], ratio, counted[i], cell_counts)
         logs[i] = log_likelihood(its, ratio)
-        if len(cell_counts):
-            add_counts(own, columns[start:stop], weights[i], ratio, cell_counts)
 
 
 @entry(

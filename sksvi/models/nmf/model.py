@@ -22,7 +22,7 @@ Array = np.ndarray
 #: Rates of noisy steps when none is given: on batches of rows, and on all of them.
 STEP_RATE, WHOLE_RATE = RobbinsMonro(delay=2.0, kappa=0.5), RobbinsMonro(scale=40.0, delay=0.0, kappa=0.75)
 #: Components that a start among rows begins with, for one that is wanted.
-SURPLUS = 1.5
+SURPLUS = 2.0
 
 
 class GammaProcess(CountRows):

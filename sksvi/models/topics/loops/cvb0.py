@@ -8,9 +8,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from sksvi._compiled import entry
 from sksvi.models.topics.loops.algebra import compiled
-from sksvi.models.topics.loops.documents import LDA_DOCUMENTS, gathered
 
 Array = np.ndarray
 
@@ -34,48 +32,33 @@ def _weighted(weight: Array, row: Array, counted: Array, alpha: Array, own: floa
     return _total(weight)
 
 
-@entry(*LDA_DOCUMENTS, "word_counts (V|0, K) f")
 @compiled
-def cvb0_documents(
-    indptr: Array,
-    words: Array,
-    counts: Array,
-    topics: Array,
-    alpha: Array,
-    sweeps: int,
-    tol: float,
-    counts_of_topics: Array,
-    word_counts: Array,
+def collapsed(
+    own: Array, words: Array, counts: Array, alpha: Array, sweeps: int, small: float, counted: Array, word_counts: Array
 ) -> int:
-    """Fixed point of every document; see `mean_field_documents`."""
-    K, done = topics.shape[1], 0
-    weight = np.empty(K)
-    for i in range(len(counts_of_topics)):
-        start, stop = indptr[i], indptr[i + 1]
-        its, counted = counts[start:stop], counts_of_topics[i]
-        own = gathered(topics, words[start:stop])
-        phi = np.empty(own.shape)
-        for w in range(stop - start):
-            phi[w] /= _weighted(phi[w], own[w], counted, alpha, 0.0, counted)
-        counted[:] = 0.0
-        for w in range(stop - start):
-            counted += its[w] * phi[w]
-        small = tol * its.sum()
-        for _ in range(sweeps):
-            moved = 0.0
-            for w in range(stop - start):
-                old = phi[w]
-                # Of a count below 1 there is no whole word to take away.
-                share = 1.0 / _weighted(weight, own[w], counted, alpha, min(its[w], 1.0), old)
-                for k in range(K):
-                    change = share * weight[k] - old[k]
-                    counted[k] += its[w] * change
-                    moved += its[w] * abs(change)
-                    old[k] += change
-            done += stop - start
-            if moved <= small:
-                break
-        if len(word_counts):
-            for w in range(stop - start):
-                word_counts[words[start + w]] += its[w] * phi[w]
+    """Fixed point of one document from `counted` (K,), which moves; as `mean_field.expected`."""
+    K, n, done = len(alpha), len(counts), 0
+    weight, phi = np.empty(K), np.empty(own.shape)
+    for w in range(n):
+        phi[w] /= _weighted(phi[w], own[w], counted, alpha, 0.0, counted)
+    counted[:] = 0.0
+    for w in range(n):
+        counted += counts[w] * phi[w]
+    for _ in range(sweeps):
+        moved = 0.0
+        for w in range(n):
+            old = phi[w]
+            # Of a count below 1 there is no whole word to take away.
+            share = 1.0 / _weighted(weight, own[w], counted, alpha, min(counts[w], 1.0), old)
+            for k in range(K):
+                change = share * weight[k] - old[k]
+                counted[k] += counts[w] * change
+                moved += counts[w] * abs(change)
+                old[k] += change
+        done += 1
+        if moved <= small:
+            break
+    if len(word_counts):
+        for w in range(n):
+            word_counts[words[w]] += counts[w] * phi[w]
     return done

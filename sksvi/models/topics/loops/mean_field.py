@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sksvi._compiled import entry
 from sksvi.models.topics.loops.algebra import compiled
-from sksvi.models.topics.loops.documents import LDA_DOCUMENTS, gathered, seen_proportions, smallest
+from sksvi.models.topics.loops.documents import seen_proportions, smallest
 
 Array = np.ndarray
 
@@ -69,33 +68,25 @@ def add_counts(own: Array, words: Array, seen: Array, ratio: Array, word_counts:
             out[k] += ratio[w] * seen[k] * own[w, k]
 
 
-@entry(*LDA_DOCUMENTS, "word_counts (V|0, K) f")
 @compiled
-def mean_field_documents(
-    indptr: Array,
-    words: Array,
-    counts: Array,
-    topics: Array,
-    alpha: Array,
-    sweeps: int,
-    tol: float,
-    counts_of_topics: Array,
-    word_counts: Array,
-) -> int:
-    """Coordinate ascent on q(θ) and φ of every document; number of sweeps times words.
+def counted_at(
+    own: Array, words: Array, counts: Array, seen: Array, ratio: Array, counted: Array, word_counts: Array
+) -> None:
+    """Expected counts of one row at `seen` (K,): N into `counted`, those of its words added to `word_counts`."""
+    counted[:] = seen * sweep(own, own.T, counts, seen, ratio)
+    if len(word_counts):
+        add_counts(own, words, seen, ratio, word_counts)
 
-    A document ends after `sweeps`, or where a sweep moved less than `tol` of its words. ``word_counts`` += expected
-    counts of each word in each topic, at the last q(θ).
-    """
-    K, done, least = topics.shape[1], 0, smallest(topics)
-    seen = np.empty(K, topics.dtype)
-    for i in range(len(counts_of_topics)):
-        start, stop = indptr[i], indptr[i + 1]
-        own, counted = gathered(topics, words[start:stop]), counts_of_topics[i]
-        its, ratio = counts[start:stop], np.empty(stop - start, topics.dtype)
-        done += (stop - start) * ascend(own, its, alpha, sweeps, tol * its.sum(), 0.0, counted, seen, ratio)
-        if len(word_counts):
-            seen_proportions(alpha, counted, least, seen)
-            sweep(own, own.T, its, seen, ratio)
-            add_counts(own, words[start:stop], seen, ratio, word_counts)
+
+@compiled
+def expected(
+    own: Array, words: Array, counts: Array, alpha: Array, sweeps: int, small: float, counted: Array, word_counts: Array
+) -> int:
+    """`ascend` of one document; its expected counts, at the last q(θ), are added to `word_counts`; sweeps."""
+    seen, ratio = np.empty(len(alpha), own.dtype), np.empty(len(counts), own.dtype)
+    done = ascend(own, counts, alpha, sweeps, small, 0.0, counted, seen, ratio)
+    if len(word_counts):
+        seen_proportions(alpha, counted, smallest(own), seen)
+        sweep(own, own.T, counts, seen, ratio)
+        add_counts(own, words, seen, ratio, word_counts)
     return done
