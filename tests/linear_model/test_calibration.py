@@ -147,5 +147,8 @@ def test_a_small_study_agrees_with_the_stored_one(study, share, global_random_se
         if row["quantity"] in SINGLE:
             continue
         stored = STORED[study, row["quantity"]]
-        slack = 4 * stored["error"] * np.sqrt(1 + stored["data sets"] / row["data sets"])
+        # One fit in some tens ends in another optimum (of topics above all): few data sets may vary more than many did.
+        many, few = stored["data sets"], row["data sets"]
+        deviation = max(stored["error"] * np.sqrt(many), row["error"] * np.sqrt(few))
+        slack = 4 * deviation * np.sqrt(1 / many + 1 / few)
         assert abs(row["covered"] - stored["covered"]) <= slack, row

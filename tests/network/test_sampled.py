@@ -36,8 +36,11 @@ def fitted(network, seed, **options):
 
 
 def test_shares_of_alleles(global_random_seed):
-    """The posterior of three shares on a grid: mean within a fifth of a deviation, the bound below the evidence."""
-    factor = SampledFunction(["p"], blood, slopes)
+    """The posterior of three shares on a grid: mean within a fifth of a deviation, the bound below the evidence.
+
+    Steps from 100 draws leave the mean 0.03 deviations off, from 20 draws 0.08.
+    """
+    factor = SampledFunction(["p"], blood, slopes, 100)
     network = fitted(Network({"p": Dirichlet([1.0, 1.0, 1.0])}, [factor]), global_random_seed, max_iter=300, tol=1e-9)
     step = 1.0 / 600
     a, b = (part.ravel() for part in np.meshgrid(*[np.arange(step / 2, 1, step)] * 2))
@@ -55,7 +58,10 @@ def test_shares_of_alleles(global_random_seed):
 
 
 def test_draws_and_rules_end_alike(global_random_seed):
-    """The errors of a test, three Beta nodes: by draws as by a product rule."""
+    """The errors of a test, three Beta nodes: by draws as by a product rule.
+
+    400 steps from 200 draws leave means 0.12 deviations short, with 0.04 of noise.
+    """
     nodes, factors, *_ = prevalence()
 
     def log_density(sick, sensitivity, specificity, y, n):
@@ -67,7 +73,7 @@ def test_draws_and_rules_end_alike(global_random_seed):
         in_specificity = -(slope * (1.0 - sick)).sum(1, keepdims=True)
         return slope * (sensitivity + specificity - 1.0), (slope * sick).sum(1, keepdims=True), in_specificity
 
-    factor = SampledFunction(list(nodes), log_density, slopes, 50, data=[POSITIVE, TESTED])
+    factor = SampledFunction(list(nodes), log_density, slopes, 200, data=[POSITIVE, TESTED])
     wanted = Network(nodes, factors).fit()
     found = fitted(Network(nodes, [factor]), global_random_seed, max_iter=400, tol=1e-9)
     assert found.lower_bound_ == pytest.approx(wanted.lower_bound_, abs=0.1)

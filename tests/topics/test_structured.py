@@ -27,6 +27,11 @@ pytestmark = [
 SIZES = {"n": 240, "words": 60, "topics": 4}
 
 
+def best_of(start):
+    """The highest bound of three starts: the optimum of one may mix two topics."""
+    return max((start(seed) for seed in range(3)), key=lambda model: model.lower_bound_)
+
+
 class Corpus:
     """Documents of the model itself."""
 
@@ -158,11 +163,16 @@ def test_documents_do_not_depend_on_each_other(corpus):
 def test_partial_fit_learns_and_new_words_join(corpus):
     names = np.array([f"word{j}" for j in range(60)])
     frame = pd.DataFrame(corpus.data.toarray(), columns=names)
-    model = small()
-    for _ in range(3):
-        for first in range(0, 240, 80):
-            chunk = frame.iloc[first : first + 80]
-            model.partial_fit(chunk[names[:50]] if not hasattr(model, "state_") else chunk)
+
+    def streamed(seed):
+        model = small(random_state=seed)
+        for _ in range(3):
+            for first in range(0, 240, 80):
+                chunk = frame.iloc[first : first + 80]
+                model.partial_fit(chunk[names[:50]] if not hasattr(model, "state_") else chunk)
+        return model
+
+    model = best_of(streamed)
     assert model.n_samples_seen_ == 720 and list(model.feature_names_in_) == list(names)
     assert corpus.matched(model)[1] > 0.9
 
@@ -209,7 +219,9 @@ def test_gibbs_refuses_documents_that_it_cannot_hold(corpus):
 def test_fractions_weigh_words_and_gibbs_says_what_it_does_with_them(corpus):
     half = 0.5 * corpus.data.astype(float)
     for local_step in ("mean-field", "cvb0"):
-        assert corpus.matched(small(local_step=local_step, max_iter=20).fit(half))[1] > 0.9
+        options = {"local_step": local_step, "max_iter": 20}
+        model = best_of(lambda seed, options=options: small(**options, random_state=seed).fit(half))
+        assert corpus.matched(model)[1] > 0.9
     with pytest.warns(UserWarning, match="rounds each up with the probability"):
         small(local_step="gibbs").fit(half)
 

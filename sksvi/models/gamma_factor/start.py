@@ -74,7 +74,12 @@ def mode(
             found[number] = search(*first, False, FIRST_LOOKS)
     _, *best = found[int(np.argmax([value for value, *_ in found]))]
     _, loadings, known = search(*best, False, LOOKS)
-    _, loadings, known = search(np.maximum(loadings, least), known, True, LOG_LOOKS)
+    value, loadings, known = search(np.maximum(loadings, least), known, True, LOG_LOOKS)
+    # Where a column's noise is nearly 0 the curvature that L-BFGS began with misleads it: begun anew it goes on.
+    before = -np.inf
+    while value - before > search.gain:
+        before = value
+        value, loadings, known = search(loadings, known, True, LOG_LOOKS)
     return loadings, None if log_noise is None else known
 
 

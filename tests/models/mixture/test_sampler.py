@@ -84,15 +84,18 @@ def test_moves_raise_the_bound_and_mend_what_was_split(every, global_random_seed
     data = data_of(model.layout, codes, weight)
     # Every group in two halves, which no step of single rows leaves.
     halves = np.eye(6)[2 * labels + np.arange(len(labels)) % 2] * weight[:, None]
-    q = model.updated(model.counted(halves, data.X))
+    q, whole = (model.updated(model.counted(parts, data.X)) for parts in (halves, np.eye(6)[labels] * weight[:, None]))
     problem = plan.problem(model, data, algorithms.resolve("svi")).for_bound
     state = first_state(problem, 0)
     before = engine.exact_bound(problem, replace(state, q=q))
     found, taken = Moves(model, data, q).run(every)
     after = engine.exact_bound(problem, replace(state, q=found))
     assert taken >= 3 and after > before + 10.0
-    shares = softmax(model.view(found, None).logs(data.X), axis=1)
-    assert all(len(np.unique(shares.argmax(1)[labels == k])) == 1 for k in range(3))
+    # A row or two of a group may be nearer to another one: what is asked is where the groups that drew them have them.
+    ours, wanted = (softmax(model.view(blocks, None).logs(data.X), axis=1) for blocks in (found, whole))
+    clear = wanted.max(axis=1) > 0.99
+    assert np.mean(clear) > 0.5
+    assert len({*zip(ours.argmax(1)[clear], wanted.argmax(1)[clear], strict=True)}) == 3
     _, taken = Moves(model, data, found).run(every)
     assert not taken
 

@@ -128,7 +128,7 @@ def test_draws_keep_every_count_and_are_the_posterior_where_counts_are_many(glob
     terms = model.settled(drawn, model.batch(data, np.arange(3), start), Effort(1, 0.0, 3), np.random.default_rng(1))
     np.testing.assert_allclose(terms.local.sum(1), X.sum(1))
     np.testing.assert_allclose(terms.counts.sum(1), X.sum(0))
-    np.testing.assert_allclose(terms.local, start, rtol=2e-2)
+    np.testing.assert_allclose(terms.local, start, rtol=2e-2, atol=1.0)  # of less than a count a draw says nothing
 
 
 def test_missing_cells_say_nothing(global_random_seed):

@@ -141,8 +141,11 @@ def test_a_fit_goes_up_from_auxiliary_counts(global_random_seed):
     X = rng.poisson(rng.gamma(0.4, 4.0, (60, 3)) @ rng.gamma(0.4, 2.0, (3, 10))).astype(float)
     options = {"mean": 0.5, "start": rng.gamma(0.5, 2.0, (4, 10))}
     first, then = GammaPoisson(4, 10, **options), TightGammaPoisson(4, 10, **options)
+    then.n_draws = 100
     problem = plan.problem(first, table(cells(X)), CVI())
     state = plan.run(problem, first_state(problem, 0), 200, 1e-6)
-    ends = [plan.run(plan.problem(then, problem.data, CVI(), threads=n), state, state.passes + 15, 0.0) for n in (1, 3)]
-    assert ends[0].bound > state.bound
+    ends = [plan.run(plan.problem(then, problem.data, CVI(), threads=n), state, state.passes + 30, 0.0) for n in (1, 3)]
+    # Each pass has draws of its own: what its bound is off by is independent of the others.
+    after = np.array(ends[0].bounds[-20:])
+    assert after.mean() > state.bound + 4.0 * after.std() / np.sqrt(20)
     np.testing.assert_array_equal(ends[0].q["components"].theta, ends[1].q["components"].theta)
