@@ -125,8 +125,12 @@ class PreciseGaussian(Normal):
         return type(self)(self.mean + new.solve(shift), precision, new._root)
 
     def narrowed(self, factor: float) -> Any:
-        """The same mean, `factor` times the precision."""
-        return type(self)(self.mean, factor * self.precision)
+        """The same mean, `factor` times the precision; None where that is no number."""
+        try:
+            with np.errstate(over="raise"):
+                return type(self)(self.mean, factor * self.precision)
+        except FloatingPointError:
+            return None
 
     @staticmethod
     def natural_gradient(gradient: tuple[Array, Any]) -> tuple[Array, Any]:

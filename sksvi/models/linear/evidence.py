@@ -106,6 +106,7 @@ class Evidence:
         return Peak(float(evidence[best]) - self(precision), float(k[best, 0] / noise[best]), float(noise[best]))
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is no number promises nothing
 def elsewhere(model: LinearModel, q: dict[str, Any], gradient: Any, n: float, worth: float) -> dict[str, Any] | None:
     """q at the largest evidence of one precision for all weights; None where that does not gain `worth`, nats.
 
@@ -132,7 +133,7 @@ def elsewhere(model: LinearModel, q: dict[str, Any], gradient: Any, n: float, wo
         gain, precision, noise = evidence.peak(model.precision(q) / np.square(unit[: model.n_fixed]))
     except LinAlgError:  # messages that say less than nothing where the prior is weak
         return None
-    if gain <= (worth if closed else max(worth, PROMISING)):
+    if not gain > (worth if closed else max(worth, PROMISING)):
         return None
     there = {
         **q,
