@@ -115,5 +115,6 @@ def widest(score: Array) -> Array:
     """
     t = np.zeros(np.shape(score))
     for _ in range(STEPS):
-        t = np.expm1(FALL + score * t / (1.0 + t))
+        # Beyond e^700 a prior is flat to the last digit.
+        t = np.expm1(np.minimum(FALL + score * t / (1.0 + t), 700.0))
     return t

@@ -109,7 +109,10 @@ class BernoulliMixture(Mixture):
     _binary = True
 
     def _cells(self, X: Any, reset: bool) -> Cells:
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
+        # One order of numbers, so that products have the same last digits whatever kind of table it was.
+        X = validate_data(
+            self, X, reset=reset, accept_sparse="csr", dtype=np.float64, order="C", ensure_all_finite="allow-nan"
+        )
         values, gone = (X.data, np.isnan(X.data)) if sp.issparse(X) else (X, np.isnan(X))
         self._check_values(X, (values != 0) & (values != 1) & ~gone)
         if not sp.issparse(X):

@@ -164,6 +164,7 @@ def test_widest_prior_scale():
     t = widest(score)
     log_likelihood = -0.5 * np.log1p(t) - 0.5 * score / (1 + t)
     np.testing.assert_allclose(log_likelihood, -0.5 * score - 0.5 * FALL, rtol=1e-6)
+    assert np.isfinite(widest(np.array([1e4]))).all()
 
 
 @pytest.mark.parametrize("model", [BayesianGLMRegressor(), GMERegressor(groups="site")], ids=repr)

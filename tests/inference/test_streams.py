@@ -28,11 +28,13 @@ def chunked(model, X, y, size, **more):
     return model
 
 
-def in_first_units(model, X, y, size, sample_weight=None, **more):
-    """The model fitted to all rows, its columns centred and scaled by the first ones, as a stream's are."""
-    weights = [None if sample_weight is None else sample_weight[part] for part in (slice(0, size), slice(None))]
-    first = model.partial_fit(X[:size], y[:size], sample_weight=weights[0], **more)
-    return first.set_params(warm_start=True).fit(X, y, sample_weight=weights[1])
+def in_first_units(model, X, y, size, decayed=None, **more):
+    """The model fitted to all rows, its columns and intercept's prior by the first ones, as a stream's are.
+
+    ``decayed`` : weights that the rows have in the end, and had not when they came.
+    """
+    begun = model.partial_fit(X[:size], y[:size], **more)
+    return begun.set_params(warm_start=True).fit(X, y, sample_weight=decayed)
 
 
 def assert_same_posterior(a, b, rtol=1e-8):
@@ -368,7 +370,7 @@ def test_forgetting_is_a_fit_with_weights_that_decay(rng, sample, how):
     options = {"likelihood": Gaussian(variance=1.3), "prior_precision": 2.0, **EXACT}
     stream = chunked(BayesianGLMRegressor(stream_sample=sample, **how, **options), X, y, 60)
     weight = share ** (4 - np.arange(300) // 60)
-    batch = in_first_units(BayesianGLMRegressor(**options), X, y, 60, sample_weight=weight)
+    batch = in_first_units(BayesianGLMRegressor(**options), X, y, 60, decayed=weight)
     assert_allclose(stream.coef_, batch.coef_, rtol=1e-8)
     assert_allclose(stream.coef_std_, batch.coef_std_, rtol=1e-8)
 
@@ -378,7 +380,7 @@ def test_forgetting_with_a_whole_sample_is_exact_for_counts_too(rng):
     options = {"likelihood": "negative-binomial", **EXACT}
     stream = chunked(BayesianGLMRegressor(forgetting=0.7, **options), X, y, 60)
     weight = 0.7 ** (4 - np.arange(300) // 60)
-    batch = in_first_units(BayesianGLMRegressor(**options), X, y, 60, sample_weight=weight)
+    batch = in_first_units(BayesianGLMRegressor(**options), X, y, 60, decayed=weight)
     assert_same_posterior(stream, batch, 1e-6)
 
 
