@@ -28,13 +28,14 @@ def chunked(model, X, y, size, **more):
     return model
 
 
-def in_first_units(model, X, y, size, decayed=None, **more):
+def in_first_units(model, X, y, size, sample_weight=None, decayed=None, **more):
     """The model fitted to all rows, its columns and intercept's prior by the first ones, as a stream's are.
 
     ``decayed`` : weights that the rows have in the end, and had not when they came.
     """
-    begun = model.partial_fit(X[:size], y[:size], **more)
-    return begun.set_params(warm_start=True).fit(X, y, sample_weight=decayed)
+    first = None if sample_weight is None else sample_weight[:size]
+    begun = model.partial_fit(X[:size], y[:size], sample_weight=first, **more)
+    return begun.set_params(warm_start=True).fit(X, y, sample_weight=sample_weight if decayed is None else decayed)
 
 
 def assert_same_posterior(a, b, rtol=1e-8):
