@@ -256,9 +256,7 @@ class GammaFactorModel(GammaFactorPredictions, RowsFromPartitions, BaseSVI):
                     self.partial_fit(part)
             return self
         with self._all_or_nothing(), _parallel.working():
-            first = not hasattr(self, "state_")
-            if not first:
-                self._check_finished()
+            first = self._stream_begins()
             before = None if first else self._scatter
             seen = 0.0 if first else self.n_samples_seen_
             data = self._encode(X, None, None, None, FIRST_PORTION if first else PORTION)

@@ -86,10 +86,7 @@ class PairStream(PairCounts, PoissonFit):
                     self.partial_fit(*part)
             return self
         with self._all_or_nothing(), _parallel.working():
-            first = not hasattr(self, "state_")
-            if not first:  # scikit-learn looks at the parameters of the first call only
-                self._validate_params()
-                self._check_finished()
+            first = self._stream_begins()
             before, seen = (None, 0.0) if first else (self.state_, self.n_samples_seen_)
             old = None if first else self._without_counts()
             data = self._encode(X, y, sample_weight, None, FIRST_PORTION if first else PORTION)

@@ -22,7 +22,6 @@ from sklearn.utils._param_validation import Interval, InvalidParameterError, val
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms, expectations
-from sksvi._records import replace
 from sksvi._typing import DataFrame, PathLike, RandomState
 from sksvi.callbacks import CallbackSupport, FitMonitor
 from sksvi.estimators import findings
@@ -38,6 +37,7 @@ from sksvi.families import NotPositiveDefinite
 from sksvi.inference import plan, stream
 from sksvi.inference.memory.said import NOTHING_SAID
 from sksvi.inference.problem import Problem
+from sksvi.inference.records import replace
 from sksvi.inference.search import Looks
 from sksvi.inference.start import continued, counting_on, first_state
 from sksvi.inference.state import State, with_own_lists
@@ -357,10 +357,7 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
                     self._partial_fit(*part)
             return self
         with self._all_or_nothing(), _parallel.working():
-            first = not hasattr(self, "state_")
-            if not first:  # scikit-learn looks at the parameters of the first call only
-                self._validate_params()
-                self._check_finished()
+            first = self._stream_begins()
             data = self._encode(X, y, sample_weight, offset, FIRST_PORTION if first else PORTION)
             remember_offset(self, offset, before=not first and getattr(self, "_had_offset", False))
             came, fade = data.total_weight, self._fade(data.total_weight)
@@ -385,6 +382,14 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
             found += self._portion_findings(data, first)
         findings.tell(found, stacklevel=4)
         return self
+
+    def _stream_begins(self) -> bool:
+        """Whether a chunk is the first; a later one is checked: scikit-learn sees the first call's parameters only."""
+        if not hasattr(self, "state_"):
+            return True
+        self._validate_params()
+        self._check_finished()
+        return False
 
     def _check_finished(self) -> None:
         """An error where a stream would go on from a fit that was cut off: its rows have not said all they say."""

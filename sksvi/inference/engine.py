@@ -18,7 +18,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from sksvi import _parallel
-from sksvi._records import replace
 from sksvi.algorithms.rules import ClosedForm, Pace
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.expectations import Expectation
@@ -26,6 +25,7 @@ from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference.memory.locals import NO_LOCALS, NoLocals
 from sksvi.inference.priors import divergence, prior_of
 from sksvi.inference.problem import Problem
+from sksvi.inference.records import replace
 from sksvi.inference.state import State, StepInfo, check_finite, recorded
 from sksvi.models.base import Blocks, Gradient, Model, Rows, Segment
 

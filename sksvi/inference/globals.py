@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._records import replace
+from sksvi.inference.records import replace
 from sksvi.models.base import Blocks, Gradient, Model
 
 

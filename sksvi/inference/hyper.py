@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._records import replace
 from sksvi.algorithms.rules import ClosedForm
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference.memory.said import NOTHING_SAID
 from sksvi.inference.problem import Problem
+from sksvi.inference.records import replace
 from sksvi.inference.state import State
 from sksvi.models.base import Blocks, Gradient, Linear
 

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sksvi import _parallel
-from sksvi._records import replace
 from sksvi.families.base import Message, NotPositiveDefinite
 from sksvi.inference.engine import evaluate, whole
 from sksvi.inference.memory.of_rows import Direct
 from sksvi.inference.memory.said import NOTHING_SAID, Said
+from sksvi.inference.records import replace
 from sksvi.models.base import Blocks, Gradient, Linear, LinearTerms, Rows, Table
 
 if TYPE_CHECKING:

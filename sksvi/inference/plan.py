@@ -12,7 +12,6 @@ from typing import Any
 
 from sklearn.base import clone
 
-from sksvi._records import replace
 from sksvi.algorithms.rows import ROWS, VARIATIONAL, Algorithm
 from sksvi.expectations import Auto, Expectation
 from sksvi.inference import engine
@@ -25,6 +24,7 @@ from sksvi.inference.passes.judged import Judged
 from sksvi.inference.passes.noisy import Noisy
 from sksvi.inference.passes.sampler import Sampler
 from sksvi.inference.problem import Problem
+from sksvi.inference.records import replace
 from sksvi.inference.search import search
 from sksvi.inference.start import begun
 from sksvi.inference.state import LookEnd, State, with_own_lists

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sksvi._records import replace
 from sksvi.algorithms.rows import Algorithm
 from sksvi.algorithms.rules import FIXED, Rule
 from sksvi.expectations import Expectation
 from sksvi.inference.globals import GLOBALS, Expected
 from sksvi.inference.memory.of_rows import DIRECT, Direct
 from sksvi.inference.memory.said import NOTHING_SAID, NothingSaid
+from sksvi.inference.records import replace
 from sksvi.models.base import Blocks, Data, Local, Model
 
 

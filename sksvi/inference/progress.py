@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sksvi._records import replace
+from sksvi.inference.records import replace
 from sksvi.models.base import Blocks, Gradient
 
 

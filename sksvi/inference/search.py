@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._records import replace
 from sksvi.algorithms.rows import MCSSVI
 from sksvi.expectations import Expectation
 from sksvi.families.base import NotPositiveDefinite
@@ -20,6 +19,7 @@ from sksvi.inference.passes.judged import judging, settle
 from sksvi.inference.priors import divergence
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Evaluation, Judging
+from sksvi.inference.records import replace
 from sksvi.inference.state import LookEnd, State, StepInfo, recorded, with_own_lists
 from sksvi.models.base import Blocks, Data, Linear
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._records import replace
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.engine import bound, evaluate, exact_bound, impossible, whole
@@ -16,6 +15,7 @@ from sksvi.inference.memory.of_plates import PlateMemory
 from sksvi.inference.memory.said import NOTHING_SAID
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Judging, Progress
+from sksvi.inference.records import replace
 from sksvi.inference.state import State, with_own_lists
 from sksvi.models.base import Local, Sided
 

@@ -9,7 +9,6 @@ from time import perf_counter
 import numpy as np
 
 from sksvi import _parallel
-from sksvi._records import replace
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.engine import evaluate, whole
@@ -22,6 +21,7 @@ from sksvi.inference.plan import changed, pass_of, remembers, run
 from sksvi.inference.priors import divergence
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START, Judging
+from sksvi.inference.records import replace
 from sksvi.inference.search import improved
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State, StepInfo, recorded, thinned

@@ -7,7 +7,6 @@ from typing import Any, Literal, overload
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi._records import replace
 from sksvi._typing import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import check_count, check_flag, check_seed, interval_table
 from sksvi.estimators.findings import warn_user
@@ -15,6 +14,7 @@ from sksvi.estimators.offsets import checked_offset, offset_of, with_exposure
 from sksvi.estimators.summaries import effect_table, exponentiated, joined, learned_rows
 from sksvi.estimators.validation import validate_data
 from sksvi.families.gaussian.chain import Chain, ChainGaussian
+from sksvi.inference.records import replace
 from sksvi.predictive import Predictive
 from sksvi.predictive.coverage import tail_of
 from sksvi.time_series._index import continued, counts_rows, own_index, paired_index, positions, without_times

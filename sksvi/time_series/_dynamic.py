@@ -13,7 +13,6 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
 from sksvi import _memory, algorithms, expectations, likelihoods
-from sksvi._records import replace
 from sksvi._typing import AlgorithmLike, Columns, ExpectationLike, LikelihoodLike, MatrixLike, PerRow, RandomState
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import FREE, LIKELIHOOD, SHARED, Change, auto_or_number, stays
@@ -26,6 +25,7 @@ from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START
+from sksvi.inference.records import replace
 from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood
 from sksvi.likelihoods.weighted import own_unit, weighted_moments

@@ -10,11 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel, algorithms
 from sksvi._growing import extended
-from sksvi._records import replace
 from sksvi.estimators.findings import warn_user
 from sksvi.estimators.offsets import remember_offset
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.inference import hyper, plan
+from sksvi.inference.records import replace
 from sksvi.inference.start import continued, first_state
 from sksvi.inference.state import State, StepInfo, recorded, thinned, with_own_lists
 from sksvi.models.base import Table

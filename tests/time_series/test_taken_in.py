@@ -27,9 +27,10 @@ def test_measurements_under_a_poisson_are_told_of(global_random_seed):
 
 @pytest.mark.parametrize("likelihood", ["gaussian", "negative-binomial"])
 def test_what_has_noise_of_its_own_is_not_told(likelihood, global_random_seed):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
         DynamicGLM(likelihood=likelihood).fit(None, measured(global_random_seed))
+    assert not told
 
 
 @pytest.mark.parametrize("variance", [1e-4, 0.01, 0.3])
@@ -38,9 +39,10 @@ def test_counts_are_not_told(mean, variance, global_random_seed):
     """None of 3,334 such series was: a standard error of 1 at most, and 3.5 and 2.5 together are asked for."""
     rng = np.random.default_rng([global_random_seed, 18])
     level = np.log(mean) + np.cumsum(np.sqrt(variance) * rng.standard_normal(60))
-    with warnings.catch_warnings():
-        warnings.filterwarnings("error", message="y varies more")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
         DynamicGLM().fit(None, rng.poisson(np.exp(np.minimum(level, 12.0))).astype(float) + (level > 12.0))
+    assert not any("y varies more" in str(warning.message) for warning in told)
 
 
 def test_the_slope_in_noise_is_that_of_the_evidence():

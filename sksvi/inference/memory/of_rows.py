@@ -18,11 +18,11 @@ import numpy as np
 
 from sksvi import _parallel
 from sksvi._memory import Weighed
-from sksvi._records import replace
 from sksvi.algorithms.rules import Moved, Pace, Rule
 from sksvi.algorithms.steps import natural_step, shortened, site_step
 from sksvi.inference.memory.said import NOTHING_SAID, NothingSaid
 from sksvi.inference.priors import prior_of
+from sksvi.inference.records import replace
 from sksvi.models.base import Blocks, Gradient, LinearTerms, Model, Segment
 
 if TYPE_CHECKING:

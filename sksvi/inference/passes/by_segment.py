@@ -6,13 +6,13 @@ halved; what is left of a segment's rate grows again. So the bound never falls, 
 
 from __future__ import annotations
 
-from sksvi._records import replace
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference.engine import bound, evaluate, step, whole
 from sksvi.inference.passes.judged import DAMPING_GROWTH, Judged
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Evaluation, InTurn
+from sksvi.inference.records import replace
 from sksvi.inference.state import NonFinite, State, StepInfo, check_finite
 from sksvi.inference.stopping import ROUNDING
 from sksvi.models.base import Segment

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from sksvi import _parallel
-from sksvi._records import replace
 from sksvi.algorithms.rules import FIXED, Pace
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.inference import hyper
@@ -23,6 +22,7 @@ from sksvi.inference.memory.said import Said
 from sksvi.inference.passes.columns import Stepper, entries_of, sided
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Siding
+from sksvi.inference.records import replace
 from sksvi.inference.state import State, StepInfo, check_finite
 from sksvi.inference.stopping import PORTION_PASSES, ROUNDING, check_due, settled
 from sksvi.models.base import Blocks, Gradient

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._records import replace
 from sksvi.algorithms.rows import MCSSVI
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.families.base import NotPositiveDefinite
@@ -21,6 +20,7 @@ from sksvi.inference.memory.of_rows import DIRECT
 from sksvi.inference.priors import divergence_between, prior_of
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Evaluation, Judging
+from sksvi.inference.records import replace
 from sksvi.inference.start import restarted
 from sksvi.inference.state import NonFinite, State, StepInfo, check_finite
 from sksvi.inference.stopping import ROUNDING, check_due, settled

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from sksvi._records import replace
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.engine import bound, evaluate, exact_bound, impossible, step, whole
@@ -16,6 +15,7 @@ from sksvi.inference.memory.said import NOTHING_SAID
 from sksvi.inference.passes.judged import left_to_gain, resettled, with_best_mean
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Averaging
+from sksvi.inference.records import replace
 from sksvi.inference.state import State, StepInfo, check_finite
 from sksvi.inference.stopping import GAIN, check_due, hidden, settled
 from sksvi.models.base import Blocks, Segment

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from sksvi import _parallel
-from sksvi._records import replace
 from sksvi.inference.engine import bound, evaluate, whole
 from sksvi.inference.memory.locals import Locals
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Sampling
+from sksvi.inference.records import replace
 from sksvi.inference.state import State, StepInfo, check_finite
 from sksvi.models.base import Sampleable
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import pytest
 
-from sksvi._records import replace
+from sksvi.inference.records import replace
 
 
 @dataclass(frozen=True)

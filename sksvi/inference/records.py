@@ -26,7 +26,7 @@ def replace(record: Record, **changes: Any) -> Record:
 
     Examples
     --------
-    >>> from sksvi._records import replace
+    >>> from sksvi.inference.records import replace
     >>> from sksvi.inference.state import State
     >>> replace(State({}, seed=3), passes=2).passes
     2
@@ -41,7 +41,7 @@ def replace(record: Record, **changes: Any) -> Record:
     for name in found:
         held.pop(name, None)
     held.update(changes)
-    return new  # type: ignore[no-any-return]
+    return new
 
 
 @cache
