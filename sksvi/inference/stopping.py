@@ -8,6 +8,7 @@ falls as C/t, the gain from t/FACTOR to t is (FACTOR - 1) C/t: as much as is lef
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import pairwise
 from statistics import fmean, variance
 
@@ -32,10 +33,17 @@ def check_due(t: int) -> bool:
     >>> [t for t in range(1, 60) if check_due(t)]
     [4, 6, 9, 14, 21, 32, 48]
     """
-    check = FIRST_CHECK
-    while check < t:
+    return t in checks_until(t)
+
+
+@lru_cache(maxsize=4096)
+def checks_until(t: int) -> tuple[int, ...]:
+    """The passes up to t after which it is."""
+    found, check = [], FIRST_CHECK
+    while check <= t:
+        found.append(check)
         check = round(check * FACTOR + 1e-9)
-    return check == t
+    return tuple(found)
 
 
 def settled(bounds: list[float], tol: float, size: Callable[[float], float]) -> bool:
@@ -61,7 +69,7 @@ def hidden(bounds: list[float], tol: float, size: Callable[[float], float]) -> b
     For models that draw local variables: there no bound is exact, and means over the passes between two checks have
     less noise than another look. `bounds` ends at a check.
     """
-    ends = [t for t in range(1, len(bounds) + 1) if check_due(t)][-4:]
+    ends = checks_until(len(bounds))[-4:]
     if len(ends) < 4 or ends[-1] != len(bounds) or ends[-1] - ends[-2] < LEAST_PASSES:
         return False
     parts = [bounds[low:high] for low, high in pairwise(ends)]

@@ -36,6 +36,7 @@ from sksvi.likelihoods.links import (
     sigmoid,
     softplus,
 )
+from sksvi.likelihoods.logistic import expected_outcomes
 from sksvi.likelihoods.support import Support
 from sksvi.likelihoods.weighted import weighted_moments
 
@@ -93,6 +94,10 @@ class Bernoulli(Likelihood):
             return super().log_prob(y, f)
         f = as_float(f)
         return log_sigmoid((2.0 * as_float(y) - 1.0).astype(f.dtype, copy=False) * f)
+
+    def expected(self, y: Array, m: Array, v: Array) -> tuple[Array, Array, Array] | None:
+        y = as_float(y)
+        return expected_outcomes(y, 1.0 - y, m, v) if self._is_logit() else None
 
     def mean(self, f: Array) -> Array:
         f = as_float(f)
@@ -200,12 +205,17 @@ class Binomial(Likelihood):
         trials = successes + failures
         small = np.exp(-np.abs(f))
         larger = 1.0 / (1.0 + small)
-        ways = -betaln(successes + 1.0, failures + 1.0) - np.log1p(trials)
+        ways = _ways(successes, failures)
         # s * min(f, 0) - failures * max(f, 0) is s f - n max(f, 0) without its cancellation
         value = successes * np.minimum(f, 0.0) - failures * np.maximum(f, 0.0) - trials * np.log1p(small) + ways
         up, down = one_where(f <= 0, small) * larger, one_where(f > 0, small) * larger
         small *= larger
         return value, successes * up - failures * down, -trials * (small * larger)
+
+    def expected(self, y: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
+        successes, failures = self.outcomes(np.asarray(y, dtype=np.result_type(m)))
+        value, dm, dv = expected_outcomes(successes, failures, m, v)
+        return value + _ways(successes, failures), dm, dv
 
     def mean(self, f: Array) -> Array:
         return sigmoid(as_float(f))
@@ -390,6 +400,12 @@ class NegativeBinomial(Likelihood):
         value = y * (low - log_one_plus) - size * (high + log_one_plus) + constant
         return value, y * up - size * down, -(y + size) * (up * down)
 
+    def expected(self, y: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
+        dispersion = self._number("dispersion")
+        y, size = np.asarray(y, dtype=np.result_type(m)), 1.0 / dispersion
+        value, dm, dv = expected_outcomes(y, np.full_like(y, size), m + float(np.log(dispersion)), v)
+        return value + _of_counts(_constant, y, size).astype(value.dtype, copy=False), dm, dv
+
     def mean(self, f: Array) -> Array:
         return safe_exp(f)
 
@@ -477,6 +493,12 @@ class NegativeBinomial(Likelihood):
         first = y - digammas - (y + size) * share + size * log_one_plus
         second = digammas + trigammas - (y + size) * share * sigmoid(-u) + size * (2.0 * share - log_one_plus)
         return first[None], second[None, None]
+
+
+def _ways(successes: Array, failures: Array) -> Array:
+    """log of the number of orders in which outcomes come."""
+    found: Array = -betaln(successes + 1.0, failures + 1.0) - np.log1p(successes + failures)
+    return found
 
 
 def _constant(y: Array, size: float) -> Array:

@@ -44,12 +44,16 @@ def dense(likelihood, y, m, sd):
     return [(scale * part @ W, scale * np.abs(part) @ W) for scale, part in zip((1.0, 1.0, 0.5), parts, strict=True)]
 
 
+#: Deviations on both sides of every change of rule of expectations by tables too.
+TABLE_SCALES = [*SCALES, 0.139, 0.141, 0.279, 0.281, 0.559, 0.561, 1.119, 1.121, 60.0, 90.0]
+
+
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("sd", SCALES)
-def test_quadrature_is_accurate_at_every_sd(name, sd):
+@pytest.mark.parametrize(("rule", "sd"), [(Quadrature(), sd) for sd in SCALES] + [(Auto(), sd) for sd in TABLE_SCALES])
+def test_quadrature_is_accurate_at_every_sd(name, rule, sd):
     likelihood, y, tolerance = CASES[name]
     m = np.array([-3.0, -0.7, 0.4, 2.0]) * (likelihood.width + 0.7 * sd)
-    found = Quadrature()(likelihood, np.repeat(np.asarray(y)[None], 4, axis=0), m, np.full(4, sd**2))
+    found = rule(likelihood, np.repeat(np.asarray(y)[None], 4, axis=0), m, np.full(4, sd**2))
     for i, mean in enumerate(m):
         for value, (wanted, scale) in zip(found, dense(likelihood, y, mean, sd), strict=True):
             assert abs(value[i] - wanted) <= tolerance * scale + 1e-300
@@ -70,6 +74,26 @@ def test_quadrature_serves_any_sd():
         for sd in (1e4, 1e12, 1e60):
             for part in Quadrature()(likelihood, y, np.array([-1.0, 0.0, 2.0]) * sd, np.full(3, sd**2)):
                 assert np.all(np.isfinite(part))
+
+
+@pytest.mark.parametrize("name", ["logit", "binomial", "negative-binomial"])
+def test_tables_hold_far_from_zero_and_rows_beyond_them_have_nodes(name, global_random_seed):
+    likelihood, y, _ = CASES[name]
+    rng = np.random.default_rng(global_random_seed)
+    sd = np.concatenate([np.exp(rng.uniform(np.log(1e-3), np.log(300.0), 200)), [200.0, 1.0, 2.0, 0.0]])
+    # Where sd is large and m is farther than that, all that is left lies in what every rule cuts off.
+    far = np.where(sd[:200] < 1.0, 60.0, 3.0 * sd[:200])
+    m = np.concatenate([rng.uniform(-far, far), [0.0, 1e3, -1e9, 30.0]])
+    v = np.square(sd)
+    y = np.repeat(np.asarray(y)[None], len(m), axis=0)
+    by_table, by_nodes = Auto()(likelihood, y, m, v), Quadrature()(likelihood, y, m, v)
+    for found, wanted in zip(by_table, by_nodes, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=1e-12)
+    one_by_one = [Auto()(likelihood, y[i : i + 1], m[i : i + 1], v[i : i + 1]) for i in range(len(m))]
+    for k, found in enumerate(by_table):
+        np.testing.assert_array_equal(found, [row[k][0] for row in one_by_one])
+    narrow = Auto()(likelihood, y.astype(np.float32), m.astype(np.float32), v.astype(np.float32))
+    assert all(part.dtype == np.float32 for part in narrow)
 
 
 def test_a_wide_posterior_tends_to_the_kink():

@@ -115,6 +115,24 @@ def test_a_rare_column_of_one_label_takes_in_its_first_row_of_the_other(rng):
     assert_allclose(found.std, batch.std, rtol=0.15)
 
 
+@pytest.mark.filterwarnings("ignore:y is 0 in all")
+@pytest.mark.parametrize("precision", ["auto", "ard"])
+def test_chunks_of_one_label_do_not_end_what_later_ones_teach(rng, precision):
+    # Nothing speaks for any effect there: a precision that rose until rounding hid the rows never came down again.
+    X = rng.standard_normal((2000, 3))
+    labels = (X @ [2.0, -1.0, 0.0] + rng.logistic(size=2000) > 0).astype(int)
+    one = np.flatnonzero(labels == 0)[:600]
+    order = np.concatenate([one, np.setdiff1d(np.arange(2000), one)])
+    stream = BayesianGLMClassifier(prior_precision=precision, stream_sample=0, random_state=0)
+    batch = BayesianGLMClassifier(prior_precision=precision, random_state=0).fit(X[order], labels[order])
+    for rows in np.split(order, 20):
+        stream.partial_fit(X[rows], labels[rows], classes=[0, 1])
+    error = np.abs(stream.coef_ - batch.coef_) / batch.posterior_["weights"].std[:3]
+    # Sites that stay where they were found are some deviations off; those of weights held at zero a dozen and more.
+    assert np.all(error < 6.0), error
+    assert 0.3 < stream.coef_.ravel()[0] / batch.coef_.ravel()[0] < 3.0
+
+
 @pytest.mark.parametrize("kind", ["logit", "softmax", "poisson"])
 def test_a_first_chunk_that_says_nothing_leads_nowhere(rng, kind):
     """One class, or zeros alone: the prior of the coefficients shrinks to nothing, and has to come back."""

@@ -23,7 +23,7 @@ from sksvi.inference.progress import Evaluation, Judging
 from sksvi.inference.records import replace
 from sksvi.inference.start import restarted
 from sksvi.inference.state import NonFinite, State, StepInfo, check_finite
-from sksvi.inference.stopping import ROUNDING, check_due, settled
+from sksvi.inference.stopping import ROUNDING, check_due, checks_until, settled
 from sksvi.models.base import Blocks, Gradient, Linear
 
 #: A step whose predicted gain is below this share of `tol` (times the bound) is not worth taking.
@@ -132,8 +132,8 @@ def done(problem: Problem, state: State, tol: float) -> bool:
     if problem.algorithm.row.natural:
         return judging(state).small_changes >= 2
     bounds = state.bounds[judging(state).since :]
-    checks = [b for t, b in enumerate(bounds, 1) if check_due(t)]
-    return settled(checks, tol, problem.size) and check_due(len(bounds))
+    checks = [bounds[t - 1] for t in checks_until(len(bounds))]
+    return check_due(len(bounds)) and settled(checks, tol, problem.size)
 
 
 def left_to_gain(problem: Problem, state: State) -> float:

@@ -33,6 +33,8 @@ REACH = 10.0
 SEARCH_PASSES = 100
 #: Part of a weight that data determine, less than which is rounding.
 DETERMINED = 1e-12
+#: Numbers of well-determined weights that are as good as none.
+SPENT = 1e-6
 
 
 @dataclass
@@ -363,8 +365,9 @@ class LinearModel(LinearLatents):
         total, norm = determined.sum(0).ravel(), squares.sum(0).ravel()
         tiny = np.finfo(float).tiny
         step = np.log(np.maximum(total, tiny)) - np.log(np.maximum(norm, tiny)) - q["prior_precision"].value
-        # What no row says a thing of, to rounding, has no best precision: it keeps the one that it has.
-        step = np.where(total > DETERMINED, step, 0.0)
+        # What no row says a thing of, to rounding, has no best precision: it keeps the one that it has. Nor does one
+        # rise for next to nothing: where rounding hides what rows say, those of another chunk cannot bring it back.
+        step = np.where((total > DETERMINED) & ((step < 0.0) | (total > SPENT)), step, 0.0)
         gain = 0.25 * float(np.sum(np.maximum(total, 0.0) * np.square(step)))
         return step, gain
 
