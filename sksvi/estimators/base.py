@@ -50,7 +50,7 @@ Array = np.ndarray
 #: The least magnitude of a parameter that is not 0, and those that no arithmetic is done with.
 SMALLEST, UNBOUNDED = 1.0 / LARGEST, {"tol", "random_state"}
 #: Rows of a stream that are kept where the user leaves it to us, and the most memory that their columns may take.
-STREAM_ROWS, STREAM_BYTES = 2000, 2**24
+STREAM_ROWS, STREAM_BYTES = 8000, 2**24
 #: Types of parameters that nobody can change in place.
 PLAIN = {str, int, float, bool, type(None)}
 

@@ -141,7 +141,7 @@ def settled_after(
         past, now, sure = joined(alone, state, past, lagged)
         past = past.looked(alone, state)
         now = replace(now, said=past)
-    if sure is not None and not past.samples and not lagged:
+    if sure is not None and not past.samples and not lagged and len(sure) <= n:
         # All rows are at hand: the fit is theirs, wherever the first of them had led (labels of one kind, all zeros).
         state = replace(state, q=first_state(now, state.seed).q)
     before, state = state, settled_on(now, state, tol, first)

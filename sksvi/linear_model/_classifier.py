@@ -84,7 +84,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         The same in rows: what was said counts half when so much weight has come since. At most one of the two.
     stream_sample : int or "auto", default="auto"
         Past rows that `partial_fit` keeps under "cvi" to correct what the others said as q moves on; 0: none. "auto":
-        2,000, fewer where they would take more than 16 MB.
+        8,000, fewer where they would take more than 16 MB.
     n_jobs : int, default=None
         Threads over row blocks; no value changes a bit of the result.
     warm_start : bool, default=False

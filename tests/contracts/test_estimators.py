@@ -37,12 +37,13 @@ pytestmark = [
 
 CLASSES = [BayesianGLMClassifier, BayesianGLMRegressor]
 MIXED_CLASSES = [GMEClassifier, GMERegressor]
-# Few passes, enough for every check of accuracy; both classes of every algorithm, and all else with as many passes as
+# Few passes, enough for every check of accuracy; both classes by every algorithm, and all else with as many passes as
 # they want, are in LONG_FITS.
+SHORT = [cls(max_iter=10) for cls in CLASSES]
 BY_ALGORITHM = [
-    cls(algorithm=name, max_iter=4 if name == "fp" else 10)
+    CLASSES[i % 2](algorithm=name, max_iter=4 if name == "fp" else 10)
     for i, name in enumerate(VARIATIONAL)
-    for cls in (CLASSES if name == "cvi" else CLASSES[i % 2 :][:1])
+    if name != "cvi"
 ]
 DIAGONAL = [cls(covariance="diag", max_iter=3) for cls in CLASSES]
 PRIORS = [BayesianGLMClassifier(prior_precision="ard", max_iter=10), BayesianGLMRegressor(prior_precision=1.0)]
@@ -57,19 +58,20 @@ LIKELIHOODS = [
 # Noise, and the optimal bound with likelihoods whose noise is integrated in closed form, and by quadrature.
 MIXED = [
     GMEClassifier(),
-    GMEClassifier(noise=True, max_iter=3),
     GMERegressor(likelihood=Gaussian(variance=0.5), noise=True),
     GMERegressor(likelihood="poisson", bound="simple"),
+]
+MORE_MIXED = [
+    GMEClassifier(noise=True, max_iter=3),
     GMERegressor(noise=True, algorithm="cvi", max_iter=5),
     GMERegressor(likelihood="student-t", noise=True, bound="mean-field", max_iter=5),
 ]
 
-# A bound, labels, counts, a gradient algorithm; the full GP is in test_full.py.
+# A bound, labels, counts; gradient algorithms are in LONG_FITS, the full GP is in test_full.py.
 SPARSE_GP = [
     SparseGPRegressor(max_iter=10),
     SparseGPRegressor(bound="optimal", max_iter=10),
     SparseGPRegressor(likelihood="poisson", optimize_hyperparameters=False),
-    SparseGPRegressor(algorithm="h-mc-ssvi", max_iter=4, optimize_hyperparameters=False),
     SparseGPClassifier(max_iter=5, n_inducing=15),
 ]
 
@@ -117,7 +119,13 @@ CALLS_IT_A_CLASSIFIER = {
 }
 
 
-@parametrize_with_checks(BY_ALGORITHM)
+@parametrize_with_checks(SHORT)
+def test_linear_models(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.exhaustive
+@parametrize_with_checks(BY_ALGORITHM + MORE_MIXED)
 def test_every_algorithm(estimator, check):
     check(estimator)
 
@@ -169,7 +177,7 @@ def test_ordinal_passes_but_for_having_probabilities(max_iter):
 
 
 @pytest.mark.parametrize("name", UNYIELDED)
-@pytest.mark.parametrize("estimator", [*BY_ALGORITHM, *LIKELIHOODS, *MIXED], ids=repr)
+@pytest.mark.parametrize("estimator", [*SHORT, *BY_ALGORITHM, *LIKELIHOODS, *MIXED, *MORE_MIXED], ids=repr)
 def test_checks_that_are_not_yielded(estimator, name):
     getattr(estimator_checks, name)(type(estimator).__name__, clone(estimator))
 
