@@ -353,13 +353,29 @@ class Past(Said):
         return rows if np.isclose(rows.total_weight, self.weight) else None
 
 
+def informing(terms: LinearTerms, now: Past) -> Array:
+    """Each row's share of what all rows know of each scale or parameter beside the main block, summed, (n,).
+
+    Its squared slope (the outer product is the information), over that of all rows, or of these where that is more.
+    """
+    slopes = {name: g for name, (g, _) in terms.points.items()} | {name: g[:, :1] for name, g in terms.scalars.items()}
+    found = np.zeros(len(terms.value))
+    for name, slope in slopes.items():
+        squares = np.square(slope)
+        known = np.diagonal(now.by_block[name].added()[1]) if name in now.by_block else 0.0
+        total = np.maximum(known, squares.sum(0))
+        found += np.divide(squares, total, out=np.zeros_like(squares), where=total > 0).sum(1)
+    return found
+
+
 def sampled(
     problem: Problem, state: State, terms: LinearTerms, past: Past, now: Past, keep: int, sure: Sample | None
 ) -> Sample | None:
     """The sample with this portion's rows in it, of which `terms` holds first theirs and then those of `sure`.
 
-    A row's importance is its weight, and its leverage in units of the mean leverage of all rows. A diagonal block has
-    sites at one mean only: its sample begins anew when it would have to drop a row.
+    A row's importance is its weight, its leverage in units of the mean leverage of all rows, and the same of what it
+    says of scales: a row far out says much of the noise and may have no leverage. A diagonal block has sites at one
+    mean only: its sample begins anew when it would have to drop a row.
     """
     model, data, q, n = problem.model, problem.data, state.q, len(problem.data)
     assert isinstance(model, Linear) and isinstance(data, Table)
@@ -370,6 +386,7 @@ def sampled(
     total = max(block.structure.expected_quadratic(precision, np.zeros_like(block.mean), block), leverage.sum())
     importance = np.ones(n) if data.weight is None else data.weight
     importance = importance + leverage * (now.weight / total) if total > 0 else importance
+    importance = importance + now.weight * informing(new, now)
     # A row that is told apart already says little where q is now, and may say much where q will be.
     open_ = trailing(np.abs(new.variance))
     importance = importance * (1.0 + open_ / open_.mean()) if open_.any() else importance

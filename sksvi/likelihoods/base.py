@@ -278,6 +278,15 @@ class Likelihood(BaseEstimator):
         """The scale that users call noise: variance, dispersion or scale; None where there is none."""
         return self.noise_variance
 
+    @property
+    def given_scale(self) -> float | None:
+        """Scale of noise around f that is given and stays; None where it is learned, or where there is none."""
+        return None
+
+    def at_scale(self, scale: float) -> Likelihood:
+        """Copy with another `given_scale`, where there is one."""
+        raise TypeError(f"{type(self).__name__} has no given_scale")
+
     def null_mean(self, y: Array, weight: Array | None) -> Array:
         """The mean that ignores every feature, for each datum."""
         return np.full(len(y), np.average(y, weights=weight))

@@ -45,6 +45,13 @@ class Gaussian(Likelihood):
     def __init__(self, *, variance: float | str = "auto") -> None:
         self.variance = variance
 
+    @property
+    def given_scale(self) -> float | None:
+        return None if "variance" in self.learned else float(np.sqrt(self._number("variance")))
+
+    def at_scale(self, scale: float) -> Likelihood:
+        return self._replaced({"variance": scale**2}, self.learned)
+
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         variance = self._number("variance")
         f = as_float(f)
@@ -149,6 +156,13 @@ class StudentT(Likelihood):
     def __init__(self, *, scale: float | str = "auto", df: float | str = "auto") -> None:
         self.scale = scale
         self.df = df
+
+    @property
+    def given_scale(self) -> float | None:
+        return None if "scale" in self.learned else self._number("scale")
+
+    def at_scale(self, scale: float) -> Likelihood:
+        return self._replaced({"scale": scale}, self.learned)
 
     @property
     def width(self) -> float:

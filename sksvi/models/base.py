@@ -557,6 +557,10 @@ class Sided(Model):
     sides: tuple[str, ...]
     first_passes: int
 
+    def heated(self, passes: int) -> Sided | None:
+        """The model that pass number `passes` of a new fit serves, on its way to this one; None: this one."""
+        return None
+
     @property
     @abstractmethod
     def reach(self) -> float:

@@ -76,16 +76,15 @@ class BySide:
 
     def once(self, problem: Problem, state: State, tol: float) -> tuple[State, StepInfo | None]:
         """One pass."""
+        hot = self._heated(problem, state)
+        if hot is not None:
+            return self._cooled(problem, hot, state)
         model, judged, progress = sided(problem), problem.deterministic, siding(state)
         if progress.small_changes >= 2 if judged else settled(progress.checks, tol, problem.size):
             return state, None
         state, repairs = with_hyper(problem, replace(state, memory=dict(state.memory), q=dict(state.q)))
-        for segment in model.sweep(problem.data, problem.batch_size, state.seed, state.passes):
-            (side,) = segment.blocks or ("",)
-            # The state is the pass's own: its plates are written in place, as large as they are.
-            half = moved(problem, state, side, self.said, in_place=True)
-            state.q[side], state.memory[side] = half.block, half.memory
-            repairs += half.repairs
+        state, half, halvings = self._both(problem, state)
+        repairs += halvings
         if state.passes + 1 >= model.first_passes and self.learns:
             state = replace(state, q=model.learned(state.q, problem.algorithm.row.natural))
         value = half.after if judged else half.before
@@ -110,6 +109,33 @@ class BySide:
             checks = [*progress.checks, exact_bound(problem, state)]
             state = replace(state, progress=replace(progress, checks=checks))
         return state, StepInfo(now, judged, half.rate, repairs)
+
+    def _both(self, problem: Problem, state: State) -> tuple[State, Half, int]:
+        """Either side moved once, in place: the state, its last half, and how many steps were halved."""
+        half, repairs = None, 0
+        for segment in sided(problem).sweep(problem.data, problem.batch_size, state.seed, state.passes):
+            (side,) = segment.blocks or ("",)
+            # The state is the pass's own: its plates are written in place, as large as they are.
+            half = moved(problem, state, side, self.said, in_place=True)
+            state.q[side], state.memory[side] = half.block, half.memory
+            repairs += half.repairs
+        assert half is not None
+        return state, half, repairs
+
+    def _heated(self, problem: Problem, state: State) -> Problem | None:
+        """The problem of a pass of a new fit that is on its way to its model, or None."""
+        if not problem.deterministic or problem.stream or self.said is not None:
+            return None
+        model = sided(problem).heated(state.steps)
+        return None if model is None else replace(problem, model=model)
+
+    def _cooled(self, problem: Problem, hot: Problem, state: State) -> tuple[State, StepInfo]:
+        """One pass under another model than the fit's; its bound is that of the fit's."""
+        state, half, repairs = self._both(hot, replace(state, memory=dict(state.memory), q=dict(state.q)))
+        if state.passes + 1 >= sided(problem).first_passes and self.learns:
+            state = replace(state, q=sided(problem).learned(state.q, problem.algorithm.row.natural))
+        state = replace(state, steps=state.steps + 1, passes=state.passes + 1, repairs=state.repairs + repairs)
+        return state, StepInfo(exact_bound(problem, state), True, half.rate, repairs)
 
     def end(self, problem: Problem, state: State) -> State:
         """q and its bound: that of the last pass, or one exact look."""

@@ -29,6 +29,10 @@ Array = np.ndarray
 FIRST_SPREAD = 1.0
 #: Passes before the priors are learned: factors that have not found their part yet would be switched off.
 FIRST_PASSES = 3
+#: Where the variance of noise that is given less begins, in squared units of f: twice what first draws leave. It is
+#: halved from pass to pass, by more where that took more than so many. Begun at little noise, users and items fix each
+#: other where their first draws happened to lead.
+HOT, MOST_COOLING = 4.0, 20
 #: What a column's full covariance costs beside its entries, in entries per factor.
 MATRIX_COST = 8
 #: Largest Newton step of the likelihood's parameters (logarithms, and shares of its width) that is taken unseen: over
@@ -97,6 +101,18 @@ class FactorModel(Sided):
         """The likelihood with its learned parameters as q has them."""
         return self.likelihood.replace(q["likelihood"].value) if "likelihood" in q else self.likelihood
 
+    def heated(self, passes: int) -> FactorModel | None:
+        """The model with more noise than is given, while it comes down."""
+        given = self.likelihood.given_scale
+        if given is None:
+            return None
+        halvings = float(np.log2(HOT) + 2.0 * np.log2(self.unit / given))
+        n = min(int(np.ceil(halvings)), MOST_COOLING)
+        if passes >= n:
+            return None
+        scale = given * 2.0 ** (0.5 * halvings * (1.0 - passes / n))
+        return self._with(self.priors, self.likelihood.at_scale(scale))
+
     # ---- blocks
     def begin(self, data: Ratings, rng: np.random.Generator) -> dict[str, Any]:
         """Factors drawn from a first prior, biases at zero."""
@@ -129,11 +145,11 @@ class FactorModel(Sided):
 
     def for_users(self, prior: SidePrior) -> FactorModel:
         """The model of other users."""
-        return self._with({**self.priors, "users": prior})
+        return self._with({**self.priors, "users": prior}, self.likelihood)
 
-    def _with(self, priors: dict[str, SidePrior]) -> FactorModel:
+    def _with(self, priors: dict[str, SidePrior], likelihood: Any) -> FactorModel:
         return FactorModel(
-            self.likelihood,
+            likelihood,
             n_components=self.n_components,
             biases=self.biases,
             full=self.full,
