@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 #: Arrays of the length of the series that a fit holds beside those of a sweep, and those that a search holds besides.
-ARRAYS, SEARCHED_ARRAYS = 13, 13
+ARRAYS, SEARCHED_ARRAYS = 10, 13
 #: Parameters that say which states there are.
 STRUCTURE = (
     "level", "trend", "seasonal", "seasonal_type", "autoregressive", "cycle", "level_variance", "trend_variance",
@@ -535,7 +535,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         state = super()._continued(problem)
         block, values = state.q["latents"], {name: state.q[name].value for name in problem.model.hyper}
         if len(block.chain) != len(problem.data):  # messages are of other points
-            block = problem.model.begin(problem.data, None)["latents"]
+            block = problem.model.filled(problem.model.begin(problem.data, None), problem.data)["latents"]
         q = problem.model.at(values, block)
         same = block is state.q["latents"] and q["latents"].chain.equals(block.chain)
         return state if same else replace(state, q=q, progress=START)
