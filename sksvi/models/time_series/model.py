@@ -75,8 +75,9 @@ class DynamicModel(PerLatent):
         if "likelihood" not in q:
             return self.likelihood
         value = q["likelihood"].value
-        if self._last is None or not np.array_equal(self._last[0], value):
-            self._last = value, self.likelihood.replace(value)
+        at = value.tobytes()
+        if self._last is None or self._last[0] != at:
+            self._last = at, self.likelihood.replace(value)
         return self._last[1]
 
     def prior(self, q: dict[str, Any]) -> dict[str, Any]:
