@@ -387,7 +387,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
                 f"likelihood={self.likelihood!r} has a latent for every class: choose one with one latent."
             )
         data, index = self._read(base, X, y, sample_weight, offset, start.fresh)
-        vars(self).pop("_left_out", None)
+        for name in ("_left_out", "_dynamics"):
+            vars(self).pop(name, None)
         self._hold_times(kept(index))
         if start.fresh:
             data = self._fix_units(base, data)
@@ -396,7 +397,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
 
     def _hold_times(self, times: dict[str, Any]) -> None:
         """Keep the points in time; what was found at others is forgotten."""
-        for name in ("index_", "_dynamics", "_one_ahead"):
+        for name in ("index_", "_one_ahead"):
             vars(self).pop(name, None)
         self._times = times
 
@@ -420,7 +421,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         weight = check_row_values(sample_weight, n, "sample_weight", weights=True)
         index = index_of(X, y, n)
         there = there if weight is None else there & (weight > 0)
-        if np.sum(there) < least:
+        if least and np.sum(there) < least:
             raise ValueError(f"y has no observed value among {n}: there is nothing to fit. Leave such a series out.")
         if not base.ordered:
             _check_observed(base, values, there)
