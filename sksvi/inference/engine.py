@@ -85,6 +85,8 @@ class Look:
     def __call__(self, data: Any, rows: Rows) -> tuple[Gradient, float, int]:
         """Summed over chunks, in an order that depends on their number alone."""
         chunks = list(enumerate(self.model.chunks(rows, data)))
+        if len(chunks) == 1:  # of which there is no sum: to form one takes longer than few rows do
+            return self.of_chunk(data, chunks[0])
         return _parallel.tree_sum(_parallel.in_order(partial(self.of_chunk, data), chunks, self.threads))
 
     def of_chunk(self, data: Any, item: tuple[int, Any]) -> tuple[Gradient, float, int]:

@@ -35,12 +35,11 @@ def replace(record: Record, **changes: Any) -> Record:
     known, found = _parts(kind)
     if not changes.keys() <= known:
         raise TypeError(f"{kind.__name__} has no fields {sorted(changes.keys() - known)}")
-    new = object.__new__(kind)
-    held = new.__dict__
-    held.update(record.__dict__)
+    held = {**record.__dict__, **changes}
     for name in found:
         held.pop(name, None)
-    held.update(changes)
+    new = object.__new__(kind)
+    object.__setattr__(new, "__dict__", held)
     return new
 
 

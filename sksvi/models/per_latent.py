@@ -88,21 +88,24 @@ class PerLatent(Linear):
         return (n,), (n,)
 
     def terms(self, view: dict[str, Any], batch: Table, expect: Any, rng: Any) -> LinearTerms:
-        """Per datum: gradients and E log p, unscaled; zeros where nothing was observed."""
+        """Per datum gradients, zeros where nothing was observed, and E log p of every part; times their weights."""
         return self.terms_at(view, view["latents"].mean, view["latents"].variance, batch, expect, rng)
 
     def terms_at(
         self, q: dict[str, Any], mean: Array, variance: Array, batch: Table, expect: Any, rng: Any
     ) -> LinearTerms:
         """`terms` at these moments of the latents, whatever those of q are."""
-        likelihood = self.current_likelihood(q)
-        value, alpha, gamma = (np.zeros(len(mean)) for _ in range(3))
+        likelihood, values = self.current_likelihood(q), []
+        alpha, gamma = np.zeros(len(mean)), np.zeros(len(mean))
         for rows in self.parts(len(mean)):
             m = mean[rows] if batch.offset is None else mean[rows] + batch.offset[rows]
-            found = expect(likelihood, batch.y[rows], m, variance[rows], rng)
-            for out, part in zip((value, alpha, gamma), found, strict=True):
-                out[rows] = part
-        return LinearTerms(value, alpha, gamma, mean).weighted(batch.weight)
+            value, slope, bend = expect(likelihood, batch.y[rows], m, variance[rows], rng)
+            if batch.weight is not None:
+                weight = batch.weight[rows]
+                value, slope, bend = value * weight, slope * weight, bend * weight
+            alpha[rows], gamma[rows] = slope, bend
+            values.append(value.sum())
+        return LinearTerms(np.array(values), alpha, gamma, mean)
 
     def log_likelihood_at(self, q: dict[str, Any], draws: dict[str, Array], batch: Table, expect: Any) -> Array:
         """log p(rows | latents), summed; nothing where nothing was observed."""

@@ -72,8 +72,9 @@ class SettledSearch(ABC):
     def __call__(self, x: Array) -> tuple[float, Array]:
         """Bound and its slope; q starts from the messages of the best hyperparameters so far."""
         here, slope = self.evaluated(x)
-        inside = np.where(slope > 0, x < self.high, x > self.low)
-        self.flat = float(np.abs(slope[inside]).sum()) < self.tol * self.fit.size(here.bound)
+        each = zip(slope.tolist(), x.tolist(), self.low.tolist(), self.high.tolist(), strict=True)
+        promised = sum(abs(s) for s, at, low, high in each if (at < high if s > 0 else at > low))
+        self.flat = promised < self.tol * self.fit.size(here.bound)
         if here.bound > self.best.bound:
             self.best = here
         return here.bound, slope

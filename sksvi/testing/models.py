@@ -74,7 +74,7 @@ def check_model(model: Model, data: Any, *, tolerance: float = 1e-4, seed: int =
     """
     rng = np.random.default_rng(seed)
     problem = replace(plan.problem(model, data, MCSSVI(), Auto()), globals=GLOBALS["expected"], forming=None)
-    q = _near(problem, dict(model.begin(data, rng)), rng)
+    q = _near(problem, dict(model.filled(model.begin(data, rng), data)), rng)
     look = Look(problem, seed)
     _check_blocks(model, data, q)
     gradient, value = look(q)

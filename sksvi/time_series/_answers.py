@@ -56,6 +56,8 @@ class Answers(Rowless):
     def _after(self, X: Array) -> Chain:
         """The chain of points after the last one; rows of X in units of their own."""
         chain = self._block.chain
+        if chain.is_level:
+            return replace(chain, X=X, mean=self._last, cov=self._last_cov + chain.noise)
         A = chain.transition()
         cov = A @ self._last_cov @ A.T + np.diag(chain.noise)
         return replace(chain, X=X, mean=A @ self._last, cov=0.5 * (cov + cov.T))

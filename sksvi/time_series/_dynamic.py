@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 #: Arrays of the length of the series that a fit holds beside those of a sweep, and those that a search holds besides.
-ARRAYS, SEARCHED_ARRAYS = 13, 13
+ARRAYS, SEARCHED_ARRAYS = 10, 13
 #: Parameters that say which states there are.
 STRUCTURE = (
     "level", "trend", "seasonal", "seasonal_type", "autoregressive", "cycle", "level_variance", "trend_variance",
@@ -387,7 +387,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
                 f"likelihood={self.likelihood!r} has a latent for every class: choose one with one latent."
             )
         data, index = self._read(base, X, y, sample_weight, offset, start.fresh)
-        vars(self).pop("_left_out", None)
+        for name in ("_left_out", "_dynamics"):
+            vars(self).pop(name, None)
         self._hold_times(kept(index))
         if start.fresh:
             data = self._fix_units(base, data)
@@ -396,7 +397,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
 
     def _hold_times(self, times: dict[str, Any]) -> None:
         """Keep the points in time; what was found at others is forgotten."""
-        for name in ("index_", "_dynamics", "_one_ahead"):
+        for name in ("index_", "_one_ahead"):
             vars(self).pop(name, None)
         self._times = times
 
@@ -420,7 +421,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         weight = check_row_values(sample_weight, n, "sample_weight", weights=True)
         index = index_of(X, y, n)
         there = there if weight is None else there & (weight > 0)
-        if np.sum(there) < least:
+        if least and np.sum(there) < least:
             raise ValueError(f"y has no observed value among {n}: there is nothing to fit. Leave such a series out.")
         if not base.ordered:
             _check_observed(base, values, there)
@@ -535,7 +536,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         state = super()._continued(problem)
         block, values = state.q["latents"], {name: state.q[name].value for name in problem.model.hyper}
         if len(block.chain) != len(problem.data):  # messages are of other points
-            block = problem.model.begin(problem.data, None)["latents"]
+            block = problem.model.filled(problem.model.begin(problem.data, None), problem.data)["latents"]
         q = problem.model.at(values, block)
         same = block is state.q["latents"] and q["latents"].chain.equals(block.chain)
         return state if same else replace(state, q=q, progress=START)

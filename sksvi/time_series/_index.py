@@ -23,7 +23,8 @@ def index_of(X: Any, y: Any, n: int) -> Any:
     import pandas as pd
 
     index = paired_index(X, y)
-    index = pd.RangeIndex(n) if index is None else index
+    if index is None:
+        return pd.RangeIndex(n)
     check_order(index)
     return index
 

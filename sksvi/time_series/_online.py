@@ -50,10 +50,10 @@ class Online:
             times = self._following(index, own_index(X) is not None or own_index(y) is not None)
             remember_offset(self, offset, before=self._had_offset)
             data = self._working(data)
-            block, bound, state = self._absorbed(data)
+            block, model, state = self._absorbed(data)
             q = {**self.state_.q, "latents": block}
             was = with_own_lists(self.state_)
-            total = was.bound + bound
+            total = was.bound + state.bound
             state = replace(
                 was, q=q, bound=total, passes=was.passes + state.passes, steps=was.steps + state.steps,
                 rows=was.rows + data.total_weight, converged=state.converged,
@@ -64,7 +64,7 @@ class Online:
             self._series = self._series.appended(data)
             one_more = len(state.bounds) == len(self.lower_bounds_) + 1  # else the older ones were thinned
             bounds = extended(self.lower_bounds_, np.array([total])) if one_more else None
-            self._finish(self._model_of(self._series), state, self.n_samples_seen_ + data.total_weight, bounds)
+            self._finish(model, state, self.n_samples_seen_ + data.total_weight, bounds)
         return self
 
     def _following(self: Any, index: Any, own: bool) -> dict[str, Any]:
@@ -92,8 +92,8 @@ class Online:
             )
         return kept(appended(before, index, len(index)))
 
-    def _absorbed(self: Any, data: Table) -> tuple[ChainGaussian, float, State]:
-        """The series' messages with those of the points that follow, their bound, and the state of their fit."""
+    def _absorbed(self: Any, data: Table) -> tuple[ChainGaussian, DynamicModel, State]:
+        """The series' messages with those of the points that follow, the model of these, and the state of its fit."""
         chain, before = self._after(data.X), self._block
         model = DynamicModel(self.likelihood_, self._dynamics, data.X, data.weight, unit=self._unit, chain=chain)
         problem = plan.problem(model, data, algorithms.resolve(self.algorithm), self._rule(), threads=1)
@@ -102,7 +102,7 @@ class Online:
         self._last, self._last_cov = own.swept.last, own.swept.last_cov
         whole = replace(before.chain, X=extended(before.chain.X, data.X))
         linear, weights = extended(before.linear, own.linear), extended(before.weights, own.weights)
-        return ChainGaussian(whole, linear, weights), state.bound, state
+        return ChainGaussian(whole, linear, weights), model, state
 
     def smooth(self) -> Self:
         """Sweep over the whole series again: messages of earlier points learn what later ones said; variances stay.

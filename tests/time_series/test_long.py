@@ -1,10 +1,13 @@
 """Long series: parameters begin where a fit to the first points ends, and end where those of any fit do."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from sksvi import DynamicGLM
 from sksvi.models.time_series.components import Dynamics
+from sksvi.models.time_series.model import TOGETHER
 from sksvi.time_series import _long
 
 T = _long.LONG
@@ -54,3 +57,16 @@ def test_what_a_search_would_not_leave_begins_anew():
     assert np.array_equal(dynamics.moving(np.array([none + 0.5, start[1] + 3.0])), [start[0], start[1] + 3.0])
     high = dynamics.parameters[1].high
     assert np.array_equal(dynamics.moving(np.array([none + 1.5, high - 0.5])), [none + 1.5, start[1]])
+
+
+def test_a_long_series_is_held_in_ten_numbers_a_point_and_one_a_state():
+    """At its highest, beside the series: two blocks of messages and moments, and the gradient at one of them."""
+    y = counts(0, np.full(20 * TOGETHER, 0.02))
+    DynamicGLM(level_variance=0.02).fit(None, y[:100])
+    tracemalloc.start()
+    try:
+        DynamicGLM(level_variance=0.02, n_jobs=1).fit(None, y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8.0 * (10.0 + 1.0) * len(y)

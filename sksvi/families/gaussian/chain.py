@@ -276,8 +276,8 @@ class ChainGaussian(Family):
         return ChainGaussian(self.chain, self.linear + linear, self.weights + weights)
 
     def under(self, chain: Chain) -> ChainGaussian:
-        """The same messages under another prior."""
-        return ChainGaussian(chain, self.linear, self.weights)
+        """The same messages under another prior; without any, that prior."""
+        return ChainGaussian(chain) if self.bare_prior else ChainGaussian(chain, self.linear, self.weights)
 
     def log_evidence(self) -> float:
         """log ∫ p(f) exp(λᵀf - ½ fᵀWf) df, nats: what the messages say of the prior."""

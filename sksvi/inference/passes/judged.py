@@ -65,6 +65,7 @@ class Judged:
         """Many rows start on a part of them, and where a model has several starts the best one is gone on from."""
         if not isinstance(state.progress, Judging):
             state = replace(state, progress=Judging(damping=state.progress.damping))
+        state = replace(state, q=problem.model.filled(state.q, problem.data))
         if not problem.algorithm.row.natural or state.steps:
             return state
         return best_start(problem, rough_start(problem, state))

@@ -75,8 +75,9 @@ class DynamicModel(PerLatent):
         if "likelihood" not in q:
             return self.likelihood
         value = q["likelihood"].value
-        if self._last is None or not np.array_equal(self._last[0], value):
-            self._last = value, self.likelihood.replace(value)
+        at = value.tobytes()
+        if self._last is None or self._last[0] != at:
+            self._last = at, self.likelihood.replace(value)
         return self._last[1]
 
     def prior(self, q: dict[str, Any]) -> dict[str, Any]:
@@ -102,11 +103,15 @@ class DynamicModel(PerLatent):
         return q | {name: Free(value) for name, value in values.items()}
 
     def begin(self, data: Table, rng: Any) -> dict[str, Any]:
-        """Messages as each point alone would have them: from none, under a wide prior, no first step succeeds."""
+        """The prior under first parameters."""
         values = {"dynamics": self.theta, "likelihood": self.likelihood.unconstrained}
-        q = self.at({name: values[name] for name in self.hyper})
-        q["latents"] = ChainGaussian(q["latents"].chain, *first_messages(self.likelihood, data))
-        return q
+        return self.at({name: values[name] for name in self.hyper})
+
+    def filled(self, q: dict[str, Any], data: Table) -> dict[str, Any]:
+        """Messages as each point alone would have them: from none, under a wide prior, no first step succeeds."""
+        if not q["latents"].bare_prior:
+            return q
+        return q | {"latents": ChainGaussian(q["latents"].chain, *first_messages(self.likelihood, data))}
 
     def at_its_best(self, q: dict[str, Any], data: Table) -> bool:
         """Under Gaussian noise, where the messages are those of the data."""

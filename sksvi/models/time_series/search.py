@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sksvi.algorithms.ascent import finite
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.models.base import Fit, Table
@@ -109,14 +110,15 @@ class Search(SettledSearch):
         model, at, weight = self.model, self.at, self.fit.data.weight
         likelihood, chain = model.current_likelihood(q), q["latents"].chain
         block = ChainGaussian(chain, *closed_messages(likelihood, at, weight))
-        off, variance = at - block.mean, block.variance
+        swept = block.swept
+        off, variance = at - swept.mean, swept.variance
         total = off @ off + variance.sum() if weight is None else np.square(off) @ weight + variance @ weight
         value, slope = likelihood.expected_from_squares(float(total), self.n)
-        slopes = {"dynamics": model.dynamics.slope(q["dynamics"].value, chain, block.swept)}
+        slopes = {"dynamics": model.dynamics.slope(q["dynamics"].value, chain, swept)}
         if "likelihood" in q:
             slopes["likelihood"] = np.array([slope])
         q["latents"] = block
-        return Reached(q, self.fit.scale * value - block.swept.kl), slopes
+        return Reached(q, self.fit.scale * value - swept.kl), slopes
 
     def evaluated(self, x: Array) -> tuple[Any, Array]:
         """q settles from the messages of the best parameters so far, or is known."""
@@ -132,7 +134,7 @@ class Search(SettledSearch):
             here = self.settled(q)
             slopes = self.model.slopes(here.q, self.fit.data, self.fit.expect)
         slope = np.concatenate([slopes[name] for name in self.names])
-        if not (np.isfinite(here.bound) and np.isfinite(slope).all()):
+        if not finite(here.bound, slope):
             raise NotPositiveDefinite("the bound or its slope is not finite at these parameters")
         return here, slope
 

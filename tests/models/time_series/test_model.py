@@ -159,8 +159,8 @@ def test_the_slope_of_the_profile_bound_is_that_of_finite_differences(name, kind
     model = model_for(name, data, kind, learned=True)
     problem = problem_for(model, data, "cvi")
     names = [key for key in model.hyper]
-    start = {key: block.value for key, block in model.begin(data, None).items() if key in names}
-    first = model.begin(data, None)["latents"]
+    begun = model.filled(model.begin(data, None), data)
+    start, first = {key: begun[key].value for key in names}, begun["latents"]
 
     def settled(values):
         fixed = DynamicModel(model.likelihood, model.dynamics, data.X, data.weight, learned=False)
