@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _memory, _parallel
 from sksvi._typing import DataFrame
-from sksvi.estimators.checks import check_flag
 from sksvi.estimators.findings import warn_user
 from sksvi.estimators.summaries import joined, point_rows
 from sksvi.families import Gamma
@@ -58,6 +57,13 @@ class GammaFactorSummary:
             component, as ``std(residual)`` or per column as ``std(residual, name)``: points with the spread that the
             data's curvature leaves them, without linear response with loadings as fitted.
 
+        Raises
+        ------
+        TypeError
+            For another `linear_response`.
+        ValueError
+            For a coverage outside (0, 1), and where memory does not hold the linear response.
+
         Warns
         -----
         UserWarning
@@ -89,8 +95,10 @@ class GammaFactorSummary:
 
     def _responds(self, wanted: bool | str) -> bool:
         """Whether intervals are those of linear response."""
-        if wanted != "auto":
-            return check_flag(wanted, "linear_response")
+        if isinstance(wanted, bool | np.bool_):
+            return bool(wanted)
+        if not isinstance(wanted, str) or wanted != "auto":
+            raise TypeError(f'linear_response must be True, False or "auto"; found {wanted!r}.')
         number = self.posterior_["loadings"].shape.size
         if number > FEW_LOADINGS:
             warn_user(

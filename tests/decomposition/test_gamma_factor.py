@@ -210,7 +210,7 @@ def test_intervals_of_many_loadings_say_what_they_lack(monkeypatch):
         warnings.simplefilter("error")
         pd.testing.assert_frame_equal(told, model.summary(linear_response=False))
         assert model.summary(linear_response=True)["std"].sum() > told["std"].sum()
-    with pytest.raises(ValueError, match="linear_response"):
+    with pytest.raises(TypeError, match='linear_response must be True, False or "auto"'):
         model.summary(linear_response="yes")
 
 

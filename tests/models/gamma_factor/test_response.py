@@ -84,7 +84,7 @@ def test_spreads_of_many_rows_are_those_of_maximum_likelihood(global_random_seed
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_spreads_are_those_of_gibbs_runs(name):
-    """Independent q has as little as 0.78 of them (test_reference.py)."""
+    """Independent q has as little as three quarters of them (test_reference.py)."""
     reference = json.loads((RESULTS / "gamma_factor" / "reference.json").read_text(encoding="utf-8"))
     k, known = SETTINGS[name][2], {part: np.array(own) for part, own in reference[name]["loadings"].items()}
     options = {"noise_variance": NOISE, "prior_shape": 1.0, "prior_rate": RATE, "fit_mean": False}
