@@ -14,7 +14,8 @@ from sklearn.utils._param_validation import Interval
 from sksvi import _memory, _parallel, algorithms, expectations
 from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, MatrixLike, RandomState
 from sksvi.decomposition._gamma_factor_findings import of_common_noise, of_least_noise
-from sksvi.decomposition._gamma_factor_predictions import NOISE_FLOOR, ROWS, GammaFactorPredictions
+from sksvi.decomposition._gamma_factor_predictions import ROWS, GammaFactorPredictions
+from sksvi.decomposition._gamma_factor_summary import NOISE_FLOOR, GammaFactorSummary
 from sksvi.estimators import findings
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, stays, truth
@@ -48,7 +49,7 @@ def noise_kind(estimator: Any, name: str) -> str:
 
 
 @with_own_methods
-class GammaFactorModel(GammaFactorPredictions, RowsFromPartitions, BaseSVI):
+class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromPartitions, BaseSVI):
     """Factor analysis with non-negative loadings that have gamma priors.
 
     y_n ~ N(mean, ΛΛᵀ + Ψ) with diagonal Ψ, as in scikit-learn's ``FactorAnalysis``, and Λ_dk ~ Gamma(prior_shape,
@@ -385,9 +386,15 @@ class GammaFactorModel(GammaFactorPredictions, RowsFromPartitions, BaseSVI):
         self._choices = self._fitted_choices()
         own = Gamma(q.shape[order], q.rate[order] / self.scale_)
         self.posterior_ = Posterior({"loadings": own})
+        self._loadings_prior = (float(self.prior_shape), float(self.prior_rate))
         self.components_ = own.mean.astype(self._dtype)
         self.noise_variance_ = model.noise_of(state.q) * self.scale_**2
         self.mean_ = self._scatter.mean
+
+    def _from_earlier(self) -> None:
+        super()._from_earlier()
+        if hasattr(self, "state_"):
+            vars(self).setdefault("_loadings_prior", (float(self.prior_shape), float(self.prior_rate)))
 
     def _findings(self, problem: Problem, state: State) -> Iterator[str]:
         """What is told of the noise: one that does not fit the columns, a learned one that has run to its end."""

@@ -1,4 +1,4 @@
-"""What a fitted gamma factor model says of rows: densities, factors, covariances, draws; and a table of loadings."""
+"""What a fitted gamma factor model says of rows: densities, factors, covariances and draws."""
 
 from __future__ import annotations
 
@@ -6,24 +6,20 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaincinv, logsumexp
+from scipy.special import logsumexp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import _parallel
-from sksvi._typing import DataFrame, MatrixLike, RandomState
+from sksvi._typing import MatrixLike, RandomState
 from sksvi.estimators.checks import check_count, check_flag, check_seed
-from sksvi.estimators.summaries import joined, point_rows
 from sksvi.estimators.validation import check_table, validate_data
 from sksvi.integrals.gamma_nodes import nodes, orders
 from sksvi.models.gamma_factor.density import projection
 from sksvi.partitions.lazily import added
-from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
 
-#: Least learned noise variance, as a share of its columns' variance.
-NOISE_FLOOR = 1e-4
 #: How scikit-learn validates rows.
 ROWS = {"dtype": [np.float64, np.float32]}
 #: Points of the posterior over which the projection to factors is averaged, and rows that are drawn at a time.
@@ -213,44 +209,6 @@ class GammaFactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             factors = rng.standard_normal((size, len(self.components_)))
             common = np.einsum("nk,nkd->nd", factors, q.sample(size, rng))
             yield self.mean_ + np.sqrt(self._widened) * (common + sd * rng.standard_normal((size, len(sd))))
-
-    # ---- tables
-    def summary(self, coverage: float = 0.9) -> DataFrame:
-        """Posterior of the loadings, and the learned noise.
-
-        Parameters
-        ----------
-        coverage : float, default=0.9
-            Of the equal-tailed interval (lower, upper).
-
-        Returns
-        -------
-        DataFrame
-            Columns mean, std, lower, upper; one row per component and column of X. Learned noise follows under an empty
-            component, as ``std(residual)`` or per column as ``std(residual, name)``: points with the spread that the
-            data's curvature leaves them, loadings as fitted.
-        """
-        import pandas as pd
-
-        check_is_fitted(self)
-        tail, q = tail_of(coverage), self.posterior_["loadings"]
-        lower, upper = (gammaincinv(q.shape, end) / q.rate for end in (tail, 1.0 - tail))
-        names = getattr(self, "feature_names_in_", None)
-        names = [f"x{d}" for d in range(self.n_features_in_)] if names is None else list(names)
-        index = pd.MultiIndex.from_product([self.get_feature_names_out(), names], names=["component", "feature"])
-        columns = {"mean": q.mean, "std": q.std, "lower": lower, "upper": upper}
-        table = pd.DataFrame({name: values.ravel() for name, values in columns.items()}, index=index)
-        learned = self.state_.q.get("noise")
-        if learned is None:
-            return table
-        told = ["std(residual)"] if len(learned.value) == 1 else [f"std(residual, {name})" for name in names]
-
-        def noise(log_noise: Array) -> dict[str, float]:
-            std = np.sqrt(NOISE_FLOOR + np.exp(log_noise)) * self.scale_[: len(told)]
-            return dict(zip(told, std.tolist(), strict=True))
-
-        rows = point_rows(noise(learned.value), noise, learned.value, learned.information, coverage)
-        return joined([table, rows])
 
     @property
     def _n_features_out(self) -> int:

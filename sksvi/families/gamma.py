@@ -208,7 +208,7 @@ class Gamma(Flat):
         """
         found, own = self._with_slopes(draws, slope)
         mean_s, mean_g, with_s, with_g = np.moveaxis(found, -1, 0)
-        exact = -_excess(self.shape, polygamma(1, self.shape))
+        exact = -excess(self.shape, polygamma(1, self.shape))
         in_g = with_s / np.where(own, with_g, exact)
         return (np.stack([mean_s - np.where(own, mean_g, self.shape) * in_g, self.rate * in_g], -1),)
 
@@ -230,7 +230,7 @@ class Gamma(Flat):
         slope = slope(draws.value) if callable(slope) else slope
         weight = np.full((1,) * draws.value.ndim, 1.0 / n) if many else draws.weight
         found = moments_with_slope(self.shape, draws.source, draws.value * slope, weight)
-        exact = _excess(self.shape, polygamma(1, self.shape))
+        exact = excess(self.shape, polygamma(1, self.shape))
         return found, -found[..., 3] > LEAST_DETERMINANT * exact
 
     def in_domain(self, prior: Any, gradient: tuple[Array], rate: Any = 1.0) -> tuple[Array]:
@@ -249,13 +249,13 @@ class Gamma(Flat):
         """V of equations.md 8 on a gradient in (E log x, E x), (K, 2): F⁻¹ (p s, s/b), s the slope in log x."""
         slope = gradient[0][..., 0] + draw.value * gradient[0][..., 1]
         p, informed = log_slope(self.shape, draw.source), polygamma(1, self.shape)
-        share = slope / _excess(self.shape, informed)
+        share = slope / excess(self.shape, informed)
         return (np.stack([share * (self.shape * p - 1.0), share * self.rate * (informed - p)], -1),)
 
     def of_parameters(self, in_shape: Array, in_rate: Array) -> tuple[Array]:
         """The gradient in (E log x, E x), (..., 2), from derivatives in shape and rate (equations.md 9)."""
         informed = polygamma(1, self.shape)
-        share = 1.0 / _excess(self.shape, informed)
+        share = 1.0 / excess(self.shape, informed)
         in_log = share * (self.shape * in_shape + self.rate * in_rate)
         return (np.stack([in_log, -share * self.rate * (in_shape + self.rate * informed * in_rate)], -1),)
 
@@ -264,6 +264,6 @@ class Gamma(Flat):
         return np.stack([draw.value * slope, np.zeros_like(draw.value)], -1)
 
 
-def _excess(shape: Array, informed: Array) -> Array:
+def excess(shape: Array, informed: Array) -> Array:
     """a ψ'(a) - 1, by its series where the difference has lost its digits."""
     return np.where(shape > LARGE_SHAPE, 0.5 / shape + 1.0 / (6.0 * np.square(shape)), shape * informed - 1.0)

@@ -172,6 +172,48 @@ def test_the_mean_is_left_out_where_columns_have_none(global_random_seed):
     np.testing.assert_allclose(model.score_samples(X, plug_in=True), plain, rtol=1e-9)
 
 
+# ---- intervals
+@pytest.mark.parametrize("noise", KINDS)
+def test_intervals_hold_what_loadings_share(noise, global_random_seed):
+    X, _ = rows(global_random_seed, 300, d=8)
+    model = GammaFactorModel(2, noise_variance=noise, random_state=0).fit(X)
+    alone, together = model.summary(linear_response=False), model.summary()
+    q = model.posterior_["loadings"]
+    np.testing.assert_allclose(alone["std"][:16], q.std.ravel())
+    np.testing.assert_allclose(together["mean"], alone["mean"])
+    assert np.all(together["std"] >= alone["std"] * (1 - 1e-6))
+    large = model.components_.ravel() > 0.5
+    assert np.median((together["std"] / alone["std"])[:16][large]) > 1.1
+    pd.testing.assert_frame_equal(together, model.summary(linear_response=True))
+
+
+def test_intervals_are_those_of_the_fit_in_any_unit_and_after_any_change(tmp_path):
+    X, _ = rows(0, 300, d=8)
+    unit = np.array([1e4, 1.0, 1e-4, 3.0, 100.0, 0.5, 1e3, 2.0])
+    options = {"n_components": 2, "noise_variance": "per-feature", "tol": 1e-8, "max_iter": 1000, "random_state": 0}
+    model, scaled = GammaFactorModel(**options).fit(X), GammaFactorModel(**options).fit(X * unit)
+    table, own = model.summary(), scaled.summary()
+    units = np.concatenate([unit, unit, unit])
+    np.testing.assert_allclose(own["std"] / units, table["std"], rtol=0.02)
+    model.save(tmp_path / "fit.sksvi")
+    pd.testing.assert_frame_equal(sksvi.load(tmp_path / "fit.sksvi").summary(), table)
+    model.set_params(prior_shape=5.0, n_components=7, noise_variance=0.1)
+    pd.testing.assert_frame_equal(model.summary(), table)
+
+
+def test_intervals_of_many_loadings_say_what_they_lack(monkeypatch):
+    monkeypatch.setattr("sksvi.decomposition._gamma_factor_summary.FEW_LOADINGS", 11)
+    model = GammaFactorModel(2, random_state=0).fit(rows(0)[0])
+    with pytest.warns(UserWarning, match="intervals of 12 loadings are each given all others"):
+        told = model.summary()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pd.testing.assert_frame_equal(told, model.summary(linear_response=False))
+        assert model.summary(linear_response=True)["std"].sum() > told["std"].sum()
+    with pytest.raises(TypeError, match='linear_response must be True, False or "auto"'):
+        model.summary(linear_response="yes")
+
+
 # ---- odd tables
 @pytest.mark.parametrize("noise", KINDS)
 def test_one_row_says_little(noise):

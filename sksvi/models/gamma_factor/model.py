@@ -138,13 +138,13 @@ class GammaFactors(Model):
         above = np.broadcast_to(np.exp(log_noise), self.shape[1:])
 
         def pulled(slope: Array) -> Array:
-            return self._by_noise(above * slope)
+            return self.shared(above * slope)
 
         return self.noise_floor + above, pulled
 
-    def _by_noise(self, by_column: Array) -> Array:
-        """Sums over the columns that share a noise variance."""
-        return by_column if self.noise_size > 1 else by_column.sum(keepdims=True)
+    def shared(self, by_column: Array) -> Array:
+        """Sums over the columns that share a noise variance, the last axis."""
+        return by_column if self.noise_size > 1 else by_column.sum(-1, keepdims=True)
 
     # ---- what the data say
     def chunks(self, rows: Rows, data: Scatter) -> list[Any]:
