@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sksvi.algorithms.lbfgs import descend
 from sksvi.families.gaussian.dense import NotPositiveDefinite
 
 Array = np.ndarray
@@ -46,6 +45,7 @@ class _Ascent:
 
     def __call__(self, x: Array) -> tuple[float, Array]:
         """-value and -gradient at x; where there are none, a parabola that sends the line search back."""
+        x = np.array(x)
         if self.turned_back(x):
             raise Stop
         self.looks += 1
@@ -130,11 +130,14 @@ def ascend(
     >>> best.round(6)
     array([1., 1.])
     """
+    from scipy.optimize import fmin_l_bfgs_b
+
     ascent = _Ascent(function, tick, enough)
-    ends = np.array(bounds, dtype=float).reshape(-1, 2)
-    low, high = (np.where(np.isnan(end), none, end) for end, none in zip(ends.T, (-np.inf, np.inf), strict=True))
-    try:  # SciPy's own takes longer beside the evaluations than those of a short series do
-        descend(ascent, np.clip(start, low, high), low, high, ascent.accepted, MEMORY, max_evaluations)
+    most = {"maxfun": max_evaluations, "maxiter": max_evaluations}
+    try:  # `minimize` prepares as long as several evaluations of a short series take
+        fmin_l_bfgs_b(  # type: ignore[call-overload]
+            ascent, start, bounds=bounds, m=MEMORY, factr=0.0, pgtol=0.0, callback=ascent.accepted, **most
+        )
     except Stop:
         pass
     if ascent.best is None:
