@@ -68,10 +68,12 @@ def known_of(test: Any, seen: Array) -> Cells:
     return Cells(counts, np.broadcast_to(seen, test.shape))
 
 
-def scores(shape: Array, rate: Array, components: Gamma, test: Any, seen: Array, per_word: bool) -> dict[str, float]:
+def scores(
+    activations: Array, covariance: Array, components: Gamma, test: Any, seen: Array, per_word: bool
+) -> dict[str, float]:
     """Plug-in and averaged log probability of what is not seen, per cell or per word."""
     y = test.toarray()[:, ~seen]
-    mean, variance = moments_of(shape, rate, components[:, ~seen])
+    mean, variance = moments_of(activations, covariance, components[:, ~seen])
     size = y.sum() if per_word else y.size
     averaged = log_negative_binomial(y, mean, variance)
     return {"plug-in": float(log_poisson(y, mean).sum() / size), "averaged": float(averaged.sum() / size)}
@@ -79,8 +81,10 @@ def scores(shape: Array, rate: Array, components: Gamma, test: Any, seen: Array,
 
 def ours(model: Any, test: Any, seen: Array, per_word: bool) -> dict[str, float]:
     """Of a fit of this library."""
-    shape, rate = model._activations(known_of(test, seen))
-    return scores(shape, rate, model.posterior_["components"], test, seen, per_word)
+    known = known_of(test, seen)
+    shape, rate = model._activations(known)
+    covariance = model._covariances(known, shape, rate)
+    return scores(shape / rate, covariance, model.posterior_["components"], test, seen, per_word)
 
 
 def folded_in(W: Array, activations: Array, test: Any, seen: Array, per_word: bool) -> dict[str, float]:
@@ -91,7 +95,10 @@ def folded_in(W: Array, activations: Array, test: Any, seen: Array, per_word: bo
         "activation_rate": Point(np.log([SHAPE / activations.mean()])),
     }
     model = GammaPoisson(*W.shape, activation_shape=SHAPE)
-    return scores(*model.rows(q, known_of(test, seen), 1), q["components"], test, seen, per_word)  # type: ignore[arg-type]
+    known = known_of(test, seen)
+    shape, rate = model.rows(q, known, 1)  # type: ignore[arg-type]
+    covariance = model.covariances(q, known, shape, rate, 1)  # type: ignore[arg-type]
+    return scores(shape / rate, covariance, q["components"], test, seen, per_word)
 
 
 def hpfrec(K: int, X: Any, seed: int) -> tuple[Array, Array]:

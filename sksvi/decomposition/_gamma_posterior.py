@@ -44,6 +44,13 @@ class GammaPosterior(ClassNamePrefixFeaturesOutMixin):
         with _parallel.working():
             return model.rows(self._seen_by_rows, found, _parallel.n_threads(self.n_jobs))  # type: ignore[no-any-return]
 
+    def _covariances(self, found: Cells, shape: Array, rate: Array) -> Array:
+        """Covariances (n, K, K) of the activations of rows, given the shape and rate of `_activations`."""
+        model = self._model(found.shape[1]).of_components(len(self.components_))
+        with _parallel.working():
+            threads = _parallel.n_threads(self.n_jobs)
+            return model.covariances(self._seen_by_rows, found, shape, rate, threads)  # type: ignore[no-any-return]
+
     # ---- tables
     def summary(self, coverage: float = 0.9) -> DataFrame:
         """Posterior of the components' weights, or of the sum of each component's cells where they have none.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -24,7 +24,7 @@ Array = np.ndarray
 
 #: How scikit-learn validates rows: NaN is a cell that is missing.
 ROWS = {"dtype": [np.float64, np.float32], "accept_sparse": "csr", "ensure_all_finite": "allow-nan"}
-#: Cells of rows whose predictive distribution is formed at a time.
+#: Numbers at a time that the predictive distribution of rows is formed from.
 CELLS = 2**20
 
 
@@ -69,7 +69,8 @@ class GammaPredictions(GammaPosterior, TransformerMixin):
         X : {array-like, sparse matrix, DataFrame} of shape (n, F)
             Counts; NaN in a dense one where a cell is missing.
         return_std : bool, default=False
-            Whether to return posterior standard deviations too, given components and weights.
+            Whether to return posterior standard deviations too, given components and weights: by linear response,
+            since mean field's own are too small.
 
         Returns
         -------
@@ -79,9 +80,16 @@ class GammaPredictions(GammaPosterior, TransformerMixin):
         """
         check_is_fitted(self)
         return_std, X = check_flag(return_std, "return_std"), self._rows(X)
-        shape, rate = self._activations(cells(X))
+        found = cells(X)
+        shape, rate = self._activations(found)
         mean = (shape / rate).astype(X.dtype, copy=False)
-        return (mean, (np.sqrt(shape) / rate).astype(X.dtype, copy=False)) if return_std else mean
+        if not return_std:
+            return mean
+        std = np.empty(shape.shape, X.dtype)
+        for rows in self._portions(found):
+            covariance = self._covariances(found[rows], shape[rows], rate[rows])
+            std[rows] = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+        return mean, std
 
     def inverse_transform(self, X: MatrixLike) -> Array:
         """Expected counts from activations, weights and components.
@@ -167,7 +175,20 @@ class GammaPredictions(GammaPosterior, TransformerMixin):
 
     def _moments(self, X: Any) -> tuple[Array, Array]:
         """Mean and variance of the expected counts of rows that have been checked."""
-        return density.moments_of(*self._activations(cells(X)), *self.posterior_.values())
+        mean, variance = zip(*(part for _, *part in self._moments_of(cells(X))), strict=True)
+        return np.concatenate(mean), np.concatenate(variance)
+
+    def _moments_of(self, found: Cells) -> Iterator[tuple[slice, Array, Array]]:
+        """Some rows at a time, and mean and variance of their expected counts."""
+        shape, rate = self._activations(found)
+        for rows in self._portions(found):
+            covariance = self._covariances(found[rows], shape[rows], rate[rows])
+            yield rows, *density.moments_of(shape[rows] / rate[rows], covariance, *self.posterior_.values())
+
+    def _portions(self, found: Cells) -> list[slice]:
+        """Rows whose covariances are formed at a time."""
+        K = len(self.components_)
+        return _parallel.slices(found.shape[0], max(1, CELLS // (K * max(found.shape[1], K))))
 
     # ---- densities
     def log_predictive_density(self, X: MatrixLike, held_out: ArrayLike) -> Array:
@@ -203,12 +224,10 @@ class GammaPredictions(GammaPosterior, TransformerMixin):
 
     def _log_density(self, known: Cells, asked: Callable[[slice], Array]) -> Array:
         """Sum per row of the log probabilities of what is asked, NaN elsewhere."""
-        shape, rate = self._activations(known)
         parts = []
-        for rows in _parallel.slices(known.shape[0], max(1, CELLS // known.shape[1])):
+        for rows, mean, variance in self._moments_of(known):
             y = asked(rows).astype(np.float64)
             wanted = ~np.isnan(y)
-            mean, variance = density.moments_of(shape[rows], rate[rows], *self.posterior_.values())
             each = density.log_negative_binomial(np.where(wanted, y, 0.0), mean, variance)
             parts.append(np.where(wanted, each, 0.0).sum(1))
         return np.concatenate(parts)

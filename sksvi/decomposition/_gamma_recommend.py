@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _parallel
 from sksvi._typing import DataFrame, MatrixLike
-from sksvi.decomposition._gamma_predictions import CELLS, GammaPredictions
+from sksvi.decomposition._gamma_predictions import GammaPredictions
 from sksvi.decomposition._pairs import best
 from sksvi.estimators.checks import check_count, check_flag
-from sksvi.models.nmf import density
 from sksvi.models.nmf.cells import cells
 
 
@@ -49,10 +47,8 @@ class ColumnRecommendations(GammaPredictions):
         X = self._rows(X)
         names = getattr(self, "feature_names_in_", np.arange(X.shape[1]))
         found, labels = cells(X), np.arange(X.shape[0]) if index is None else np.asarray(index)
-        shape, rate = self._activations(found)
         tables = []
-        for rows in _parallel.slices(found.shape[0], max(1, CELLS // found.shape[1])):
-            mean, variance = density.moments_of(shape[rows], rate[rows], *self.posterior_.values())
+        for rows, mean, variance in self._moments_of(found):
             score = np.where(found.counts[rows].toarray() > 0, -np.inf, mean) if exclude_seen else mean
             of, column, rank = best(score, n)
             own, std = mean[of, column], np.sqrt(mean[of, column] + variance[of, column])

@@ -362,7 +362,7 @@ class PairCounts(PairMethods, TransformerMixin):
         for part in _parallel.slices(len(users), max(1, CELLS // len(self.items_))):
             some = users.iloc[part]
             q = self._rows("users", some, folded)
-            mean, variance = density.moments_of(q.shape, q.rate, self.posterior_["components"])
+            mean, variance = density.moments_of(q.mean, q.variance, self.posterior_["components"])
             score = mean.copy()
             if exclude_seen:
                 score[self._seen(some, folded)] = -np.inf

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.datasets import load_digits
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sksvi
@@ -17,6 +18,7 @@ from sksvi import GammaPoissonFactorization
 from sksvi.callbacks import Checkpoint
 from sksvi.families import Gamma, Point
 from sksvi.models.nmf.cells import cells, table
+from sksvi.models.nmf.density import log_negative_binomial, moments_of
 from sksvi.models.nmf.poisson import GammaPoisson
 from sksvi.models.nmf.rows import Rows
 
@@ -155,7 +157,7 @@ def test_missing_cells_are_filled_in(global_random_seed):
 
 
 def test_intervals_of_missing_counts_cover(global_random_seed):
-    """Mean field is too sure of means, but most of a count's spread is the Poisson's own."""
+    """q is too sure of means, but most of a count's spread is the Poisson's own."""
     X, _, _ = parts(global_random_seed, n=400)
     hidden = np.where(np.random.default_rng(global_random_seed).random(X.shape) < 0.2, np.nan, X)
     model = GammaPoissonFactorization(3, random_state=0).fit(hidden)
@@ -163,6 +165,19 @@ def test_intervals_of_missing_counts_cover(global_random_seed):
     mean, std = (part[missing] for part in model.impute(hidden, return_std=True))
     inside = np.abs(X[missing] - mean) <= 2.0 * std
     assert 0.9 < inside.mean() < 0.99
+
+
+def test_densities_of_missing_counts_heed_that_activations_go_together():
+    """Half of the pixels of digits from the others: with independent activations densities are too narrow."""
+    X = load_digits().data[:500]
+    model = GammaPoissonFactorization(10, random_state=0).fit(X[:400])
+    known, asked = X[400:].copy(), X[400:].copy()
+    known[:, ::2], asked[:, 1::2] = np.nan, np.nan
+    shape, rate = model._activations(cells(known))
+    mean, variance = moments_of(shape / rate, shape / np.square(rate), model.posterior_["components"])
+    independent = log_negative_binomial(np.nan_to_num(asked), mean, variance)[:, ::2].sum(1)
+    gain = model.log_predictive_density(known, asked) - independent
+    assert gain.mean() > 4.0 * gain.std() / np.sqrt(len(gain))
 
 
 def test_columns_are_recommended(global_random_seed):

@@ -20,6 +20,7 @@ from sksvi.datasets import make_spectra
 from sksvi.estimators.completion import halved_entries
 from sksvi.families import Gamma
 from sksvi.models.nmf import model as gamma_process
+from sksvi.models.nmf.cells import cells
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -179,7 +180,7 @@ def test_missing_cells_are_filled_in_with_their_spread(global_random_seed):
 
 
 def test_intervals_of_missing_cells_hold_most_of_them(global_random_seed):
-    """About 90 % with the Poisson's noise; mean field is too sure of the expected counts themselves."""
+    """About 90 % with the Poisson's noise; q is too sure of the expected counts themselves."""
     covers = []
     for seed in range(3):
         bunch = make_spectra(150, 30, n_components=3, mean_count=10.0, random_state=[global_random_seed, seed])
@@ -213,6 +214,8 @@ def test_rows_are_answered_by_themselves():
     np.testing.assert_array_equal(model.transform(X)[[5, 3]], model.transform(X[[5, 3]]))
     mean, std = model.transform(X, return_std=True)
     assert np.all(std > 0) and mean.shape == std.shape
+    shape, rate = model._activations(cells(X))
+    assert np.all(std > np.sqrt(shape) / rate * (1 - 1e-12))  # mean field takes the other activations for known
     np.testing.assert_array_equal(model.transform(np.zeros((1, 60))), model.transform(np.zeros((3, 60)))[2:])
 
 

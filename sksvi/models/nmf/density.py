@@ -14,13 +14,23 @@ Array = np.ndarray
 KNOWN = 1e-10
 
 
-def moments_of(shape: Array, rate: Array, components: Gamma, weights: Gamma | None = None) -> tuple[Array, Array]:
-    """Mean and variance of Σ_k θ_k W_fk H_nk, (n, F): the factors of a term are independent under q. θ = 1 if None."""
-    weight, square = (1.0, 1.0) if weights is None else (weights.mean, weights.variance + np.square(weights.mean))
-    mean = (shape / rate * weight) @ components.mean
-    squares = (shape * (shape + 1.0) / np.square(rate) * square) @ (components.variance + np.square(components.mean))
-    known = np.square(shape / rate * weight) @ np.square(components.mean)
-    return mean, np.maximum(squares - known, 0.0)  # a difference that rounding may leave below 0
+def moments_of(
+    activations: Array, covariance: Array, components: Gamma, weights: Gamma | None = None
+) -> tuple[Array, Array]:
+    """Mean and variance of Σ_k θ_k W_fk H_nk, (n, F). θ = 1 if None; it, W and H are independent of each other.
+
+    ``covariance`` : of each row's H, (n, K, K), or variances (n, K).
+    """
+    bases, spread = components.mean, components.variance
+    if weights is not None:  # Var θW = Var θ E W² + (E θ)² Var W: no difference that rounding may leave below 0
+        weight, of_weight = weights.mean[:, None], weights.variance[:, None]
+        bases, spread = weight * bases, of_weight * (spread + np.square(bases)) + np.square(weight) * spread
+    if covariance.ndim == 2:
+        variances, known = covariance, covariance @ np.square(bases)
+    else:
+        variances = np.diagonal(covariance, axis1=1, axis2=2)
+        known = np.einsum("nkf,kf->nf", covariance @ bases, bases)
+    return activations @ bases, np.maximum(known, 0.0) + (variances + np.square(activations)) @ spread
 
 
 def moments_of_pairs(rows: Gamma, columns: Gamma) -> tuple[Array, Array]:

@@ -17,6 +17,7 @@ from scipy.special import digamma, gammaln
 from sksvi import _parallel
 from sksvi.families.dirichlet import log_gammas
 from sksvi.models.base import Blocks, Local, Table
+from sksvi.models.nmf import response
 from sksvi.models.nmf.cells import Cells
 
 Array = np.ndarray
@@ -229,6 +230,15 @@ class CountRows(Local):
 
         parts = list(_parallel.in_order(one, _parallel.slices(found.shape[0], 64), threads))
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))  # type: ignore[return-value]
+
+    def covariances(self, q: Blocks, found: Cells, shape: Array, rate: Array, threads: int) -> Array:
+        """Covariances (n, K, K) of the activations of rows whose q(H) is that of `rows`."""
+        logs = self.view(q, None).logs
+
+        def one(part: slice) -> Array:
+            return response.covariances(found.counts[part], logs, shape[part], rate[part])
+
+        return np.concatenate(list(_parallel.in_order(one, _parallel.slices(found.shape[0], 64), threads)))
 
 
 def _bases(logs: Array, precision: type = np.float64) -> tuple[Array, Array]:

@@ -184,7 +184,7 @@ def test_moments_are_those_of_draws(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     W, theta = Gamma(rng.uniform(1, 5, (2, 3)), rng.uniform(1, 3, (2, 3))), Gamma([3.0, 5.0], [2.0, 1.0])
     shape, rate = rng.uniform(1, 4, (1, 2)), rng.uniform(1, 3, (1, 2))
-    mean, variance = moments_of(shape, rate, W, theta)
+    mean, variance = moments_of(shape / rate, shape / np.square(rate), W, theta)
     n = 40_000
     h, w, t = rng.gamma(shape, 1 / rate, (n, 2)), rng.gamma(W.shape, 1 / W.rate, (n, 2, 3)), theta.sample(n, 0)
     draws = np.einsum("nk,nkf->nf", h * t, w)
