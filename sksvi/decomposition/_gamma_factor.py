@@ -386,7 +386,7 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
         self._choices = self._fitted_choices()
         own = Gamma(q.shape[order], q.rate[order] / self.scale_)
         self.posterior_ = Posterior({"loadings": own})
-        self._loadings_prior = (float(self.prior_shape), float(self.prior_rate))
+        self._loadings_prior = np.array([self.prior_shape, self.prior_rate], float)
         self.components_ = own.mean.astype(self._dtype)
         self.noise_variance_ = model.noise_of(state.q) * self.scale_**2
         self.mean_ = self._scatter.mean
@@ -394,7 +394,7 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
     def _from_earlier(self) -> None:
         super()._from_earlier()
         if hasattr(self, "state_"):
-            vars(self).setdefault("_loadings_prior", (float(self.prior_shape), float(self.prior_rate)))
+            vars(self).setdefault("_loadings_prior", np.array([self.prior_shape, self.prior_rate], float))
 
     def _findings(self, problem: Problem, state: State) -> Iterator[str]:
         """What is told of the noise: one that does not fit the columns, a learned one that has run to its end."""

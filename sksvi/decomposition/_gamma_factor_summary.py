@@ -34,7 +34,7 @@ class GammaFactorSummary:
     state_: Any
     n_features_in_: int
     get_feature_names_out: Any
-    _loadings_prior: tuple[float, float]
+    _loadings_prior: Array
     _scatter: Any
 
     def summary(self, coverage: float = 0.9, linear_response: bool | str = "auto") -> DataFrame:
@@ -115,8 +115,8 @@ class GammaFactorSummary:
         _memory.need(48.0 * size**2, f"linear response of {q.shape.size} loadings", "set linear_response=False")
         model = GammaFactors(
             *shape,
-            prior_shape=self._loadings_prior[0],
-            prior_rate=self._loadings_prior[1],
+            prior_shape=float(self._loadings_prior[0]),
+            prior_rate=float(self._loadings_prior[1]),
             noise=known if learned is None else None,
             noise_size=1 if learned is None else len(learned.value),
             noise_floor=np.full(shape[1], 0.0 if learned is None else NOISE_FLOOR),

@@ -162,6 +162,8 @@ def check_gamma_factors(look: Look) -> None:
     for name in ("noise_variance_", "scale_"):
         look.at(name).array((d,), above=0.0)
     look.at("mean_").array((d,))
+    if look.has("_loadings_prior"):  # not in files of earlier versions
+        look.at("_loadings_prior").array((2,), above=0.0)
     scatter = look.at("_scatter").a(Scatter)
     scatter.at("mean").array((d,))
     if "noise" in look.at("state_").at("q").value:
