@@ -1,7 +1,7 @@
 """Labels of digits by q, by the posterior that it approximates, and by that posterior's maximum.
 
-Every third digit, two folds of ``product.defaults``, columns over twice their standard deviation, so that a number is
-the prior precision that the default shares among them. By prior precision: the bound, and the score (share of the null
+Every third digit, two folds of ``product.defaults``, columns over twice their standard deviation (the default
+scales those of two values by their distance). By prior precision: the bound, and the score (share of the null
 model's -log p explained) of the Gaussian q, of the posterior itself by Hamiltonian Monte Carlo in coordinates in which
 q is spherical, and of the posterior's maximum. ``halves`` are the scores by the two halves of the chain.
 """
