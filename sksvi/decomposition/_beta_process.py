@@ -72,7 +72,8 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
         One noise precision, one per column, or the known standard deviation of the noise in units of X.
     weight_precision : "learned" or float, default="learned"
         Precision of the weights of factors that are used, or a known one, for centred and scaled X. Learned, it becomes
-        small where few factors are used, which makes further ones dear.
+        small where few factors are used, which makes further ones dear. Where rows outnumber columns and many entries
+        are missing, 1 completes better and its intervals hold more.
     prune : bool, default=False
         Whether factors that fewer than one row is expected to use are left out of the results.
     algorithm : {"mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi", "gibbs"} or Algorithm, default="mc-ssvi"
