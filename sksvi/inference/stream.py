@@ -29,7 +29,7 @@ from sksvi.inference.stopping import PORTION_PASSES
 from sksvi.models.base import Blocks, Gradient, Linear, LinearTerms, Segment, Sided, Table
 
 #: The sample is looked at again when so many rows have come since, in shares of its size.
-SAMPLE_SHARE = 0.5
+SAMPLE_SHARE = 0.25
 #: Most looks at the sample after the first one of a portion.
 MOST_LOOKS = 4
 #: Sites are found again where q has moved by more, in shares of the farthest that a look takes it.
@@ -145,7 +145,7 @@ def settled_after(
         # All rows are at hand: the fit is theirs, wherever the first of them had led (labels of one kind, all zeros).
         state = replace(state, q=first_state(now, state.seed).q)
     before, state = state, settled_on(now, state, tol, first)
-    looks = min(MOST_LOOKS, n // size) if past.samples else 0
+    looks = min(MOST_LOOKS, int(n / (SAMPLE_SHARE * size))) if past.samples else 0
     while far(state.q[name], before.q[name], STALE):
         if sure is None and past.samples_alone:
             past, now, sure = joined(alone, state, past, lagged)
