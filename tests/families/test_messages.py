@@ -8,7 +8,7 @@ from scipy.linalg import sqrtm
 from scipy.special import polygamma
 
 from sksvi.families import DiagonalGaussian, Gaussian, Message, Point, Simplex
-from sksvi.families.gamma import _excess
+from sksvi.families.gamma import excess
 from sksvi.families.gaussian.dense import STILL
 from sksvi.families.gaussian.structures import DENSE, DIAGONAL
 from sksvi.families.implicit import LARGE_SHAPE
@@ -86,4 +86,4 @@ def test_the_excess_of_a_gamma_shape_is_one_function_on_both_sides_of_its_series
     """a psi'(a) - 1 is 1/(2a) + 1/(6a^2) - 1/(30a^4) + ..."""
     shape = LARGE_SHAPE * np.array([0.1, 1 - 1e-12, 1 + 1e-12, 10.0])
     wanted = 0.5 / shape * (1.0 + (1.0 / 3.0) / shape - (1.0 / 15.0) / shape**3)
-    np.testing.assert_allclose(_excess(shape, polygamma(1, shape)), wanted, rtol=1e-9)
+    np.testing.assert_allclose(excess(shape, polygamma(1, shape)), wanted, rtol=1e-9)

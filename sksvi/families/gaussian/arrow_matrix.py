@@ -124,9 +124,18 @@ class ArrowMatrix(NDArrayOperatorsMixin):
         """Whether every entry on the pattern is true."""
         return all(bool(part.all()) for part in self.parts)
 
+    @property
+    def size(self) -> int:
+        """Entries on the pattern."""
+        return sum(part.size for part in self.parts)
+
     def max(self, axis: None = None, out: None = None) -> Any:
         """Largest entry on the pattern."""
         return max(part.max() for part in self.parts if part.size)
+
+    def min(self, axis: None = None, out: None = None) -> Any:
+        """Smallest entry on the pattern."""
+        return min(part.min() for part in self.parts if part.size)
 
     def astype(self, dtype: Any, copy: bool = True) -> ArrowMatrix:
         """The matrix in another type."""
