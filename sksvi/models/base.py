@@ -257,8 +257,8 @@ def summed(values: Array, weight: Array | None) -> Array:
 class LinearTerms:
     """Numbers per datum, before any sum.
 
-    value (n,): E log p(y|f), nats; of models whose rows are never told apart, sums over some of them. alpha, gamma (n,) or (n, K), jointly over classes gamma (n, K, K): its derivatives
-    in mean and (co)variance of f. linear: hᵀm, the mean of f without offset (what a site needs). points: derivatives
+    value (n,): E log p(y|f), nats; of models whose rows are never told apart, sums over some of them. alpha, gamma (n,)
+    or (n, K), jointly over classes gamma (n, K, K): its derivatives in mean and (co)variance of f. linear: hᵀm, the mean of f without offset (what a site needs). points: derivatives
     in the unconstrained likelihood parameters, (n, P) and (n, P, P). scalars (n, 2): gradient and a
     curvature in the one moment of a further block. variance: that of hᵀw, in the shape of gamma, where rows of a stream
     are kept.
@@ -449,7 +449,7 @@ class Model(ABC):
         """The first q."""
 
     def filled(self, q: Blocks, data: Any) -> Blocks:
-        """The first q with what is as large as the data: passes begin with it, and who holds the first q holds it not."""
+        """The first q with what is as large as the data: passes begin with it, and who holds the first q does not."""
         return q
 
     @abstractmethod
