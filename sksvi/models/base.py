@@ -257,11 +257,11 @@ def summed(values: Array, weight: Array | None) -> Array:
 class LinearTerms:
     """Numbers per datum, before any sum.
 
-    value (n,): E log p(y|f), nats; of models whose rows are never told apart, sums over some of them. alpha, gamma (n,)
-    or (n, K), jointly over classes gamma (n, K, K): its derivatives in mean and (co)variance of f. linear: hᵀm, the mean of f without offset (what a site needs). points: derivatives
-    in the unconstrained likelihood parameters, (n, P) and (n, P, P). scalars (n, 2): gradient and a
-    curvature in the one moment of a further block. variance: that of hᵀw, in the shape of gamma, where rows of a stream
-    are kept.
+    value (n,): E log p(y|f), nats; of models whose rows are never told apart, sums over some of them. alpha, gamma
+    (n,) or (n, K), jointly over classes gamma (n, K, K): its derivatives in mean and (co)variance of f. linear: hᵀm,
+    the mean of f without offset (what a site needs). points: derivatives in the unconstrained likelihood parameters,
+    (n, P) and (n, P, P). scalars (n, 2): gradient and a curvature in the one moment of a further block. variance: that
+    of hᵀw, in the shape of gamma, where rows of a stream are kept.
     """
 
     value: Array
