@@ -39,7 +39,7 @@ from sksvi.inference.start import without_new_plates
 from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Table
 from sksvi.models.factorization.columns import SIDES
-from sksvi.models.factorization.gaussian import FactorModel
+from sksvi.models.factorization.gaussian import MOST_COOLING, FactorModel
 from sksvi.models.factorization.ratings import Ratings
 from sksvi.models.factorization.side_prior import SidePrior
 from sksvi.models.targets import starting
@@ -458,6 +458,7 @@ class GeneralizedPMF(
             priors=priors,
             offset=self._offset,
             unit=self._unit,
+            cooling=min(MOST_COOLING, self.max_iter // 2),  # a fit that is cut off has passes under its own noise
         )
 
     def _streaming_model(self, data: Ratings, first: bool) -> FactorModel:

@@ -64,6 +64,15 @@ def expected_outcomes(up: Array, down: Array, m: Array, v: Array) -> tuple[Array
     -------
     value, dm, dv : ndarray of shape (n,)
         Value in nats.
+
+    Raises
+    ------
+    ValueError
+        For a variance that is negative or no finite number.
+
+    References
+    ----------
+    L. N. Trefethen and J. A. C. Weideman, The exponentially convergent trapezoidal rule, SIAM Review 2014.
     """
     from sksvi.likelihoods.logistic_loops import by_table
 

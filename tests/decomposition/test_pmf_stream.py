@@ -316,7 +316,7 @@ IDS = {
 def test_ids_of_any_kind_are_found_again(kind, tmp_path, global_random_seed):
     X, y, test, _ = ratings(global_random_seed, 12, 9, share=0.8)
     table, later = (pd.DataFrame({"user": IDS[kind](a[:, 0]), "item": IDS[kind](a[:, 1])}) for a in (X, test))
-    plain, model = pmf(max_iter=15).fit(X, y), pmf(max_iter=15, on_unseen="ignore").fit(table, y)
+    plain, model = pmf(max_iter=3).fit(X, y), pmf(max_iter=3, on_unseen="ignore").fit(table, y)
     # Ids without an order stay as they came, so that the first factors are others.
     if kind not in ("mixed", "tuple"):
         np.testing.assert_allclose(np.sort(model.predict(later)), np.sort(plain.predict(test)), rtol=0.3, atol=0.3)

@@ -58,6 +58,8 @@ class FactorModel(Sided):
     unit : float
         Natural scale of f.
     learn_priors : bool, default=True
+    cooling : int, default=20
+        Most first passes under more noise than is given.
     """
 
     sides = SIDES
@@ -75,11 +77,12 @@ class FactorModel(Sided):
         offset: float = 0.0,
         unit: float = 1.0,
         learn_priors: bool = True,
+        cooling: int = MOST_COOLING,
     ) -> None:
         self.likelihood, self.offset, self.unit = likelihood, offset, unit
         self.log_unit = float(np.log(unit)) if likelihood.measured else 0.0
         self.n_components, self.biases, self.full = n_components, biases, full
-        self.priors, self.learn_priors = priors, learn_priors
+        self.priors, self.learn_priors, self.cooling = priors, learn_priors, cooling
         self.layouts = {side: Layout(n_components, biases, side, full) for side in SIDES}
 
     @cached_property
@@ -107,7 +110,7 @@ class FactorModel(Sided):
         if given is None:
             return None
         halvings = float(np.log2(HOT) + 2.0 * np.log2(self.unit / given))
-        n = min(int(np.ceil(halvings)), MOST_COOLING)
+        n = min(int(np.ceil(halvings)), self.cooling)
         if passes >= n:
             return None
         scale = given * 2.0 ** (0.5 * halvings * (1.0 - passes / n))
@@ -157,6 +160,7 @@ class FactorModel(Sided):
             offset=self.offset,
             unit=self.unit,
             learn_priors=self.learn_priors,
+            cooling=self.cooling,
         )
 
     def grown(self, q: dict[str, Any], data: Ratings) -> dict[str, Any]:
