@@ -29,7 +29,8 @@ def model_of(method: str, passes: int, init: str = "random", **parameters: Any) 
     from sksvi import BetaProcessFA
 
     algorithm, local_step = METHODS[method]
-    settings = {"batch_size": 250, "tol": 0.0, "random_state": 0, "init_factors": 50.0, **parameters}
+    settings = {"batch_size": 250, "tol": 0.0, "random_state": 0, "init_factors": 50.0, "weight_precision": "learned"}
+    settings |= parameters
     return BetaProcessFA(
         250, algorithm=algorithm, local_step=local_step, init=init, max_iter=passes, **settings
     )  # fmt: skip

@@ -68,9 +68,11 @@ def fits(name: str, factors: int, draws: tuple[int, ...], others: tuple[int, ...
     for method, (algorithm, local_step) in METHODS.items():
         for limit in draws if local_step == "gibbs" else others:
             shared = {"algorithm": algorithm, "local_step": local_step, "max_iter": limit}
-            yield method, BetaProcessFA(factors, tol=0.0, random_state=0, **shared)
+            yield method, BetaProcessFA(factors, tol=0.0, random_state=0, weight_precision="learned", **shared)
     for variant, parameters in VARIANTS.items() if name == "cytof" else ():
-        yield f"Gibbs-SSVI, {variant}", BetaProcessFA(max_iter=VARIANT_PASSES, tol=0.0, random_state=0, **parameters)
+        yield f"Gibbs-SSVI, {variant}", BetaProcessFA(
+            max_iter=VARIANT_PASSES, tol=0.0, random_state=0, weight_precision="learned", **parameters
+        )
 
 
 def split_of(name: str, share: float, quick: bool) -> tuple[Array, Array, Array, Any]:

@@ -64,7 +64,8 @@ def main(quick: bool = False) -> None:
         X = np.where(held, np.nan, bunch.data)
         for name, parameters, passes in RUNS:
             for limit in passes[:1] if quick else passes:
-                model = BetaProcessFA(150, max_iter=limit, random_state=0, tol=0.0, **parameters)
+                shared = {"max_iter": limit, "random_state": 0, "tol": 0.0, "weight_precision": "learned"}
+                model = BetaProcessFA(150, **shared, **parameters)
                 start = time.process_time()
                 model.fit(X)
                 spent = time.process_time() - start

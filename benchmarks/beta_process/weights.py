@@ -1,7 +1,7 @@
 """The precision of the weights, learned or held at its prior mean: held-out entries of small matrices.
 
-Real and simulated rows with missing entries; the default of `BetaProcessFA` beside ``weight_precision=1.0``. ``R²`` is
-the share of the squares about the columns' means that is explained, over the entries that were held out.
+Real and simulated rows with missing entries. ``weight_precision="auto"``, the default of `BetaProcessFA`, is 1 from 1.5
+rows per column on, and learned below. ``R²`` is the share of the squares about the columns' means that is explained, over the entries that were held out.
 """
 
 from __future__ import annotations
@@ -40,6 +40,10 @@ def sets() -> dict[str, tuple[Callable[[], Array], float]]:
 
     return {
         "digits (every 9th)": (lambda: datasets.load_digits().data[::9], 0.4),
+        "digits (every 15th)": (lambda: datasets.load_digits().data[::15], 0.5),
+        "digits (64)": (lambda: datasets.load_digits().data[:64], 0.5),
+        "100 columns, 6 factors (simulated)": (simulated(100, 100, 6, 2), 0.6),
+        "sonar (every 4th)": (lambda: standardised(SETS["sonar"]()[0])[::4], 0.6),
         "breast cancer": (lambda: standardised(datasets.load_breast_cancer().data)[:300], 0.5),
         "wine": (lambda: standardised(datasets.load_wine().data), 0.7),
         "sonar": (lambda: standardised(SETS["sonar"]()[0]), 0.6),

@@ -55,6 +55,7 @@ def calls() -> dict[str, dict[str, Callable[[], Any]]]:
         "digits (every 9th)": {
             f'algorithm="gibbs", {GIBBS_SWEEPS} sweeps': factors(algorithm="gibbs", max_iter=GIBBS_SWEEPS),
             "noise=3": factors(noise=3.0),
+            'weight_precision="learned"': factors(weight_precision="learned"),
         },
     }
 

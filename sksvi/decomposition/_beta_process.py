@@ -36,6 +36,8 @@ Array = np.ndarray
 BATCH_ROWS, SMALL_ROWS = 250, 500
 #: Most passes when the user leaves them to us, and sweeps of the full sampler, which no rule ends.
 PASSES, SWEEPS = 1000, 100
+#: Rows of a column, fewer than which ask for a precision of the weights that is learned (`beta_process.weights`).
+ROWS_PER_COLUMN = 1.5
 #: Draws kept of the full sampler.
 KEPT_DRAWS = 50
 #: Rows and sweeps of the Gibbs run that ``init="gibbs"`` starts from.
@@ -70,10 +72,10 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
         Gibbs sweeps over a row that are discarded, and kept.
     noise : {"shared", "columns"} or float, default="shared"
         One noise precision, one per column, or the known standard deviation of the noise in units of X.
-    weight_precision : "learned" or float, default="learned"
+    weight_precision : "auto", "learned" or float, default="auto"
         Precision of the weights of factors that are used, or a known one, for centred and scaled X. Learned, it becomes
-        small where few factors are used, which makes further ones dear. Where rows outnumber columns and many entries
-        are missing, 1 completes better and its intervals hold more.
+        small where few factors are used, which makes further ones dear, and intervals of missing entries too narrow.
+        "auto": 1, but learned where a fit begins with fewer rows (or `total_samples`) than 1.5 times its columns.
     prune : bool, default=False
         Whether factors that fewer than one row is expected to use are left out of the results.
     algorithm : {"mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi", "gibbs"} or Algorithm, default="mc-ssvi"
@@ -154,7 +156,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
         "n_burn_in": [Interval(Integral, 0, None, closed="left")],
         "n_local_samples": [Interval(Integral, 1, None, closed="left")],
         "noise": [StrOptions({"shared", "columns"}), Interval(Real, 0, None, closed="neither")],
-        "weight_precision": [StrOptions({"learned"}), Interval(Real, 0, None, closed="neither")],
+        "weight_precision": [StrOptions({"auto", "learned"}), Interval(Real, 0, None, closed="neither")],
         "prune": ["boolean"],
     }
     _changes = {
@@ -184,7 +186,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
         n_burn_in: int = 3,
         n_local_samples: int = 3,
         noise: float | str = "shared",
-        weight_precision: float | str = "learned",
+        weight_precision: float | str = "auto",
         prune: bool = False,
         algorithm: AlgorithmLike = "mc-ssvi",
         expectation: ExpectationLike = "auto",
@@ -265,7 +267,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
         X = self._checked(X, start.fresh)
         if start.fresh:
-            self._fix_units(Units.of(X))
+            self._fix_units(Units.of(X), len(X))
         elif not start.share:
             self._check_choices()
         return Table(self._scaled(X), np.broadcast_to(0.0, (len(X),)))
@@ -278,9 +280,10 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
             self._dtype = X.dtype.name
         return np.asarray(X)
 
-    def _fix_units(self, units: Units) -> None:
+    def _fix_units(self, units: Units, n: int) -> None:
         self.mean_, self.scale_ = units.of_fit(getattr(self, "feature_names_in_", None))
         self._noise_size = self.n_features_in_ if self.noise == "columns" else 1
+        self._wide = max(n, self.total_samples or 0) < ROWS_PER_COLUMN * self.n_features_in_
 
     # ---- rows in partitions
     def _facts(self, X: Any, y: Any, sample_weight: Any, offset: Any, number: int, fresh: bool) -> Facts:
@@ -291,7 +294,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
     def _fix_rows(self, facts: Facts, fresh: bool) -> None:
         self._draws = None
         if fresh:
-            self._fix_units(facts.own["units"])
+            self._fix_units(facts.own["units"], facts.n)
 
     def _scaled(self, X: Array) -> Array:
         """Rows in the unit of the fit, in which magnitudes are limited."""
@@ -299,6 +302,12 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
             scaled = (X.astype(np.float64) - self.mean_) / self.scale_
         check_magnitudes(scaled, "X", getattr(self, "feature_names_in_", None), f" in the fit's unit, {self.scale_:g}")
         return np.ascontiguousarray(scaled)  # loops are compiled for one order of memory
+
+    def _known_weights(self) -> float | None:
+        """The weights' precision, None: learned, which few rows of many columns need."""
+        if not isinstance(self.weight_precision, str):
+            return float(self.weight_precision)
+        return None if self.weight_precision == "learned" or self._wide else 1.0
 
     def _model(self, n_features: int, n_components: int) -> BetaProcess:
         return BetaProcess(
@@ -311,7 +320,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
             n_local_samples=self.n_local_samples,
             noise_size=self._noise_size,
             noise=None if isinstance(self.noise, str) else float(self.noise) / self.scale_,
-            weight_precision=None if isinstance(self.weight_precision, str) else float(self.weight_precision),
+            weight_precision=self._known_weights(),
             start_use=float(self.init_factors),
         )
 

@@ -110,6 +110,34 @@ def test_noise_is_learned(problem, model):
     assert 1 / np.sqrt(known.noise_precision_) == pytest.approx(0.15, rel=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("rows", "total", "same"), [(90, None, 1.0), (89, None, "learned"), (20, 90, 1.0), (20, None, "learned")]
+)
+def test_weights_have_a_known_precision_where_rows_are_many(rows, total, same, global_random_seed):
+    X = make_beta_process(rows, 60, n_components=4, random_state=global_random_seed).data
+    fits = []
+    for precision in ("auto", same):
+        options = {"n_components": 5, "max_iter": 3, "random_state": 0, "total_samples": total}
+        model = BetaProcessFA(weight_precision=precision, **options)
+        whole = model.fit(X).posterior_
+        stream = model.partial_fit(X).partial_fit(X[:3]).posterior_
+        fits.append((whole, stream))
+    for one, other in zip(*fits, strict=True):
+        np.testing.assert_array_equal(one["features"].mean, other["features"].mean)
+        assert (one["weight_precision"].mean[0] == pytest.approx(1.0, rel=1e-3)) == (same == 1.0)
+
+
+def test_intervals_of_little_seen_digits_hold_most_of_the_rest(global_random_seed):
+    from sklearn.datasets import load_digits
+
+    X = load_digits().data[::9]
+    seen = np.random.default_rng(global_random_seed).random(X.shape) < 0.4
+    model = BetaProcessFA(max_iter=300, random_state=0).fit(np.where(seen, X, np.nan))
+    mean, std = model.impute(np.where(seen, X, np.nan), return_std=True)
+    # 0.86 in `beta_process.weights`, 0.71 where the precision is learned.
+    assert np.mean(np.abs(X - mean)[~seen] < 1.645 * std[~seen]) > 0.8
+
+
 @pytest.mark.parametrize("algorithm", ["mc-ssvi", "gibbs"])
 def test_a_known_precision_of_the_weights_stays(algorithm, problem):
     X = problem[0]

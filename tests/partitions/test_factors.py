@@ -101,6 +101,13 @@ def test_same_fit_of_sparse_factors(measured, local_step, init):
     assert found.scale_ == pytest.approx(wanted.scale_, rel=1e-12)
 
 
+@pytest.mark.parametrize(("columns", "precision"), [(40, 1.0), (41, "learned")])
+def test_all_rows_say_whether_weights_have_a_known_precision(columns, precision):
+    X = np.random.default_rng(0).standard_normal((60, columns))
+    fits = [BetaProcessFA(**{**BPFA, "weight_precision": value}).fit(chunked(X)) for value in ("auto", precision)]
+    np.testing.assert_array_equal(*(model.components_ for model in fits))
+
+
 def test_units_add_up():
     """Of rows of any magnitude, and of rows that have nothing."""
     rng = np.random.default_rng(3)

@@ -69,6 +69,8 @@ def check_beta_process(look: Look) -> None:
     look.at("scale_").number(above=0.0)
     noise = look.at("_noise_size").count(1)
     look.at("_noise_size").require(noise in (1, d), f"is {noise}, neither 1 nor {d}")
+    if look.value.weight_precision == "auto":
+        look.at("_wide").flag()
     features = block_of(look, "features")
     found = np.shape(features.value.mean)
     features.require(sorted(found) == sorted((k, d)), f"has shape {found}, not {(k, d)}")
