@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -29,6 +30,7 @@ def guarded(function: ast.FunctionDef) -> bool:
     return isinstance(first, ast.Call) and isinstance(first.func, ast.Name) and first.func.id == "entry"
 
 
+@cache
 def modules() -> dict[str, ast.Module]:
     found = {}
     for path in PACKAGE.rglob("*.py"):
@@ -37,14 +39,15 @@ def modules() -> dict[str, ast.Module]:
     return found
 
 
-MODULES = modules()
-#: (module, function): whether it is guarded, of every compiled function.
-COMPILED = {
-    (name, node.name): guarded(node)
-    for name, tree in MODULES.items()
-    for node in ast.walk(tree)
-    if isinstance(node, ast.FunctionDef) and compiles(node)
-}
+@cache
+def compiled() -> dict[tuple[str, str], bool]:
+    """(module, function): whether it is guarded, of every compiled function."""
+    return {
+        (name, node.name): guarded(node)
+        for name, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and compiles(node)
+    }
 
 
 def callers(name: str, tree: ast.Module) -> list[tuple[str, str]]:
@@ -68,13 +71,13 @@ def callers(name: str, tree: ast.Module) -> list[tuple[str, str]]:
 
 
 def test_compiled_functions_are_found():
-    assert len(COMPILED) >= 80
-    assert sum(COMPILED.values()) >= 20
+    assert len(compiled()) >= 80
+    assert sum(compiled().values()) >= 20
 
 
 def test_python_enters_through_guards_alone():
-    used = {(name, loop) for name, tree in MODULES.items() for loop in callers(name, tree)}
-    assert not {(name, loop) for name, loop in used if not COMPILED.get(loop, True)}
+    used = {(name, loop) for name, tree in modules().items() for loop in callers(name, tree)}
+    assert not {(name, loop) for name, loop in used if not compiled().get(loop, True)}
 
 
 def reassociates(function: ast.FunctionDef, tree: ast.Module) -> bool:
@@ -105,7 +108,7 @@ def adds_and_stores(loop: ast.For) -> bool:
 def test_no_reassociated_loop_adds_and_stores():
     """Vectorised in one of several ways by where its arrays lie, it gave other bits in threads than alone."""
     found, looked = set(), 0
-    for name, tree in MODULES.items():
+    for name, tree in modules().items():
         for function in (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and reassociates(n, tree)):
             looked += 1
             loops = [node for node in ast.walk(function) if isinstance(node, ast.For)]
@@ -118,7 +121,7 @@ def test_steps_that_are_chosen_by_name_are_guarded():
     from sksvi.models.topics.correlated import LOCAL_STEPS
 
     for module, function in LOCAL_STEPS.values():
-        assert COMPILED[f"sksvi.models.topics.loops.{module}", function]
+        assert compiled()[f"sksvi.models.topics.loops.{module}", function]
         loop = getattr(importlib.import_module(f"sksvi.models.topics.loops.{module}"), function)
         assert hasattr(loop, "compiled")
 
