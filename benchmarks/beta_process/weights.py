@@ -1,7 +1,8 @@
 """The precision of the weights, learned or held at its prior mean: held-out entries of small matrices.
 
 Real and simulated rows with missing entries. ``weight_precision="auto"``, the default of `BetaProcessFA`, is 1 from 1.5
-rows per column on, and learned below. ``R²`` is the share of the squares about the columns' means that is explained, over the entries that were held out.
+rows per column on, and learned below. ``R²`` is the share of the squares about the columns' means that is explained,
+over the entries that were held out.
 """
 
 from __future__ import annotations
