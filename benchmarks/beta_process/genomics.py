@@ -70,8 +70,9 @@ def fits(name: str, factors: int, draws: tuple[int, ...], others: tuple[int, ...
             shared = {"algorithm": algorithm, "local_step": local_step, "max_iter": limit}
             yield method, BetaProcessFA(factors, tol=0.0, random_state=0, weight_precision="learned", **shared)
     for variant, parameters in VARIANTS.items() if name == "cytof" else ():
-        yield f"Gibbs-SSVI, {variant}", BetaProcessFA(
-            max_iter=VARIANT_PASSES, tol=0.0, random_state=0, weight_precision="learned", **parameters
+        yield (
+            f"Gibbs-SSVI, {variant}",
+            BetaProcessFA(max_iter=VARIANT_PASSES, tol=0.0, random_state=0, weight_precision="learned", **parameters),
         )
 
 
