@@ -45,7 +45,8 @@ def of_rows(name: str, factors: float, quick: bool) -> dict[str, Any]:
         X = X[np.random.default_rng(SEED).permutation(len(X))]
     known = np.where(np.random.default_rng(SEED + 1).random(X.shape) < share, np.nan, X)
     start = time.process_time()
-    model = BetaProcessFA(K, init_factors=factors, max_iter=1 if quick else 8, tol=0.0, random_state=1).fit(known)
+    options = {"max_iter": 1 if quick else 8, "tol": 0.0, "random_state": 1, "weight_precision": "learned"}
+    model = BetaProcessFA(K, init_factors=factors, **options).fit(known)
     row = {"data": name, "K": K, "CPU seconds": time.process_time() - start}
     return row | scores(model, known, X) | {"used": float(model.feature_probability_.sum())}
 

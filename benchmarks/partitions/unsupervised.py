@@ -39,7 +39,7 @@ def cases(quick: bool) -> Iterator[tuple[str, Any, Any]]:
     images = images if images.max() > 1 else 255.0 * images
     yield "MNIST (test)", images, sksvi.GammaProcessNMF(K, **options)
     yield "MNIST (test)", images, sksvi.GammaPoissonFactorization(K, **options)
-    factors = {**options, "algorithm": "cvi", "local_step": "mean-field"}
+    factors = {**options, "algorithm": "cvi", "local_step": "mean-field", "weight_precision": "learned"}
     yield "MNIST (test)", images, sksvi.BetaProcessFA(K, **factors)
     yield "MNIST (test), binary", (images > 127).astype(float), sksvi.BernoulliMixture(2 * K, **options)
     yield "MNIST (test), binary", sp.csr_matrix(images > 127, dtype=float), sksvi.BernoulliMixture(2 * K, **options)
