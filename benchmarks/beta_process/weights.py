@@ -51,6 +51,8 @@ def sets() -> dict[str, tuple[Callable[[], Array], float]]:
         "diabetes": (lambda: datasets.load_diabetes().data, 0.7),
         "10 columns, 4 factors (simulated)": (simulated(200, 10, 4, 14), 0.5),
         "40 columns, 20 factors (simulated)": (simulated(300, 40, 20, 1), 0.5),
+        "wine (every 5th)": (lambda: standardised(datasets.load_wine().data[::5]), 0.7),
+        "colon cancer, 31 genes": (lambda: standardised(SETS["colon-cancer"]()[0][:, :31]), 0.6),
         "400 columns, 4 factors (simulated)": (simulated(100, 400, 4, 3), 0.7),
         "colon cancer, 500 genes": (lambda: standardised(SETS["colon-cancer"]()[0][:, :500]), 0.6),
     }

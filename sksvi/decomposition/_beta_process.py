@@ -397,7 +397,8 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
 
     def _from_earlier(self) -> None:
         super()._from_earlier()
-        if hasattr(self, "state_") and self.weight_precision != "auto":  # before there was "auto" the weights' precision was learned, or given
+        # Before there was "auto" the weights' precision was learned, or given.
+        if hasattr(self, "state_") and self.weight_precision != "auto":
             vars(self).setdefault("_wide", True)
 
     @property
