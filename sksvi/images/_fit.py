@@ -91,7 +91,7 @@ def default_estimator(n_patches: int, parameters: dict[str, Any]) -> Any:
     n_components = min(MOST_COMPONENTS, math.ceil(COMPONENTS * math.sqrt(n_patches)))
     batches = math.ceil(min(n_patches, MOST_PATCHES) / BATCH_ROWS)
     steps = min(max(FEWEST_STEPS, PASSES * batches), MOST_STEPS)
-    # Patches use few factors each: the precision of their weights is learned, but where a caller knows better.
+    # All that is chosen here was chosen with weights whose precision is learned.
     found: dict[str, Any] = {"max_iter": math.ceil(steps / batches), "weight_precision": "learned"}
     if batches > 1:
         found["algorithm"] = MCSSVI(RATE)
