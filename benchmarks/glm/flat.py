@@ -2,7 +2,8 @@
 
 Raw columns. Largest difference over the coefficients, intercept included, of estimates and of standard errors, in
 statsmodels' standard errors. A posterior mean is no mode: behind a link they differ by a skewness that falls as one
-over the square root of the rows.
+over the square root of the rows. To first order the mean lies at mode + Σ Xᵀ(t · diag(X Σ Xᵀ)) / 2, with t a row's
+third derivative of log p (Tierney, Kass and Kadane 1989): the last column is our estimates' difference from that.
 """
 
 from __future__ import annotations
@@ -55,6 +56,14 @@ SETS: dict[str, Callable[[], tuple[str, Array, Array]]] = {
 }
 
 
+#: Third derivative of log p of a row by its expected value μ, canonical links.
+THIRD: dict[str, Callable[[Array], Array]] = {
+    "gaussian": np.zeros_like,
+    "poisson": lambda mu: -mu,
+    "logit": lambda mu: -mu * (1 - mu) * (1 - 2 * mu),
+}
+
+
 def row_of(name: str) -> dict[str, Any]:
     import statsmodels.api as sm
 
@@ -62,7 +71,11 @@ def row_of(name: str) -> dict[str, Any]:
 
     likelihood, X, y = SETS[name]()
     families = {"gaussian": sm.families.Gaussian, "poisson": sm.families.Poisson, "logit": sm.families.Binomial}
-    peer = sm.GLM(y, np.column_stack([X, np.ones(len(X))]), family=families[likelihood]()).fit()
+    design = np.column_stack([X, np.ones(len(X))])
+    peer = sm.GLM(y, design, family=families[likelihood]()).fit()
+    covariance = peer.cov_params()
+    variances = np.sum((design @ covariance) * design, axis=1)
+    mean = peer.params + covariance @ (design.T @ (THIRD[likelihood](peer.mu) * variances)) / 2
     ours = BayesianGLMRegressor(likelihood=likelihood, prior_precision="flat", tol=1e-8).fit(X, y)
     weights = ours.posterior_["weights"]
     return {
@@ -73,6 +86,7 @@ def row_of(name: str) -> dict[str, Any]:
         "spreads up to": float(X.std(axis=0).max() / X.std(axis=0).min()),
         "estimates": float(np.max(np.abs(weights.mean - peer.params) / peer.bse)),
         "standard errors": float(np.max(np.abs(weights.std - peer.bse) / peer.bse)),
+        "estimates, from its mean": float(np.max(np.abs(weights.mean - mean) / peer.bse)),
     }
 
 
@@ -82,7 +96,11 @@ def main(quick: bool = False) -> None:
         rows.append(row_of(name))
         progress(rows[-1])
     agreed = sum(max(row["estimates"], row["standard errors"]) <= AGREED for row in rows)
-    notes = [f"Within {AGREED:.0%} of a standard error on {agreed} of {len(rows)} sets."]
+    means = sum(max(row["estimates, from its mean"], row["standard errors"]) <= AGREED for row in rows)
+    notes = [
+        f"Within {AGREED:.0%} of a standard error of the maximum on {agreed} of {len(rows)} sets; of the mean of the "
+        f"posterior, which a skewed one has elsewhere than its maximum, on {means}."
+    ]
     report("glm/flat", "A flat prior beside statsmodels, in its standard errors", rows, notes, quick)
 
 
