@@ -88,7 +88,7 @@ LONG_FITS = [
     GMEClassifier(noise=True, max_iter=15),
     GMEClassifier(noise=True, bound="simple", algorithm="s-dsvi", max_iter=30),
     GMEClassifier(noise=True, bound="simple", likelihood="probit", covariance="diag", max_iter=40),
-    GMERegressor(likelihood="poisson-softplus", max_iter=15),
+    GMERegressor(likelihood="poisson-softplus", max_iter=3),
     GMERegressor(likelihood="poisson", bound="simple", algorithm="fp", max_iter=40),
     GMERegressor(likelihood="poisson", bound="simple", algorithm="h-mc-ssvi", max_iter=40),
     GMERegressor(noise=True, algorithm="cvi", max_iter=30),

@@ -37,7 +37,8 @@ def attacked(name, path, chosen):
     model = _saved.fitted(name)
     model.save(path)
     parts, expected, refused = _mutations.members(path), shapes(_saved.said(name, model)), 0
-    for member in parts:
+    # Series of a panel have the same arrays: every third array is of another series and meets each kind.
+    for member in list(parts)[:: 3 if name == "series-panel" else 1]:
         if member == _mutations.MANIFEST:
             continue
         array = _mutations.array_of(parts[member])
