@@ -18,94 +18,22 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from sksvi.algorithms import MCSSVI
 from sksvi.estimators.posterior import Posterior
 from sksvi.families import Beta, Gamma
-from sksvi.images._patches import PATCH_SIZE, extract_patches, reconstruct, windows
-from sksvi.schedules import RobbinsMonro
+from sksvi.images._course import BATCH_ROWS, COURSE, FINAL_DRAWS, Course, default_estimator, default_size
+from sksvi.images._patches import cosines, extract_patches, reconstruct, windows
 
 Array = np.ndarray
-#: Factors of the odds of use and of the precision of the weights, of which held-out pixels choose.
-Choices = tuple[tuple[float, float], ...]
 
-#: Patches that a dictionary is learned from at most, and rows of a step.
-MOST_PATCHES, BATCH_ROWS = 50_000, 250
-#: Factors: so many times the root of the number of patches, at most the second.
-COMPONENTS, MOST_COMPONENTS = 1.5, 250
-#: Steps at least, passes, and steps at most.
-FEWEST_STEPS, PASSES, MOST_STEPS = 200, 18, 3500
 #: Share of the observed pixels that is held out, at most and at least so many; of fewer the error says nothing.
 HELD_SHARE, MOST_HELD, FEWEST_HELD = 0.05, 128, 20
-#: Rates of steps on some of the patches, few or many: longer first steps would drop fine factors of small images.
-RATE = RobbinsMonro(delay=20.0, kappa=0.5)
 #: The first check, the ratio of the steps of successive ones, and the share that the mean absolute error must lose
 #: while the steps double.
 FIRST_CHECK, CHECK_FACTOR, GAIN = 100, 1.4, 0.003
-#: Share of missing pixels and number of patches from which an image is thinly seen, and where noise is held there, as a
-#: share of the standard deviation of the pixels: of a dozen pixels per patch it is learned too small.
-MOSTLY_MISSING, MANY_PATCHES, HELD_NOISE = 0.5, 20_000, 0.12
 #: Standard errors by which an earlier dictionary must be better than the last to be kept.
 SIGNIFICANT = 2.0
-#: What the odds of use and the precision of the weights are multiplied by in the end, by which held-out pixels prefer:
-#: sparse patches are learned from best, and predicted better by the mean over richer ones.
-RICHER = ((1.0, 1.0), (7.0, 4.0))
-#: Draws of the dictionary that a pixel is checked and estimated with.
-CHECK_DRAWS, FINAL_DRAWS = 1, 3
-
-
-@dataclass(frozen=True)
-class Course:
-    """When a dictionary is done, and how an image is estimated with it.
-
-    stops: whether held-out pixels say when a fit ends and which dictionary is kept, or it takes all its steps and the
-    last one is. richer: what the odds of use and the precision of the weights may be multiplied by in the end.
-    sharpness: power of the precisions that overlapping patches are weighted by. sweeps: discarded and kept, for each
-    draw of the dictionary. most_drawn: patches times draws at most, where one draw is not more.
-    """
-
-    stops: bool = True
-    richer: Choices = RICHER
-    sharpness: float = 1.0
-    sweeps: tuple[int, int] = (2, 4)
-    most_drawn: int = 600_000
-
-
-#: What holds in thinly seen images. Rows of few pixels say little: many short steps find more than few long ones, and
-#: larger rates find textures sooner. A hundred held-out pixels tell neither when these steps have done nor what richer
-#: patches gain. Errors of overlapping patches go together: the surest of them says more than its precision. More draws
-#: of fewer sweeps tell better how sure it is.
-THINLY_SEEN = {
-    "n_burn_in": 3,
-    "n_local_samples": 3,
-    "max_iter": 40,
-    "weight_precision": 1.0,
-    "algorithm": MCSSVI(RobbinsMonro(scale=2.0, delay=180.0, kappa=0.5)),
-    "course": Course(stops=False, richer=((5.0, 1.0),), sharpness=1.5, sweeps=(1, 3), most_drawn=900_000),
-}
-
-
-def default_estimator(n_patches: int, parameters: dict[str, Any]) -> Any:
-    """What is fitted where no estimator is given: its size and its steps follow from the number of patches."""
-    from sksvi.decomposition import BetaProcessFA
-
-    n_components = min(MOST_COMPONENTS, math.ceil(COMPONENTS * math.sqrt(n_patches)))
-    batches = math.ceil(min(n_patches, MOST_PATCHES) / BATCH_ROWS)
-    steps = min(max(FEWEST_STEPS, PASSES * batches), MOST_STEPS)
-    # All that is chosen here was chosen with weights whose precision is learned.
-    found: dict[str, Any] = {"max_iter": math.ceil(steps / batches), "weight_precision": "learned"}
-    if batches > 1:
-        found["algorithm"] = MCSSVI(RATE)
-    # No tolerance: what the noisy bound still gains is hardly seen in an image.
-    return BetaProcessFA(n_components, batch_size=BATCH_ROWS, tol=0.0, **(found | parameters))
-
-
-def thinly_seen(pixels: Array, missing: Array) -> dict[str, Any]:
-    """What defaults become for many patches of which little is seen: parameters, and `course`; nothing elsewhere."""
-    spread = float(np.nanstd(pixels))
-    n_patches = math.prod(side - default_size(missing) + 1 for side in missing.shape[:2])
-    if missing.mean() <= MOSTLY_MISSING or n_patches < MANY_PATCHES or spread == 0.0:
-        return {}
-    return THINLY_SEEN | {"noise": HELD_NOISE * spread}
+#: Draws of the dictionary that held-out pixels are checked with.
+CHECK_DRAWS = 1
 
 
 def hide(missing: Array, rng: np.random.RandomState) -> Array:
@@ -116,14 +44,6 @@ def hide(missing: Array, rng: np.random.RandomState) -> Array:
     if n >= FEWEST_HELD:
         hidden.flat[rng.choice(observed, n, replace=False)] = True
     return hidden
-
-
-def default_size(missing: Array) -> int:
-    """Side of the patches: small images need several patches too, and no place of a patch may always be missing."""
-    size = min(PATCH_SIZE, max(1, min(missing.shape[:2]) // 2))
-    while windows(missing, size).all((0, 1)).any():
-        size -= 1
-    return size
 
 
 def learned(
@@ -146,12 +66,15 @@ def learned(
         return Dictionary(model.fit(extract_patches(pixels, default_size(missing))))
     rng = check_random_state(seed)
     hidden = hide(missing, rng)
-    patches = extract_patches(pixels, default_size(missing | hidden[..., None]), mask=hidden)
-    course: Course = defaults.get("course", Course())
-    model = default_estimator(len(patches), {name: v for name, v in defaults.items() if name != "course"})
+    course: Course = defaults.get("course", COURSE)
+    size = default_size(missing | hidden[..., None], course.patch_size)
+    patches = extract_patches(pixels, size, mask=hidden)
+    model = default_estimator(len(patches), {name: v for name, v in defaults.items() if name != "course"}, course)
+    if course.cosines:
+        model.set_params(init=cosines(model.n_components, size, pixels.shape[2]))
     model.set_params(random_state=rng.randint(2**31 - 1), **settings)
     model._validate_params()
-    some = telling(patches, rng)
+    some = telling(patches, course.most_patches, rng)
     batches = math.ceil(len(some) / BATCH_ROWS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -161,16 +84,16 @@ def learned(
         if course.stops:
             model.set_callbacks(stop)
         model.fit(patches[some])
-    n_draws = max(1, min(FINAL_DRAWS, course.most_drawn // len(patches)))
+    n_draws = max(1, min(course.draws, course.most_drawn // len(patches)))
     return chosen(model, stop.best, stop.held_out, n_draws, course)
 
 
-def telling(patches: Array, rng: np.random.RandomState) -> Array:
-    """Which patches a dictionary is learned from: all, or as many as it may, of those in which something was seen."""
-    if len(patches) <= MOST_PATCHES:
+def telling(patches: Array, most: int, rng: np.random.RandomState) -> Array:
+    """Which patches a dictionary is learned from: all, or `most` of those in which something was seen."""
+    if len(patches) <= most:
         return np.arange(len(patches))
     rows = np.flatnonzero(~np.isnan(patches).all(1))
-    return np.sort(rng.choice(rows, min(len(rows), MOST_PATCHES), replace=False))
+    return np.sort(rng.choice(rows, min(len(rows), most), replace=False))
 
 
 @dataclass(frozen=True)

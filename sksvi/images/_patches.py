@@ -55,6 +55,35 @@ def windows(pixels: Array, size: int) -> Array:
     return np.moveaxis(squares, 2, -1)
 
 
+#: Frequencies of each side of a patch, more than it has pixels: the first dictionary is overcomplete.
+FREQUENCIES = 16
+
+
+def cosines(n: int, size: int, channels: int) -> Array:
+    """The n slowest products of cosines along the sides of a patch and its channels, of unit length.
+
+    Examples
+    --------
+    >>> from sksvi.images._patches import cosines
+    >>> cosines(250, 8, 1).shape, cosines(3, 2, 1).round(2).tolist()
+    ((250, 64), [[0.5, 0.5, 0.5, 0.5], [0.5, -0.5, 0.5, -0.5], [0.5, 0.5, -0.5, -0.5]])
+    """
+    side, colour = _waves(FREQUENCIES, size), _waves(channels, channels)
+    i, j, c = np.unravel_index(np.arange(FREQUENCIES**2 * channels), (FREQUENCIES, FREQUENCIES, channels))
+    speed = np.square(i / FREQUENCIES) + np.square(j / FREQUENCIES) + np.square(c / channels)
+    at = np.argsort(speed, kind="stable")[:n]
+    atoms = np.einsum("na,nb,nc->nabc", side[i[at]], side[j[at]], colour[c[at]])
+    return atoms.reshape(len(at), -1)
+
+
+def _waves(n: int, size: int) -> Array:
+    """Cosines of n frequencies at `size` places, (n, size), of unit length and, but for the first, without mean."""
+    waves = np.cos(np.pi * np.outer(np.arange(n), np.arange(size) + 0.5) / n)
+    if size > 1:
+        waves[1:] -= waves[1:].mean(1, keepdims=True)
+    return waves / np.linalg.norm(waves, axis=1, keepdims=True)
+
+
 def reconstruct(patches: ArrayLike, image_shape: tuple[int, ...], *, std: ArrayLike | None = None) -> Array:
     """The image whose overlapping patches these are: every pixel is the mean over its patches.
 

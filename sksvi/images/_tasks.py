@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sksvi._typing import ArrayLike, RandomState
-from sksvi.images._fit import estimated, learned, thinly_seen
+from sksvi.images._course import thinly_seen
+from sksvi.images._fit import estimated, learned
 from sksvi.images._patches import pixels_of
 
 Array = np.ndarray
@@ -82,13 +83,14 @@ def inpaint(
         True where a pixel is missing, whatever its value.
     estimator : BetaProcessFA, default=None
         A clone is fitted to the patches, as its own parameters say. None: a dictionary whose size and steps follow from
-        the number of patches, at most 250 factors and 3,600 steps of 250 patches; it ends sooner where observed pixels
-        that are held out are predicted no better. Where more than half of the pixels are missing, and there are 20,000
-        patches, it takes all of up to 8,000 steps, and the noise of its fit is held at 0.12 standard deviations of the
-        observed pixels: give an estimator of your own for noisy images.
+        the number of patches of 8 x 8 pixels, at most 250 factors and 3,600 steps of 250 patches; it ends sooner where
+        observed pixels that are held out are predicted no better. Where more than half of the pixels are missing, and
+        there are 20,000 patches, these have up to 10 x 10 pixels, it takes all of about 5,000 steps, and the noise of
+        its fit is held at 0.15 standard deviations of the observed pixels: give an estimator of your own for noisy
+        images.
     max_iter : int or None, default=None
-        Passes over the patches at most, of 50,000 of them where there are more; None: by their number, or as the
-        estimator says.
+        Passes over the patches at most, of 50,000 of them where there are more (125,000 where most pixels are missing);
+        None: by their number, or as the estimator says.
     return_std : bool, default=False
         Whether to return the standard deviation of each pixel too.
     n_jobs : int or None, default=None

@@ -69,13 +69,3 @@ def exp_minus(x: float) -> float:
     e *= e
     e *= e
     return e * e
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def exp_below(x: float) -> float:
-    """A lower bound on exp(x) for x >= 0, close where x is small."""
-    t = 0.125 * x
-    e = 1.0 + t * (1.0 + t * (0.5 + t * (1 / 6)))
-    e *= e
-    e *= e
-    return e * e

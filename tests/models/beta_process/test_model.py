@@ -250,17 +250,20 @@ def test_scaled_batches_are_unbiased_and_the_first_pass_ramps_up():
 
 
 def test_logs_and_exponentials_of_the_loops(global_random_seed):
-    """Plain arithmetic instead of library calls: close to them, and a bound that is one."""
+    """Plain arithmetic instead of library calls: close to them; a uniform number is below sigmoid of more than that."""
     from sksvi.models import numbers
+    from sksvi.models.beta_process.loops import gibbs
 
     rng = np.random.default_rng(global_random_seed)
     for x in 10.0 ** rng.uniform(-300, 300, 200):
         assert numbers.log_of(x) == pytest.approx(np.log(x), rel=1e-14)
     for x in rng.uniform(0, 40, 200):
         assert numbers.exp_minus(x) == pytest.approx(np.exp(-x), rel=1e-7)
-        assert numbers.exp_below(x) <= np.exp(x)
-    assert numbers.log_of(1.0) == 0.0 and numbers.exp_minus(0.0) == 1.0 and numbers.exp_below(0.0) == 1.0
-    assert numbers.exp_below(1.0) == pytest.approx(np.e, rel=1e-3)
+    assert numbers.log_of(1.0) == 0.0 and numbers.exp_minus(0.0) == 1.0
+    first, least = np.uint64(rng.integers(2**62)), np.empty(gibbs.CHUNK)
+    gibbs._thresholds(first, least)
+    u = np.array([numbers.uniform_of(first, k) for k in range(gibbs.CHUNK)])
+    np.testing.assert_allclose(least, np.log(u) - np.log1p(-u), rtol=1e-12, atol=1e-12)
 
 
 def test_random_numbers_of_the_loops():

@@ -23,12 +23,10 @@ from sksvi.models.numbers import (
     S30,
     S31,
     UNIT,
-    exp_below,
     exp_minus,
     log_of,
     mixed,
     normal,
-    uniform_of,
 )
 
 Array = np.ndarray
@@ -81,31 +79,26 @@ def _take_away(change: float, k: int, gram: Array, lack: Array, c: Array) -> Non
         axpy(change * missing[k], missing, c, len(gram))
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
-def _chosen(x: float, u: float) -> bool:
-    """u < sigmoid(x)."""
-    return u * (1.0 + np.exp(-x)) < 1.0 if x < 0.0 else (u < 0.5 or u * (1.0 + np.exp(-x)) < 1.0)
-
-
-@numba.njit(cache=True, nogil=True, fastmath=FAST)
-def _next(
-    begin: int, c: Array, omega: Array, size: Array, base: Array, inverse: Array, first: np.uint64, after: int
-) -> int:
-    """The first feature beyond `after` of the chunk at `begin` whose z may be 1, or was; CHUNK if there is none.
-
-    1/sigmoid(x) = 1 + e^-x is at least a polynomial of -x where x < 0: it settles nearly all z without an exponential.
-    """
-    found, b = CHUNK, U(begin)
+@numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def _thresholds(first: np.uint64, out: Array) -> None:
+    """Log odds beyond which the z of a chunk are 1: logits of their uniform numbers, which a sweep compares often."""
     for k in range(CHUNK):
-        at = b + U(k)
-        B = c[at] + omega[at] * size[at]
-        x = base[at] + 0.5 * B * B * inverse[at]
         # `uniform_of`, written out: only so is this loop vectorised.
         z = first + U(k) * GOLDEN
         z = (z ^ (z >> S30)) * MIX1
         z = (z ^ (z >> S27)) * MIX2
         u = (float((z ^ (z >> S31)) >> S11) + 0.5) * UNIT
-        maybe = (x >= 0.0) | (u * (1.0 + exp_below(-x)) < 1.0) | (omega[at] != 0.0)
+        out[U(k)] = log_of(u / (1.0 - u))
+
+
+@numba.njit(cache=True, nogil=True, fastmath=FAST)
+def _next(begin: int, c: Array, omega: Array, base: Array, inverse: Array, least: Array, after: int) -> int:
+    """The first feature beyond `after` of the chunk at `begin` whose z becomes 1, or was; CHUNK if there is none."""
+    found, b = CHUNK, U(begin)
+    for k in range(CHUNK):
+        at = b + U(k)
+        x = base[at] + 0.5 * c[at] * c[at] * inverse[at]
+        maybe = (x > least[U(k)]) | (omega[at] != 0.0)
         found = min(found, k if maybe & (k > after) else CHUNK)
     return found
 
@@ -122,6 +115,7 @@ def _sweep(
     omega: Array,
     r: Array,
     c: Array,
+    least: Array,
     first: np.uint64,
     state: Array,
     spare: Array,
@@ -135,20 +129,21 @@ def _sweep(
     for begin in range(0, len(omega), CHUNK):
         if not shared:
             _slopes(own, begin, n, r, c)
-        after, start = -1, first + np.uint64(begin) * GOLDEN
+        after = -1
+        _thresholds(first + np.uint64(begin) * GOLDEN, least)
         while True:
             # A feature in use is looked at in any case: where most are, a search for each would cost their square.
             if after + 1 < CHUNK and omega[begin + after + 1] != 0.0:
                 after += 1
             else:
-                after = _next(begin, c, omega, size, base, inverse, start, after)
+                after = _next(begin, c, omega, base, inverse, least, after)
             if after == CHUNK:
                 break
             k = begin + after
             old = omega[k]
             B = c[k] + old * size[k]
             new = 0.0
-            if _chosen(base[k] + 0.5 * B * B * inverse[k], uniform_of(start, after)):
+            if base[k] + 0.5 * B * B * inverse[k] > least[after]:
                 new = B * inverse[k] + np.sqrt(inverse[k]) * normal(state, spare)
             if new == old:
                 continue
@@ -289,7 +284,7 @@ def gibbs(
     D, none, padded = phi_t.shape[0], np.empty((0, K)), (K + CHUNK - 1) // CHUNK * CHUNK
     index, chosen, r, own = np.empty(D, np.int64), np.empty(K + 1, np.int64), np.zeros(D), np.zeros((D, padded))
     size, loose, inverse, base = np.zeros(padded), np.zeros(padded), np.ones(padded), np.full(padded, NEVER)
-    w, c, odds = np.zeros(padded), np.zeros(padded), np.empty(padded)
+    w, c, odds, least = np.zeros(padded), np.zeros(padded), np.empty(padded), np.empty(CHUNK)
     state, spare, lacking = np.empty(1, np.uint64), np.zeros(1), np.empty((D // NEARLY, K))
     complete = False
     for i in range(n_rows):
@@ -319,7 +314,7 @@ def gibbs(
         value[i] = 0.0
         for sweep in range(burn_in + n_kept):
             _sweep(
-                own, columns, lack, n, size, base, inverse, w, r, c, begin + np.uint64(sweep * padded) * GOLDEN,
+                own, columns, lack, n, size, base, inverse, w, r, c, least, begin + np.uint64(sweep * padded) * GOLDEN,
                 state, spare,
             )  # fmt: skip
             kept = sweep - burn_in
