@@ -1,6 +1,7 @@
 """Every test that takes the global seed, for many values of it: failures are listed.
 
     SKSVI_SEEDS=100 python -m benchmarks hostile.seeds
+    SKSVI_JOBS=1 SKSVI_SEEDS=21 python -m benchmarks hostile.seeds  # seeds to 20, in one process
 
 A statistical test allows four of its standard errors, so that one failure in some 16,000 is chance. Seeds are 0, 1, ...
 and take minutes each: what was run before stays in the stored table, and a run goes on with the seeds that are not in

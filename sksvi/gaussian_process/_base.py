@@ -37,6 +37,7 @@ from sksvi.estimators.response import MOST, ResponseDraws
 from sksvi.estimators.start import PARTITION, Start
 from sksvi.estimators.summaries import joined, learned_rows
 from sksvi.estimators.validation import StrOptions, check_table, validate_data
+from sksvi.gaussian_process._needs import BETWEEN_ROWS, numbers_held
 from sksvi.gaussian_process._start import (
     AT_ROW,
     INPUT_UNIT,
@@ -82,10 +83,6 @@ FULL_BATCH_ROWS, BATCH_ROWS = 2**17, 2048
 #: A stream learns kernel and inducing points anew until it has learned them from so many rows for each of the latter,
 #: whenever its rows have doubled and all are at hand.
 LEARNING_ROWS = 10
-
-#: Matrices of the size of the inducing points' covariance that a fit holds for each latent while it searches for a
-#: kernel (`python -m benchmarks hostile.memory`).
-HELD = 30
 
 
 class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
@@ -281,11 +278,16 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
         )
 
     def _check_memory(self, data: Table) -> None:
-        m = self.n_inducing if isinstance(self.inducing, str) else len(self.inducing)
-        m = min(m, len(data)) if isinstance(self.inducing, str) else m
-        several = self.likelihood_.n_latents
-        what = f"the covariance of {m} inducing points, of which a fit holds {HELD * several},"
-        _memory.need(HELD * several * 8.0 * m**2, what, "lower n_inducing")
+        n, m, latents = len(data), self._most_points, self.likelihood_.n_latents
+        optimal, how = self.bound == "optimal", self.inducing if isinstance(self.inducing, str) else "given"
+        m = m if how == "given" else min(m, n)
+        learns = self.optimize_hyperparameters or self.optimize_inducing or bool(self.likelihood_.learned)
+        options = {"full": self.covariance == "full", "kmeans": how == "kmeans", "optimal": optimal, "learns": learns}
+        what = f"a fit of {n} rows with {m} inducing points" + (
+            f" for each of {latents} latents" if latents > 1 else ""
+        )
+        remedy = "take another bound, or fewer rows" if optimal else "lower n_inducing"
+        _memory.need(8.0 * numbers_held(n, m, latents, **options), what, remedy)
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         self._learned_rows = None
@@ -348,8 +350,9 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
             raise ValueError(refused(f"batch_size={self.batch_size}"))
         if self.bound == "optimal" and n > OPTIMAL_ROWS:
             raise ValueError(
-                f"bound='optimal' works with covariance matrices of all {n} rows, {3 * 8 * n**2 / 2**30:.1f} GB, and "
-                f"takes at most {OPTIMAL_ROWS} rows: choose bound='simple', 'v1' or 'v2'."
+                f"bound='optimal' works with covariance matrices of all {n} rows, "
+                f"{BETWEEN_ROWS * 8 * n**2 / 2**30:.1f} GB, and takes at most {OPTIMAL_ROWS} rows: choose "
+                "bound='simple', 'v1' or 'v2'."
             )
         problem = super()._problem(model, data)
         if model.by == "evidence" and not problem.deterministic:

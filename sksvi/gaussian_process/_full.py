@@ -34,6 +34,7 @@ from sksvi.estimators.start import FIT, MORE, PARTITION, Start
 from sksvi.estimators.summaries import joined
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.families.gaussian.views import ChosenRows
+from sksvi.gaussian_process._needs import ALONE, OF_ALL_ROWS
 from sksvi.gaussian_process._start import distinct, hyperparameters
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START
@@ -271,8 +272,9 @@ class GPClassifier(ClassificationMethods, BaseSVI):
 
     def _check_memory(self, data: Table) -> None:
         n = len(data)
-        what = f"the covariance between {n} rows, of which a fit holds four,"
-        _memory.need(4 * 8.0 * n**2, what, "take SparseGPClassifier, or fewer rows")
+        held = OF_ALL_ROWS * (1.0 if self.optimize_hyperparameters else ALONE)
+        what = f"the covariance between {n} rows, of which a fit holds {held:.0f},"
+        _memory.need(held * 8.0 * n**2, what, "take SparseGPClassifier, or fewer rows")
 
     # ---- the posterior that q stands for
     def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Joint:

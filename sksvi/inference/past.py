@@ -361,10 +361,11 @@ def informing(terms: LinearTerms, now: Past) -> Array:
     slopes = {name: g for name, (g, _) in terms.points.items()} | {name: g[:, :1] for name, g in terms.scalars.items()}
     found = np.zeros(len(terms.value))
     for name, slope in slopes.items():
-        largest = np.max(np.abs(slope), initial=np.finfo(float).tiny)  # its own square may be beyond all floats
-        squares = np.square(slope / largest)
-        known = np.diagonal(now.by_block[name].added()[1]) / largest / largest if name in now.by_block else 0.0
-        total = np.maximum(known, squares.sum(0))
+        known = np.diagonal(now.by_block[name].added()[1]) if name in now.by_block else np.zeros(1)
+        # In a unit in which neither is beyond all floats: slopes have squares that are, or none beside what is known.
+        unit = max(np.max(np.abs(slope), initial=np.finfo(float).tiny), np.sqrt(np.max(known, initial=0.0)))
+        squares = np.square(slope / unit)
+        total = np.maximum(known / unit / unit, squares.sum(0))
         found += np.divide(squares, total, out=np.zeros_like(squares), where=total > 0).sum(1)
     return found
 

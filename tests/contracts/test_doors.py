@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy.special import ndtri
 
 import sksvi
-from benchmarks.hostile.memory import MOST, estimated_and_measured, glm
+from benchmarks.hostile.memory import MOST, estimated_and_measured, glm, gp
 from sksvi import (
     BayesianGLMClassifier,
     BayesianGLMRegressor,
@@ -19,6 +19,7 @@ from sksvi import (
     GeneralizedPMF,
     GMERegressor,
     GPClassifier,
+    SparseGPClassifier,
     SparseGPRegressor,
     _memory,
 )
@@ -268,10 +269,19 @@ def test_a_wide_sparse_table_is_refused_at_once():
             BayesianGLMRegressor().fit(X, np.arange(2000.0))
 
 
-@pytest.mark.parametrize("classes", [0, 3])
+@pytest.mark.parametrize(
+    "case",
+    [
+        glm(400, 350),
+        glm(400, 120, 3),
+        gp(SparseGPClassifier(n_inducing=200, random_state=0), 250, 2),
+        gp(SparseGPRegressor(n_inducing=50, random_state=0), 10_000),
+    ],
+    ids=["glm", "classes", "labels by a process", "many rows of a process"],
+)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_fit_takes_what_it_says(classes):
-    case = glm(400, 120 if classes else 350, classes)
+def test_a_fit_takes_what_it_says(case):
+    """Processes: with their search for a kernel."""
     estimated_and_measured(*case)  # what is imported and cached once
     asked, took = estimated_and_measured(*case)
     assert 1 / MOST < took / asked < MOST

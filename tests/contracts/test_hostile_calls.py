@@ -41,12 +41,17 @@ def test_none_of_them_is_mishandled():
     assert {call.name for call, _ in verdicts} == set(NAMES)
 
 
-#: One whose rows decide too: at an exposure of 1e29 a slope was a number, and its double was none.
-SEEDED = ("SparseGPRegressor", COUNTS, False, "fit", "exposure", str(10**29), 1644415453)
+NOISY = {"groups": ["site"], "noise": True, "bound": "simple"}
+#: Whose rows decide too: at an exposure of 1e29 a slope was a number, and its double was none; of labels that are all
+#: told apart by their offsets the slopes had no square, and what rows say of a scale was divided by it.
+SEEDED = [
+    ("SparseGPRegressor", COUNTS, False, "fit", "exposure", str(10**29), 1644415453),
+    ("GMEClassifier", NOISY, True, "partial_fit", "offset", "times 1e5", 1542676055),
+]
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "is_fitted", "method", "argument", "what", "seed"), [*((*call, 0) for call in FOUND), SEEDED]
+    ("name", "options", "is_fitted", "method", "argument", "what", "seed"), [*((*call, 0) for call in FOUND), *SEEDED]
 )
 def test_what_was_found_is_mended(name, options, is_fitted, method, argument, what, seed):
     verdict = judged(Call(name, VARIANTS.get(name, [{}]).index(options), is_fitted, method, argument, what, seed))

@@ -290,11 +290,9 @@ class CorrelatedTopics(Local):
         prior = records.Population(view.location, view.precision, view.log_det)
         bound = BOUNDS[self.bound]
         repairs = local_step(corpus, view.topics, prior, bound, self.full, effort, local, factors)
-        sum_documents(corpus, view.topics, view.offset, prior, bound, self.full, local, factors, found)
-        if view.bounded is not None:
-            seen, nothing = view.bounded, np.empty((0, 0))
-            again = records.Sums(found.values, nothing, nothing, nothing, nothing)
-            sum_documents(corpus, seen.topics, seen.offset, prior, bound, self.full, local, factors, again)
+        seen = view.bounded or view
+        bounded = seen.topics if seen is not view else np.empty((0, K))
+        sum_documents(corpus, view.topics, bounded, seen.offset, prior, bound, self.full, local, factors, found)
         factors = factors if roots else np.empty((0, 0, 0))
         deviations = np.sqrt(np.maximum(found.squares - np.square(found.proportions), 0.0))
         return TopicTerms(found.values, local, counts, moments, int(repairs), found.proportions, deviations, factors)

@@ -55,6 +55,7 @@ def add_moments(mean: Array, root: Array, full: bool, out: Array) -> None:
 @entry(
     *DOCUMENTS,
     "state (n, >=P) f",
+    "bounded (V|0, K) f",
     "offset (V) f",
     "sums.values (n) f",
     "sums.proportions (n|0, K) f",
@@ -66,6 +67,7 @@ def add_moments(mean: Array, root: Array, full: bool, out: Array) -> None:
 def sum_documents(
     corpus: Corpus,
     topics: Array,
+    bounded: Array,
     offset: Array,
     prior: Population,
     bound: int,
@@ -74,16 +76,16 @@ def sum_documents(
     roots: Array,
     sums: Sums,
 ) -> None:
-    """What the documents of a block say at their means (first columns of `state`) and `roots` (n, P, P)."""
+    """What the documents of a block say at their means (first columns of `state`) and `roots` (n, P, P).
+
+    Where `bounded` has rows, their terms of the bound are taken at these topics, of which `offset` is the rest.
+    """
     K = topics.shape[1]
     for i in range(len(sums.values)):
         document = opened(corpus, i, topics)
         work, mean, root = workspace(document), state[i, : K - 1], roots[i]
         theta = work.theta
         value, _ = look(bound, document, mean, root, work)
-        for w in range(len(document.words)):
-            value += document.counts[w] * offset[document.words[w]]
-        sums.values[i] = local_value(value, mean, root, full, prior)
         if len(sums.proportions):
             for s in range(len(theta)):
                 for k in range(K):
@@ -93,3 +95,9 @@ def sum_documents(
             add_words(bound, document, work, sums.words)
         if len(sums.moments):
             add_moments(mean, root, full, sums.moments)
+        if len(bounded):
+            document = opened(corpus, i, bounded)
+            value, _ = look(bound, document, mean, root, work)
+        for w in range(len(document.words)):
+            value += document.counts[w] * offset[document.words[w]]
+        sums.values[i] = local_value(value, mean, root, full, prior)
