@@ -6,7 +6,7 @@
 A statistical test allows four of its standard errors, so that one failure in some 16,000 is chance. Seeds are 0, 1, ...
 and take minutes each: what was run before stays in the stored table, and a run goes on with the seeds that are not in
 it (delete the table to begin anew). Tests that failed are run again first, with their seeds: those that fail no longer,
-because they or the product were mended, are counted in the column "mended". `SKSVI_JOBS` is the number of processes.
+because they or the product were mended, are counted in the column "mended".
 """
 
 from __future__ import annotations
