@@ -16,10 +16,11 @@ from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.inference import hyper, plan
 from sksvi.inference.records import replace
 from sksvi.inference.start import continued, first_state
-from sksvi.inference.state import State, StepInfo, recorded, thinned, with_own_lists
+from sksvi.inference.state import StepInfo, recorded, thinned, with_own_lists
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.time_series._index import appended, counts_rows, follow, kept, later, longer, own_index, positions, regular
+from sksvi.time_series._one import Met, one_met
 
 Array = np.ndarray
 
@@ -50,13 +51,13 @@ class Online:
             times = self._following(index, own_index(X) is not None or own_index(y) is not None)
             remember_offset(self, offset, before=self._had_offset)
             data = self._working(data)
-            block, model, state = self._absorbed(data)
+            block, model, met = self._absorbed(data)
             q = {**self.state_.q, "latents": block}
             was = with_own_lists(self.state_)
-            total = was.bound + state.bound
+            total = was.bound + met.bound
             state = replace(
-                was, q=q, bound=total, passes=was.passes + state.passes, steps=was.steps + state.steps,
-                rows=was.rows + data.total_weight, converged=state.converged,
+                was, q=q, bound=total, passes=was.passes + met.looks, steps=was.steps + met.steps,
+                rows=was.rows + data.total_weight, converged=met.settled,
             )  # fmt: skip
             seconds = (was.history[-1]["seconds"] if was.history else 0.0) + perf_counter() - started
             state = thinned(recorded(state, StepInfo(total, True, 1.0, 0), seconds))
@@ -92,17 +93,22 @@ class Online:
             )
         return kept(appended(before, index, len(index)))
 
-    def _absorbed(self: Any, data: Table) -> tuple[ChainGaussian, DynamicModel, State]:
-        """The series' messages with those of the points that follow, the model of these, and the state of its fit."""
+    def _absorbed(self: Any, data: Table) -> tuple[ChainGaussian, DynamicModel, Met]:
+        """The series' messages with those of the points that follow, the model of these, and how they were found."""
         chain, before = self._after(data.X), self._block
         model = DynamicModel(self.likelihood_, self._dynamics, data.X, data.weight, unit=self._unit, chain=chain)
-        problem = plan.problem(model, data, algorithms.resolve(self.algorithm), self._rule(), threads=1)
-        state = plan.run(problem, first_state(problem, self.state_.seed), self._most_passes(), self.tol)
-        own = state.q["latents"]
+        if len(data) == 1:
+            prior = ChainGaussian(chain)
+            met = one_met(self.likelihood_, prior, data, self._rule(), self.tol, self._most_passes())
+        else:
+            problem = plan.problem(model, data, algorithms.resolve(self.algorithm), self._rule(), threads=1)
+            state = plan.run(problem, first_state(problem, self.state_.seed), self._most_passes(), self.tol)
+            met = Met(state.q["latents"], state.bound, state.passes, state.steps, state.converged)
+        own = met.block
         self._last, self._last_cov = own.swept.last, own.swept.last_cov
         whole = replace(before.chain, X=extended(before.chain.X, data.X))
         linear, weights = extended(before.linear, own.linear), extended(before.weights, own.weights)
-        return ChainGaussian(whole, linear, weights), model, state
+        return ChainGaussian(whole, linear, weights), model, met
 
     def smooth(self) -> Self:
         """Sweep over the whole series again: messages of earlier points learn what later ones said; variances stay.

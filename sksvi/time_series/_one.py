@@ -1,0 +1,126 @@
+"""One point that follows others: what is predicted of its f is known, and so is all that its own message depends on.
+
+The steps of a fit to this point alone, by numbers in the place of arrays: a stream that comes one by one has no more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sksvi.algorithms.steps import MAX_HALVINGS
+from sksvi.families.base import NotPositiveDefinite
+from sksvi.families.gaussian.chain import ChainGaussian
+from sksvi.inference.passes.judged import DAMPING_GROWTH, PREDICTED_SHARE
+from sksvi.inference.stopping import ROUNDING
+from sksvi.models.base import Table
+from sksvi.models.time_series.search import first_messages
+
+#: Of a message that knows at most so many times what the prediction does, steps may begin at the prediction.
+MILD = 4.0
+
+#: E log p(y|f) and its slopes in mean and variance, of the two.
+Told = Callable[[float, float], tuple[float, float, float]]
+
+
+class Met(NamedTuple):
+    """The block of points with their messages, the bound, looks at them, steps, and whether these settled it."""
+
+    block: ChainGaussian
+    bound: float
+    looks: int
+    steps: int
+    settled: bool
+
+
+class _Here(NamedTuple):
+    """A message about the predicted mean, the moments of f under it, and what the point says there."""
+
+    linear: float
+    weight: float
+    move: float
+    variance: float
+    bound: float
+    alpha: float
+    gamma: float
+
+
+def one_met(likelihood: Any, prior: ChainGaussian, row: Table, expect: Any, tol: float, most: int) -> Met:
+    """The block of a point whose chain is what is known of it before its message.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        With every parameter a number.
+    prior : ChainGaussian
+        Of one point, without messages.
+    row : Table
+        Of one row.
+    expect : Expectation
+        Without noise.
+    tol : float
+        As of a fit.
+    most : int
+        Looks at most.
+
+    Raises
+    ------
+    NotPositiveDefinite
+        Where no step from the first message leaves a positive precision, or it has no finite bound.
+    """
+    if row.weight is not None and row.weight[0] == 0.0:
+        return Met(ChainGaussian(prior.chain, np.zeros(1), np.zeros(1)), 0.0, 1, 0, True)
+    mean, variance = float(prior.mean[0]), float(prior.variance[0])
+    weight = 1.0 if row.weight is None else float(row.weight[0])
+    at = 0.0 if row.offset is None else float(row.offset[0])
+
+    def told(move: float, spread: float) -> tuple[float, float, float]:
+        said = expect(likelihood, row.y, np.array([mean + move + at]), np.array([spread]))
+        value, alpha, gamma = (weight * float(part[0]) for part in said)
+        return value, alpha, gamma
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        here = _at(told, variance, 0.0, 0.0)
+        if here is None or -2.0 * here.gamma * variance > MILD:
+            linear, weights = (float(part[0]) for part in first_messages(likelihood, row))
+            here = _at(told, variance, linear - weights * mean, weights)
+        if here is None:
+            raise NotPositiveDefinite("the first message of the point has no finite bound", 0)
+        here, looks, settled = _settled(told, variance, here, tol, most)
+    own = ChainGaussian(prior.chain, np.array([here.linear + here.weight * mean]), np.array([here.weight]))
+    return Met(own, here.bound, looks, looks - settled, settled)
+
+
+def _settled(told: Told, s: float, here: _Here, tol: float, most: int) -> tuple[_Here, int, bool]:
+    """Natural steps, each halved while the bound falls, until the next one promises too little."""
+    rate, halvings = 1.0, 0
+    for looks in range(1, most + 1):
+        weight = (1.0 - rate) * here.weight - rate * 2.0 * here.gamma
+        linear = (1.0 - rate) * here.linear + rate * (here.alpha - 2.0 * here.gamma * here.move)
+        there = None
+        if 1.0 + weight * s > 0.0:
+            move, v = s * linear / (1.0 + weight * s), s / (1.0 + weight * s)
+            change = 0.5 * ((move - here.move) ** 2 / v + 0.5 * (v / here.variance - 1.0) ** 2)
+            if change / rate**2 < PREDICTED_SHARE * tol * (abs(here.bound) + 1.0):
+                return here, looks, True
+            there = _at(told, s, linear, weight)
+        if there is not None and there.bound >= here.bound - ROUNDING * (abs(here.bound) + 1.0):
+            here, rate, halvings = there, min(1.0, DAMPING_GROWTH * rate) if not halvings else rate, 0
+        elif halvings == MAX_HALVINGS:
+            break
+        else:
+            rate, halvings = 0.5 * rate, halvings + 1
+    return here, looks, False
+
+
+def _at(told: Told, s: float, linear: float, weight: float) -> _Here | None:
+    """What is there under a message of positive joint precision; None: no finite numbers."""
+    D = 1.0 + weight * s
+    move, v = s * linear / D, s / D
+    value, alpha, gamma = told(move, v)
+    bound = value - 0.5 * (1.0 / D - 1.0 + move * move / s + math.log(D))
+    good = math.isfinite(bound) and math.isfinite(alpha) and math.isfinite(gamma)
+    return _Here(linear, weight, move, v, bound, alpha, gamma) if good else None
