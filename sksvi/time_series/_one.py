@@ -95,25 +95,28 @@ def one_met(likelihood: Any, prior: ChainGaussian, row: Table, expect: Any, tol:
 
 
 def _settled(told: Told, s: float, here: _Here, tol: float, most: int) -> tuple[_Here, int, bool]:
-    """Natural steps, each halved while the bound falls, until the next one promises too little."""
-    rate, halvings = 1.0, 0
+    """Natural steps, each halved while the bound falls, until the next promises too little or two gained too little."""
+    rate, halvings, small = 1.0, 0, 0
     for looks in range(1, most + 1):
+        size, there = abs(here.bound) + 1.0, None
         weight = (1.0 - rate) * here.weight - rate * 2.0 * here.gamma
         linear = (1.0 - rate) * here.linear + rate * (here.alpha - 2.0 * here.gamma * here.move)
-        there = None
         if 1.0 + weight * s > 0.0:
             move, v = s * linear / (1.0 + weight * s), s / (1.0 + weight * s)
             change = 0.5 * ((move - here.move) ** 2 / v + 0.5 * (v / here.variance - 1.0) ** 2)
-            if change / rate**2 < PREDICTED_SHARE * tol * (abs(here.bound) + 1.0):
+            if change / rate**2 < PREDICTED_SHARE * tol * size:
                 return here, looks, True
             there = _at(told, s, linear, weight)
-        if there is not None and there.bound >= here.bound - ROUNDING * (abs(here.bound) + 1.0):
-            here, rate, halvings = there, min(1.0, DAMPING_GROWTH * rate) if not halvings else rate, 0
-        elif halvings == MAX_HALVINGS:
-            break
-        else:
+        if there is None or there.bound < here.bound - ROUNDING * size:
+            if halvings == MAX_HALVINGS:  # no step from here gains
+                return here, looks, True
             rate, halvings = 0.5 * rate, halvings + 1
-    return here, looks, False
+            continue
+        small = small + 1 if there.bound - here.bound < tol * rate * size else 0
+        here, rate, halvings = there, rate if halvings else min(1.0, DAMPING_GROWTH * rate), 0
+        if small == 2:
+            return here, looks, True
+    return here, most, False
 
 
 def _at(told: Told, s: float, linear: float, weight: float) -> _Here | None:

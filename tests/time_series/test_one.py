@@ -1,0 +1,56 @@
+"""One point that follows others: the message that numbers find is that of a fit to this point."""
+
+import numpy as np
+import pytest
+
+from sksvi import DynamicGLM, algorithms, expectations, likelihoods
+from sksvi.families.gaussian.chain import Chain, ChainGaussian
+from sksvi.inference import plan
+from sksvi.inference.start import first_state
+from sksvi.likelihoods import NegativeBinomial, StudentT
+from sksvi.models.base import Table
+from sksvi.models.time_series.components import Dynamics
+from sksvi.models.time_series.model import DynamicModel
+from sksvi.time_series._one import one_met
+
+POINTS = {
+    "poisson": 7.0,
+    "poisson-softplus": 3.0,
+    "logit": 1.0,
+    "probit": 0.0,
+    "gaussian": -4.0,
+    "binomial": [3.0, 9.0],
+    NegativeBinomial(dispersion=0.3): 12.0,
+    StudentT(df=4.0, scale=0.5): -6.0,
+}
+
+
+def predicted(mean, variance):
+    """The chain of a point of which so much is known."""
+    none, ints = np.zeros(0), np.zeros(0, np.int64)
+    first = np.array([mean]), np.array([[variance]])
+    return Chain(np.zeros((1, 0)), np.ones(1), ints, np.zeros(1, np.int64), ints, none, np.zeros(1), *first, ints)
+
+
+@pytest.mark.parametrize("variance", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("law", POINTS, ids=str)
+def test_the_message_is_that_of_a_fit(law, variance):
+    likelihood, expect = likelihoods.resolve(law), expectations.resolve("auto")
+    likelihood = likelihood.start(np.array([-1.0, 1.0])) if law == "gaussian" else likelihood
+    row = Table(np.zeros((1, 0)), np.array([POINTS[law]]), np.array([1.5]), np.array([0.2]))
+    chain = predicted(0.4, variance)
+    model = DynamicModel(likelihood, Dynamics(), row.X, row.weight, chain=chain)
+    problem = plan.problem(model, row, algorithms.resolve("cvi"), expect)
+    state = plan.run(problem, first_state(problem, 0), 1000, 1e-9)
+    met, block = one_met(likelihood, ChainGaussian(chain), row, expect, 1e-9, 1000), state.q["latents"]
+    assert met.settled
+    assert met.bound == pytest.approx(state.bound, abs=1e-7)
+    np.testing.assert_allclose(met.block.mean, block.mean, atol=3e-4 * block.std[0])
+    np.testing.assert_allclose(met.block.variance, block.variance, rtol=3e-4)
+
+
+def test_a_row_that_no_look_is_left_for_is_not_settled():
+    y = np.random.default_rng(0).poisson(5.0, 40).astype(float)
+    model = DynamicGLM(level_variance=0.1).fit(None, y[:39]).set_params(max_iter=1)
+    assert not model.partial_fit(None, [300.0]).converged_
+    assert model.set_params(max_iter=50).partial_fit(None, y[39:]).converged_
