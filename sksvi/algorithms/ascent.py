@@ -84,7 +84,7 @@ class _Ascent:
         where, value, slope = self.base
         return bool(WINDOW * slope @ (x - where) < self.enough(value))
 
-    def accepted(self) -> None:
+    def accepted(self, x: Array) -> None:
         """An iteration has ended: remember where, and stop when the last few gained too little."""
         assert self.last is not None
         self.base, self.looks = self.last, 0
@@ -139,7 +139,7 @@ def ascend(
     most = {"maxfun": max_evaluations, "maxiter": max_evaluations}
 
     def accepted(x: Array) -> None:
-        ascent.accepted()
+        ascent.accepted(x)
 
     accepted.__signature__ = CALLED  # type: ignore[attr-defined]
     try:  # `minimize` prepares as long as several evaluations of a short series take

@@ -1,0 +1,155 @@
+"""Points one by one, at the price of the point: what `partial_fit` of a row does, without what an estimator keeps."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sksvi import _parallel
+from sksvi._typing import PerRow
+from sksvi.estimators.offsets import remember_offset
+from sksvi.families.gaussian.chain import ChainGaussian
+from sksvi.likelihoods.support import LARGEST_TARGET, SMALLEST_COUNT
+from sksvi.models.base import Table
+from sksvi.models.time_series.model import DynamicModel
+from sksvi.time_series._answers import after
+from sksvi.time_series._index import longer
+from sksvi.time_series._one import Met, one_met
+
+Array = np.ndarray
+
+
+class Observed(NamedTuple):
+    """What was said of a point before it came, and of it.
+
+    mean, variance: of f, its offset included, given the points before. bound: on its log p(y | y before), nats; 0 of a
+    missing value.
+    """
+
+    mean: float
+    variance: float
+    bound: float
+
+
+class OnlineFilter:
+    """Points that follow a fitted series one by one; the estimator stays as it is until `update`.
+
+    Made by `DynamicGLM.online`. Each point is met by the messages of `partial_fit` of its row, to the same bits.
+
+    Parameters
+    ----------
+    model : DynamicGLM
+        Fitted, to one series.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi import DynamicGLM
+    >>> y = np.random.default_rng(0).poisson(5.0, 60)
+    >>> stream = DynamicGLM(level_variance=0.01).fit(None, y[:50]).online()
+    >>> bool(stream.observe(7).variance > 0)
+    True
+    """
+
+    def __init__(self, model: Any) -> None:
+        model._check_finished()
+        model._check_choices()
+        self._model, self._state, self._likelihood = model, model.state_, model.likelihood_
+        self._chain, self._last, self._last_cov = model._block.chain, model._last, model._last_cov
+        self._rule, self._how = model._rule(), (model.tol, model._most_passes())
+        own = self._likelihood
+        self._numbers = not (own.ordered or own.paired or model.n_features_in_)
+        self._offset, self._no_columns = None if not model.mean_ else np.full(1, model.mean_), np.zeros((1, 0))
+        self._rows: list[Table] = []
+        self._mets: list[Met] = []
+        self._had_offset = False
+
+    def observe(
+        self, y: Any, X: Any = None, sample_weight: PerRow | None = None, offset: PerRow | None = None
+    ) -> Observed:
+        """The next point.
+
+        Parameters
+        ----------
+        y : float; binomial a pair
+            NaN where nothing was observed.
+        X : array-like of shape (1, D), default=None
+            Its row of columns, where the fit had any.
+        sample_weight, offset : float, default=None
+
+        Returns
+        -------
+        Observed
+            Named tuple of ``mean`` and ``variance`` of f before y was seen, and the ``bound`` on log p(y | y before).
+
+        Raises
+        ------
+        ValueError
+            As `DynamicGLM.partial_fit`.
+        """
+        plain = self._numbers and X is None and sample_weight is None and offset is None
+        row = self._plain(y) if plain else None
+        if row is None:
+            row = self._read(y, X, sample_weight, offset)
+        prior = ChainGaussian(after(self._chain, self._last, self._last_cov, row.X))
+        met = one_met(self._likelihood, prior, row, self._rule, *self._how)
+        self._last, self._last_cov = met.block.swept.last, met.block.swept.last_cov
+        self._rows.append(row)
+        self._mets.append(met)
+        at = 0.0 if row.offset is None else float(row.offset[0])
+        return Observed(float(prior.mean[0]) + at, float(prior.variance[0]), met.bound)
+
+    def _plain(self, y: Any) -> Table | None:
+        """A row of one number that the likelihood takes; None: its own checks are to say."""
+        if not isinstance(y, float | int | np.integer):
+            return None
+        y, support = float(y), self._likelihood.support
+        good = support.low <= y <= support.high and (y == 0.0 or SMALLEST_COUNT <= abs(y) <= LARGEST_TARGET)
+        if not good or (support.integer and y % 1.0):
+            return None
+        return Table(self._no_columns, np.array([y]), None, self._offset)
+
+    def _read(self, y: Any, X: Any, sample_weight: Any, offset: Any) -> Table:
+        """A row as `partial_fit` reads it."""
+        self._had_offset = self._had_offset or (offset is not None and bool(np.any(offset)))
+        data, _ = self._model._read(self._likelihood, X, [y], sample_weight, offset, False, least=0)
+        row: Table = self._model._working(data)
+        return row
+
+    def update(self) -> Any:
+        """The estimator with the points that came, as `partial_fit` of one row after the other leaves it.
+
+        Returns
+        -------
+        DynamicGLM
+            The one that this filter came from.
+
+        Raises
+        ------
+        ValueError
+            Where it was fitted anew, or has taken other points, since.
+        """
+        model = self._model
+        if model.state_ is not self._state:
+            raise ValueError(
+                f"this {type(model).__name__} has been fitted, or has taken other points, since online() was called: "
+                "ask it for another filter."
+            )
+        if not self._rows:
+            return model
+        started = perf_counter()
+        with model._all_or_nothing(), _parallel.working():
+            data = self._rows[0]
+            for row in self._rows[1:]:
+                data = data.appended(row)
+            linear, weights = (np.concatenate([getattr(m.block, n) for m in self._mets]) for n in ("linear", "weights"))
+            chain = after(model._block.chain, model._last, model._last_cov, data.X)
+            own = DynamicModel(self._likelihood, model._dynamics, data.X, data.weight, unit=model._unit, chain=chain)
+            remember_offset(model, float(self._had_offset), before=model._had_offset)
+            model._last, model._last_cov = self._last, self._last_cov
+            times = longer(model._times, len(self._rows))
+            model._went_on(data, own, ChainGaussian(chain, linear, weights), self._mets, times, started)
+        self._state, self._rows, self._mets = model.state_, [], []
+        return model
