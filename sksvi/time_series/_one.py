@@ -13,11 +13,13 @@ import numpy as np
 
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.families.base import NotPositiveDefinite
-from sksvi.families.gaussian.chain import ChainGaussian
+from sksvi.families.gaussian.chain import Chain
 from sksvi.inference.passes.judged import DAMPING_GROWTH, PREDICTED_SHARE
 from sksvi.inference.stopping import ROUNDING
 from sksvi.models.base import Table
 from sksvi.models.time_series.search import first_messages
+
+Array = np.ndarray
 
 #: Of a message that knows at most so many times what the prediction does, steps may begin at the prediction.
 MILD = 4.0
@@ -27,9 +29,15 @@ Told = Callable[[float, float], tuple[float, float, float]]
 
 
 class Met(NamedTuple):
-    """The block of points with their messages, the bound, looks at them, steps, and whether these settled it."""
+    """Messages of points and the states after them; the bound, looks at the points, steps, and whether these settled.
 
-    block: ChainGaussian
+    linear, weights (n,). last (m,), last_cov (m, m).
+    """
+
+    linear: Array
+    weights: Array
+    last: Array
+    last_cov: Array
     bound: float
     looks: int
     steps: int
@@ -48,15 +56,24 @@ class _Here(NamedTuple):
     gamma: float
 
 
-def one_met(likelihood: Any, prior: ChainGaussian, row: Table, expect: Any, tol: float, most: int) -> Met:
-    """The block of a point whose chain is what is known of it before its message.
+def predicted(chain: Chain) -> tuple[float, float, Array]:
+    """Mean and variance of the first f of a chain, and its covariance with the states."""
+    if chain.is_level:
+        return float(chain.mean[0]), float(chain.cov[0, 0]), chain.cov[0]
+    h = np.concatenate([chain.h, chain.X[0]])
+    M = chain.cov @ h
+    return float(h @ chain.mean), float(h @ M), M
+
+
+def one_met(likelihood: Any, chain: Chain, row: Table, expect: Any, tol: float, most: int) -> Met:
+    """A point whose chain is what is known of it before its message.
 
     Parameters
     ----------
     likelihood : Likelihood
         With every parameter a number.
-    prior : ChainGaussian
-        Of one point, without messages.
+    chain : Chain
+        Of one point.
     row : Table
         Of one row.
     expect : Expectation
@@ -72,15 +89,14 @@ def one_met(likelihood: Any, prior: ChainGaussian, row: Table, expect: Any, tol:
         Where no step from the first message leaves a positive precision, or it has no finite bound.
     """
     if row.weight is not None and row.weight[0] == 0.0:
-        return Met(ChainGaussian(prior.chain, np.zeros(1), np.zeros(1)), 0.0, 1, 0, True)
-    mean, variance = float(prior.mean[0]), float(prior.variance[0])
+        return Met(np.zeros(1), np.zeros(1), chain.mean, chain.cov, 0.0, 1, 0, True)
+    mean, variance, M = predicted(chain)
     weight = 1.0 if row.weight is None else float(row.weight[0])
-    at = 0.0 if row.offset is None else float(row.offset[0])
+    at = mean if row.offset is None else mean + float(row.offset[0])
 
     def told(move: float, spread: float) -> tuple[float, float, float]:
-        said = expect(likelihood, row.y, np.array([mean + move + at]), np.array([spread]))
-        value, alpha, gamma = (weight * float(part[0]) for part in said)
-        return value, alpha, gamma
+        value, alpha, gamma = expect(likelihood, row.y, np.array([at + move]), np.array([spread]))
+        return weight * value.item(), weight * alpha.item(), weight * gamma.item()
 
     with np.errstate(over="ignore", invalid="ignore"):
         here = _at(told, variance, 0.0, 0.0)
@@ -90,8 +106,19 @@ def one_met(likelihood: Any, prior: ChainGaussian, row: Table, expect: Any, tol:
         if here is None:
             raise NotPositiveDefinite("the first message of the point has no finite bound", 0)
         here, looks, settled = _settled(told, variance, here, tol, most)
-    own = ChainGaussian(prior.chain, np.array([here.linear + here.weight * mean]), np.array([here.weight]))
-    return Met(own, here.bound, looks, looks - settled, settled)
+    known = here.weight / (1.0 + here.weight * variance)
+    scaled = M * math.sqrt(abs(known))  # so that the covariance is symmetric to the last bit
+    told_of = scaled[:, None] * scaled
+    return Met(
+        np.array([here.linear + here.weight * mean]),
+        np.array([here.weight]),
+        chain.mean + M * (here.move / variance),
+        chain.cov - told_of if known > 0.0 else chain.cov + told_of,
+        here.bound,
+        looks,
+        looks - settled,
+        settled,
+    )
 
 
 def _settled(told: Told, s: float, here: _Here, tol: float, most: int) -> tuple[_Here, int, bool]:

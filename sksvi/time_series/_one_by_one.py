@@ -10,13 +10,12 @@ import numpy as np
 from sksvi import _parallel
 from sksvi._typing import PerRow
 from sksvi.estimators.offsets import remember_offset
-from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.likelihoods.support import LARGEST_TARGET, SMALLEST_COUNT
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.time_series._answers import after
 from sksvi.time_series._index import longer
-from sksvi.time_series._one import Met, one_met
+from sksvi.time_series._one import Met, one_met, predicted
 
 Array = np.ndarray
 
@@ -93,13 +92,13 @@ class OnlineFilter:
         row = self._plain(y) if plain else None
         if row is None:
             row = self._read(y, X, sample_weight, offset)
-        prior = ChainGaussian(after(self._chain, self._last, self._last_cov, row.X))
-        met = one_met(self._likelihood, prior, row, self._rule, *self._how)
-        self._last, self._last_cov = met.block.swept.last, met.block.swept.last_cov
+        chain = after(self._chain, self._last, self._last_cov, row.X)
+        met = one_met(self._likelihood, chain, row, self._rule, *self._how)
+        self._last, self._last_cov = met.last, met.last_cov
         self._rows.append(row)
         self._mets.append(met)
-        at = 0.0 if row.offset is None else float(row.offset[0])
-        return Observed(float(prior.mean[0]) + at, float(prior.variance[0]), met.bound)
+        mean, variance, _ = predicted(chain)
+        return Observed(mean if row.offset is None else mean + float(row.offset[0]), variance, met.bound)
 
     def _plain(self, y: Any) -> Table | None:
         """A row of one number that the likelihood takes; None: its own checks are to say."""
@@ -144,12 +143,9 @@ class OnlineFilter:
             data = self._rows[0]
             for row in self._rows[1:]:
                 data = data.appended(row)
-            linear, weights = (np.concatenate([getattr(m.block, n) for m in self._mets]) for n in ("linear", "weights"))
             chain = after(model._block.chain, model._last, model._last_cov, data.X)
             own = DynamicModel(self._likelihood, model._dynamics, data.X, data.weight, unit=model._unit, chain=chain)
             remember_offset(model, float(self._had_offset), before=model._had_offset)
-            model._last, model._last_cov = self._last, self._last_cov
-            times = longer(model._times, len(self._rows))
-            model._went_on(data, own, ChainGaussian(chain, linear, weights), self._mets, times, started)
+            model._went_on(data, own, self._mets, longer(model._times, len(self._rows)), started)
         self._state, self._rows, self._mets = model.state_, [], []
         return model

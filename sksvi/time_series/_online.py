@@ -53,7 +53,7 @@ class Online:
             remember_offset(self, offset, before=self._had_offset)
             data = self._working(data)
             model, met = self._met(data)
-            self._went_on(data, model, met.block, [met], times, started)
+            self._went_on(data, model, [met], times, started)
         return self
 
     def _following(self: Any, index: Any, own: bool) -> dict[str, Any]:
@@ -86,22 +86,26 @@ class Online:
         chain = self._after(data.X)
         model = DynamicModel(self.likelihood_, self._dynamics, data.X, data.weight, unit=self._unit, chain=chain)
         if len(data) == 1:
-            prior = ChainGaussian(chain)
-            met = one_met(self.likelihood_, prior, data, self._rule(), self.tol, self._most_passes())
+            met = one_met(self.likelihood_, chain, data, self._rule(), self.tol, self._most_passes())
         else:
             problem = plan.problem(model, data, algorithms.resolve(self.algorithm), self._rule(), threads=1)
             state = plan.run(problem, first_state(problem, self.state_.seed), self._most_passes(), self.tol)
-            met = Met(state.q["latents"], state.bound, state.passes, state.steps, state.converged)
-        self._last, self._last_cov = met.block.swept.last, met.block.swept.last_cov
+            own = state.q["latents"]
+            states, how = (own.swept.last, own.swept.last_cov), (state.passes, state.steps, state.converged)
+            met = Met(own.linear, own.weights, *states, state.bound, *how)
         return model, met
 
     def _went_on(
-        self: Any, data: Table, model: DynamicModel, own: Any, mets: list[Met], times: dict[str, Any], started: float
+        self: Any, data: Table, model: DynamicModel, mets: list[Met], times: dict[str, Any], started: float
     ) -> None:
-        """The series with these points, whose messages are `own`'s and were found as `mets` say."""
+        """The series with these points, which were met as `mets` say."""
         was, before = with_own_lists(self.state_), self._block
+        linear, weights = mets[0].linear, mets[0].weights
+        if len(mets) > 1:
+            linear, weights = (np.concatenate([getattr(m, name) for m in mets]) for name in ("linear", "weights"))
         whole = replace(before.chain, X=extended(before.chain.X, data.X))
-        block = ChainGaussian(whole, extended(before.linear, own.linear), extended(before.weights, own.weights))
+        block = ChainGaussian(whole, extended(before.linear, linear), extended(before.weights, weights))
+        self._last, self._last_cov = mets[-1].last, mets[-1].last_cov
         state = replace(was, q={**was.q, "latents": block})
         began, share = (was.history[-1]["seconds"] if was.history else 0.0), data.total_weight / len(mets)
         for met in mets:

@@ -42,11 +42,14 @@ def test_the_message_is_that_of_a_fit(law, variance):
     model = DynamicModel(likelihood, Dynamics(), row.X, row.weight, chain=chain)
     problem = plan.problem(model, row, algorithms.resolve("cvi"), expect)
     state = plan.run(problem, first_state(problem, 0), 1000, 1e-9)
-    met, block = one_met(likelihood, ChainGaussian(chain), row, expect, 1e-9, 1000), state.q["latents"]
+    met, block = one_met(likelihood, chain, row, expect, 1e-9, 1000), state.q["latents"]
+    own = ChainGaussian(chain, met.linear, met.weights)
     assert met.settled
+    np.testing.assert_allclose(met.last, own.swept.last, rtol=1e-9)
+    np.testing.assert_allclose(met.last_cov, own.swept.last_cov, rtol=1e-9)
     assert met.bound == pytest.approx(state.bound, abs=1e-7)
-    np.testing.assert_allclose(met.block.mean, block.mean, atol=3e-4 * block.std[0])
-    np.testing.assert_allclose(met.block.variance, block.variance, rtol=3e-4)
+    np.testing.assert_allclose(own.mean, block.mean, atol=3e-4 * block.std[0])
+    np.testing.assert_allclose(own.variance, block.variance, rtol=3e-4)
 
 
 def test_a_row_that_no_look_is_left_for_is_not_settled():
