@@ -35,7 +35,8 @@ class Observed(NamedTuple):
 class OnlineFilter:
     """Points that follow a fitted series one by one; the estimator stays as it is until `update`.
 
-    Made by `DynamicGLM.online`. Each point is met by the messages of `partial_fit` of its row, to the same bits.
+    Made by `DynamicGLM.online`. Each point has the message that `partial_fit` of its row finds, to the same bits.
+    Points are held until `update`: call it now and then in a stream without an end.
 
     Parameters
     ----------
@@ -53,6 +54,7 @@ class OnlineFilter:
     """
 
     def __init__(self, model: Any) -> None:
+        model._validate_params()
         model._check_finished()
         model._check_choices()
         self._model, self._state, self._likelihood = model, model.state_, model.likelihood_

@@ -1,6 +1,7 @@
 """One point that follows others: the message that numbers find is that of a fit to this point."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from sksvi import DynamicGLM, algorithms, expectations, likelihoods
@@ -57,3 +58,53 @@ def test_a_row_that_no_look_is_left_for_is_not_settled():
     model = DynamicGLM(level_variance=0.1).fit(None, y[:39]).set_params(max_iter=1)
     assert not model.partial_fit(None, [300.0]).converged_
     assert model.set_params(max_iter=50).partial_fit(None, y[39:]).converged_
+
+
+STREAMS = {
+    "level": ({"level_variance": 0.02}, False),
+    "season": ({"seasonal": 4, "seasonal_variance": 0.01, "level_variance": 0.02}, True),
+    "measured": ({"likelihood": "gaussian", "level_variance": 0.02}, True),
+    "pairs": ({"likelihood": "binomial", "level_variance": 0.02}, True),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_points_one_by_one_leave_what_rows_one_by_one_leave(name):
+    parameters, columns = STREAMS[name]
+    rng, n = np.random.default_rng(0), 40
+    y = rng.poisson(4.0, (n, 2) if name == "pairs" else n).astype(float)
+    y[33] = np.nan
+    X = rng.standard_normal((n, 2)) if columns else None
+    rows, ahead = [None if X is None else X[t : t + 1] for t in range(n)], None if X is None else X[:30]
+    fits = [DynamicGLM(**parameters).fit(ahead, y[:30]) for _ in range(2)]
+    rowwise, stream = fits[0], fits[1].online()
+    for t in range(30, n):
+        own = {"sample_weight": [2.0], "offset": [0.5]} if t % 2 and columns else {}
+        before = rowwise.forecast_latent(1, rows[t], offset=own.get("offset", [0.0]))
+        said = stream.observe(y[t], rows[t], **own)
+        np.testing.assert_allclose([said.mean, said.variance**0.5], before[["mean", "std"]].to_numpy()[0], rtol=1e-9)
+        rowwise.partial_fit(rows[t], y[t : t + 1], **own)
+        if t == 36:
+            stream.update()
+    assert stream.update() is fits[1]
+    for attribute in ("lower_bounds_", "index_", "coef_", "n_iter_", "n_samples_seen_", "_last", "_last_cov"):
+        np.testing.assert_array_equal(getattr(fits[1], attribute), getattr(rowwise, attribute))
+    for message in ("linear", "weights", "mean"):
+        np.testing.assert_array_equal(getattr(fits[1]._block, message), getattr(rowwise._block, message))
+
+
+def test_a_filter_refuses_what_its_series_does():
+    y = np.random.default_rng(0).poisson(5.0, 40).astype(float)
+    model = DynamicGLM(level_variance=0.1).fit(None, y)
+    stream = model.online()
+    for wrong, text in ((-1.0, "Poisson needs"), (np.inf, "infinity")):
+        with pytest.raises(ValueError, match=text):
+            stream.observe(wrong)
+    stream.observe(3)
+    model.partial_fit(None, [2.0])
+    with pytest.raises(ValueError, match="since online"):
+        stream.update()
+    with pytest.raises(ValueError, match="online is of one series"):
+        DynamicGLM(groups="shop").fit(
+            None, pd.Series(y, pd.MultiIndex.from_product([["a", "b"], range(20)], names=["shop", "day"]))
+        ).online()
