@@ -42,8 +42,6 @@ class SettledSearch(ABC):
         #: The best evaluation, with ``q`` and ``bound``.
         self.best: Any = fit.here
         self.flat = self.ended = False
-        #: What the next e-fold of every hyperparameter promises together, nats, at the last evaluation.
-        self.promised = np.inf
         #: Nats by which q need not settle: of a search that is still far below the best.
         self.slack = 0.0
 
@@ -75,8 +73,8 @@ class SettledSearch(ABC):
         """Bound and its slope; q starts from the messages of the best hyperparameters so far."""
         here, slope = self.evaluated(x)
         each = zip(slope.tolist(), x.tolist(), self.low.tolist(), self.high.tolist(), strict=True)
-        self.promised = sum(abs(s) for s, at, low, high in each if (at < high if s > 0 else at > low))
-        self.flat = self.promised < self.tol * self.fit.size(here.bound)
+        promised = sum(abs(s) for s, at, low, high in each if (at < high if s > 0 else at > low))
+        self.flat = promised < self.tol * self.fit.size(here.bound)
         if here.bound > self.best.bound:
             self.best = here
         return here.bound, slope

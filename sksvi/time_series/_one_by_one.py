@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sksvi import _parallel
-from sksvi._typing import PerRow
+from sksvi._typing import MatrixLike, PerRow
 from sksvi.estimators.offsets import remember_offset
 from sksvi.likelihoods.support import LARGEST_TARGET, SMALLEST_COUNT
 from sksvi.models.base import Table
@@ -16,6 +16,9 @@ from sksvi.models.time_series.model import DynamicModel
 from sksvi.time_series._answers import after
 from sksvi.time_series._index import longer
 from sksvi.time_series._one import Met, one_met, predicted
+
+if TYPE_CHECKING:
+    from sksvi.time_series._dynamic import DynamicGLM
 
 Array = np.ndarray
 
@@ -53,11 +56,12 @@ class OnlineFilter:
     True
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: DynamicGLM) -> None:
         model._validate_params()
         model._check_finished()
         model._check_choices()
-        self._model, self._state, self._likelihood = model, model.state_, model.likelihood_
+        self._model: Any = model
+        self._state, self._likelihood = model.state_, model.likelihood_
         self._chain, self._last, self._last_cov = model._block.chain, model._last, model._last_cov
         self._rule, self._how = model._rule(), (model.tol, model._most_passes())
         own = self._likelihood
@@ -68,7 +72,11 @@ class OnlineFilter:
         self._had_offset = False
 
     def observe(
-        self, y: Any, X: Any = None, sample_weight: PerRow | None = None, offset: PerRow | None = None
+        self,
+        y: float | PerRow,
+        X: MatrixLike | None = None,
+        sample_weight: PerRow | None = None,
+        offset: PerRow | None = None,
     ) -> Observed:
         """The next point.
 
@@ -119,7 +127,7 @@ class OnlineFilter:
         row: Table = self._model._working(data)
         return row
 
-    def update(self) -> Any:
+    def update(self) -> DynamicGLM:
         """The estimator with the points that came, as `partial_fit` of one row after the other leaves it.
 
         Returns
@@ -132,14 +140,14 @@ class OnlineFilter:
         ValueError
             Where it was fitted anew, or has taken other points, since.
         """
-        model = self._model
+        model: Any = self._model
         if model.state_ is not self._state:
             raise ValueError(
                 f"this {type(model).__name__} has been fitted, or has taken other points, since online() was called: "
                 "ask it for another filter."
             )
         if not self._rows:
-            return model
+            return model  # type: ignore[no-any-return]
         started = perf_counter()
         with model._all_or_nothing(), _parallel.working():
             data = self._rows[0]
@@ -150,4 +158,4 @@ class OnlineFilter:
             remember_offset(model, float(self._had_offset), before=model._had_offset)
             model._went_on(data, own, self._mets, longer(model._times, len(self._rows)), started)
         self._state, self._rows, self._mets = model.state_, [], []
-        return model
+        return model  # type: ignore[no-any-return]

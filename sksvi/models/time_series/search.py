@@ -146,8 +146,6 @@ class _Rival:
         self.search, self.best, self.last = search, search.best.bound, -np.inf
 
     def __call__(self, bound: float) -> bool:
-        # A first step is no longer than an e-fold: it gains no more than its slope promises.
-        gained = self.search.promised if self.last == -np.inf else bound - self.last
-        self.last = bound
+        gained, self.last = bound - self.last, bound
         self.search.slack = LOOSE * max(self.best - bound, 0.0)
         return self.search.seen(bound) or 0 < gained * PATIENCE < self.best - bound
