@@ -56,7 +56,11 @@ class _Here(NamedTuple):
     gamma: float
 
 
-def predicted(chain: Chain) -> tuple[float, float, Array]:
+#: Mean and variance of an f, and its covariance with the states.
+Ahead = tuple[float, float, Array]
+
+
+def predicted(chain: Chain) -> Ahead:
     """Mean and variance of the first f of a chain, and its covariance with the states."""
     if chain.is_level:
         return float(chain.mean[0]), float(chain.cov[0, 0]), chain.cov[0]
@@ -65,7 +69,7 @@ def predicted(chain: Chain) -> tuple[float, float, Array]:
     return float(h @ chain.mean), float(h @ M), M
 
 
-def one_met(likelihood: Any, chain: Chain, row: Table, expect: Any, tol: float, most: int) -> Met:
+def one_met(likelihood: Any, chain: Chain, ahead: Ahead, row: Table, expect: Any, tol: float, most: int) -> Met:
     """A point whose chain is what is known of it before its message.
 
     Parameters
@@ -74,6 +78,8 @@ def one_met(likelihood: Any, chain: Chain, row: Table, expect: Any, tol: float, 
         With every parameter a number.
     chain : Chain
         Of one point.
+    ahead : tuple
+        `predicted` of it.
     row : Table
         Of one row.
     expect : Expectation
@@ -90,7 +96,7 @@ def one_met(likelihood: Any, chain: Chain, row: Table, expect: Any, tol: float, 
     """
     if row.weight is not None and row.weight[0] == 0.0:
         return Met(np.zeros(1), np.zeros(1), chain.mean, chain.cov, 0.0, 1, 0, True)
-    mean, variance, M = predicted(chain)
+    mean, variance, M = ahead
     weight = 1.0 if row.weight is None else float(row.weight[0])
     at = mean if row.offset is None else mean + float(row.offset[0])
 

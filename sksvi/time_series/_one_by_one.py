@@ -103,12 +103,13 @@ class OnlineFilter:
         if row is None:
             row = self._read(y, X, sample_weight, offset)
         chain = after(self._chain, self._last, self._last_cov, row.X)
-        met = one_met(self._likelihood, chain, row, self._rule, *self._how)
+        ahead = predicted(chain)
+        met = one_met(self._likelihood, chain, ahead, row, self._rule, *self._how)
         self._last, self._last_cov = met.last, met.last_cov
         self._rows.append(row)
         self._mets.append(met)
-        mean, variance, _ = predicted(chain)
-        return Observed(mean if row.offset is None else mean + float(row.offset[0]), variance, met.bound)
+        at = 0.0 if row.offset is None else float(row.offset[0])
+        return Observed(ahead[0] + at, ahead[1], met.bound)
 
     def _plain(self, y: Any) -> Table | None:
         """A row of one number that the likelihood takes; None: its own checks are to say."""

@@ -20,7 +20,7 @@ from sksvi.inference.state import StepInfo, recorded, thinned, with_own_lists
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.time_series._index import appended, counts_rows, follow, kept, later, longer, own_index, positions, regular
-from sksvi.time_series._one import Met, one_met
+from sksvi.time_series._one import Met, one_met, predicted
 from sksvi.time_series._one_by_one import OnlineFilter
 
 Array = np.ndarray
@@ -86,7 +86,8 @@ class Online:
         chain = self._after(data.X)
         model = DynamicModel(self.likelihood_, self._dynamics, data.X, data.weight, unit=self._unit, chain=chain)
         if len(data) == 1:
-            met = one_met(self.likelihood_, chain, data, self._rule(), self.tol, self._most_passes())
+            rule, most = self._rule(), self._most_passes()
+            met = one_met(self.likelihood_, chain, predicted(chain), data, rule, self.tol, most)
         else:
             problem = plan.problem(model, data, algorithms.resolve(self.algorithm), self._rule(), threads=1)
             state = plan.run(problem, first_state(problem, self.state_.seed), self._most_passes(), self.tol)

@@ -12,7 +12,7 @@ from sksvi.likelihoods import NegativeBinomial, StudentT
 from sksvi.models.base import Table
 from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.model import DynamicModel
-from sksvi.time_series._one import one_met
+from sksvi.time_series._one import one_met, predicted
 
 POINTS = {
     "poisson": 7.0,
@@ -26,7 +26,7 @@ POINTS = {
 }
 
 
-def predicted(mean, variance):
+def known(mean, variance):
     """The chain of a point of which so much is known."""
     none, ints = np.zeros(0), np.zeros(0, np.int64)
     first = np.array([mean]), np.array([[variance]])
@@ -39,11 +39,11 @@ def test_the_message_is_that_of_a_fit(law, variance):
     likelihood, expect = likelihoods.resolve(law), expectations.resolve("auto")
     likelihood = likelihood.start(np.array([-1.0, 1.0])) if law == "gaussian" else likelihood
     row = Table(np.zeros((1, 0)), np.array([POINTS[law]]), np.array([1.5]), np.array([0.2]))
-    chain = predicted(0.4, variance)
+    chain = known(0.4, variance)
     model = DynamicModel(likelihood, Dynamics(), row.X, row.weight, chain=chain)
     problem = plan.problem(model, row, algorithms.resolve("cvi"), expect)
     state = plan.run(problem, first_state(problem, 0), 1000, 1e-9)
-    met, block = one_met(likelihood, chain, row, expect, 1e-9, 1000), state.q["latents"]
+    met, block = one_met(likelihood, chain, predicted(chain), row, expect, 1e-9, 1000), state.q["latents"]
     own = ChainGaussian(chain, met.linear, met.weights)
     assert met.settled
     np.testing.assert_allclose(met.last, own.swept.last, rtol=1e-9)
