@@ -15,9 +15,10 @@ _LOCK = threading.Lock()
 
 
 class _Room(np.ndarray):
-    """Memory of arrays that begin where it begins, and how much of it is written."""
+    """Memory of arrays that begin where it begins, where that is, and how much of it is written."""
 
     written: int = 0
+    address: int = 0
 
 
 def extended(array: Array, more: Array) -> Array:
@@ -48,6 +49,7 @@ def extended(array: Array, more: Array) -> Array:
         if room is None or room.written != n or total > len(room):
             kind = np.result_type(array, more)
             room = _Room((total + total // FREE, *array.shape[1:]), kind)
+            room.address = _address(room)
             room[:n] = array
         room[n:total] = more
         room.written = total
@@ -61,7 +63,7 @@ def _room(array: Array) -> Any:
         base = getattr(base, "base", None)
     if base is None or base.dtype != array.dtype or base.strides != array.strides:
         return None
-    same = base.shape[1:] == array.shape[1:] and _address(base) == _address(array)
+    same = base.shape[1:] == array.shape[1:] and base.address == _address(array)
     return base if same and array.flags.writeable else None
 
 

@@ -15,7 +15,8 @@ TITLE = "Seconds of time series"
 NOTES = [
     "CPU seconds of one thread, the median of runs, compilation left out. Sweep: seconds of a fit with known variances "
     "over its sweeps and its points (checks, start and all else included). Learned: variance, and dispersion where "
-    "there is one. Online: `partial_fit` in chunks of so many points after 1,000, per point.",
+    "there is one. Online: `partial_fit` in chunks of so many points after 1,000, per point; one by one: `observe` of "
+    "`online()`, 2,000 points.",
 ]
 #: Name -> likelihood, other parameters.
 SWEEPS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -72,6 +73,24 @@ def online(repeats: int, likelihood: str, chunk: int) -> float:
     return median(found)
 
 
+def one_by_one(repeats: int, likelihood: str) -> float:
+    """Seconds per point of a filter that takes them one by one."""
+    from sksvi import DynamicGLM
+    from sksvi.likelihoods import NegativeBinomial
+
+    y, found = drawn(likelihood, 3000), []
+    law = NegativeBinomial(dispersion=0.2) if likelihood == "negative-binomial" else likelihood
+    model = DynamicGLM(likelihood=law, level_variance=0.01, n_jobs=1).fit(None, y[:1000])
+    later = y[1000:].tolist()
+    for _ in range(repeats):
+        stream = model.online()
+        with Clock() as clock:
+            for value in later:
+                stream.observe(value)
+        found.append(clock.cpu / len(later))
+    return median(found)
+
+
 def many(repeats: int, n_series: int, share: bool) -> float:
     """Median of the CPU seconds of a fit to so many series of 120 points."""
     import pandas as pd
@@ -116,6 +135,7 @@ def main(quick: bool = False) -> None:
     for likelihood in ("poisson", "negative-binomial", "logit"):
         for chunk in (1, 100, 10_000):
             note(f"online: {likelihood}, chunks of {chunk:,}", 1e6 * online(repeats, likelihood, chunk), "µs per point")
+        note(f"online: {likelihood}, one by one", 1e6 * one_by_one(repeats, likelihood), "µs per point")
     n_series = 30 if quick else 300
     for share in (False, True):
         what = "shared variances" if share else "variances of their own"

@@ -6,6 +6,7 @@ one gradient for the collapsed bound and for steps on mini-batches.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 
@@ -19,6 +20,8 @@ Array = np.ndarray
 MEMORY = 20
 #: How many iterations in a row have to gain less than `tol` together.
 WINDOW = 5
+#: Of what SciPy calls after an iteration: to read it off a function takes as long as several looks at a short series.
+CALLED = inspect.signature(lambda x: None)
 
 Objective = Callable[[Array], tuple[float, Array]]
 
@@ -134,9 +137,14 @@ def ascend(
 
     ascent = _Ascent(function, tick, enough)
     most = {"maxfun": max_evaluations, "maxiter": max_evaluations}
+
+    def accepted(x: Array) -> None:
+        ascent.accepted(x)
+
+    accepted.__signature__ = CALLED  # type: ignore[attr-defined]
     try:  # `minimize` prepares as long as several evaluations of a short series take
         fmin_l_bfgs_b(  # type: ignore[call-overload]
-            ascent, start, bounds=bounds, m=MEMORY, factr=0.0, pgtol=0.0, callback=ascent.accepted, **most
+            ascent, start, bounds=bounds, m=MEMORY, factr=0.0, pgtol=0.0, callback=accepted, **most
         )
     except Stop:
         pass

@@ -13,6 +13,9 @@ from typing import Any
 
 import numpy as np
 
+#: Words of instances by their types and parameters, and how many are remembered.
+_WORDS: dict[tuple[Any, ...], str] = {}
+MOST_WORDS = 256
 #: What of a parameter must stay, given the estimator and the parameter's name.
 Kept = Callable[[Any, str], Any]
 
@@ -29,7 +32,16 @@ def truth(estimator: Any, name: str) -> bool:
 
 def text(estimator: Any, name: str) -> str:
     """What it says of itself: of an instance its parameters."""
-    return str(getattr(estimator, name))
+    given = getattr(estimator, name)
+    if not hasattr(given, "get_params"):
+        return str(given)
+    # scikit-learn takes ten times as long to lay these words out as to find the parameters.
+    key = type(given), *map(repr, given.get_params(deep=False).items())
+    if key not in _WORDS:
+        if len(_WORDS) >= MOST_WORDS:
+            _WORDS.clear()
+        _WORDS[key] = str(given)
+    return _WORDS[key]
 
 
 def auto_or_number(estimator: Any, name: str) -> str:

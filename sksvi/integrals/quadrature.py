@@ -60,7 +60,9 @@ def legendre(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 def standard_deviation(v: Array) -> Array:
     """Square root of the variances v, all of which must be finite and not negative."""
-    if v.size and not (v.min() >= 0 and v.max() < np.inf):
+    # Of one variance, which a stream asks for at every look, NumPy takes longer to find the ends than the root.
+    least, most = (v.item(),) * 2 if v.size == 1 else (v.min(), v.max()) if v.size else (0.0, 0.0)
+    if not (least >= 0 and most < np.inf):
         row = int(np.argmin((v >= 0) & (v < np.inf)))
         raise ValueError(f"variances of f must be finite and >= 0; found {v.flat[row]} in row {row}.")
     return np.sqrt(v)

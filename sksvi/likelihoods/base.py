@@ -146,6 +146,8 @@ class Likelihood(BaseEstimator):
         top = float(size.max(initial=0.0))
         if not self.discrete and 0 < top < 1.0 / LARGEST_TARGET:
             raise ValueError(f"y is at most {top:g}, whose square is no number: give y in another unit.")
+        if top <= most and not (least and np.any((size > 0) & (size < least))):
+            return
         beyond = (size > most) | ((size > 0) & (size < least))
         if np.any(beyond):
             row, value = int(np.argmax(beyond)) // max(1, size[0].size), np.asarray(y)[beyond].flat[0]

@@ -519,12 +519,22 @@ def _trigamma(y: Array, size: float) -> Array:
 
 def _of_counts(function: Callable[[Array, float], Array], y: Array, size: float) -> Array:
     """A slow function of counts, to the bit: from a table where that has no more values than there are counts."""
+    if y.shape == (1,) and y.dtype == np.float64:  # a stream asks for that of a point at every look
+        return _of_one(function, y.item(), size)
     if y.dtype != np.float64 or y.size < LEAST_COUNTS or not 0 <= y.max() < y.size:
         return function(y, size)
     top, counts = 1 << int(y.max()).bit_length(), y.astype(np.intp)
     if top > y.size or counts.min() < 0 or not np.array_equal(counts, y):
         return function(y, size)
     return _table(function, size, top)[counts]
+
+
+@lru_cache(maxsize=4096)
+def _of_one(function: Callable[[Array, float], Array], y: float, size: float) -> Array:
+    """Its value at one count, (1,), read-only."""
+    found = function(np.array([y]), size)
+    found.flags.writeable = False
+    return found
 
 
 @lru_cache(maxsize=32)

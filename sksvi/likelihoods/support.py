@@ -38,6 +38,11 @@ class Support:
     def first_outside(self, y: Array) -> int | None:
         """Row of the first value outside the support, or None."""
         values = np.asarray(y, dtype=float)
+        # Where all are well, as nearly always, two ends say so; what is no number is within none.
+        least, most = (values.min(), values.max()) if values.size else (0.0, 0.0)
+        within = self.low <= least and most <= self.high and -np.inf < least and most < np.inf
+        if not values.size or (within and not (self.integer and np.any(values % 1))):
+            return None
         finite = np.isfinite(values)
         good = finite & (values >= self.low) & (values <= self.high)
         if self.integer:

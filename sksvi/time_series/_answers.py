@@ -26,6 +26,15 @@ Array = np.ndarray
 TAIL = 4.0
 
 
+def after(chain: Chain, last: Array, last_cov: Array, X: Array) -> Chain:
+    """The chain of points after those of a chain whose last states have this mean and covariance."""
+    if chain.is_level:
+        return replace(chain, X=X, mean=last, cov=last_cov + chain.noise)
+    A = chain.transition()
+    cov = A @ last_cov @ A.T + np.diag(chain.noise)
+    return replace(chain, X=X, mean=A @ last, cov=0.5 * (cov + cov.T))
+
+
 class Answers(Rowless):
     """Predictions, forecasts and components of a `DynamicGLM`."""
 
@@ -55,12 +64,7 @@ class Answers(Rowless):
 
     def _after(self, X: Array) -> Chain:
         """The chain of points after the last one; rows of X in units of their own."""
-        chain = self._block.chain
-        if chain.is_level:
-            return replace(chain, X=X, mean=self._last, cov=self._last_cov + chain.noise)
-        A = chain.transition()
-        cov = A @ self._last_cov @ A.T + np.diag(chain.noise)
-        return replace(chain, X=X, mean=A @ self._last, cov=0.5 * (cov + cov.T))
+        return after(self._block.chain, self._last, self._last_cov, X)
 
     def _new_columns(self, X: Any, n: int | None, what: str) -> tuple[Array, Any]:
         """Columns of new rows in their own units, and the index that they bring."""

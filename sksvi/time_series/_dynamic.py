@@ -565,8 +565,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         self.posterior_ = Posterior({"latents": q["latents"]})
         self._choices = self._fitted_choices()
         self._expose_parameters(model.dynamics, q["dynamics"].value)
-        wide = model.dynamics.diffuse()
-        self.diffuse_lower_bound_ = self.lower_bound_ + 0.5 * float(np.log(np.array(model.dynamics.first)[wide]).sum())
+        self.diffuse_lower_bound_ = self.lower_bound_ + model.dynamics.diffuse_log_sd
         last, cov, E = self._last, self._last_cov, model.dynamics.n_coefficients
         self.coef_ = (last[len(last) - E :] / self._scale).astype(self._dtype)
         variance = np.diagonal(cov)[len(last) - E :]

@@ -41,7 +41,7 @@ TABLES = ("forecast", "forecast_latent", "simulate", "filter", "residuals", "sum
 PROPERTIES = ("components_", "states_")
 FITS = ("fit", "partial_fit")
 #: What has a meaning for one series alone.
-SINGLE = {"_latent": "latent", "log_evidence": "log_evidence", "_joint": "check_posterior"}
+SINGLE = {"_latent": "latent", "log_evidence": "log_evidence", "_joint": "check_posterior", "online": "online"}
 
 
 class Panel:

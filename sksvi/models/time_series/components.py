@@ -259,6 +259,11 @@ class Dynamics:
         return np.isfinite(self.first)
 
     @cached_property
+    def diffuse_log_sd(self) -> float:
+        """Half of the logarithms of the wide variances."""
+        return 0.5 * float(np.log(np.array(self.first)[self.diffuse()]).sum())
+
+    @cached_property
     def still(self) -> Chain:
         """What a chain has at any parameters: no point, and zeros for noise and for what damping and angle say."""
         moves = {row: dict(entries) for row, entries in self.transition.items()}

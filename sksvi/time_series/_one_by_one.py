@@ -1,0 +1,162 @@
+"""Points one by one, at the price of the point: what `partial_fit` of a row does, without what an estimator keeps."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from sksvi import _parallel
+from sksvi._typing import MatrixLike, PerRow
+from sksvi.estimators.offsets import remember_offset
+from sksvi.likelihoods.support import LARGEST_TARGET, SMALLEST_COUNT
+from sksvi.models.base import Table
+from sksvi.models.time_series.model import DynamicModel
+from sksvi.time_series._answers import after
+from sksvi.time_series._index import longer
+from sksvi.time_series._one import Met, one_met, predicted
+
+if TYPE_CHECKING:
+    from sksvi.time_series._dynamic import DynamicGLM
+
+Array = np.ndarray
+
+
+class Observed(NamedTuple):
+    """What was said of a point before it came, and of it.
+
+    mean, variance: of f, its offset included, given the points before. bound: on its log p(y | y before), nats; 0 of a
+    missing value.
+    """
+
+    mean: float
+    variance: float
+    bound: float
+
+
+class OnlineFilter:
+    """Points that follow a fitted series one by one; the estimator stays as it is until `update`.
+
+    Made by `DynamicGLM.online`. Each point has the message that `partial_fit` of its row finds, to the same bits.
+    Points are held until `update`: call it now and then in a stream without an end.
+
+    Parameters
+    ----------
+    model : DynamicGLM
+        Fitted, to one series.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi import DynamicGLM
+    >>> y = np.random.default_rng(0).poisson(5.0, 60)
+    >>> stream = DynamicGLM(level_variance=0.01).fit(None, y[:50]).online()
+    >>> bool(stream.observe(7).variance > 0)
+    True
+    """
+
+    def __init__(self, model: DynamicGLM) -> None:
+        model._validate_params()
+        model._check_finished()
+        model._check_choices()
+        self._model: Any = model
+        self._state, self._likelihood = model.state_, model.likelihood_
+        self._chain, self._last, self._last_cov = model._block.chain, model._last, model._last_cov
+        self._rule, self._how = model._rule(), (model.tol, model._most_passes())
+        own = self._likelihood
+        self._numbers = not (own.ordered or own.paired or model.n_features_in_)
+        self._offset, self._no_columns = None if not model.mean_ else np.full(1, model.mean_), np.zeros((1, 0))
+        self._rows: list[Table] = []
+        self._mets: list[Met] = []
+        self._had_offset = False
+
+    def observe(
+        self,
+        y: float | PerRow,
+        X: MatrixLike | None = None,
+        sample_weight: PerRow | None = None,
+        offset: PerRow | None = None,
+    ) -> Observed:
+        """The next point.
+
+        Parameters
+        ----------
+        y : float; binomial a pair
+            NaN where nothing was observed.
+        X : array-like of shape (1, D), default=None
+            Its row of columns, where the fit had any.
+        sample_weight, offset : float, default=None
+
+        Returns
+        -------
+        Observed
+            Named tuple of ``mean`` and ``variance`` of f before y was seen, and the ``bound`` on log p(y | y before).
+
+        Raises
+        ------
+        ValueError
+            As `DynamicGLM.partial_fit`.
+        """
+        plain = self._numbers and X is None and sample_weight is None and offset is None
+        row = self._plain(y) if plain else None
+        if row is None:
+            row = self._read(y, X, sample_weight, offset)
+        chain = after(self._chain, self._last, self._last_cov, row.X)
+        ahead = predicted(chain)
+        met = one_met(self._likelihood, chain, ahead, row, self._rule, *self._how)
+        self._last, self._last_cov = met.last, met.last_cov
+        self._rows.append(row)
+        self._mets.append(met)
+        at = 0.0 if row.offset is None else float(row.offset[0])
+        return Observed(ahead[0] + at, ahead[1], met.bound)
+
+    def _plain(self, y: Any) -> Table | None:
+        """A row of one number that the likelihood takes; None: its own checks are to say."""
+        if not isinstance(y, float | int | np.integer):
+            return None
+        y, support = float(y), self._likelihood.support
+        good = support.low <= y <= support.high and (y == 0.0 or SMALLEST_COUNT <= abs(y) <= LARGEST_TARGET)
+        if not good or (support.integer and y % 1.0):
+            return None
+        return Table(self._no_columns, np.array([y]), None, self._offset)
+
+    def _read(self, y: Any, X: Any, sample_weight: Any, offset: Any) -> Table:
+        """A row as `partial_fit` reads it."""
+        self._had_offset = self._had_offset or (offset is not None and bool(np.any(offset)))
+        data, _ = self._model._read(self._likelihood, X, [y], sample_weight, offset, False, least=0)
+        row: Table = self._model._working(data)
+        return row
+
+    def update(self) -> DynamicGLM:
+        """The estimator with the points that came, as `partial_fit` of one row after the other leaves it.
+
+        Returns
+        -------
+        DynamicGLM
+            The one that this filter came from.
+
+        Raises
+        ------
+        ValueError
+            Where it was fitted anew, or has taken other points, since.
+        """
+        model: Any = self._model
+        if model.state_ is not self._state:
+            raise ValueError(
+                f"this {type(model).__name__} has been fitted, or has taken other points, since online() was called: "
+                "ask it for another filter."
+            )
+        if not self._rows:
+            return model  # type: ignore[no-any-return]
+        started = perf_counter()
+        with model._all_or_nothing(), _parallel.working():
+            data = self._rows[0]
+            for row in self._rows[1:]:
+                data = data.appended(row)
+            chain = after(model._block.chain, model._last, model._last_cov, data.X)
+            own = DynamicModel(self._likelihood, model._dynamics, data.X, data.weight, unit=model._unit, chain=chain)
+            remember_offset(model, float(self._had_offset), before=model._had_offset)
+            model._went_on(data, own, self._mets, longer(model._times, len(self._rows)), started)
+        self._state, self._rows, self._mets = model.state_, [], []
+        return model  # type: ignore[no-any-return]
