@@ -35,7 +35,7 @@ class GammaFactorSummary:
     n_features_in_: int
     get_feature_names_out: Any
     _loadings_prior: Array
-    _scatter: Any
+    _fitted_to: Any
 
     def summary(self, coverage: float = 0.9, linear_response: bool | str = "auto") -> DataFrame:
         """Posterior of the loadings, and the learned noise.
@@ -125,6 +125,7 @@ class GammaFactorSummary:
         blocks = {"loadings": Gamma(q.shape, q.rate * self.scale_)}
         blocks |= {} if learned is None else {"noise": learned}
         with _parallel.working():
-            found = respond(model, blocks, self._scatter.divided(self.scale_))
-        own = found.loadings
-        return found._replace(loadings=Gamma(own.shape, own.rate / self.scale_))
+            found = respond(model, blocks, self._fitted_to.divided(self.scale_))
+        own, draws = found.loadings, found.turned
+        draws = None if draws is None else draws * self.scale_
+        return found._replace(loadings=Gamma(own.shape, own.rate / self.scale_), turned=draws)
