@@ -17,7 +17,7 @@ NOISE, COVERAGE, STEP = 1.0, 0.9, 1e-4
 TITLE = "Intervals of loadings"
 NOTES = [
     "Six columns, loadings and rows drawn from the model (noise variance 1 and prior Gamma(1, 1) known, no mean), "
-    "factors matched: share of loadings in their 90 % intervals. summary: linear response; q: the same with "
+    "factors matched: share of loadings in their 90 % intervals. summary: linear response and turns; q: the same with "
     "linear_response=False. Laplace, each alone and all at once: Gaussians in log Λ about q's mean, with the curvature "
     "of one loading given the others, and of all; their shares are of the sets where that of all is positive definite, "
     "the others are counted as left out. se: standard error over data sets of the first."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import replace
 from numbers import Integral, Real
@@ -24,7 +25,7 @@ from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import FIRST_PORTION, PORTION, Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.families import Gamma
-from sksvi.inference import stream
+from sksvi.inference import plan, stream
 from sksvi.inference.priors import divergence
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import counting_on, first_state
@@ -40,6 +41,9 @@ Array = np.ndarray
 
 #: Fewest draws that a natural gradient is found from.
 LEAST_DRAWS = 4
+#: How far means are from 0 (`GammaFactors.away`, 1 by chance): the most at which they are taken for 0; what they
+#: surely are not; and the least that is not what rounding left of means that were subtracted, and so learned, before.
+MOST_AWAY, SURELY_AWAY, LEAST_AWAY = 2.0, 6.0, 1e-6
 
 
 def noise_kind(estimator: Any, name: str) -> str:
@@ -70,8 +74,12 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
         matters. Learned ones are at least 1/10,000 of the columns' variance.
     prior_shape, prior_rate : float, default=0.1, 1.0
         Of the gamma prior of every loading. The smaller the shape, the sparser are loadings.
-    fit_mean : bool, default=True
-        Whether columns have means of their own, which are integrated out; False: they are 0, as in the paper.
+    fit_mean : bool or "auto", default="auto"
+        Whether columns have means of their own, which are integrated out; False: they are 0, as in the paper. "auto":
+        0 where new rows are better off so, which is where those of the rows are about as far from 0 as chance leaves
+        them: N ȳᵀC⁻¹ȳ is at most 2D, twice what chance leaves, and not 0. The means of rows that were centred
+        before were learned from them, and so are those of a fit with ``init="random"``, which is nowhere that could
+        tell. `fit_mean_` says what was found.
     init : {"map", "random"}, default="map"
         Where the fit begins: at the mode (L-BFGS), as wide as Laplace's approximation there, or at random.
     algorithm : {"cvi", "s-dsvi"} or Algorithm, default="cvi"
@@ -107,8 +115,10 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
         Posterior mean of the loadings Λᵀ, non-negative; those that explain most, in units of `scale_`, come first.
     noise_variance_ : ndarray of shape (D,)
         Ψ.
+    fit_mean_ : bool
+        Whether columns have means of their own.
     mean_ : ndarray of shape (D,)
-        Means of the columns; 0 without ``fit_mean``.
+        Those; else 0.
     scale_ : ndarray of shape (D,)
         Units in which the prior holds: 1 for a fixed noise variance.
     posterior_ : Posterior
@@ -150,7 +160,7 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
         "noise_variance": [StrOptions({"auto", "per-feature"}), Interval(Real, 0, None, closed="neither")],
         "prior_shape": [Interval(Real, 1e-3, 1e3, closed="both")],
         "prior_rate": [Interval(Real, 0, None, closed="neither")],
-        "fit_mean": ["boolean"],
+        "fit_mean": [StrOptions({"auto"}), "boolean"],
         "init": [StrOptions({"map", "random"})],
     }
     _changes = {
@@ -170,7 +180,7 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
         noise_variance: float | str | ArrayLike = 0.1,
         prior_shape: float = 0.1,
         prior_rate: float = 1.0,
-        fit_mean: bool = True,
+        fit_mean: bool | str = "auto",
         init: str = "map",
         algorithm: AlgorithmLike = "cvi",
         expectation: ExpectationLike = "auto",
@@ -280,7 +290,7 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
         else:
             problem.model.begins(known[0].mean / self.scale_, known[1] / self.scale_**2)
             problem.model.seed = before.seed
-            state = counting_on(first_state(problem, before.seed), before, 0.0)
+            state = counting_on(self._begun(problem, before.seed), before, 0.0)
         state = stream.as_one_pass(problem, state, before, came, int(self.max_iter), self.tol)
         return replace(state, counted=problem.data.n)
 
@@ -365,10 +375,32 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
     def _new_state(self, problem: Problem) -> State:
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         problem.model.seed = seed
-        return first_state(problem, seed)
+        return self._begun(problem, seed)
+
+    def _begun(self, problem: Problem, seed: int) -> State:
+        """The first state, about means of 0 where new rows are better off so.
+
+        To learn D means costs a new row D/2N nats, and 0 in their place (D/2N) (`away` - 1). The covariance at the mode
+        of few rows is too small, that of the fit is not: so a fit decides where the mode is too near to say.
+        """
+        state, model = first_state(problem, seed), problem.model
+        if self.fit_mean != "auto" or self.init != "map":
+            return state
+        away = model.away(state.q, problem.data)
+        if MOST_AWAY < away <= SURELY_AWAY:
+            fit = plan.run(problem, copy.deepcopy(state), int(self.max_iter), self.tol)
+            away = model.away(fit.q, problem.data)
+        if LEAST_AWAY < away <= MOST_AWAY:
+            model.begins(state.q["loadings"].mean, model.noise_of(state.q))
+            model.without_mean = True
+            state = first_state(problem, seed)
+        return state
 
     def _continued(self, problem: Problem) -> State:
-        problem.model.seed = self.state_.seed
+        model, before = problem.model, self.state_
+        model.seed, model.without_mean = before.seed, self._scatter.centred and not self.fit_mean_
+        if before.finished and model.without_mean:  # other rows may have means
+            model.without_mean = model.away(before.q, problem.data) <= MOST_AWAY
         return super()._continued(problem)
 
     # ---- what a fit leaves behind
@@ -389,16 +421,18 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
         self._loadings_prior = np.array([self.prior_shape, self.prior_rate], float)
         self.components_ = own.mean.astype(self._dtype)
         self.noise_variance_ = model.noise_of(state.q) * self.scale_**2
-        self.mean_ = self._scatter.mean
+        self.fit_mean_ = self._scatter.centred and not model.without_mean
+        self.mean_ = self._fitted_to.mean
 
     def _from_earlier(self) -> None:
         super()._from_earlier()
         if hasattr(self, "state_"):
+            vars(self).setdefault("fit_mean_", self._scatter.centred)
             vars(self).setdefault("_loadings_prior", np.array([self.prior_shape, self.prior_rate], float))
 
     def _findings(self, problem: Problem, state: State) -> Iterator[str]:
         """What is told of the noise: one that does not fit the columns, a learned one that has run to its end."""
-        if self._scatter.freedom < 2:
+        if self._fitted_to.freedom < 2:
             return
         if self.noise_variance != "per-feature":
             yield from of_common_noise(self)

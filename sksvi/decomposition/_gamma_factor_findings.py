@@ -15,7 +15,7 @@ TOO_SMALL, TOO_LARGE = 1e-4, 2.0
 
 def of_common_noise(model: Any) -> Iterator[str]:
     """Of a fit whose noise is not each column's own: its unit, else how it explains the rows that it was fitted to."""
-    variance, informed = model._scatter.variances, model._scatter.informed
+    variance, informed = model._fitted_to.variances, model._fitted_to.informed
     given = model.noise_variance
     if not isinstance(given, str):
         mean = float(variance[informed].mean()) if informed.any() else float(given)
@@ -41,7 +41,7 @@ def densities(model: Any) -> tuple[float, float]:
 
     Columns that are constant are left out of both. What learning a variance per column gains by chance is taken off.
     """
-    data = model._scatter
+    data = model._fitted_to
     informed = data.informed
     size = int(informed.sum())
     at = np.ix_(informed, informed)
@@ -56,7 +56,7 @@ def densities(model: Any) -> tuple[float, float]:
 def of_least_noise(model: Any, floor: float) -> Iterator[str]:
     """Of learned noise that is at its least: a share `floor` of a column's variance."""
     names = np.asarray(getattr(model, "feature_names_in_", np.arange(model.n_features_in_)))
-    ended = model._scatter.informed & (model.noise_variance_ < 2.0 * floor * model.scale_**2)
+    ended = model._fitted_to.informed & (model.noise_variance_ < 2.0 * floor * model.scale_**2)
     if ended.any():
         what = ", ".join(repr(name) for name in names[ended][:5].tolist())
         yield (

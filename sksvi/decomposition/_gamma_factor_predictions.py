@@ -33,6 +33,7 @@ class GammaFactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     components_: Array
     noise_variance_: Array
     mean_: Array
+    fit_mean_: bool
     scale_: Array
     state_: Any
     n_features_in_: int
@@ -53,7 +54,12 @@ class GammaFactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     @property
     def _widened(self) -> float:
         """Variance of a new row over that of a row about the true mean: 1 + 1/n where the mean was learned."""
-        return 1.0 + 1.0 / self._scatter.n if self._scatter.centred else 1.0
+        return 1.0 + 1.0 / self._scatter.n if self.fit_mean_ else 1.0
+
+    @property
+    def _fitted_to(self) -> Any:
+        """The scatter of the rows about the mean that the fit has."""
+        return self._scatter if self.fit_mean_ else self._scatter.about_zero()
 
     # ---- rows
     def transform(self, X: MatrixLike) -> Array:

@@ -35,7 +35,7 @@ class GammaFactorSummary:
     n_features_in_: int
     get_feature_names_out: Any
     _loadings_prior: Array
-    _scatter: Any
+    _fitted_to: Any
 
     def summary(self, coverage: float = 0.9, linear_response: bool | str = "auto") -> DataFrame:
         """Posterior of the loadings, and the learned noise.
@@ -47,7 +47,8 @@ class GammaFactorSummary:
         linear_response : bool or "auto", default="auto"
             Whether std and interval of a loading hold what it shares and trades with the others and with learned noise:
             from how the bound curves in all of them at once, time in proportion to the square of their number and, of
-            many, the cube. False: those of `posterior_`, each given all others: too narrow. "auto": for up to
+            many, the cube; and, by draws, how far factors may turn into each other, which the data do not tell. False:
+            those of `posterior_`, each given all others: too narrow. "auto": for up to
             1,000 loadings; of more a warning says that their intervals are too narrow.
 
         Returns
@@ -75,11 +76,15 @@ class GammaFactorSummary:
         tail, q = tail_of(coverage), self.posterior_["loadings"]
         found = self._response() if self._responds(linear_response) else None
         own = q if found is None else found.loadings
-        lower, upper = (gammaincinv(own.shape, end) / own.rate for end in (tail, 1.0 - tail))
+        std, lower, upper = own.std, *(gammaincinv(own.shape, end) / own.rate for end in (tail, 1.0 - tail))
+        if found is not None and found.turned is not None:
+            among = found.turned[:, found.turning]
+            std[found.turning] = among.std(0)
+            lower[found.turning], upper[found.turning] = np.quantile(among, (tail, 1.0 - tail), axis=0)
         names = getattr(self, "feature_names_in_", None)
         names = [f"x{d}" for d in range(self.n_features_in_)] if names is None else list(names)
         index = pd.MultiIndex.from_product([self.get_feature_names_out(), names], names=["component", "feature"])
-        columns = {"mean": q.mean, "std": own.std, "lower": lower, "upper": upper}
+        columns = {"mean": q.mean, "std": std, "lower": lower, "upper": upper}
         table = pd.DataFrame({name: values.ravel() for name, values in columns.items()}, index=index)
         learned = self.state_.q.get("noise")
         if learned is None:
@@ -125,6 +130,7 @@ class GammaFactorSummary:
         blocks = {"loadings": Gamma(q.shape, q.rate * self.scale_)}
         blocks |= {} if learned is None else {"noise": learned}
         with _parallel.working():
-            found = respond(model, blocks, self._scatter.divided(self.scale_))
-        own = found.loadings
-        return found._replace(loadings=Gamma(own.shape, own.rate / self.scale_))
+            found = respond(model, blocks, self._fitted_to.divided(self.scale_))
+        own, draws = found.loadings, found.turned
+        draws = None if draws is None else draws * self.scale_
+        return found._replace(loadings=Gamma(own.shape, own.rate / self.scale_), turned=draws)

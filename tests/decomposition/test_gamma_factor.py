@@ -71,7 +71,7 @@ def test_parts_are_found(global_random_seed):
 
 def test_densities_average_over_the_posterior(global_random_seed):
     X, _ = rows(global_random_seed, 40)
-    model = GammaFactorModel(3, random_state=0).fit(X)
+    model = GammaFactorModel(3, fit_mean=True, random_state=0).fit(X)
     wide = 1.0 + 1.0 / 40
     plain = multivariate_normal(model.mean_, wide * model.get_covariance()).logpdf(X)
     np.testing.assert_allclose(model.score_samples(X, plug_in=True), plain, rtol=1e-9)
@@ -87,7 +87,7 @@ def test_densities_average_over_the_posterior(global_random_seed):
 
 
 def test_covariances_are_those_of_the_posterior(global_random_seed):
-    model = GammaFactorModel(3, random_state=0).fit(rows(global_random_seed, 40)[0])
+    model = GammaFactorModel(3, fit_mean=True, random_state=0).fit(rows(global_random_seed, 40)[0])
     draws = model.posterior_["loadings"].sample(4000, global_random_seed)
     each = np.swapaxes(draws, 1, 2) @ draws + np.diag(model.noise_variance_)
     error = each.std(0) / np.sqrt(4000)
@@ -114,7 +114,14 @@ def test_factors_are_those_of_factor_analysis_at_the_same_loadings(global_random
 def test_per_feature_noise_knows_no_unit(global_random_seed):
     X, _ = rows(global_random_seed, d=8)  # three columns a factor leave their noises all but open
     unit = np.array([1e4, 1.0, 1e-4, 3.0, 100.0, 0.5, 1e3, 2.0])
-    options = {"n_components": 2, "noise_variance": "per-feature", "tol": 1e-8, "max_iter": 1000, "random_state": 0}
+    options = {
+        "n_components": 2,
+        "fit_mean": True,
+        "noise_variance": "per-feature",
+        "tol": 1e-8,
+        "max_iter": 1000,
+        "random_state": 0,
+    }
     plain, scaled = GammaFactorModel(**options).fit(X), GammaFactorModel(**options).fit(X * unit + 7.0 * unit)
     np.testing.assert_allclose(scaled.components_ / unit, plain.components_, atol=5e-3)
     np.testing.assert_allclose(scaled.noise_variance_, plain.noise_variance_ * unit**2, rtol=5e-3)
@@ -129,7 +136,14 @@ def test_per_feature_noise_knows_no_unit(global_random_seed):
 @pytest.mark.parametrize("away", [1e7, 1e9, 1e11])
 def test_a_column_far_from_zero_is_no_constant(away, global_random_seed):
     X = rows(global_random_seed)[0] + away * (np.arange(6) == 2)
-    options = {"n_components": 2, "noise_variance": "per-feature", "tol": 1e-8, "max_iter": 1000, "random_state": 0}
+    options = {
+        "n_components": 2,
+        "fit_mean": True,
+        "noise_variance": "per-feature",
+        "tol": 1e-8,
+        "max_iter": 1000,
+        "random_state": 0,
+    }
     model, plain = GammaFactorModel(**options).fit(X), GammaFactorModel(**options).fit(X - X.round().mean(0))
     np.testing.assert_allclose(model.scale_, X.std(0), rtol=1e-4)
     assert model.score(X) == pytest.approx(plain.score(X - X.round().mean(0)), abs=0.01)
@@ -146,7 +160,7 @@ def test_common_noise_knows_no_common_unit(global_random_seed):
 def test_a_common_noise_that_does_not_fit_the_columns_is_told(noise):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 8)) * np.array([0.05, 0.1, 1.0, 1.0, 2.0, 4.0, 4.0, 8.0])
-    model = GammaFactorModel(2, noise_variance=noise, random_state=0)
+    model = GammaFactorModel(2, noise_variance=noise, fit_mean=True, random_state=0)
     with pytest.warns(UserWarning, match=r'worse than columns that are independent.*noise_variance="per-feature"'):
         model.fit(X)
     own, alone = densities(model)
@@ -170,6 +184,46 @@ def test_the_mean_is_left_out_where_columns_have_none(global_random_seed):
     np.testing.assert_array_equal(model.mean_, 0.0)
     plain = multivariate_normal(np.zeros(6), model.get_covariance()).logpdf(X)
     np.testing.assert_allclose(model.score_samples(X, plug_in=True), plain, rtol=1e-9)
+
+
+def test_means_that_chance_explains_are_left_out(global_random_seed):
+    """Rows whose mean is 1.2 standard errors from 0, or 1.7, along every factor and column of noise at once."""
+    X, loadings = rows(global_random_seed, 60)
+    C = loadings.T @ loadings + 0.09 * np.eye(6)
+    away = np.linalg.cholesky(C).sum(1) / np.sqrt(60)
+    options = {"noise_variance": 0.09, "random_state": 0}
+    for far, learned in ((1.0, False), (1.8, True)):
+        moved = X - X.mean(0) + far * away
+        model = GammaFactorModel(2, **options).fit(moved)
+        same = GammaFactorModel(2, fit_mean=learned, **options).fit(moved)
+        assert model.fit_mean_ is learned is same.fit_mean_
+        np.testing.assert_allclose(model.mean_, learned * moved.mean(0))
+        assert model.score(X) == pytest.approx(same.score(X), abs=0.02)
+        assert model.lower_bound_ == pytest.approx(same.lower_bound_, abs=1.0)
+
+
+def test_rows_far_from_zero_say_the_same_wherever_they_are(global_random_seed):
+    """Means that are learned change nothing but themselves; rows that were centred had theirs learned before."""
+    X, _ = rows(global_random_seed, 60)
+    plain, *others = (GammaFactorModel(2, random_state=0).fit(X + far) for far in (X.mean(0) * -1.0, 5.0, 700.0))
+    assert plain.fit_mean_
+    for far, other in zip((5.0, 700.0), others, strict=True):
+        assert other.fit_mean_
+        np.testing.assert_allclose(other.components_, plain.components_, rtol=1e-6, atol=1e-9)
+        at = X - X.mean(0)
+        np.testing.assert_allclose(other.score_samples(X + far), plain.score_samples(at), rtol=1e-6)
+
+
+def test_a_stream_learns_means_once_rows_have_some():
+    X, _ = rows(0, 60)
+    X = X - X.mean(0) + 0.01
+    model = GammaFactorModel(2, random_state=0).partial_fit(X)
+    assert not model.fit_mean_ and np.all(model.mean_ == 0.0)
+    model.partial_fit(X + 3.0)
+    assert model.fit_mean_
+    np.testing.assert_allclose(model.mean_, X.mean(0) + 1.5)
+    warm = GammaFactorModel(2, random_state=0, warm_start=True).fit(X)
+    assert not warm.fit_mean_ and warm.fit(X + 3.0).fit_mean_
 
 
 # ---- intervals

@@ -60,6 +60,8 @@ class GammaFactors(Model):
     """
 
     batchable = False
+    #: Whether the columns' means are 0, though `data` are about that of the rows.
+    without_mean = False
     remedy = "Standardise the columns, or learn the noise."
 
     def __init__(
@@ -99,6 +101,7 @@ class GammaFactors(Model):
     # ---- blocks
     def begin(self, data: Scatter, rng: np.random.Generator) -> Blocks:
         """The mode with Laplace's widths, or random means and wide distributions."""
+        data = self.seen(data)
         starts = [self.loadings]
         if self.loadings is None:
             number = 1 if self.init == "random" else start.STARTS
@@ -153,7 +156,17 @@ class GammaFactors(Model):
 
     def batch(self, data: Scatter, rows: Any, start: Any = None) -> Scatter:
         """The scatter."""
-        return data
+        return self.seen(data)
+
+    def seen(self, data: Scatter) -> Scatter:
+        """The scatter, about the mean that columns have here."""
+        return data.about_zero() if self.without_mean else data
+
+    def away(self, q: Blocks, data: Scatter) -> float:
+        """N ȳᵀC⁻¹ȳ per column, how far the rows' mean is from 0: about 1 where that of the columns is 0."""
+        own = q["loadings"]
+        covariance = own.mean.T @ own.mean + np.diag(own.variance.sum(0) + self.noise_of(q))
+        return data.n * float(data.mean @ np.linalg.solve(covariance, data.mean)) / len(data.mean)
 
     def terms(self, view: Blocks, batch: Scatter, expect: Any, rng: Any) -> Expected:
         """E ξ and its gradient in the loadings' moments: over points that stay, or over draws that are new."""
@@ -198,7 +211,7 @@ class GammaFactors(Model):
     # ---- what is asked of a fit
     def expected_density(self, q: Blocks, data: Scatter) -> float:
         """E ξ over many points in an order that no step has seen, nats."""
-        noise, total, seen = self.noise_of(q), 0.0, 0
+        noise, total, seen, data = self.noise_of(q), 0.0, 0, self.seen(data)
         size = max(1, min(AT_A_TIME, NUMBERS // q["loadings"].shape.size))
         points = self.points(q["loadings"], orders(MANY_POINTS, q["loadings"].shape.size, self.seed + 1))[0]
         while seen < MANY_POINTS:

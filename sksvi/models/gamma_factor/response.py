@@ -4,6 +4,9 @@ Giordano, Broderick and Jordan (2018): the covariance of loadings is G J⁻¹ G�
 in q's parameters and G the derivative of the means in them. Here those are the log means and the log shapes of q, and
 the logarithms of learned noise. Each loading's q has the curvature of that loading alone; what loadings share and trade
 with each other stands beside the diagonal of J.
+
+How far two factors turn into each other is no matter of curvature. Those that may turn have draws: from linear
+response, and then turned (`turns`).
 """
 
 from __future__ import annotations
@@ -11,12 +14,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import polygamma
+from scipy.special import gammaincinv, ndtr, polygamma
 
 from sksvi.families import Gamma
 from sksvi.families.gamma import excess
 from sksvi.integrals.gamma_nodes import orders
 from sksvi.models.base import Blocks
+from sksvi.models.gamma_factor import turns
 from sksvi.models.gamma_factor.density import second_derivatives
 from sksvi.models.gamma_factor.model import MANY_POINTS, POINTS, GammaFactors
 from sksvi.models.gamma_factor.scatter import Scatter
@@ -25,6 +29,8 @@ Array = np.ndarray
 
 #: Entries of Hessians over all points: fewer points for more loadings, at least `POINTS`.
 ENTRIES = 2**25
+#: Draws of loadings whose factors turn.
+DRAWS = 2000
 #: Step in the logarithm of a shape over which slopes of points are compared.
 STEP = 1e-3
 _STEPS = (np.exp(-STEP), np.exp(STEP))
@@ -45,10 +51,16 @@ class Response(NamedTuple):
         q's means, with the spreads of loadings that vary together.
     noise_information : ndarray of shape (P, P), or None
         Precision of the noise's coordinates, loadings not held.
+    turned : ndarray of shape (S, K, D), or None
+        Draws of the loadings; None: no factors turn.
+    turning : ndarray of shape (K,)
+        Whether each factor turns.
     """
 
     loadings: Gamma
     noise_information: Array | None
+    turned: Array | None
+    turning: Array
 
 
 def respond(model: GammaFactors, q: Blocks, data: Scatter) -> Response:
@@ -65,12 +77,26 @@ def respond(model: GammaFactors, q: Blocks, data: Scatter) -> Response:
     own, size = q["loadings"], model.shape[0] * model.shape[1]
     curvature = _bound_curvature(model, q, data)
     of_noise = np.maximum(np.diag(curvature)[2 * size :], LEAST_NOISE_CURVATURE)
-    inverse = _inverse(curvature, np.concatenate([_alone(own), of_noise]))
+    alone = np.concatenate([_alone(own), of_noise])
+    root = _root(curvature, alone)
+    inverse = root @ root.T
     # Relative to its mean no loading is wider than a priori: a gamma distribution of less shape would be all but 0.
     spread = np.diag(inverse)[:size].reshape(own.shape.shape)
     shape = np.clip(1.0 / spread, np.minimum(model.prior(q)["loadings"].shape, own.shape), own.shape)
     noise = np.linalg.inv(inverse[2 * size :, 2 * size :]) if model.learns_noise else None
-    return Response(Gamma(shape, shape / own.mean), noise)
+    pairs = turns.free(own)
+    turning = np.isin(np.arange(len(own.mean)), np.array(pairs))
+    correlated = Gamma(shape, shape / own.mean)
+    found = _turned(correlated, root[:size], pairs, model.prior(q)["loadings"], model.seed) if pairs else None
+    return Response(correlated, noise, found, turning)
+
+
+def _turned(own: Gamma, root: Array, pairs: turns.Pairs, prior: Gamma, seed: int) -> Array:
+    """Draws of the loadings (S, K, D): correlated as `root` says, each with its own distribution, and turned."""
+    rng = np.random.default_rng([seed, 5])
+    normal = rng.standard_normal((DRAWS, root.shape[1])) @ (root / np.linalg.norm(root, axis=1)[:, None]).T
+    draws = gammaincinv(own.shape, ndtr(normal.reshape(-1, *own.shape.shape))) / own.rate
+    return turns.turned(draws, pairs, prior, rng)
 
 
 def _alone(q: Gamma) -> Array:
@@ -79,12 +105,11 @@ def _alone(q: Gamma) -> Array:
     return np.concatenate([a, a * excess(a, polygamma(1, a))])
 
 
-def _inverse(curvature: Array, alone: Array) -> Array:
-    """Inverse of the curvature, lifted to a least share of what is beside it."""
+def _root(curvature: Array, alone: Array) -> Array:
+    """A root of the curvature's inverse, lifted to a least share of what is beside it."""
     unit = 1.0 / np.sqrt(alone)
     values, vectors = np.linalg.eigh(curvature * np.multiply.outer(unit, unit))
-    vectors *= unit[:, None]
-    return (vectors / np.maximum(values, LEAST_CURVATURE)) @ vectors.T  # type: ignore[no-any-return]
+    return unit[:, None] * vectors / np.sqrt(np.maximum(values, LEAST_CURVATURE))  # type: ignore[no-any-return]
 
 
 def _bound_curvature(model: GammaFactors, q: Blocks, data: Scatter) -> Array:

@@ -60,6 +60,13 @@ class Scatter(InMemory):
         """That of rows in other units."""
         return replace(self, mean=self.mean / unit, products=self.products / np.multiply.outer(unit, unit))
 
+    def about_zero(self) -> Scatter:
+        """That of the same rows about 0, which is then the mean of their columns."""
+        if not self.centred:
+            return self
+        products = self.products + self.n * np.multiply.outer(self.mean, self.mean)
+        return Scatter(self.n, np.zeros_like(self.mean), products, False)
+
     def faded(self, share: float) -> Scatter:
         """Of so much less rows."""
         return replace(self, n=share * self.n, products=share * self.products)
