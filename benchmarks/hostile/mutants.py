@@ -75,8 +75,8 @@ GROUPS = {
     ),
     "persistence": Group(
         ["sksvi/persistence"],
-        [f"tests/persistence/test_{name}.py" for name in ("parts", "archive", "states", "replacing")],
-        [f"tests/persistence/test_{name}.py" for name in ("golden", "hostile_files", "earlier_files")],
+        [f"tests/persistence/test_{name}.py" for name in ("golden", "parts", "archive", "states", "replacing")],
+        [f"tests/persistence/test_{name}.py" for name in ("hostile_files", "earlier_files")],
     ),
 }
 #: Mutants per group, and the same when quick; the groups that are met; how many mutants are met at a time.

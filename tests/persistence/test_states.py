@@ -93,6 +93,9 @@ def test_the_fits_are_of_every_estimator():
         ("glm", lambda m: vars(m).pop("coef_"), "coef_ is missing"),
         ("glm", lambda m: vars(m).update(state_=None), "state_ is a NoneType, not a State"),
         ("glm", lambda m: vars(m).pop("state_"), "state_ is missing"),
+        ("glm-levels", lambda m: vars(m).update(levels_=m.levels_[:-1]), "levels for a likelihood of"),
+        ("series-panel", lambda m: vars(m._members[1]).pop("state_"), "are not all fitted"),
+        ("series-panel", lambda m: vars(m._members[1]).pop("lower_bounds_"), "lower_bounds_ is missing"),
     ],
 )
 def test_the_error_names_the_member(name, change, message, path):
@@ -101,6 +104,22 @@ def test_the_error_names_the_member(name, change, message, path):
     model.save(path)
     with pytest.raises(ValueError, match=message):
         sksvi.load(path)
+
+
+@pytest.mark.parametrize("name", ["glm-levels", "series-panel"])
+def test_what_is_right_is_loaded(name, path):
+    model = _saved.fitted(name)
+    model.save(path)
+    for ours, its in zip(_saved.said(name, sksvi.load(path)), _saved.said(name, model), strict=True):
+        np.testing.assert_array_equal(ours, its)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_process_of_one_column_is_loaded(path):
+    X = np.linspace(0.0, 1.0, 20)[:, None]
+    model = sksvi.SparseGPRegressor(n_inducing=3, max_iter=2, random_state=0).fit(X, X[:, 0])
+    model.save(path)
+    np.testing.assert_array_equal(sksvi.load(path).predict(X), model.predict(X))
 
 
 def test_parts_of_a_fit_that_hold_arrays_are_asked():
