@@ -26,8 +26,12 @@ Array = np.ndarray
 class Observed(NamedTuple):
     """What was said of a point before it came, and of it.
 
-    mean, variance: of f, its offset included, given the points before. bound: on its log p(y | y before), nats; 0 of a
-    missing value.
+    Parameters
+    ----------
+    mean, variance : float
+        Of f, its offset included, given the points before.
+    bound : float
+        On its log p(y | y before), nats; 0 of a missing value.
     """
 
     mean: float
