@@ -32,6 +32,8 @@ Array = np.ndarray
 
 #: Farthest that a look at the sample takes q, in nats per weight, and how often its step is halved for that.
 REACH, REACH_HALVINGS = 0.03, 10
+#: Importance that a row of weight 1 has whatever it says; all rows share their number, or more, by what they say.
+EVEN = 0.3
 
 
 class Kept(Direct):
@@ -41,10 +43,12 @@ class Kept(Direct):
     ----------
     main : str
         The block that tells one q from another.
+    lasting : bool, default=False
+        Whether a sample stands for past rows: without one their sites stay wrong by more than a fit leaves undone.
     """
 
-    def __init__(self, main: str) -> None:
-        self.main = main
+    def __init__(self, main: str, lasting: bool = False) -> None:
+        self.main, self.lasting = main, lasting
         self._seen: dict[int, tuple[Any, LinearTerms]] = {}
 
     def between(self, problem: Problem, state: State) -> Any:
@@ -370,6 +374,22 @@ def informing(terms: LinearTerms, now: Past) -> Array:
     return found
 
 
+def wavering(problem: Problem, state: State, terms: LinearTerms) -> Array:
+    """How far each row's slope moves where its latents go a deviation against what it says, in deviations, (n,).
+
+    A row that is told apart already says little where q is now, and may say much where q will be.
+    """
+    assert isinstance(problem.model, Linear) and isinstance(problem.data, Table) and terms.variance is not None
+    v = terms.variance if terms.variance.ndim < 3 else np.diagonal(terms.variance, axis1=1, axis2=2)
+    deviation, kept = np.sqrt(np.abs(v)), Kept(problem.model.main)
+    data = problem.data.moved(-np.copysign(deviation, terms.alpha))
+    there = replace(problem, data=data, messages=kept, said=NOTHING_SAID, expect=problem.exact)
+    evaluate(there, state, whole(there))
+    found = kept.of(there, state.q)
+    assert found is not None
+    return trailing(np.abs(found.alpha - terms.alpha) * deviation)
+
+
 def sampled(
     problem: Problem, state: State, terms: LinearTerms, past: Past, now: Past, keep: int, sure: Sample | None
 ) -> Sample | None:
@@ -386,12 +406,10 @@ def sampled(
     leverage = trailing(np.abs(2.0 * new.gamma * new.variance))
     precision = now.by_block[model.main].added()[1]
     total = max(block.structure.expected_quadratic(precision, np.zeros_like(block.mean), block), leverage.sum())
-    importance = np.ones(n) if data.weight is None else data.weight
-    importance = importance + leverage * (now.weight / total) if total > 0 else importance
+    importance = EVEN * (np.ones(n) if data.weight is None else data.weight)
+    if total > 0:
+        importance = importance + (leverage + wavering(problem, state, new)) * (now.weight / total)
     importance = importance + now.weight * informing(new, now)
-    # A row that is told apart already says little where q is now, and may say much where q will be.
-    open_ = trailing(np.abs(new.variance))
-    importance = importance * (1.0 + open_ / open_.mean()) if open_.any() else importance
     draws = np.random.default_rng([state.seed, state.passes, 0, 4]).random(n)
     at = None if block.full else block
     fresh = Sample(data, sites_of(new, q, block.full), importance, importance / (1.0 - draws), np.ones(n), at=at)

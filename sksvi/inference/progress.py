@@ -56,7 +56,8 @@ class Judging(Progress):
 
     here: the last q whose bound is known. small_changes: passes in a row that
     changed the bound by less than `tol`. since: number of bounds that are of earlier data. searched: hyperparameters
-    where this fit's last search ended.
+    where this fit's last search ended. recent: the last q that were looked at, where steps go on from several
+    (`passes.mixed`). creeping: whether the last step gained little.
     """
 
     here: Evaluation | None = None
@@ -64,6 +65,8 @@ class Judging(Progress):
     small_changes: int = 0
     since: int = 0
     searched: Blocks = field(default_factory=dict)
+    recent: tuple[Any, ...] = ()
+    creeping: bool = False
 
     def elsewhere(self, n_bounds: int) -> Judging:
         """Bounds count from here."""

@@ -116,7 +116,8 @@ def absorb_messages(problem: Problem, state: State, tol: float, keep: int, fade:
     # Coordinates that messages live in stay.
     lagged = frozenset() if first else frozenset(name for name, rule in model.hyper.items() if rule.lagged)
     frozen = problem.frozen | lagged
-    alone = replace(changed(problem, batch_size=None, total=None, frozen=frozen), messages=Kept(model.main))
+    alone = changed(problem, batch_size=None, total=None, frozen=frozen)
+    alone = replace(alone, messages=Kept(model.main, lasting=keep > 0))
     inner = replace(state, q=hyper.forgetting(state.q), bounds=[], progress=START, messages=NOTHING_SAID)
     past, now, sure, inner = settled_after(alone, inner, past, lagged, tol, first)
     closed, terms, gradient, value = ended(now, inner)

@@ -188,6 +188,17 @@ class Table(InMemory):
             None if self.offset is None else self.offset[rows],
         )
 
+    def on(self, latents: Array) -> Array:
+        """Latents (n,) or (n, K) with the rows' offsets, which each has for all of them or one by one."""
+        offset = self.offset
+        if offset is None:
+            return latents
+        return latents + (offset if offset.ndim == latents.ndim else offset.reshape(-1, *[1] * (latents.ndim - 1)))
+
+    def moved(self, by: Array) -> Table:
+        """The rows with their latents moved."""
+        return replace(self, offset=self.on(by))
+
     @property
     def bytes_per_row(self) -> float:
         """Memory of a row, about."""

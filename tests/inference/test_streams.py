@@ -116,20 +116,23 @@ def test_a_rare_column_of_one_label_takes_in_its_first_row_of_the_other(rng):
 
 
 @pytest.mark.filterwarnings("ignore:y is 0 in all")
+@pytest.mark.parametrize("sample", [0, "auto"])
 @pytest.mark.parametrize("precision", ["auto", "ard"])
-def test_chunks_of_one_label_do_not_end_what_later_ones_teach(rng, precision):
+def test_chunks_of_one_label_do_not_end_what_later_ones_teach(rng, precision, sample):
     # Nothing speaks for any effect there: a precision that rose until rounding hid the rows never came down again.
     X = rng.standard_normal((2000, 3))
     labels = (X @ [2.0, -1.0, 0.0] + rng.logistic(size=2000) > 0).astype(int)
     one = np.flatnonzero(labels == 0)[:600]
     order = np.concatenate([one, np.setdiff1d(np.arange(2000), one)])
-    stream = BayesianGLMClassifier(prior_precision=precision, stream_sample=0, random_state=0)
+    stream = BayesianGLMClassifier(prior_precision=precision, stream_sample=sample, random_state=0)
     batch = BayesianGLMClassifier(prior_precision=precision, random_state=0).fit(X[order], labels[order])
     for rows in np.split(order, 20):
         stream.partial_fit(X[rows], labels[rows], classes=[0, 1])
-    error = np.abs(stream.coef_ - batch.coef_) / batch.posterior_["weights"].std[:3]
+    error = (np.abs(stream.coef_ - batch.coef_) / batch.posterior_["weights"].std[:3]).ravel()
     # Sites that stay where they were found are some deviations off; those of weights held at zero a dozen and more.
-    assert np.all(error < 6.0), error
+    # Of a weight that its own prior switches off the deviation is next to nothing, and no measure of an error.
+    assert np.all(error[:2] < (6.0 if sample == 0 else 0.2)), error
+    assert np.abs(stream.coef_.ravel()[2]) < 1.0
     assert 0.3 < stream.coef_.ravel()[0] / batch.coef_.ravel()[0] < 3.0
 
 

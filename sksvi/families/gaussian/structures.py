@@ -223,7 +223,7 @@ class Dense(Structure):
     def expected_quadratic(self, P: Array, delta: Array, q: Any) -> float:
         """δᵀ P δ + tr(P S)."""
         if q.structure is self:
-            trace = np.einsum("...ij,...jk,...ik->", q.root, P, q.root, optimize=True)
+            trace = np.sum((q.root @ P) * q.root)
         else:
             trace = self.inner(P, q.cov) if q.full else np.sum(self.diagonal(P) * q.variance)
         return float(trace + np.sum(delta * self.dot(P, delta)))

@@ -181,7 +181,12 @@ class FromSites(Rule):
 
 
 class Direct:
-    """No memory: terms are pulled back as they are, and the sum is blown up to the population."""
+    """No memory: terms are pulled back as they are, and the sum is blown up to the population.
+
+    ``lasting`` : what a fit leaves undone stays so, and would be the largest error of what it says.
+    """
+
+    lasting = False
 
     def begin(self, problem: Problem, state: State) -> State:
         """The state as it is: nothing to remember."""

@@ -17,6 +17,7 @@ from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.engine import bound, evaluate, impossible, step, whole
 from sksvi.inference.memory.of_rows import DIRECT
+from sksvi.inference.passes import mixed
 from sksvi.inference.priors import divergence_between, prior_of
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Evaluation, Judging
@@ -32,6 +33,8 @@ PREDICTED_SHARE = 1 / 150
 #: small gains follow one, and nats that are nothing beside the bound of many rows are standard errors of a parameter.
 #: Never less than a share of the bound that is more than its rounding.
 CREEPING, ABOVE_ROUNDING = 1.0, 1e-9
+#: The same where what a fit leaves undone stays so, nats: hundreds of portions leave it one by one.
+LASTING = 20.0
 #: How fast a damped step grows again.
 DAMPING_GROWTH = 1.5
 #: Fits of fewer rows start on all of them.
@@ -111,7 +114,7 @@ class Judged:
         q = hyper.remembering(problem, state.q, here.gradient)
         # Natural steps have no memory: how short the last ones were says nothing of a fit that goes on.
         damping = 1.0 if problem.algorithm.row.natural else progress.damping
-        progress = replace(progress, here=None, small_changes=0, damping=damping, searched={})
+        progress = replace(progress, here=None, small_changes=0, damping=damping, searched={}, recent=())
         return replace(state, q=q, progress=progress, bound=here.bound, finished=True)
 
 
@@ -123,9 +126,10 @@ def reported(problem: Problem, state: State) -> bool:
 def worth(problem: Problem, bound: float, tol: float) -> float:
     """What `tol` is relative to at a bound; less where parameters creep along q, and a small gain has many after it."""
     likelihood, size = getattr(problem.model, "likelihood", None), problem.size(bound)
-    if likelihood is None or not likelihood.creeps or "likelihood" in problem.frozen or tol == 0.0:
+    creeps = likelihood is not None and likelihood.creeps and "likelihood" not in problem.frozen
+    if not (creeps or problem.messages.lasting) or tol == 0.0:
         return size
-    return min(size, max(CREEPING, ABOVE_ROUNDING * size / tol))
+    return min(size, max(CREEPING if creeps else LASTING, ABOVE_ROUNDING * size / tol))
 
 
 def done(problem: Problem, state: State, tol: float) -> bool:
@@ -156,6 +160,9 @@ def left_to_gain(problem: Problem, state: State) -> float:
 def propose(problem: Problem, state: State, gradient: Gradient) -> tuple[Blocks, dict[str, Any], float]:
     """The next q, its rules' memory and what its hyperparameters promise."""
     damping = judging(state).damping
+    best = mixed.mixed(problem, state, damping) if judging(state).recent else None
+    if best is not None:
+        return best, state.memory, 0.0
     try:
         q, memory, promised = step(problem, state, whole(problem), gradient, damping)
     except NotPositiveDefinite as error:
@@ -211,13 +218,16 @@ def judged(problem: Problem, state: State) -> State:
             grown = min(longest, DAMPING_GROWTH * progress.damping)
             damping = progress.damping if before is None or halvings else grown
             here = Evaluation(state.q, gradient, now, state.memory)
-            return replace(state, progress=replace(progress, here=here, damping=damping))
+            found = {"here": here, "damping": damping, "recent": mixed.remembered(problem, state, gradient)}
+            creeping = before is not None and now - before.bound < mixed.CREEPING
+            return replace(state, progress=replace(progress, creeping=creeping, **found))
+        recent = mixed.taken_back(problem, state, gradient) if np.isfinite(now) else progress.recent
         state = replace(
             state,
             q=before.q,
             memory=before.memory,
             repairs=state.repairs + 1,
-            progress=replace(progress, damping=progress.damping / 2),
+            progress=replace(progress, damping=progress.damping / 2, recent=recent),
         )
         back = replace(state, steps=state.steps - 1)
         q, memory, _ = propose(problem, back, before.gradient)

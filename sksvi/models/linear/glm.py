@@ -247,9 +247,7 @@ class LinearModel(LinearLatents):
         bend, total = np.zeros(()), 0.0
         for rows in self.chunks(slice(0, len(data)), data):
             batch = self.batch(data, rows)
-            f = self._project_mean(batch.rows, block)
-            if batch.data.offset is not None:
-                f = f + batch.data.offset.reshape(-1, *[1] * (f.ndim - 1))
+            f = batch.data.on(self._project_mean(batch.rows, block))
             weight = np.ones(len(batch.data)) if batch.data.weight is None else batch.data.weight
             bend = bend + weight @ np.minimum(likelihood.derivatives(batch.data.y, f)[2], 0.0)
             total += float(weight.sum())
@@ -294,9 +292,7 @@ class LinearModel(LinearLatents):
             linear, v = self._project(batch.rows, weights)
         else:
             linear, v = self._project_mean(batch.rows, weights), variance
-        m = linear
-        if batch.data.offset is not None:
-            m = linear + batch.data.offset.reshape(-1, *[1] * (linear.ndim - 1))
+        m = batch.data.on(linear)
         terms = self.expected(q, likelihood, batch.data.y, m, as_matrices(v), expect, rng)
         return replace(terms, gamma=like(terms.gamma, v), linear=linear, variance=v).weighted(batch.data.weight)
 

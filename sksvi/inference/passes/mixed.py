@@ -1,0 +1,157 @@
+"""Steps from the best of what the last few q span, where a learned prior and q creep along together.
+
+A natural step of rate 1 leaves what the data say at q, a message, and the prior that is best for it. Along directions
+of which little is known both move by a share of what is left, pass after pass; along others, where sites answer a step
+by more than it was, they go back and forth. The last q span both. With θ the natural parameters of q, η its moments and
+r(q) what the data say at q beyond what they said in it, r is the slope of the bound in η and nearly linear in θ. The
+bound is largest in the span where its slope is orthogonal to all of it (Rayleigh and Ritz), and from there the step is
+
+    θ = θ₀ + Σⱼ γⱼ (θⱼ - θ₀) + ρ (r₀ + Σⱼ γⱼ (rⱼ - r₀)),    ⟨ηᵢ - η₀, r₀ + Σⱼ γⱼ (rⱼ - r₀)⟩ = 0,
+
+judged by the bound as every other. Of a linear slope these would be the steps of conjugate gradients. Portions of a
+stream are fitted so: what their fit leaves undone stays in what they said.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sksvi.algorithms.rules import ClosedForm
+from sksvi.families.base import Message, NotPositiveDefinite
+from sksvi.inference import hyper
+from sksvi.inference.priors import prior_of
+from sksvi.inference.problem import Problem
+from sksvi.inference.progress import Judging
+from sksvi.inference.state import State
+from sksvi.models.base import Blocks, Gradient, Linear
+
+Array = np.ndarray
+
+#: How many q beside the present one a step goes on from, and the most weights that so many are kept of.
+DEPTH, MOST_WEIGHTS = 3, 512
+#: A step that gained less creeps, nats.
+CREEPING = 1.0
+#: Directions of the span in which the bound bends by a smaller share of the largest bend are rounding.
+FLAT = 1e-8
+#: Farthest that hyperparameters go with such a step, in their logarithms. Where rows of one label, or counts that are
+#: all zero, speak for no effect at all, no precision is large enough, and a step may end where no row brings it back.
+LONGEST = 0.5
+#: Most closed-form steps of hyperparameters at a time.
+PRIOR_STEPS = 10
+
+
+class Seen:
+    """A q that was looked at, and what its step, or its being taken back, tells those that follow.
+
+    Parameters
+    ----------
+    block, prior : the main block and its prior
+    gradient : tuple
+        Of the main block, at q.
+    """
+
+    def __init__(self, block: Any, prior: Any, gradient: Any) -> None:
+        self.block, self._prior, self._gradient = block, prior, gradient
+
+    @cached_property
+    def said(self) -> Message:
+        """Natural parameters that are in q beside the prior's."""
+        said: Message = self.block.over(self._prior)
+        return said
+
+    @cached_property
+    def slope(self) -> Message:
+        """What the data say at q beyond that."""
+        heard: Message = self.block.heard(self._gradient)
+        return heard.plus(self.said, -1.0)
+
+    @cached_property
+    def moments(self) -> tuple[Array, Array]:
+        """E w and E wwᵀ."""
+        m = self.block.mean
+        return m, self.block.within + m[..., :, None] * m[..., None, :]
+
+
+def mixes(problem: Problem, q: Blocks) -> bool:
+    """Whether a portion's q and its prior alone are learned, by natural steps and closed forms, and q is in arrays."""
+    model = problem.model
+    if not problem.messages.lasting or not isinstance(model, Linear) or model.main in problem.frozen:
+        return False
+    if not problem.algorithm.row.natural or problem.algorithm.schedule is not None:
+        return False
+    free = [rule for name, rule in model.hyper.items() if name in q and name not in problem.frozen]
+    block = q[model.main]
+    held = block.full and block.natural_coordinates and isinstance(block.precision, np.ndarray)
+    closed = bool(free) and all(isinstance(rule, ClosedForm) for rule in free)
+    return closed and held and block.mean.shape[-1] <= MOST_WEIGHTS
+
+
+def remembered(problem: Problem, state: State, gradient: Gradient) -> tuple[Seen, ...]:
+    """The last q that were looked at, and that of the state, where the next step begins, at the end."""
+    return (*_recent(state)[-DEPTH:], *_seen(problem, state, gradient))
+
+
+def taken_back(problem: Problem, state: State, gradient: Gradient) -> tuple[Seen, ...]:
+    """The same where the next step begins where the last one did: that the state's q is too far counts too."""
+    recent = _recent(state)
+    return (*recent[:-1][1 - DEPTH :], *_seen(problem, state, gradient), *recent[-1:])
+
+
+def _recent(state: State) -> tuple[Seen, ...]:
+    assert isinstance(state.progress, Judging)
+    return state.progress.recent
+
+
+def _seen(problem: Problem, state: State, gradient: Gradient) -> tuple[Seen, ...]:
+    if not mixes(problem, state.q):
+        return ()
+    name: str = problem.model.main  # type: ignore[assignment]
+    return (Seen(state.q[name], prior_of(problem, state, state.q)[name], gradient[name]),)
+
+
+def mixed(problem: Problem, state: State, rate: float) -> Blocks | None:
+    """q after a step of some rate from the best that the last q span; None: the last step did not creep, or none."""
+    progress, model = state.progress, problem.model
+    assert isinstance(progress, Judging) and isinstance(model, Linear)
+    if not progress.creeping or len(progress.recent) < 2:
+        return None
+    name = model.main
+    *others, here = progress.recent
+    away = [tuple(b - a for a, b in zip(here.moments, seen.moments, strict=True)) for seen in others]
+    turned = [seen.slope.plus(here.slope, -1.0) for seen in others]
+    bend = -np.array([[paired(a, t) for t in turned] for a in away])
+    share = highest(0.5 * (bend + bend.T), np.array([paired(a, here.slope) for a in away]))
+    if share is None:
+        return None
+    message = here.said.plus(here.slope, rate)
+    for part, seen, turn in zip(share, others, turned, strict=True):
+        message = message.plus(seen.said.plus(here.said, -1.0), part).plus(turn, part * rate)
+    try:
+        q = {**state.q, name: prior_of(problem, state, state.q)[name].times(message)}
+    except NotPositiveDefinite:
+        return None
+    q = hyper.settled(problem, q, message, PRIOR_STEPS)
+    far = max(float(np.max(np.abs(q[n].value - state.q[n].value))) for n in model.hyper if n in q)
+    return q if far < LONGEST else None
+
+
+def paired(away: tuple[Array, ...], message: Message) -> float:
+    """⟨η, θ⟩ of a difference of moments and one of natural parameters."""
+    linear, precision = message.added()
+    return float(np.sum(away[0] * linear) - 0.5 * np.sum(away[1] * precision))
+
+
+def highest(bend: Array, climb: Array) -> Array | None:
+    """Where climbᵀγ - ½ γᵀ bend γ is largest, in the directions in which it bends down; None: in none."""
+    unit = np.sqrt(np.abs(np.diagonal(bend)))
+    if not (np.all(np.isfinite(bend)) and np.all(np.isfinite(climb)) and np.all(unit > 0)):
+        return None
+    values, U = np.linalg.eigh(bend / np.outer(unit, unit))
+    down = values > FLAT * values[-1]
+    if not values[-1] > 0:
+        return None
+    found: Array = (U[:, down] @ ((U[:, down].T @ (climb / unit)) / values[down])) / unit
+    return found
