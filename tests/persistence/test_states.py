@@ -114,10 +114,15 @@ def test_what_is_right_is_loaded(name, path):
         np.testing.assert_array_equal(ours, its)
 
 
+@pytest.mark.parametrize(
+    "model",
+    [sksvi.SparseGPRegressor(n_inducing=3, max_iter=2, random_state=0), sksvi.GPClassifier(max_iter=2)],
+    ids=["sparse", "full"],
+)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_process_of_one_column_is_loaded(path):
+def test_a_process_of_one_column_is_loaded(model, path):
     X = np.linspace(0.0, 1.0, 20)[:, None]
-    model = sksvi.SparseGPRegressor(n_inducing=3, max_iter=2, random_state=0).fit(X, X[:, 0])
+    model.fit(X, np.arange(20) % 2)
     model.save(path)
     np.testing.assert_array_equal(sksvi.load(path).predict(X), model.predict(X))
 
