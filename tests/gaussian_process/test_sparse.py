@@ -553,7 +553,7 @@ def test_errors_name_the_column_and_the_memory(global_random_seed):
         SparseGPRegressor().fit(np.ones((40, 2)), data.y)
     rng = np.random.default_rng(global_random_seed)
     X = rng.standard_normal((5001, 1))
-    with pytest.raises(ValueError, match=r"0\.6 GB"):
+    with pytest.raises(ValueError, match=r"0\.9 GB"):
         SparseGPRegressor(bound="optimal").fit(X, X[:, 0])
     X = np.repeat(rng.standard_normal((20, 1)), 2, axis=0)
     with pytest.raises(ValueError, match="jitter"):
