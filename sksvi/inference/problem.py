@@ -60,11 +60,14 @@ class Problem:
         drawn = self.model.draws or not self.globals.judged
         return self.full_batch and self.expect.exact and not self.stream and not drawn
 
+    def forms(self, number: int) -> bool:
+        """Whether pass (or portion) `number` looks for a start."""
+        whole = self.stream or self.deterministic
+        return number < (self.model.forming_whole if whole else self.model.forming_passes)
+
     def globals_in(self, number: int) -> Expected:
         """How local steps see the globals in pass (or portion) `number`."""
-        whole = self.stream or self.deterministic
-        passes = self.model.forming_whole if whole else self.model.forming_passes
-        return self.globals if self.forming is None or number >= passes else self.forming
+        return self.globals if self.forming is None or not self.forms(number) else self.forming
 
     @property
     def for_bound(self) -> Problem:

@@ -415,7 +415,7 @@ class Model(ABC):
     ``averages`` : the mean of q along a noisy path is a q (not where coordinates move with hyperparameters).
     ``forming_passes`` : so many noisy passes look for a start and not for the largest bound: local steps see the
     globals at their mean; averages and checks begin after them. ``forming_whole`` : the same of judged passes and
-    of portions of a stream.
+    of portions of a stream. ``held_forming`` : hyperparameters that stay meanwhile.
     ``step_rate`` : schedule of noisy steps, where the model knows better than the algorithm; None: the algorithm's.
     ``whole_rate`` : that of steps on all rows, or of passes of `whole_steps` steps at most, whose noise is mostly that
     of drawn variables; None: `step_rate`.
@@ -442,6 +442,7 @@ class Model(ABC):
     expected_bound: bool = False
     forming_passes: int = 0
     forming_whole: int = 0
+    held_forming: frozenset[str] = frozenset()
     step_rate: Any = None
     whole_rate: Any = None
     whole_steps: int = 1

@@ -125,6 +125,14 @@ def test_learned_priors_are_near_the_truth(apart, learned):
     assert model.lower_bound_ > small(**options).fit(corpus.data).lower_bound_
 
 
+def test_topics_keep_their_alpha_until_they_have_formed(global_random_seed):
+    """Those that no document had taken up in the first batches lost it, and some hundred nats of the bound with it."""
+    corpus = Corpus(global_random_seed, n=1000, words=200, topics=20)
+    options = {"batch_size": 50, "max_iter": 8, "random_state": 0}
+    learned, given = (StructuredLDA(20, doc_topic_prior=a, **options).fit(corpus.data) for a in ("auto", None))
+    assert learned.lower_bound_ > given.lower_bound_
+
+
 # ---- what does not matter, and what does
 @pytest.mark.parametrize("local_step", LOCAL_STEPS)
 @pytest.mark.parametrize("algorithm", ["map", "ssvi"])

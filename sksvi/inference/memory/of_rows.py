@@ -18,7 +18,7 @@ import numpy as np
 
 from sksvi import _parallel
 from sksvi._memory import Weighed
-from sksvi.algorithms.rules import Moved, Pace, Rule
+from sksvi.algorithms.rules import FIXED, Moved, Pace, Rule
 from sksvi.algorithms.steps import natural_step, shortened, site_step
 from sksvi.inference.memory.said import NOTHING_SAID, NothingSaid
 from sksvi.inference.priors import prior_of
@@ -209,8 +209,9 @@ class Direct:
         return model.in_turn(name, gradient, before, q)
 
     def rule(self, name: str, problem: Problem, state: State) -> Rule:
-        """How a block moves."""
-        return problem.rule(name, state.q)
+        """How a block moves: what waits until a start is found not at all."""
+        waits = name in problem.model.held_forming and problem.forms(state.passes)
+        return FIXED if waits else problem.rule(name, state.q)
 
     def rate(self, name: str, problem: Problem, state: State, segment: Segment) -> float:
         """How far."""

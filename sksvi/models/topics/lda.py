@@ -127,6 +127,8 @@ class LatentDirichlet(Local):
     seen_as = ("expected", "sampled", "corrected", "mean")
     expected_bound = True
     forming_passes = forming_whole = FORMING_PASSES
+    #: Topics that documents have not taken up yet would lose their α, and with it every document, for good.
+    held_forming = frozenset({"alpha"})
     #: The bound may fall by this share of it: documents settle visit by visit.
     slack = 1e-6
     step_rate, whole_rate = STEP_RATE, WHOLE_RATE
