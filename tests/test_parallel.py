@@ -12,21 +12,21 @@ import time
 import numpy as np
 import pytest
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 100])
 def test_blocks_cover_every_row_once(n):
-    rows = np.concatenate([np.arange(n)[part] for part in _parallel.slices(n, 8)])
+    rows = np.concatenate([np.arange(n)[part] for part in parallel.slices(n, 8)])
     np.testing.assert_array_equal(rows, np.arange(n))
-    assert len(_parallel.slices(n, 8)) == max(1, -(-n // 8))
+    assert len(parallel.slices(n, 8)) == max(1, -(-n // 8))
 
 
 @pytest.mark.parametrize("width", [1, 5, 100, 1000, 100_000])
 def test_block_rows(width):
-    assert 64 <= _parallel.chunk_rows(width, False) <= 8192
-    assert _parallel.chunk_rows(width, True) >= min(width, 4096)
-    assert _parallel.chunk_rows(width, True) >= _parallel.chunk_rows(width, False)
+    assert 64 <= parallel.chunk_rows(width, False) <= 8192
+    assert parallel.chunk_rows(width, True) >= min(width, 4096)
+    assert parallel.chunk_rows(width, True) >= parallel.chunk_rows(width, False)
 
 
 @pytest.mark.parametrize("count", range(1, 20))
@@ -37,7 +37,7 @@ def test_tree_sum_adds_up(count, global_random_seed):
         for _ in range(count)
     ]
     wanted = sum(part["a"][0] for part in parts), sum(part["a"][1] for part in parts), sum(part["b"] for part in parts)
-    total = _parallel.tree_sum(iter(parts))
+    total = parallel.tree_sum(iter(parts))
     np.testing.assert_allclose(total["a"][0], wanted[0], atol=1e-12)
     np.testing.assert_allclose(total["a"][1], wanted[1], atol=1e-12)
     assert total["b"] == pytest.approx(wanted[2])
@@ -55,7 +55,7 @@ class Word(str):
     [(1, "a"), (2, "(ab)"), (3, "((ab)c)"), (4, "((ab)(cd))"), (5, "(((ab)(cd))e)"), (7, "(((ab)(cd))((ef)g))")],
 )
 def test_the_order_of_the_tree_depends_on_the_count_alone(count, tree):
-    assert _parallel.tree_sum(Word(letter) for letter in "abcdefg"[:count]) == tree
+    assert parallel.tree_sum(Word(letter) for letter in "abcdefg"[:count]) == tree
 
 
 def test_tree_sum_holds_few_partial_sums():
@@ -72,30 +72,30 @@ def test_tree_sum_holds_few_partial_sums():
             alive.discard(other.key)
             return self
 
-    _parallel.tree_sum(Partial(i) for i in range(1024))
+    parallel.tree_sum(Partial(i) for i in range(1024))
     assert most <= 12
 
 
 def test_add_neither_changes_dtypes_nor_constants():
     a = np.ones(2, np.float32)
-    assert _parallel.add(a, np.ones(2)).dtype == np.float64
+    assert parallel.add(a, np.ones(2)).dtype == np.float64
     np.testing.assert_array_equal(a, [1, 1])
     frozen = np.ones(2)
     frozen.flags.writeable = False
-    np.testing.assert_array_equal(_parallel.add(frozen, np.ones(2)), [2, 2])
-    assert _parallel.add(None, 3.0) == _parallel.add(3.0, None) == 3.0
+    np.testing.assert_array_equal(parallel.add(frozen, np.ones(2)), [2, 2])
+    assert parallel.add(None, 3.0) == parallel.add(3.0, None) == 3.0
     with pytest.raises(ValueError, match="zip"):
-        _parallel.add((1.0, 2.0), (1.0,))
+        parallel.add((1.0, 2.0), (1.0,))
 
 
 def test_scaled():
     gradient = {"a": (np.ones(2), np.ones((2, 2))), "b": 2.0}
-    out = _parallel.scaled(gradient, 3.0)
+    out = parallel.scaled(gradient, 3.0)
     np.testing.assert_array_equal(out["a"][1], 3 * np.ones((2, 2)))
     assert out["b"] == 6.0
     np.testing.assert_array_equal(gradient["a"][0], np.ones(2))
-    assert _parallel.scaled(gradient, 1.0) is gradient
-    assert _parallel.scaled(None, 2.0) is None
+    assert parallel.scaled(gradient, 1.0) is gradient
+    assert parallel.scaled(None, 2.0) is None
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -104,7 +104,7 @@ def test_in_order_whoever_is_first(threads):
         time.sleep(0.002 * ((7 * i) % 5))
         return i * i
 
-    assert list(_parallel.in_order(slow, list(range(20)), threads)) == [i * i for i in range(20)]
+    assert list(parallel.in_order(slow, list(range(20)), threads)) == [i * i for i in range(20)]
 
 
 def test_in_order_keeps_few_results_waiting():
@@ -116,7 +116,7 @@ def test_in_order_keeps_few_results_waiting():
             most[0] = max(most[0], running[0])
         return i
 
-    for _ in _parallel.in_order(one, list(range(40)), 2):
+    for _ in parallel.in_order(one, list(range(40)), 2):
         time.sleep(0.001)
         with lock:
             running[0] -= 1
@@ -131,30 +131,30 @@ def test_in_order_passes_errors_on():
 
     for threads in (1, 2):
         with pytest.raises(ValueError, match="row block 3"):
-            list(_parallel.in_order(one, list(range(6)), threads))
+            list(parallel.in_order(one, list(range(6)), threads))
 
 
 def test_shuffled_visits_every_row_once_and_anew_in_every_pass():
-    first, second = (_parallel.shuffled(103, 10, 5, p) for p in (0, 1))
+    first, second = (parallel.shuffled(103, 10, 5, p) for p in (0, 1))
     for parts in (first, second):
         np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(103))
         assert [len(part) for part in parts] == [10] * 10 + [3]
         assert all(np.all(np.diff(part) > 0) for part in parts)
     assert not np.array_equal(first[0], second[0])
-    np.testing.assert_array_equal(first[0], _parallel.shuffled(103, 10, 5, 0)[0])
-    assert not np.array_equal(first[0], _parallel.shuffled(103, 10, 6, 0)[0])
+    np.testing.assert_array_equal(first[0], parallel.shuffled(103, 10, 5, 0)[0])
+    assert not np.array_equal(first[0], parallel.shuffled(103, 10, 6, 0)[0])
 
 
 def test_streams_differ_by_seed_step_and_block_and_repeat():
-    draws = {key: _parallel.stream(*key).standard_normal() for key in [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]}
+    draws = {key: parallel.stream(*key).standard_normal() for key in [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]}
     assert len(set(draws.values())) == 4
-    assert draws[0, 1, 0] == _parallel.stream(0, 1, 0).standard_normal()
+    assert draws[0, 1, 0] == parallel.stream(0, 1, 0).standard_normal()
 
 
 def test_n_threads():
-    assert _parallel.n_threads(3) == 3
-    assert _parallel.n_threads(None) >= 1
-    assert _parallel.n_threads(-1) >= 1
+    assert parallel.n_threads(3) == 3
+    assert parallel.n_threads(None) >= 1
+    assert parallel.n_threads(-1) >= 1
 
 
 @pytest.mark.parametrize("said", [None, "1"], ids=["environment is silent", "environment says one"])
@@ -164,7 +164,7 @@ def test_blas_is_held_to_one_thread(monkeypatch, said):
 
     for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         monkeypatch.setenv(name, said) if said else monkeypatch.delenv(name, raising=False)
-    with threadpoolctl.threadpool_limits(2, user_api="blas"), _parallel.working():
+    with threadpoolctl.threadpool_limits(2, user_api="blas"), parallel.working():
         blas = [pool for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
         assert all(pool["num_threads"] == 1 for pool in blas)
 
@@ -178,7 +178,7 @@ def test_the_limit_of_blas_is_taken_back_by_the_last():
 
     with threadpool_limits(2, user_api="blas"):
         before = threads()
-        first, second = _parallel.working(), _parallel.working()
+        first, second = parallel.working(), parallel.working()
         first.__enter__()
         second.__enter__()
         first.__exit__(None, None, None)
@@ -197,7 +197,7 @@ def test_a_thread_holds_blas_to_one_thread_whoever_controls_it():
         return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
     def first():
-        with _parallel.working():
+        with parallel.working():
             found.append(threads())
             inside.set()
             out.wait(60)
@@ -207,7 +207,7 @@ def test_a_thread_holds_blas_to_one_thread_whoever_controls_it():
         thread = threading.Thread(target=first)
         thread.start()
         assert inside.wait(60)
-        with _parallel.working():
+        with parallel.working():
             out.set()
             thread.join()
             assert found == [{1}] and threads() == {1}
@@ -217,7 +217,7 @@ def test_a_thread_holds_blas_to_one_thread_whoever_controls_it():
 FAULTS = """
 import resource
 import numpy as np
-from sksvi import _parallel
+from sksvi._machine import parallel
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -227,7 +227,7 @@ def faults():
 
 faults()
 before = faults()
-with _parallel.working():
+with parallel.working():
     faults()
     inside = faults()
 print(before, inside, faults())

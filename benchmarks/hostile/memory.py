@@ -26,8 +26,8 @@ from sksvi import (
     GPClassifier,
     SparseGPClassifier,
     SparseGPRegressor,
-    _memory,
 )
+from sksvi._machine import memory
 
 #: Passes: enough that the search for a kernel, where there is one, is under way.
 SEED, PASSES = 0, 20
@@ -117,7 +117,7 @@ def estimated_and_measured(model: Any, X: Any, y: Any) -> tuple[float, float]:
         before.append(tracemalloc.get_traced_memory()[0])
 
     model.set_params(max_iter=PASSES, n_jobs=1)
-    with warnings.catch_warnings(), mock.patch.object(_memory, "need", noted):
+    with warnings.catch_warnings(), mock.patch.object(memory, "need", noted):
         warnings.simplefilter("ignore")
         tracemalloc.start()
         try:

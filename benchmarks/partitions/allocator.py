@@ -1,6 +1,6 @@
 """Seconds of a fit in one process under the allocator's setting that Dask gives its workers, and under the system's.
 
-A fit keeps freed memory while it works (`_parallel.working`); a row shows what it would take if it did not.
+A fit keeps freed memory while it works (`_machine.parallel.working`); a row shows what it would take if it did not.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from benchmarks._lib.timing import fresh_process, median
 FIT = """
 import json, time
 from benchmarks.partitions._data import model, simulated
-from sksvi import _memory
+from sksvi._machine import memory
 if not {keeps}:
-    _memory.keep_freed = lambda: None
+    memory.keep_freed = lambda: None
 rows = simulated("logit", {n}, 20, 0)
 model("logit", batch_size=None).fit(rows[0][:1000], rows[1][:1000])
 seconds = []

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from sksvi import _memory, algorithms
+from sksvi import algorithms
+from sksvi._machine import memory
 from sksvi._typing import AlgorithmLike, ExpectationLike, MatrixLike, RandomState
 from sksvi.decomposition._factor_predictions import ROWS, FactorPredictions
 from sksvi.decomposition._factor_summaries import FactorSummaries, effective_number
@@ -329,7 +330,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
         sampler = algorithms.resolve(self.algorithm).row.sampler
         rows, held = (n, 2) if sampler else (min(n, BATCH_ROWS), 3)
         numbers = 8 * K * d + K**2 + K * rows * (2 + self.n_local_samples)
-        _memory.need(held * 8.0 * numbers, f"n_components={self.n_components} for {d} columns", "lower n_components")
+        memory.need(held * 8.0 * numbers, f"n_components={self.n_components} for {d} columns", "lower n_components")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         return self._streaming_model(data, True), data

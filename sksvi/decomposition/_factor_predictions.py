@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi._typing import ArrayLike, MatrixLike, RandomState
 from sksvi.estimators.checks import check_count, check_flag, check_seed
 from sksvi.estimators.completion import halved_entries
@@ -75,10 +75,10 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             return [reduce(view, local_draws(model, view, data, rows, key + m, bool(n_draws)), rows)
                     for m, view in enumerate(views)]  # fmt: skip
 
-        with _parallel.working():
+        with parallel.working():
             for view in views:
                 _ = view.columns, view.spread_columns, view.gram
-            yield from _parallel.in_order(one, model.chunks(slice(0, len(X)), data), _parallel.n_threads(self.n_jobs))
+            yield from parallel.in_order(one, model.chunks(slice(0, len(X)), data), parallel.n_threads(self.n_jobs))
 
     def transform(self, X: MatrixLike) -> Array:
         """E[z∘w] of every row given its observed entries: how much of each factor it uses.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi._typing import MatrixLike, PerRow
 from sksvi.algorithms import MCSSVI
 from sksvi.decomposition._ids import positions
@@ -146,9 +146,9 @@ class FoldingMethods(PairMethods):
         prior = model.prior(q)["users"]
         said = Said({"users": q["users"].over(prior)})
         data = Ratings(codes, others, y, weight, len(ids), len(items))
-        problem = plan.problem(model, data, MCSSVI(), threads=_parallel.n_threads(self.n_jobs))
+        problem = plan.problem(model, data, MCSSVI(), threads=parallel.n_threads(self.n_jobs))
         state = State(q, 0)
-        with _parallel.working():
+        with parallel.working():
             for _ in range(FOLD_STEPS):
                 block = by_side.moved(problem, state, "users", said).block
                 change = block.kl_by_plate(state.q["users"].precise()).max()

@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from sksvi import _memory, algorithms
+from sksvi import algorithms
+from sksvi._machine import memory
 from sksvi._typing import MatrixLike
 from sksvi.decomposition._gamma_predictions import GammaPredictions
 from sksvi.estimators.base import BaseSVI
@@ -90,7 +91,7 @@ class GammaFit(BaseSVI):
     def _check_size(self, K: int, F: int, n: int, begun: str = "", remedy: str = "") -> None:
         """An error where K components of F columns and n rows take more memory than there is."""
         what = f"n_components={self.n_components} for {F} {self._columns_called}{begun}"
-        _memory.need(8.0 * (40.0 * K * F + 6.0 * K * n), what, f"lower n_components{remedy}")
+        memory.need(8.0 * (40.0 * K * F + 6.0 * K * n), what, f"lower n_components{remedy}")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         return self._model(data.X.shape[1]), data

@@ -12,7 +12,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from sksvi import _memory, _parallel, algorithms, expectations
+from sksvi import algorithms, expectations
+from sksvi._machine import memory, parallel
 from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, MatrixLike, RandomState
 from sksvi.decomposition._gamma_factor_findings import of_common_noise, of_least_noise
 from sksvi.decomposition._gamma_factor_predictions import ROWS, GammaFactorPredictions
@@ -266,7 +267,7 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
                 for part, *_ in one_by_one(type(self).__name__, X, y=None, sample_weight=None, offset=None):
                     self.partial_fit(part)
             return self
-        with self._all_or_nothing(), _parallel.working():
+        with self._all_or_nothing(), parallel.working():
             first = self._stream_begins()
             before = None if first else self._scatter
             seen = 0.0 if first else self.n_samples_seen_
@@ -308,7 +309,7 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
         if fresh:
             self._dtype = X.dtype.name
         self._check_size(X.shape[1])
-        return scatter_of(X, bool(self.fit_mean), _parallel.n_threads(self.n_jobs))
+        return scatter_of(X, bool(self.fit_mean), parallel.n_threads(self.n_jobs))
 
     def _keep(self, data: Scatter, fresh: bool) -> None:
         self._scatter = data
@@ -367,7 +368,7 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
         """An error where the scatter and the points of a fit are more than there is memory for."""
         K, D = float(self.n_components), float(n_features)
         numbers = 8 * POINTS * K * (K + D) + 5 * MANY_POINTS * K * D + 6 * D**2
-        _memory.need(8.0 * numbers, f"n_components={self.n_components} for {D:.0f} columns", "lower n_components")
+        memory.need(8.0 * numbers, f"n_components={self.n_components} for {D:.0f} columns", "lower n_components")
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
         return None

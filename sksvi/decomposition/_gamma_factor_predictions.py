@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi._typing import MatrixLike, RandomState
 from sksvi.estimators.checks import check_count, check_flag, check_seed
 from sksvi.estimators.validation import check_table, validate_data
@@ -76,7 +76,7 @@ class GammaFactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """
         X = self._rows(X)
         average = projection(self._loadings(POINTS, 2), self.noise_variance_).mean(0)
-        with _parallel.working():
+        with parallel.working():
             return ((X.astype(np.float64) - self.mean_) @ average.T).astype(X.dtype, copy=False)  # type: ignore[no-any-return]
 
     def inverse_transform(self, X: MatrixLike) -> Array:
@@ -132,9 +132,9 @@ class GammaFactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             each = np.stack([c - 0.5 * np.square(W @ rows).sum(0) for W, c in zip(whiten, log_det, strict=True)])
             return logsumexp(each, axis=0) - np.log(len(each))  # type: ignore[no-any-return]
 
-        with _parallel.working():
-            parts = _parallel.slices(len(X), _parallel.chunk_rows(X.shape[1], False))
-            return np.concatenate(list(_parallel.in_order(one, parts, _parallel.n_threads(self.n_jobs))))
+        with parallel.working():
+            parts = parallel.slices(len(X), parallel.chunk_rows(X.shape[1], False))
+            return np.concatenate(list(parallel.in_order(one, parts, parallel.n_threads(self.n_jobs))))
 
     def log_predictive_density(self, X: MatrixLike) -> Array:
         """Log density of every row, integrated over the posterior: `score_samples`.
@@ -210,7 +210,7 @@ class GammaFactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     def _drawn(self, n: int, rng: np.random.RandomState) -> Iterator[Array]:
         q, sd = self.posterior_["loadings"], np.sqrt(self.noise_variance_)
-        for part in _parallel.slices(n, DRAWN_ROWS):
+        for part in parallel.slices(n, DRAWN_ROWS):
             size = part.stop - part.start
             factors = rng.standard_normal((size, len(self.components_)))
             common = np.einsum("nk,nkd->nd", factors, q.sample(size, rng))

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import gammaincinv
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _memory, _parallel
+from sksvi._machine import memory, parallel
 from sksvi._typing import DataFrame
 from sksvi.estimators.findings import warn_user
 from sksvi.estimators.summaries import joined, point_rows
@@ -117,7 +117,7 @@ class GammaFactorSummary:
         q, learned = self.posterior_["loadings"], self.state_.q.get("noise")
         shape, known = q.shape.shape, self.noise_variance_ / self.scale_**2
         size = 2.0 * q.shape.size + shape[1]
-        _memory.need(48.0 * size**2, f"linear response of {q.shape.size} loadings", "set linear_response=False")
+        memory.need(48.0 * size**2, f"linear response of {q.shape.size} loadings", "set linear_response=False")
         model = GammaFactors(
             *shape,
             prior_shape=float(self._loadings_prior[0]),
@@ -129,7 +129,7 @@ class GammaFactorSummary:
         )
         blocks = {"loadings": Gamma(q.shape, q.rate * self.scale_)}
         blocks |= {} if learned is None else {"noise": learned}
-        with _parallel.working():
+        with parallel.working():
             found = respond(model, blocks, self._fitted_to.divided(self.scale_))
         own, draws = found.loadings, found.turned
         draws = None if draws is None else draws * self.scale_

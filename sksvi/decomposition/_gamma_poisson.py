@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi import _memory
+from sksvi._machine import memory
 from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, RandomState
 from sksvi.decomposition._gamma_base import GammaFactors
 from sksvi.decomposition._gamma_recommend import ColumnRecommendations
@@ -176,7 +176,7 @@ class GammaPoissonFactorization(ColumnRecommendations, PoissonFit, GammaFactors)
             K, (n, F) = float(self.n_components), data.X.shape
             n = n if data.at_hand else 0
             numbers = 6 * DRAWS * K * (F + max(LEAST_ROWS, n / CHUNKS))
-            _memory.need(8.0 * numbers, f"bound='tight' with n_components={self.n_components}", "take 'auxiliary'")
+            memory.need(8.0 * numbers, f"bound='tight' with n_components={self.n_components}", "take 'auxiliary'")
 
     def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
         yield from super()._portion_findings(data, first)

@@ -9,7 +9,7 @@ from scipy.special import gammaincinv
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi._typing import DataFrame
 from sksvi.families import Gamma
 from sksvi.models.nmf.cells import Cells
@@ -41,14 +41,14 @@ class GammaPosterior(ClassNamePrefixFeaturesOutMixin):
     def _activations(self, found: Cells) -> tuple[Array, Array]:
         """Shape and rate (n, K) of the posterior of activations."""
         model = self._model(found.shape[1]).of_components(len(self.components_))
-        with _parallel.working():
-            return model.rows(self._seen_by_rows, found, _parallel.n_threads(self.n_jobs))  # type: ignore[no-any-return]
+        with parallel.working():
+            return model.rows(self._seen_by_rows, found, parallel.n_threads(self.n_jobs))  # type: ignore[no-any-return]
 
     def _covariances(self, found: Cells, shape: Array, rate: Array) -> Array:
         """Covariances (n, K, K) of the activations of rows, given the shape and rate of `_activations`."""
         model = self._model(found.shape[1]).of_components(len(self.components_))
-        with _parallel.working():
-            threads = _parallel.n_threads(self.n_jobs)
+        with parallel.working():
+            threads = parallel.n_threads(self.n_jobs)
             return model.covariances(self._seen_by_rows, found, shape, rate, threads)  # type: ignore[no-any-return]
 
     # ---- tables

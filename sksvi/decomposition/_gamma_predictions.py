@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi._typing import ArrayLike, MatrixLike
 from sksvi.decomposition._gamma_posterior import GammaPosterior
 from sksvi.estimators.checks import check_counts, check_flag
@@ -188,7 +188,7 @@ class GammaPredictions(GammaPosterior, TransformerMixin):
     def _portions(self, found: Cells) -> list[slice]:
         """Rows whose covariances are formed at a time."""
         K = len(self.components_)
-        return _parallel.slices(found.shape[0], max(1, CELLS // (K * max(found.shape[1], K))))
+        return parallel.slices(found.shape[0], max(1, CELLS // (K * max(found.shape[1], K))))
 
     # ---- densities
     def log_predictive_density(self, X: MatrixLike, held_out: ArrayLike) -> Array:

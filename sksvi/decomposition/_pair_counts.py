@@ -10,7 +10,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi._typing import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.decomposition._folded_counts import FoldedCounts
 from sksvi.decomposition._gamma_predictions import CELLS
@@ -110,7 +110,7 @@ class PairCounts(PairMethods, TransformerMixin):
         columns, folded = self._asked(X)
         n, K = len(columns[0]), len(self.components_)
         parts = []
-        for rows in _parallel.slices(n, max(1, CELLS // K)):
+        for rows in parallel.slices(n, max(1, CELLS // K)):
             users, items = (column.iloc[rows] for column in columns)
             parts.append(density.moments_of_pairs(self._rows("users", users, folded), self._rows("items", items)))
         return density.CountPredictive(*(np.concatenate(part) for part in zip(*parts, strict=True)))
@@ -359,7 +359,7 @@ class PairCounts(PairMethods, TransformerMixin):
         if not len(users):
             raise ValueError("users is empty: name at least one.")
         tables = []
-        for part in _parallel.slices(len(users), max(1, CELLS // len(self.items_))):
+        for part in parallel.slices(len(users), max(1, CELLS // len(self.items_))):
             some = users.iloc[part]
             q = self._rows("users", some, folded)
             mean, variance = density.moments_of(q.mean, q.variance, self.posterior_["components"])

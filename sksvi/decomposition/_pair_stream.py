@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import _fit_context
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi._typing import MatrixLike, PerRow
 from sksvi.decomposition._pair_counts import PairCounts, items_of
 from sksvi.decomposition._poisson_fit import PoissonFit, in_order
@@ -85,7 +85,7 @@ class PairStream(PairCounts, PoissonFit):
                 for *part, _ in one_by_one(type(self).__name__, X, **beside):
                     self.partial_fit(*part)
             return self
-        with self._all_or_nothing(), _parallel.working():
+        with self._all_or_nothing(), parallel.working():
             first = self._stream_begins()
             before, seen = (None, 0.0) if first else (self.state_, self.n_samples_seen_)
             old = None if first else self._without_counts()

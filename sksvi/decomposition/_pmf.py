@@ -13,7 +13,8 @@ from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 
-from sksvi import _memory, algorithms, likelihoods
+from sksvi import algorithms, likelihoods
+from sksvi._machine import memory
 from sksvi._typing import AlgorithmLike, DataFrame, ExpectationLike, LikelihoodLike, MatrixLike, PerRow, RandomState
 from sksvi.decomposition._factor_attributes import FactorAttributes
 from sksvi.decomposition._folded import FoldedUsers
@@ -440,7 +441,7 @@ class GeneralizedPMF(
         numbers = float(width) * (width + 1) / 2 + width if full else 2.0 * width
         remedy = "set covariance='diag', or lower n_components" if full else "lower n_components"
         what = f"n_components={self.n_components} for {plates} users and items"
-        _memory.need((2 if full else 3) * 8.0 * plates * numbers, what, remedy)
+        memory.need((2 if full else 3) * 8.0 * plates * numbers, what, remedy)
 
     def _build_model(self, data: Ratings) -> tuple[FactorModel, Ratings]:
         priors = {}

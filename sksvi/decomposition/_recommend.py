@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi._typing import ArrayLike, DataFrame, RandomState
 from sksvi.decomposition._folded import FoldedUsers, FoldingMethods
 from sksvi.decomposition._ids import positions
@@ -98,8 +98,8 @@ class RecommendationMethods(FoldingMethods):
         def one(part: slice) -> tuple[Array, Array]:
             return Columns(view, entries.of(part), None, None).latents(plates[0][part])
 
-        with _parallel.working():
-            parts = list(_parallel.in_order(one, model.column_chunks(entries), _parallel.n_threads(self.n_jobs)))
+        with parallel.working():
+            parts = list(parallel.in_order(one, model.column_chunks(entries), parallel.n_threads(self.n_jobs)))
         m[order], v[order] = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
         return m, v
 

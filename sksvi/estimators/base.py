@@ -21,7 +21,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, InvalidParameterError, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _parallel, algorithms, expectations
+from sksvi import algorithms, expectations
+from sksvi._machine import parallel
 from sksvi._typing import DataFrame, PathLike, RandomState
 from sksvi.callbacks import CallbackSupport, FitMonitor
 from sksvi.estimators import findings
@@ -170,7 +171,7 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
             raise
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
-        with self._all_or_nothing(), _parallel.working():
+        with self._all_or_nothing(), parallel.working():
             go_on = self.warm_start and hasattr(self, "state_")
             data = self._data(X, y, sample_weight, offset, MORE if go_on else FIT)
             self._check_memory(data)
@@ -272,7 +273,7 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
         """What serves what in steps of `size` rows: refused by `plan` where it has no meaning."""
         algorithm, expect = self._algorithm(), expectations.resolve(self.expectation)
         # Where tasks run side by side already, each has one thread.
-        threads = _parallel.n_threads(self.n_jobs) if data.at_hand or self.n_jobs is not None else 1
+        threads = parallel.n_threads(self.n_jobs) if data.at_hand or self.n_jobs is not None else 1
         problem = plan.problem(model, data, algorithm, expect, batch_size=size, threads=threads)
         likelihood = getattr(model, "likelihood", None)
         if likelihood is not None and not likelihood.informed(data.y):
@@ -356,7 +357,7 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
                 for part in one_by_one(type(self).__name__, X, y=y, sample_weight=sample_weight, offset=offset):
                     self._partial_fit(*part)
             return self
-        with self._all_or_nothing(), _parallel.working():
+        with self._all_or_nothing(), parallel.working():
             first = self._stream_begins()
             data = self._encode(X, y, sample_weight, offset, FIRST_PORTION if first else PORTION)
             remember_offset(self, offset, before=not first and getattr(self, "_had_offset", False))

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array, check_consistent_length
 
-from sksvi import _memory
+from sksvi._machine import memory
 from sksvi._seeds import check_seed as check_seed
 from sksvi.estimators.magnitudes import check_magnitudes, check_weights
 from sksvi.estimators.validation import check_numeric_target
@@ -50,7 +50,7 @@ def check_count(value: Any, name: str, least: int = 1, bytes_each: float = 0.0) 
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ValueError(f"{name} must be an integer >= {least}; found {value!r}.")
-    _memory.need(float(value) * bytes_each, f"{name}={value}", f"lower {name}")
+    memory.need(float(value) * bytes_each, f"{name}={value}", f"lower {name}")
     return int(value)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi._names import apart
 from sksvi._typing import MatrixLike, PerRow
 from sksvi.estimators.summaries import COLUMNS, RATIOS
@@ -52,7 +52,7 @@ class SummaryText:
             given = _of_rows(np.flatnonzero(weight > 0), given)
         n = _num_samples(given["X"])
         if n > SCORED:
-            given = _of_rows(_parallel.sample(n, SCORED, 0), given)
+            given = _of_rows(parallel.sample(n, SCORED, 0), given)
         if n > 1:
             with np.errstate(all="ignore"):
                 self._score_of_fit = float(self.score(**given)), min(n, SCORED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from sksvi._compiled import entry
+from sksvi._machine.compiled import entry
 
 Array = np.ndarray
 

@@ -15,7 +15,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _memory, _parallel, algorithms, expectations, likelihoods
+from sksvi import algorithms, expectations, likelihoods
+from sksvi._machine import memory, parallel
 from sksvi._typing import (
     AlgorithmLike,
     ArrayLike,
@@ -234,7 +235,7 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
     @property
     def _block(self) -> int:
         """Rows of a chunk of the model's."""
-        return _parallel.chunk_rows(self._most_points, False)
+        return parallel.chunk_rows(self._most_points, False)
 
     def _column_facts(self, data: Table) -> dict[str, Any]:
         return {"columns": Moments.of(data.X, data.weight)}
@@ -287,7 +288,7 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
             f" for each of {latents} latents" if latents > 1 else ""
         )
         remedy = "take another bound, or fewer rows" if optimal else "lower n_inducing"
-        _memory.need(8.0 * numbers_held(n, m, latents, **options), what, remedy)
+        memory.need(8.0 * numbers_held(n, m, latents, **options), what, remedy)
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         self._learned_rows = None
@@ -451,11 +452,11 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
             m = m + self.mean_
             return m if offset is None else m + offset[rows].reshape(-1, *[1] * (m.ndim - 1)), left_over(s, d)
 
-        with _parallel.working():
+        with parallel.working():
             geometry = Geometry(self.kernel_, self.inducing_points_)
             white.prepare()
-            parts = _parallel.slices(X.shape[0], _parallel.chunk_rows(len(geometry.Z), False))
-            parts = list(_parallel.in_order(one, parts, _parallel.n_threads(self.n_jobs)))
+            parts = parallel.slices(X.shape[0], parallel.chunk_rows(len(geometry.Z), False))
+            parts = list(parallel.in_order(one, parts, parallel.n_threads(self.n_jobs)))
         m, v = (np.concatenate(part) for part in zip(*parts, strict=True))
         check_latents(m, v, X.dtype, not self.likelihood_.measured)
         return m.astype(X.dtype, copy=False), v.astype(X.dtype, copy=False)
@@ -485,7 +486,7 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
         offset = checked_offset(self, offset, X.shape[0])
         geometry = Geometry(self.kernel_, self.inducing_points_)
         draws = self._white.sample(n_draws, seed)
-        for rows in _parallel.slices(X.shape[0], max(1, MOST // draws[..., 0].size)):
+        for rows in parallel.slices(X.shape[0], max(1, MOST // draws[..., 0].size)):
             _, H, d = geometry.rows(X[rows].astype(float, copy=False))
             f = np.tensordot(H, draws, (1, draws.ndim - 1)) + self.mean_
             yield rows, f if offset is None else f + offset[rows].reshape(-1, *[1] * (f.ndim - 1)), d

@@ -11,7 +11,8 @@ from sklearn.base import _fit_context
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _memory, _parallel, algorithms
+from sksvi import algorithms
+from sksvi._machine import memory, parallel
 from sksvi._typing import (
     AlgorithmLike,
     ClassWeight,
@@ -274,7 +275,7 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         n = len(data)
         held = OF_ALL_ROWS * (1.0 if self.optimize_hyperparameters else ALONE)
         what = f"the covariance between {n} rows, of which a fit holds {held:.0f},"
-        _memory.need(held * 8.0 * n**2, what, "take SparseGPClassifier, or fewer rows")
+        memory.need(held * 8.0 * n**2, what, "take SparseGPClassifier, or fewer rows")
 
     # ---- the posterior that q stands for
     def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Joint:
@@ -306,16 +307,16 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         offset = checked_offset(self, offset, X.shape[0])
         block = self.posterior_["latents"].block
-        rows = _parallel.slices(X.shape[0], _parallel.chunk_rows(len(self.X_train_), False))
+        rows = parallel.slices(X.shape[0], parallel.chunk_rows(len(self.X_train_), False))
 
         def one(part: slice) -> tuple[Array, Array]:
             here = X[part].astype(float, copy=False)
             m, v = block.latents(kernels.cross(self.kernel_, here, self.X_train_), kernels.diagonal(self.kernel_, here))
             return (m if offset is None else m + offset[part]), v
 
-        with _parallel.working():
+        with parallel.working():
             block.prepare()
-            parts = list(_parallel.in_order(one, rows, _parallel.n_threads(self.n_jobs)))
+            parts = list(parallel.in_order(one, rows, parallel.n_threads(self.n_jobs)))
         m, v = (np.concatenate(part).astype(X.dtype, copy=False) for part in zip(*parts, strict=True))
         return m, v
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.models.gp.inducing import LEAST_ROWS, ROWS_PER_CENTRE
 from sksvi.models.gp.sparse import KEPT_NUMBERS
 
@@ -26,7 +26,7 @@ def numbers_held(n: int, m: int, latents: int, *, full: bool, kmeans: bool, opti
     if optimal:
         return OF_LATENTS * m**2 + BETWEEN_ROWS * float(n) ** 2
     settled = COVARIANCES * float(latents * m) ** 2 if full else OF_LATENTS * latents * float(m) ** 2
-    chunk = CHUNKS * min(n, _parallel.chunk_rows(m, False)) * m
+    chunk = CHUNKS * min(n, parallel.chunk_rows(m, False)) * m
     rows = ROWS * n * m if n * m <= KEPT_NUMBERS else chunk
     searched = VECTORS * n + (settled + rows) * (1.0 if learns else ALONE)
     begun = DISTANCES * min(n, max(LEAST_ROWS, ROWS_PER_CENTRE * m)) * m if kmeans else 0.0

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.algorithms.rules import ClosedForm, Pace
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.expectations import Expectation
@@ -87,12 +87,12 @@ class Look:
         chunks = list(enumerate(self.model.chunks(rows, data)))
         if len(chunks) == 1:  # of which there is no sum: to form one takes longer than few rows do
             return self.of_chunk(data, chunks[0])
-        return _parallel.tree_sum(_parallel.in_order(partial(self.of_chunk, data), chunks, self.threads))
+        return parallel.tree_sum(parallel.in_order(partial(self.of_chunk, data), chunks, self.threads))
 
     def of_chunk(self, data: Any, item: tuple[int, Any]) -> tuple[Gradient, float, int]:
         """Of some rows."""
         number, rows = item
-        rng = _parallel.stream(*self.key, getattr(data, "first", 0) + number) if self.drawn else None
+        rng = parallel.stream(*self.key, getattr(data, "first", 0) + number) if self.drawn else None
         batch = self.model.batch(data, rows, self.locals.of(rows))
         # What overflows leaves no finite bound or block, and that is an error which names the remedy.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -112,7 +112,7 @@ def evaluate(problem: Problem, state: State, segment: Segment, gradient_wanted: 
     seen = problem.globals_in(state.passes)
     key = state.seed, state.steps
     drawn = model.seeded or not problem.deterministic  # to seed a stream takes longer than few rows do
-    rng: Any = _parallel.stream(*key, data.n_streams(model, segment.rows)) if drawn else None
+    rng: Any = parallel.stream(*key, data.n_streams(model, segment.rows)) if drawn else None
     view = seen.view(model, q, rng)
     sites, between = (
         problem.messages.sites(state),
@@ -127,7 +127,7 @@ def evaluate(problem: Problem, state: State, segment: Segment, gradient_wanted: 
         gradient = model.completed(gradient, q)
     earlier, known = problem.said.told(q)
     if gradient_wanted and earlier:
-        gradient = {**gradient, **{name: _parallel.add(gradient.get(name), part) for name, part in earlier.items()}}
+        gradient = {**gradient, **{name: parallel.add(gradient.get(name), part) for name, part in earlier.items()}}
     return gradient, value * scale + known
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.families.base import Message, NotPositiveDefinite
 from sksvi.inference.engine import evaluate, whole
 from sksvi.inference.memory.of_rows import Direct
@@ -241,7 +241,7 @@ class Sample:
         def one(rows: Any) -> Any:
             return model.pull_back(terms.take(rows), model.batch(self.data, rows))
 
-        return _parallel.tree_sum(map(one, model.chunks(slice(0, len(self)), self.data)))
+        return parallel.tree_sum(map(one, model.chunks(slice(0, len(self)), self.data)))
 
 
 #: Arrays of a sample that have one number per row.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.inference.engine import evaluate, prepare, whole
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
@@ -24,7 +24,7 @@ def drawn(problem: Problem, q: Blocks, n_draws: int, seed: int) -> Iterator[tupl
     """Draws in blocks: which they are, those of every block of q that has a prior, and log q - log prior, (S,)."""
     prior = problem.model.prior(q)
     numbers = sum(int(np.size(q[name].mean)) for name in prior)
-    for number, part in enumerate(_parallel.slices(n_draws, max(1, DRAWN // numbers))):
+    for number, part in enumerate(parallel.slices(n_draws, max(1, DRAWN // numbers))):
         rng = np.random.RandomState(np.random.MT19937(np.random.SeedSequence([seed, number])))
         found = {name: q[name].draws_against(prior[name], part.stop - part.start, rng) for name in sorted(prior)}
         excess: Any = sum(above for _, above in found.values())
@@ -46,13 +46,13 @@ def _log_likelihood(problem: Problem, q: Blocks, draws: dict[str, Array], n_draw
 
     def of_chunk(rows: Any) -> Array:
         batch, total = model.batch(data, rows), np.empty(n_draws)
-        for part in _parallel.slices(n_draws, max(1, PAIRS // max(1, len(np.arange(len(data))[rows])))):
+        for part in parallel.slices(n_draws, max(1, PAIRS // max(1, len(np.arange(len(data))[rows])))):
             some = {name: values[part] for name, values in draws.items()}
             total[part] = model.log_likelihood_at(q, some, batch, problem.exact)  # type: ignore[attr-defined]
         return total
 
     chunks = model.chunks(slice(0, len(data)), data)
-    return _parallel.tree_sum(_parallel.in_order(of_chunk, chunks, problem.threads))
+    return parallel.tree_sum(parallel.in_order(of_chunk, chunks, problem.threads))
 
 
 def bound_at(problem: Problem, q: Blocks) -> float:

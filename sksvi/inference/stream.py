@@ -8,7 +8,7 @@ from time import perf_counter
 
 import numpy as np
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.engine import evaluate, whole
@@ -233,7 +233,7 @@ def absorb_steps(problem: Problem, state: State, fade: float) -> tuple[State, St
     n, run = len(problem.data), Noisy()
     bounds, rate, before = [], 0.0, state.repairs
     # A portion is a sample, however exact its integrals are: its steps go at the rates of noisy ones.
-    parts = _parallel.slices(n, problem.batch_size or n)
+    parts = parallel.slices(n, problem.batch_size or n)
     problem = replace(problem, stream=True, least_rate=1.0 - fade ** (1.0 / len(parts)))
     state = narrowed(problem, hyper.faded(state, fade), 1.0 / (problem.scale * len(parts)))
     state = run.begin(problem, state)

@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi._typing import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import check_count
 from sksvi.estimators.joint import Joint
@@ -149,7 +149,7 @@ def check_posterior(
     _check_in_memory(X=X, y=y, sample_weight=sample_weight, offset=offset, exposure=exposure)
     inner, X = _reached(model, X)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    with _parallel.working():
+    with parallel.working():
         joint = inner._joint(X, y, sample_weight, with_exposure(inner, offset, exposure, X))
         lower_bound = bound_at(joint.problem, joint.q)
         joint.check_bound(lower_bound)

@@ -7,7 +7,7 @@ import math
 import numba
 import numpy as np
 
-from sksvi._compiled import entry
+from sksvi._machine.compiled import entry
 
 Array = np.ndarray
 

@@ -14,7 +14,8 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _memory, _parallel, likelihoods
+from sksvi import likelihoods
+from sksvi._machine import memory, parallel
 from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, LikelihoodLike, MatrixLike, PerRow, RandomState
 from sksvi.estimators import findings
 from sksvi.estimators.base import BaseSVI
@@ -180,7 +181,7 @@ class BayesianGLM(CoefficientTables, ResponseDraws, WithCategories, FromPartitio
         what = f"covariance='full' of {size} {over}{f' in each of {several} classes' if several > 1 else ''}"
         # The classes share one block; a wide design is kept beside its span.
         numbers = COVARIANCES * float(several * size) ** 2 + (2.0 * n * d if wide and not sp.issparse(data.X) else 0.0)
-        _memory.need(8.0 * numbers, what, "set covariance='diag', or take fewer columns")
+        memory.need(8.0 * numbers, what, "set covariance='diag', or take fewer columns")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         n, d = data.X.shape
@@ -369,15 +370,15 @@ class BayesianGLM(CoefficientTables, ResponseDraws, WithCategories, FromPartitio
         X = self._validated(X)
         offset = checked_offset(self, offset, X.shape[0])
         weights, model = self._predicting(X)
-        size = max(_parallel.chunk_rows(X.shape[1], False), 512)
+        size = max(parallel.chunk_rows(X.shape[1], False), 512)
 
         def one(rows: slice) -> tuple[Array, Array]:
             return model.predict_latent(weights, self._in_units(X[rows]), None if offset is None else offset[rows])
 
-        with _parallel.working():
+        with parallel.working():
             weights.prepare()
             size = size if not model.joint else max(64, size // 4)
-            parts = list(_parallel.in_order(one, _parallel.slices(X.shape[0], size), _parallel.n_threads(self.n_jobs)))
+            parts = list(parallel.in_order(one, parallel.slices(X.shape[0], size), parallel.n_threads(self.n_jobs)))
         m, v = (np.concatenate(part) for part in zip(*parts, strict=True))
         check_latents(m, v, X.dtype, not self.likelihood_.measured)
         return m.astype(X.dtype, copy=False), v.astype(X.dtype, copy=False)
@@ -412,7 +413,7 @@ class BayesianGLM(CoefficientTables, ResponseDraws, WithCategories, FromPartitio
         weights, model = self._predicting(X)
         draws, off = weights.sample(n_draws, seed), getattr(self, "_switched_off", None)
         draws = draws if off is None else off.widened(draws, weights.mean, weights.std)
-        for rows in _parallel.slices(X.shape[0], max(1, MOST // draws[..., 0].size)):
+        for rows in parallel.slices(X.shape[0], max(1, MOST // draws[..., 0].size)):
             f, left = model.latents_at(draws, self._in_units(X[rows]))
             yield rows, f if offset is None else f + offset[rows].reshape(-1, *[1] * (f.ndim - 1)), left
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.models.linear.rows import Rescaled
 
 Array = np.ndarray
@@ -105,7 +105,7 @@ class Columns:
             scaled.data = ((X.data - self.centre[X.indices]) / self.scale[X.indices]).astype(X.dtype)
             return scaled
         out = np.empty(X.shape, X.dtype)
-        for rows in _parallel.slices(X.shape[0], _parallel.chunk_rows(X.shape[1], False)):
+        for rows in parallel.slices(X.shape[0], parallel.chunk_rows(X.shape[1], False)):
             self.by_block(X[rows].toarray() if sp.issparse(X) else X[rows]).filled(out[rows])
         return out
 
@@ -215,7 +215,7 @@ def _values(X: Any) -> tuple[Array, Array, Array]:
         return low.astype(float), high.astype(float), _two_stored(X, low, high)
     low = high = np.asarray(X[:1])[0].astype(float)
     two = np.ones(X.shape[1], bool)
-    for rows in _parallel.slices(X.shape[0], _parallel.chunk_rows(X.shape[1], False)):
+    for rows in parallel.slices(X.shape[0], parallel.chunk_rows(X.shape[1], False)):
         part = np.asarray(X[rows])
         least, greatest = np.minimum(low, _folded(np.minimum, part)), np.maximum(high, _folded(np.maximum, part))
         if two.any():  # columns of many values are known by the first rows
@@ -254,7 +254,7 @@ def _moments(X: Any, weight: Array, centre: Array) -> tuple[Array, Array]:
         mean = np.bincount(X.indices, own * off, d) - missing * centre
         return mean / total, (np.bincount(X.indices, own * np.square(off), d) + missing * np.square(centre)) / total
     mean, square = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    for rows in _parallel.slices(X.shape[0], _parallel.chunk_rows(X.shape[1], False)):
+    for rows in parallel.slices(X.shape[0], parallel.chunk_rows(X.shape[1], False)):
         off = np.subtract(np.asarray(X[rows]), centre, order="C")  # the same sums for every layout of X
         mean += weight[rows] @ off
         square += weight[rows] @ np.square(off)

@@ -15,7 +15,8 @@ from sklearn.utils import check_X_y
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _memory, algorithms
+from sksvi import algorithms
+from sksvi._machine import memory
 from sksvi._names import own_name
 from sksvi._typing import DataFrame, MatrixLike, PerRow
 from sksvi.estimators.categorical import Levels, fixed_columns
@@ -291,7 +292,7 @@ class MixedEffects(BayesianGLM):
         corner = total - largest if arrow else total
         numbers = corner**2 + (corner * largest if arrow else 0)
         what = f"covariance='full' of {total} coefficients and levels"
-        _memory.need(COVARIANCES * 8.0 * numbers, what, "set covariance='diag', or leave a factor out of groups")
+        memory.need(COVARIANCES * 8.0 * numbers, what, "set covariance='diag', or leave a factor out of groups")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         if self.groups is not None:

@@ -13,7 +13,8 @@ from sklearn.base import DensityMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _memory, _parallel, algorithms
+from sksvi import algorithms
+from sksvi._machine import memory, parallel
 from sksvi._names import own_name
 from sksvi._typing import AlgorithmLike, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.base import BaseSVI
@@ -194,7 +195,7 @@ class Mixture(RowsFromPartitions, DensityMixin, BaseSVI):
     def _check_memory(self, data: Table) -> None:
         values = float(sum(self._sizes()))
         what = f"n_components={self.n_components} for {len(self._sizes())} columns"
-        _memory.need(8.0 * 12 * self.n_components * values, what, "lower n_components")
+        memory.need(8.0 * 12 * self.n_components * values, what, "lower n_components")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         return self._streaming_model(data, True), data
@@ -248,11 +249,11 @@ class Mixture(RowsFromPartitions, DensityMixin, BaseSVI):
         check_is_fitted(self)
         cells, view, model = self._cells(X, False), self._logs(), self._fitted_model()
         data = Table(cells, np.broadcast_to(0.0, (len(cells),)))
-        with _parallel.working():
-            parts = _parallel.in_order(
+        with parallel.working():
+            parts = parallel.in_order(
                 lambda rows: reduce(view.logs(cells[rows])),
                 model.chunks(slice(0, len(cells)), data),
-                _parallel.n_threads(self.n_jobs),
+                parallel.n_threads(self.n_jobs),
             )
             return np.concatenate(list(parts))
 

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from sksvi import _parallel
-from sksvi._growing import extended
-from sksvi._memory import Weighed
+from sksvi._machine import parallel
+from sksvi._machine.growing import extended
+from sksvi._machine.memory import Weighed
 
 if TYPE_CHECKING:
     from sksvi.algorithms.rules import Rule
@@ -109,11 +109,11 @@ class InMemory(Weighed):
 
     def portion(self, size: int, seed: int) -> Any:
         """About `size` rows, drawn without repeats."""
-        return self.take(_parallel.sample(len(self), size, seed))
+        return self.take(parallel.sample(len(self), size, seed))
 
     def batches(self, size: int, seed: int, number: int) -> Iterator[tuple[Any, int, float]]:
         """Batches of pass `number`, shuffled: rows, how many they are, and their weight."""
-        for rows in _parallel.shuffled(len(self), size, seed, number):
+        for rows in parallel.shuffled(len(self), size, seed, number):
             yield rows, len(rows), float(len(rows)) if self.weight is None else float(self.weight[rows].sum())
 
     def seen(self, look: Callable[[Any, Any], Any], rows: Any) -> Any:

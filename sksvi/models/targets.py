@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.models.base import Table
 
 Array = np.ndarray
@@ -67,7 +67,7 @@ def starting(data: Table, by_moments: bool) -> Table:
 
 def drawn(data: Table, n: int) -> Table:
     """The rows of the sample of n rows that are among these, the first of which is number `first`; without columns."""
-    rows = _parallel.sample(n, SAMPLE, SEED, data.first, data.first + len(data.y)) - data.first
+    rows = parallel.sample(n, SAMPLE, SEED, data.first, data.first + len(data.y)) - data.first
     return replace(data, X=np.empty((len(data.y), 0))).take(rows)
 
 

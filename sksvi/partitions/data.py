@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.inference.memory.locals import NO_LOCALS, Locals
 from sksvi.models.base import Table
 from sksvi.partitions.executor import Executor
@@ -163,8 +163,8 @@ class Partitioned:
         """About `size` rows, drawn without repeats: here where they are few numbers, else kept where they lie."""
         n, ends = len(self), list(zip(self.starts, self.starts[1:]))
         if size * self.X.shape[1] <= HERE:
-            return self.take(_parallel.sample(n, size, seed))
-        rows = [_parallel.sample(n, size, seed, int(a), int(b)) - a for a, b in ends]
+            return self.take(parallel.sample(n, size, seed))
+        rows = [parallel.sample(n, size, seed, int(a), int(b)) - a for a, b in ends]
         return self._of([(part, own) for part, own in zip(self.parts, rows) if len(own)])
 
     def _of(self, wanted: list[tuple[Any, Array]]) -> Partitioned:

@@ -11,7 +11,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-from sksvi import _memory, _parallel
+from sksvi._machine import memory, parallel
 from sksvi.models.base import Lost
 
 #: Answers that a task of the tree joins: a power of two, so that the whole is a tree of pairs.
@@ -54,7 +54,7 @@ class Sent:
 
 def called(sent: Sent, *args: Any) -> Any:
     """What a function that was sent says of some rows."""
-    with _parallel.working():
+    with parallel.working():
         return sent.thing(*args)
 
 
@@ -82,7 +82,7 @@ class Executor:
 
     def round(self, function: Callable[..., Any], parts: list[tuple[Any, ...]], combine: Any = None) -> Any:
         """What `function` says of every part, summed or combined in a tree."""
-        return self._answer(lambda: self._tree(self._asked(function, parts), combine or _parallel.add))
+        return self._answer(lambda: self._tree(self._asked(function, parts), combine or parallel.add))
 
     def step(self, function: Callable[..., Any], parts: list[tuple[Any, ...]]) -> tuple[Any, tuple[list[Any], ...]]:
         """Sums of the first of two answers; the second, a tuple, stays with its part, by place in the tuple.
@@ -94,7 +94,7 @@ class Executor:
 
         item = delayed(_item, pure=False)
         asked = self._asked(function, parts)
-        total = self._tree([item(task, 0) for task in asked], _parallel.add)
+        total = self._tree([item(task, 0) for task in asked], parallel.add)
         kept = [[item(task, 1, k) for task in asked] for k in range(2)]
         if self._client is None:
             total, *flat = dask.persist(total, *(task for row in kept for task in row))
@@ -127,7 +127,7 @@ class Executor:
     def memory(self) -> float:
         """Bytes that all workers may hold, or that this process may still get."""
         if self._client is None:
-            return _memory.available()
+            return memory.available()
         workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
         return float(sum(worker["memory_limit"] or 0 for worker in workers))
 
@@ -163,7 +163,7 @@ class Executor:
 
     @staticmethod
     def _tree(tasks: list[Any], combine: Callable[[Any, Any], Any]) -> Any:
-        """A task that joins what others say, in the order of `_parallel.tree_sum`."""
+        """A task that joins what others say, in the order of `parallel.tree_sum`."""
         from dask import delayed
 
         task = delayed(joined, pure=False)

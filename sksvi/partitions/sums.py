@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.partitions.collections import aligned, in_memory, is_collection, that_count
 from sksvi.partitions.encoded import named
 from sksvi.partitions.executor import Executor
@@ -19,7 +19,7 @@ def summed(
     y: Any = None,
     sample_weight: Any = None,
     offset: Any = None,
-    combine: Callable[[Any, Any], Any] = _parallel.add,
+    combine: Callable[[Any, Any], Any] = parallel.add,
 ) -> Any:
     """`function(X, y, sample_weight, offset)` of all rows; of a collection that of each partition, combined in a tree.
 

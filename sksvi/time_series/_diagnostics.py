@@ -10,7 +10,8 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _parallel, expectations
+from sksvi import expectations
+from sksvi._machine import parallel
 from sksvi._typing import DataFrame, MatrixLike, PerRow, RandomState, Series
 from sksvi.estimators.checks import check_count, check_row_values, check_seed
 from sksvi.estimators.joint import Joint
@@ -65,7 +66,7 @@ class Diagnostics:
     @cached_property
     def _one_ahead(self) -> Ahead:
         """Predictions of each fitted point from those before it."""
-        with _parallel.working():
+        with parallel.working():
             return one_step_ahead(self.likelihood_, self._block, self._series, self._rule())
 
     def _predicted(self) -> Predictive:

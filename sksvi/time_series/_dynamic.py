@@ -12,7 +12,8 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
-from sksvi import _memory, algorithms, expectations, likelihoods
+from sksvi import algorithms, expectations, likelihoods
+from sksvi._machine import memory
 from sksvi._typing import AlgorithmLike, Columns, ExpectationLike, LikelihoodLike, MatrixLike, PerRow, RandomState
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import FREE, LIKELIHOOD, SHARED, Change, auto_or_number, stays
@@ -491,7 +492,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         model, n = self._model_of(data), self._dynamics.n_states
         held = n + ARRAYS + SEARCHED_ARRAYS * model.exact_only
         what = f"a smoother of {len(data)} points in time and {n} states"
-        _memory.need(8.0 * len(data) * held, what, "take fewer points, or shorter seasons")
+        memory.need(8.0 * len(data) * held, what, "take fewer points, or shorter seasons")
         return model, data
 
     def _first_period(self, data: Table) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi._typing import MatrixLike, PerRow
 from sksvi.estimators.offsets import remember_offset
 from sksvi.likelihoods.support import LARGEST_TARGET, SMALLEST_COUNT
@@ -154,7 +154,7 @@ class OnlineFilter:
         if not self._rows:
             return model  # type: ignore[no-any-return]
         started = perf_counter()
-        with model._all_or_nothing(), _parallel.working():
+        with model._all_or_nothing(), parallel.working():
             data = self._rows[0]
             for row in self._rows[1:]:
                 data = data.appended(row)

@@ -8,8 +8,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _parallel, algorithms
-from sksvi._growing import extended
+from sksvi import algorithms
+from sksvi._machine import parallel
+from sksvi._machine.growing import extended
 from sksvi.estimators.findings import warn_user
 from sksvi.estimators.offsets import remember_offset
 from sksvi.families.gaussian.chain import ChainGaussian
@@ -44,7 +45,7 @@ class Online:
                 )
             return self
         started = perf_counter()
-        with self._all_or_nothing(), _parallel.working():
+        with self._all_or_nothing(), parallel.working():
             self._validate_params()
             self._check_finished()
             self._check_choices()
@@ -152,7 +153,7 @@ class Online:
         """
         check_is_fitted(self)
         self._check_whole("smooth")
-        with self._all_or_nothing(), _parallel.working():
+        with self._all_or_nothing(), parallel.working():
             problem = self._problem(self._model_of(self._series), self._series)
             problem = hyper.still(problem)
             state = continued(problem, with_own_lists(self.state_))

@@ -16,7 +16,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _parallel, likelihoods
+from sksvi import likelihoods
+from sksvi._machine import parallel
 from sksvi._typing import DataFrame
 from sksvi.estimators.checks import check_row_values, check_seed
 from sksvi.estimators.offsets import remember_exposure, with_exposure
@@ -156,7 +157,7 @@ class Panel:
             self._check_choices()
         if getattr(self, "_skl_callbacks", None):
             raise ValueError("callbacks are told of one series: fit the series one by one, or without callbacks.")
-        with self._all_or_nothing(), _parallel.working():
+        with self._all_or_nothing(), parallel.working():
             # Shared variances are found anew; a warm start would begin at the last ones.
             again = self.warm_start and not self.share_variances and "_members" in vars(self)
             before = self.series_ if again else {}
@@ -184,7 +185,7 @@ class Panel:
             self._check_choices()
         if "_members" not in vars(self):
             return self._fit_panel(arguments)
-        with self._all_or_nothing(), _parallel.working():
+        with self._all_or_nothing(), parallel.working():
             parts = self._of_each(arguments, True, True)
             n, at = sum(map(len, self._rows)), {label: i for i, label in enumerate(self._labels)}
             members, rows = list(self._members), list(self._rows)
@@ -228,7 +229,7 @@ class Panel:
 
         jobs = list(zip(labels, members, own, strict=True))
         with _told_together(here, self.groups, labels):
-            return list(_parallel.in_order(one, jobs, _parallel.n_threads(self.n_jobs)))
+            return list(parallel.in_order(one, jobs, parallel.n_threads(self.n_jobs)))
 
     def _counted(self: Any, X: Any) -> None:
         """What is counted over all series."""

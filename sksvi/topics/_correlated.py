@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _memory, _parallel, algorithms, expectations
+from sksvi import algorithms, expectations
+from sksvi._machine import memory, parallel
 from sksvi._typing import AlgorithmLike, ExpectationLike, MatrixLike, Names, RandomState
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, anew, stays
 from sksvi.estimators.checks import check_count, check_seed
@@ -253,7 +254,7 @@ class CorrelatedTopicModel(TopicModel):
         n = n if data.at_hand else 0
         local = K**2 if self.covariance == "full" else 3 * K
         remedy = "lower n_components, or leave rare words out"
-        _memory.need(8.0 * (14 * K * words + n * local), f"n_components={self.n_components} for {words} words", remedy)
+        memory.need(8.0 * (14 * K * words + n * local), f"n_components={self.n_components} for {words} words", remedy)
 
     def _streaming_model(self, data: Table, first: bool) -> Any:
         model = self._model(data.X.shape[1])
@@ -304,8 +305,8 @@ class CorrelatedTopicModel(TopicModel):
     def _posterior_of(self, X: Any, roots: bool = False) -> Any:
         """Local posteriors of documents at the fitted globals: the same for a document whatever the others are."""
         model = self._model(self.components_.shape[1])
-        with _parallel.working():
-            return model.documents(self._globals, X, _parallel.n_threads(self.n_jobs), roots)
+        with parallel.working():
+            return model.documents(self._globals, X, parallel.n_threads(self.n_jobs), roots)
 
     def _proportions(self, X: Any, spread: bool = False) -> tuple[Array, Any]:
         found = self._posterior_of(X)

@@ -11,7 +11,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import _memory, _parallel, algorithms
+from sksvi import algorithms
+from sksvi._machine import memory, parallel
 from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, MatrixLike, Names, RandomState
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, auto_or_number, stays
@@ -305,7 +306,7 @@ class StructuredLDA(TopicModel):
         K, (n, words) = float(self.n_components), data.X.shape
         n = n if data.at_hand else 0
         remedy = "lower n_components, or leave rare words out"
-        _memory.need(8.0 * (14 * K * words + 3 * n * K), f"n_components={self.n_components} for {words} words", remedy)
+        memory.need(8.0 * (14 * K * words + 3 * n * K), f"n_components={self.n_components} for {words} words", remedy)
 
     def _streaming_model(self, data: Table, first: bool) -> LatentDirichlet:
         model = self._model(data.X.shape[1])
@@ -338,7 +339,7 @@ class StructuredLDA(TopicModel):
         data, model = problem.data, problem.model
         anchored = first_counts(data, model.eta, seed)
         rng = np.random.default_rng([seed, 5])
-        rows = _parallel.few(len(data), TRIAL_DOCUMENTS, rng)
+        rows = parallel.few(len(data), TRIAL_DOCUMENTS, rng)
         known, held = halved(data.take(np.sort(rows[::TRIAL_SHARE])).X)
         rows = np.sort(np.delete(rows, np.s_[::TRIAL_SHARE]))
         if self.prior_words or self.n_components == 1 or not len(rows) or not held.nnz:
@@ -409,8 +410,8 @@ class StructuredLDA(TopicModel):
     def _documents(self, X: Any, local_step: str) -> Any:
         """Counts of topics of documents at the mean of the fitted topics, each by itself."""
         model = self._model(self.components_.shape[1]).with_local(local_step)
-        with _parallel.working():
-            return model.documents(self._globals, X, _parallel.n_threads(self.n_jobs))
+        with parallel.working():
+            return model.documents(self._globals, X, parallel.n_threads(self.n_jobs))
 
     def _proportions(self, X: Any, spread: bool = False) -> tuple[Array, Any]:
         found = self._documents(X, "cvb0")

@@ -21,8 +21,8 @@ from sksvi import (
     GPClassifier,
     SparseGPClassifier,
     SparseGPRegressor,
-    _memory,
 )
+from sksvi._machine import memory
 from sksvi.likelihoods import NegativeBinomial, Poisson
 from sksvi.predictive import Predictive
 from sksvi.predictive.noisy import NoisyPredictive
@@ -249,8 +249,8 @@ BIG = [
 
 @pytest.mark.parametrize(("make", "X", "words"), BIG, ids=[row[2][:20] for row in BIG])
 def test_too_little_memory_is_said_before_work(make, X, words, monkeypatch):
-    monkeypatch.setattr(_memory, "SMALL", 0)
-    monkeypatch.setattr(_memory, "available", lambda: 100.0)
+    monkeypatch.setattr(memory, "SMALL", 0)
+    monkeypatch.setattr(memory, "available", lambda: 100.0)
     model = make()
     before = dict(vars(model))
     with pytest.raises(ValueError, match=f"{words}|GiB.*{words.split('.*')[-1]}") as caught:
@@ -264,7 +264,7 @@ def test_a_wide_sparse_table_is_refused_at_once():
     rows = np.arange(2000)
     X = sp.csr_array((np.ones(2000), (rows, 100 * rows)), shape=(2000, 200_000))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_memory, "available", lambda: 1e8)
+        patch.setattr(memory, "available", lambda: 1e8)
         with pytest.raises(ValueError, match=r"2000 rows.*GiB.*set covariance='diag'"):
             BayesianGLMRegressor().fit(X, np.arange(2000.0))
 
@@ -288,5 +288,5 @@ def test_a_fit_takes_what_it_says(case):
 
 
 def test_what_is_available_is_a_number():
-    assert _memory.available() > 1e6
-    _memory.need(1e7, "ten megabytes", "nothing")
+    assert memory.available() > 1e6
+    memory.need(1e7, "ten megabytes", "nothing")

@@ -19,7 +19,8 @@ from sklearn.utils._param_validation import StrOptions
 import sksvi
 from benchmarks import __main__ as bench
 from benchmarks.product.coverage import STUDIES
-from sksvi import _parallel, algorithms, expectations, families, likelihoods, schedules
+from sksvi import algorithms, expectations, families, likelihoods, schedules
+from sksvi._machine import parallel
 from sksvi.models.beta_process import model as beta_process
 from sksvi.models.factorization import ratings
 from sksvi.models.linear import rows
@@ -265,13 +266,13 @@ def test_a_fit_is_told_as_text(cls, tmp_path):
 @pytest.mark.parametrize(("cls", "algorithm"), choices("algorithm"))
 def test_every_algorithm_is_saved_and_does_not_depend_on_threads(cls, algorithm, tmp_path, monkeypatch):
     sizes: list[int] = []
-    in_order = _parallel.in_order
-    for module in (_parallel, rows):  # several blocks
+    in_order = parallel.in_order
+    for module in (parallel, rows):  # several blocks
         monkeypatch.setattr(module, "chunk_rows", lambda width, full: 16)
     monkeypatch.setattr(beta_process, "MOST_ROWS", 16)
     monkeypatch.setattr(poisson, "LEAST_ROWS", 16)
     monkeypatch.setattr(ratings, "CHUNK_ENTRIES", 64)
-    monkeypatch.setattr(_parallel, "in_order", lambda f, items, n: sizes.append(len(items)) or in_order(f, items, n))
+    monkeypatch.setattr(parallel, "in_order", lambda f, items, n: sizes.append(len(items)) or in_order(f, items, n))
     model, X, y = small(cls, algorithm=algorithm, n_jobs=1, **quick(cls))
     model.fit(X, y)
     expected = predictions(model, X)

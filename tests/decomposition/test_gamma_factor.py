@@ -330,9 +330,9 @@ def test_columns_keep_their_names_and_single_precision_its_type():
 
 
 def test_threads_change_no_bit(monkeypatch):
-    from sksvi import _parallel
+    from sksvi._machine import parallel
 
-    monkeypatch.setattr(_parallel, "chunk_rows", lambda width, full: 16)
+    monkeypatch.setattr(parallel, "chunk_rows", lambda width, full: 16)
     X, _ = rows(0)
     found = []
     for jobs in (1, 3):

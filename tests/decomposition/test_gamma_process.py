@@ -14,7 +14,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sksvi
 from benchmarks.hostile._fits import Stopped
-from sksvi import GammaProcessNMF, _memory
+from sksvi import GammaProcessNMF
+from sksvi._machine import memory
 from sksvi.callbacks import Checkpoint
 from sksvi.datasets import make_spectra
 from sksvi.estimators.completion import halved_entries
@@ -85,8 +86,8 @@ def test_a_start_with_some_to_spare_finds_sounds_that_overlap(monkeypatch):
 
 def test_a_start_with_some_to_spare_asks_for_its_memory(monkeypatch):
     X = sounds().data
-    monkeypatch.setattr(_memory, "SMALL", 0)
-    monkeypatch.setattr(_memory, "available", lambda: 3e5)  # enough for 10 components, not for 20
+    monkeypatch.setattr(memory, "SMALL", 0)
+    monkeypatch.setattr(memory, "available", lambda: 3e5)  # enough for 10 components, not for 20
     with pytest.raises(ValueError, match=r'begun with 20, needs.*lower n_components, or take init="random"'):
         GammaProcessNMF(10, max_iter=2, random_state=0).fit(X)
     GammaProcessNMF(10, init="random", max_iter=2, random_state=0).fit(X)

@@ -8,7 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.algorithms.steps import natural_step, shortened
 from sksvi.families import DiagonalGaussian, Gaussian, NotPositiveDefinite
 from sksvi.families.gaussian import arrow
@@ -70,9 +70,9 @@ def test_elementwise_algebra(layout, global_random_seed):
         (a / 3, a.dense() / 3),
         (sum([a, b]), a.dense() + b.dense()),
         (np.abs(b), np.abs(b.dense())),
-        (_parallel.add(a, b), a.dense() + b.dense()),
-        (_parallel.add((1.0, a), (2.0, b))[1], a.dense() + b.dense()),
-        (_parallel.scaled({"weights": (np.ones(1), a)}, 4.0)["weights"][1], 4.0 * a.dense()),
+        (parallel.add(a, b), a.dense() + b.dense()),
+        (parallel.add((1.0, a), (2.0, b))[1], a.dense() + b.dense()),
+        (parallel.scaled({"weights": (np.ones(1), a)}, 4.0)["weights"][1], 4.0 * a.dense()),
         (a.astype(np.float32), a.dense().astype(np.float32)),
     ):
         assert isinstance(found, ArrowMatrix)

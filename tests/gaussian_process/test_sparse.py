@@ -14,7 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 
-from sksvi import _parallel, algorithms, expectations, likelihoods, persistence
+from sksvi import algorithms, expectations, likelihoods, persistence
+from sksvi._machine import parallel
 from sksvi.algorithms.ascent import ascend
 from sksvi.algorithms.steps import natural_step
 from sksvi.families import Free, Gaussian, NotPositiveDefinite
@@ -297,12 +298,12 @@ def test_batches_average_to_the_full_gradient(name, bound, global_random_seed):
         batch = model.batch(data, rows)
         return model.pull_back(model.terms(q, batch, problem.expect, None), batch)
 
-    full, total = pulled(slice(0, 40)), _parallel.tree_sum([pulled(rows) for rows in cuts])
+    full, total = pulled(slice(0, 40)), parallel.tree_sum([pulled(rows) for rows in cuts])
     for key in full:
         for whole, sum_of_parts in zip(full[key], total[key], strict=True):
             np.testing.assert_allclose(sum_of_parts, whole, rtol=1e-9, atol=1e-9)
     evaluated, _ = engine.evaluate(problem, state, engine.whole(problem))
-    parts = _parallel.tree_sum([engine.evaluate(problem, state, Segment(rows, 1.0))[0] for rows in cuts])
+    parts = parallel.tree_sum([engine.evaluate(problem, state, Segment(rows, 1.0))[0] for rows in cuts])
     assert set(evaluated) == set(q)
     for found in (model.completed(total, q), parts):
         for key, pieces in evaluated.items():
@@ -369,7 +370,7 @@ def test_hyperparameters_raise_the_bound(global_random_seed):
 
 @pytest.mark.parametrize("bound", ["simple", "v1", "v2"])
 def test_threads_change_no_bit(bound, global_random_seed, monkeypatch):
-    monkeypatch.setattr(_parallel, "CHUNK_NUMBERS", 2**10)
+    monkeypatch.setattr(parallel, "CHUNK_NUMBERS", 2**10)
     data = data_for("gaussian", global_random_seed, n=400, weight=False)
     one, two = (
         SparseGPRegressor(n_inducing=12, bound=bound, n_jobs=jobs, max_iter=12, random_state=0) for jobs in (1, 2)

@@ -11,7 +11,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, _parallel, load
+from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, load
+from sksvi._machine import parallel
 from sksvi.algorithms import VARIATIONAL
 from sksvi.families import DiagonalGaussian
 from sksvi.inference import engine, plan
@@ -83,7 +84,7 @@ def test_population_scale_is_applied_once():
 def many_rows():
     X = design(20_000, 5, 0)
     y = simulate("logit", X, 0)
-    assert len(_parallel.slices(len(X), _parallel.chunk_rows(6, True))) > 2
+    assert len(parallel.slices(len(X), parallel.chunk_rows(6, True))) > 2
     return X, y
 
 

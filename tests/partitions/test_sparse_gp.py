@@ -9,7 +9,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
-from sksvi import SparseGPClassifier, SparseGPRegressor, _parallel
+from sksvi import SparseGPClassifier, SparseGPRegressor
+from sksvi._machine import parallel
 from sksvi.gaussian_process import _base, _start
 from sksvi.models.base import Table
 from sksvi.models.gp import inducing
@@ -67,7 +68,7 @@ def of(likelihood, **options):
 @pytest.mark.parametrize("likelihood", ["gaussian", "poisson", "ordinal", "logit", "softmax"])
 def test_same_bits(likelihood, global_random_seed, monkeypatch):
     # Blocks of a few rows, as a fit to many has them: parts hold one, two or four of them.
-    monkeypatch.setattr(_parallel, "CHUNK_NUMBERS", 64 * 12)
+    monkeypatch.setattr(parallel, "CHUNK_NUMBERS", 64 * 12)
     X, f, rng = table(global_random_seed)
     more = {"sample_weight": rng.integers(0, 3, len(f)).astype(float)}
     if likelihood != "softmax":
@@ -210,8 +211,8 @@ def test_moments_of_parts(global_random_seed):
 def test_a_tree_over_parts_is_the_tree_over_chunks(count):
     values = [np.random.default_rng(k).standard_normal(2) * 10.0**k for k in range(count)]
     kept = [value.copy() for value in values]
-    found = Executor._tree([dask.delayed(value) for value in values], _parallel.add).compute(scheduler="sync")
-    np.testing.assert_array_equal(found, _parallel.tree_sum(value.copy() for value in values))
+    found = Executor._tree([dask.delayed(value) for value in values], parallel.add).compute(scheduler="sync")
+    np.testing.assert_array_equal(found, parallel.tree_sum(value.copy() for value in values))
     np.testing.assert_array_equal(values, kept)
 
 

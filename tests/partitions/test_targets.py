@@ -10,14 +10,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from sksvi import (
-    BayesianGLMClassifier,
-    BayesianGLMRegressor,
-    GeneralizedPMF,
-    GMERegressor,
-    SparseGPRegressor,
-    _parallel,
-)
+from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GeneralizedPMF, GMERegressor, SparseGPRegressor
+from sksvi._machine import parallel
 from sksvi.likelihoods import Gaussian
 from sksvi.models import targets
 from sksvi.models.base import Table
@@ -39,7 +33,7 @@ def small(monkeypatch):
     """Samples of a few rows, drawn from several blocks."""
     monkeypatch.setattr(targets, "SAMPLE", 64)
     monkeypatch.setattr(targets, "DISTINCT", 16)
-    monkeypatch.setattr(_parallel, "SAMPLE_BLOCK", 100)
+    monkeypatch.setattr(parallel, "SAMPLE_BLOCK", 100)
 
 
 @pytest.fixture
@@ -179,7 +173,7 @@ def test_levels_that_a_sample_lacks_are_there(small):
     rng = np.random.default_rng(0)
     X, f, offset = rows(rng)
     y = drawn_targets("ordinal", f, rng)
-    sample = set(_parallel.sample(N, targets.SAMPLE, targets.SEED))
+    sample = set(parallel.sample(N, targets.SAMPLE, targets.SEED))
     y[[i for i in range(N) if i not in sample][:2]] = 9.0
     model = BayesianGLMRegressor(likelihood="ordinal", random_state=0)
     inside = fitted(model, X, y, offset=offset)
@@ -192,7 +186,7 @@ def test_events_that_a_sample_lacks_are_not_forgotten(small):
     """Counts with an offset, all events in rows that no sample has: no finding says that there was none."""
     rng = np.random.default_rng(0)
     X, _, offset = rows(rng)
-    sample = set(_parallel.sample(N, targets.SAMPLE, targets.SEED))
+    sample = set(parallel.sample(N, targets.SAMPLE, targets.SEED))
     y = np.zeros(N)
     y[[i for i in range(N) if i not in sample][:20]] = 1.0
     model = BayesianGLMRegressor(likelihood="poisson", random_state=0)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sksvi import _memory
+from sksvi._machine import memory
 from sksvi._typing import RandomState
 from sksvi.families.base import Draw, Family, Message, NotPositiveDefinite, message_draws
 from sksvi.families.gaussian import chain_loops as loops
@@ -294,7 +294,7 @@ class ChainGaussian(Family):
         chain = self.chain
         K, n = parts.shape
         what = f"the moments of {K} combinations of {n} states at {len(chain)} points in time"
-        _memory.need(8.0 * len(chain) * (K * (n * back + 2) + n), what, "take fewer points, or shorter seasons")
+        memory.need(8.0 * len(chain) * (K * (n * back + 2) + n), what, "take fewer points, or shorter seasons")
         by = np.zeros(len(parts)) if by is None else by
         seen = chain.X if seen is None else seen
         mean, variance = np.empty((len(chain), len(parts))), np.empty((len(chain), len(parts)))

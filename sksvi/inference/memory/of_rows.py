@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sksvi import _parallel
-from sksvi._memory import Weighed
+from sksvi._machine import parallel
+from sksvi._machine.memory import Weighed
 from sksvi.algorithms.rules import FIXED, Moved, Pace, Rule
 from sksvi.algorithms.steps import natural_step, shortened, site_step
 from sksvi.inference.memory.said import NOTHING_SAID, NothingSaid
@@ -202,7 +202,7 @@ class Direct:
 
     def blown_up(self, gradient: Gradient, scale: float) -> Gradient:
         """The gradient of the population."""
-        return _parallel.scaled(gradient, scale)
+        return parallel.scaled(gradient, scale)
 
     def in_turn(self, model: Model, name: str, gradient: Gradient, before: Blocks, q: Blocks) -> Gradient:
         """The gradient when it is a block's turn to step."""
@@ -263,7 +263,7 @@ class OfRows(Direct):
     def blown_up(self, gradient: Gradient, scale: float) -> Gradient:
         """Changes of sites are what they are; the rest is scaled."""
         rest = {name: part for name, part in gradient.items() if name != self.main}
-        return {**_parallel.scaled(rest, scale), self.main: gradient[self.main]}
+        return {**parallel.scaled(rest, scale), self.main: gradient[self.main]}
 
     def in_turn(self, model: Model, name: str, gradient: Gradient, before: Blocks, q: Blocks) -> Gradient:
         """As it is: of the main block it is how far sites have moved, and no slope at q."""
@@ -296,7 +296,7 @@ class OfRows(Direct):
         def one(rows: Any) -> Any:
             return model.pull_back(sites.as_terms(rows), model.batch(data, rows))[self.main]
 
-        return _parallel.tree_sum(_parallel.in_order(one, model.chunks(slice(0, len(data)), data), threads))
+        return parallel.tree_sum(parallel.in_order(one, model.chunks(slice(0, len(data)), data), threads))
 
     @staticmethod
     def _sites(state: State) -> Sites:

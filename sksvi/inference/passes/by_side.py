@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.algorithms.rules import FIXED, Pace
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.inference import hyper
@@ -184,17 +184,17 @@ def moved(problem: Problem, state: State, side: str, said: Said | None = None, i
     model = sided(problem)
     entries = entries_of(problem)[side]
     number = model.sides.index(side)
-    view = model.seen_from(state.q, side, problem.expect, _parallel.stream(state.seed, 2 * state.steps + number, 0))
+    view = model.seen_from(state.q, side, problem.expect, parallel.stream(state.seed, 2 * state.steps + number, 0))
     counts = entries.counts
     chosen = None if np.all(counts > 0) else np.flatnonzero(counts)
     stepper = Stepper(problem, state, side, view, said, in_place)
 
     def one(item: tuple[int, Any]) -> tuple[float, float, Gradient, int]:
         chunk, plates = item
-        return stepper.step(plates, _parallel.stream(state.seed, 2 * state.steps + number, chunk + 1))
+        return stepper.step(plates, parallel.stream(state.seed, 2 * state.steps + number, chunk + 1))
 
     items = list(enumerate(model.column_chunks(entries, chosen)))
-    before, after, gradient, repairs = _parallel.tree_sum(iter(list(_parallel.in_order(one, items, problem.threads))))
+    before, after, gradient, repairs = parallel.tree_sum(iter(list(parallel.in_order(one, items, problem.threads))))
     return Half(stepper.block, before, after, gradient, repairs, stepper.largest_rate, stepper.memory)
 
 

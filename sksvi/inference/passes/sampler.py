@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.inference.engine import bound, evaluate, whole
 from sksvi.inference.memory.locals import Locals
 from sksvi.inference.problem import Problem
@@ -37,7 +37,7 @@ class Sampler:
         """One sweep over all rows."""
         assert isinstance(problem.model, Sampleable)
         progress = sampling(state)
-        draw, value = self.chain.sweep(progress.draw, _parallel.stream(state.seed, state.passes, 1))
+        draw, value = self.chain.sweep(progress.draw, parallel.stream(state.seed, state.passes, 1))
         check_finite(value, {}, state)
         # Draws of the second half, however often the way there was cut off; a single one has no spread.
         done = state.passes + 1 - progress.first

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.families import Beta, DiagonalGaussian, Gamma
 from sksvi.models.base import Sampleable, Segment, Table, default_sweep
 from sksvi.models.beta_process.globals import Globals, draw, expected
@@ -180,7 +180,7 @@ class BetaProcess(Sampleable):
 
     def _parts(self, n: int) -> list[slice]:
         count = max(1, round(n * math.prod(self.shape) / CHUNK_WORK))
-        return _parallel.slices(n, min(max(1, math.ceil(n / count)), MOST_ROWS))
+        return parallel.slices(n, min(max(1, math.ceil(n / count)), MOST_ROWS))
 
     def batch(self, data: Table, rows: Any, start: Array | None = None) -> Rows:
         """The rows, split into values and mask."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.algorithms.steps import natural_step
 from sksvi.families import Beta, DiagonalGaussian, Gamma
 from sksvi.models.base import Table
@@ -81,7 +81,7 @@ class Sampler:
             terms = self.model.terms(view, batch, None, np.random.default_rng(key))
             return terms.omega[0], terms.residual[0], float(terms.value.sum())
 
-        parts = list(_parallel.in_order(one, self.parts, self.threads))
+        parts = list(parallel.in_order(one, self.parts, self.threads))
         omega, residual, values = zip(*parts, strict=True)
         return np.concatenate(omega), np.concatenate(residual) / np.sqrt(view.noise), float(np.sum(values))
 
@@ -120,7 +120,7 @@ class Sampler:
         terms = self.model.as_terms(view, draw.omega[None], use, scaled, np.zeros(len(use)))
         # Given the draw the features move from where they are.
         q = {**q, "features": DiagonalGaussian(draw.features, q["features"].precision)}
-        gradient = _parallel.scaled(self.model.pull_back(terms, batch), scale)
+        gradient = parallel.scaled(self.model.pull_back(terms, batch), scale)
         prior = self.model.prior(q)
         return {name: natural_step(q[name], prior[name], gradient[name], 1.0) for name in q}
 

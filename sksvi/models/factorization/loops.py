@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from sksvi._compiled import entry
+from sksvi._machine.compiled import entry
 
 # A sum may be taken in another order than written, once and for all when the loop is compiled.
 SUMS = {"reassoc", "contract"}

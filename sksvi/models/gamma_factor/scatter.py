@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.models.base import InMemory
 
 Array = np.ndarray
@@ -89,10 +89,10 @@ def scatter_of(X: Array, centred: bool, threads: int) -> Scatter:
         About the mean of the rows; else about 0.
     threads : int
     """
-    parts = _parallel.slices(len(X), _parallel.chunk_rows(X.shape[1], True))
+    parts = parallel.slices(len(X), parallel.chunk_rows(X.shape[1], True))
 
     def summed(one: Any) -> Any:
-        return _parallel.tree_sum(_parallel.in_order(one, parts, threads))
+        return parallel.tree_sum(parallel.in_order(one, parts, threads))
 
     mean = np.zeros(X.shape[1])
     if centred:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.algorithms.ascent import Stop, ascend
 from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
 from sksvi.models.base import Fit
@@ -141,7 +141,7 @@ def over_chunks(one: Any, model: Any, threads: int, *args: Any) -> Any:
     """Sum of `one` over the chunks of some rows, the last argument."""
     *asked, data = args
     chunks = model.chunks(slice(0, len(data)), data)
-    return _parallel.tree_sum(_parallel.in_order(partial(one, model, data, *asked), chunks, threads))
+    return parallel.tree_sum(parallel.in_order(partial(one, model, data, *asked), chunks, threads))
 
 
 def informing(model: Any, data: Any, q: dict[str, Any], rows: Any) -> tuple[Array, Array]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.families import ClassGaussian
 from sksvi.models.base import Blocks, Linear, LinearTerms
 from sksvi.models.linear.rows import DenseRows, SparseRows, project, project_mean, pull_back, pull_back_classes
@@ -126,7 +126,7 @@ class LinearLatents(Linear):
     def _variances(self, q: Blocks, threads: int, data: Any) -> list[Array]:
         """Variance of the latents of every chunk."""
         chunks = self.chunks(slice(0, len(data)), data)
-        return list(_parallel.in_order(lambda rows: self.latent_variance(q, self.batch(data, rows)), chunks, threads))
+        return list(parallel.in_order(lambda rows: self.latent_variance(q, self.batch(data, rows)), chunks, threads))
 
     def _slope(self, q: Blocks, expect: Any, threads: int, data: Any, variances: list[Array]) -> tuple[Array, float]:
         """Gradient in the mean of the main block and E log p at known variances."""
@@ -137,7 +137,7 @@ class LinearLatents(Linear):
             return self.pull_back_mean(terms, batch), float(terms.value.sum())
 
         chunks = self.chunks(slice(0, len(data)), data)
-        return _parallel.tree_sum(_parallel.in_order(one, list(zip(chunks, variances, strict=True)), threads))  # type: ignore[no-any-return]
+        return parallel.tree_sum(parallel.in_order(one, list(zip(chunks, variances, strict=True)), threads))  # type: ignore[no-any-return]
 
     def latent_variance(self, q: Blocks, batch: Any) -> Array:
         """(Co)variance of the latents of a chunk."""

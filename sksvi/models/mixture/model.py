@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.families import Beta, Dirichlet
 from sksvi.models.base import Blocks, Gradient, Sampleable, Table
 from sksvi.models.mixture.cells import Cells, Layout
@@ -156,7 +156,7 @@ class MixtureModel(Sampleable):
         line = rng.standard_normal(self.layout.width), rng.standard_normal(len(self.layout.columns))
         if len(data) > CENTRES_AMONG:
             data = data.portion(CENTRES_AMONG, int(rng.integers(2**62)))
-        place, weight = data.reduced(partial(self._places, line), _parallel.end_to_end)
+        place, weight = data.reduced(partial(self._places, line), parallel.end_to_end)
         # Rounded, so that equal rows are equal wherever they stand.
         order = np.argsort(np.round(place, 9), kind="stable")
         ends = np.cumsum(weight[order])
@@ -178,12 +178,12 @@ class MixtureModel(Sampleable):
     # ---- rows
     def chunks(self, rows: Any, data: Table) -> list[Any]:
         """Rows in chunks whose table and responsibilities fit the cache."""
-        size = _parallel.chunk_rows(self.n_components + self.layout.width, False)
+        size = parallel.chunk_rows(self.n_components + self.layout.width, False)
         if isinstance(rows, slice):
             return [
-                slice(rows.start + p.start, rows.start + p.stop) for p in _parallel.slices(rows.stop - rows.start, size)
+                slice(rows.start + p.start, rows.start + p.stop) for p in parallel.slices(rows.stop - rows.start, size)
             ]
-        return [rows[part] for part in _parallel.slices(len(rows), size)]
+        return [rows[part] for part in parallel.slices(len(rows), size)]
 
     def batch(self, data: Table, rows: Any, start: Array | None = None) -> Table:
         """These rows."""

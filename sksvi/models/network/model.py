@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.models.base import Blocks, Gradient, InMemory, Model, Segment, default_sweep
 from sksvi.models.network.factors import Factor
 
@@ -151,7 +151,7 @@ class NetworkModel(Model):
         with np.errstate(divide="ignore"):
             value, said = self.joined(self.by_row, view.q, batch, expect, rng)
             drawn, told = self.joined(self.drawn, view.q, slice(None), expect, rng)
-        others = _parallel.scaled(added(view.said, told), share * len(batch))
+        others = parallel.scaled(added(view.said, told), share * len(batch))
         each = share * (view.value + float(drawn.sum()))
         return NetworkTerms(value + each * np.ones(len(batch)), added(said, others))
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.algorithms.rules import ClosedForm, Newton, Rule
 from sksvi.families import Gamma, Point
 from sksvi.models.base import Blocks, Gradient, Table
@@ -134,7 +134,7 @@ class GammaPoisson(CountRows):
         index = np.arange(len(data))[rows] if isinstance(rows, slice) else rows
         dense = self.shape[1] * len(data) // max(data.X.counts.nnz, 1)  # rows with as many counts as there are columns
         size = max(LEAST_ROWS, -(-len(index) // CHUNKS), min(dense, len(index)))
-        return [index[part] for part in _parallel.slices(len(index), size)]
+        return [index[part] for part in parallel.slices(len(index), size)]
 
     def view(self, q: Blocks, rng: np.random.Generator | None) -> RatedView:
         """Components as rows see them: expectations, or a draw."""

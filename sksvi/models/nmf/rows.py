@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.families.dirichlet import log_gammas
 from sksvi.models.base import Blocks, Local, Table
 from sksvi.models.nmf import response
@@ -129,7 +129,7 @@ class CountRows(Local):
     def chunks(self, rows: Any, data: Table) -> list[Any]:
         """Equal shares of the rows; a chunk's statistics are as large as the components, so there are few."""
         index = np.arange(len(data))[rows] if isinstance(rows, slice) else rows
-        return [index[part] for part in _parallel.slices(len(index), max(CHUNK_ROWS, -(-len(index) // CHUNKS)))]
+        return [index[part] for part in parallel.slices(len(index), max(CHUNK_ROWS, -(-len(index) // CHUNKS)))]
 
     def batch(self, data: Table, rows: Array, start: Array | None = None) -> Rows:
         """The rows, and where N starts."""
@@ -228,7 +228,7 @@ class CountRows(Local):
             shape = self.activation_shape + terms.local
             return shape if own.before is None else shape + own.before, terms.rate
 
-        parts = list(_parallel.in_order(one, _parallel.slices(found.shape[0], 64), threads))
+        parts = list(parallel.in_order(one, parallel.slices(found.shape[0], 64), threads))
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))  # type: ignore[return-value]
 
     def covariances(self, q: Blocks, found: Cells, shape: Array, rate: Array, threads: int) -> Array:
@@ -238,7 +238,7 @@ class CountRows(Local):
         def one(part: slice) -> Array:
             return response.covariances(found.counts[part], logs, shape[part], rate[part])
 
-        return np.concatenate(list(_parallel.in_order(one, _parallel.slices(found.shape[0], 64), threads)))
+        return np.concatenate(list(parallel.in_order(one, parallel.slices(found.shape[0], 64), threads)))
 
 
 def _bases(logs: Array, precision: type = np.float64) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.families import Dirichlet, Population, Simplex
 from sksvi.models.base import Local, Table
 from sksvi.models.topics.loops import records
@@ -225,7 +225,7 @@ class CorrelatedTopics(Local):
         with_all_words = self.n_words * len(data) // max(data.X.nnz, 1)
         size = max(-(-len(index) // CHUNKS), min(with_all_words // 2, len(index)))
         size = max(CHUNK_DOCUMENTS, min(size, CHUNK_NUMBERS // self.n_topics**2))
-        return [index[part] for part in _parallel.slices(len(index), size)]
+        return [index[part] for part in parallel.slices(len(index), size)]
 
     def batch(self, data: Table, rows: Array, start: Array | None = None) -> Documents:
         """CSR parts of the rows, and where their log odds start."""
@@ -308,7 +308,7 @@ class CorrelatedTopics(Local):
             batch = self.batch(data, rows, np.zeros((len(rows), 2 * (self.n_topics - 1))))
             return self.settled(view, batch, nodes, np.zeros(len(rows), int), "natural", SETTLE, False, True, roots)
 
-        found = list(_parallel.in_order(one, _parallel.slices(X.shape[0], POSTERIOR_CHUNK), threads))
+        found = list(parallel.in_order(one, parallel.slices(X.shape[0], POSTERIOR_CHUNK), threads))
         joined = (np.concatenate([getattr(f, name) for f in found]) for name in ("value", "local"))
         rest = {
             name: np.concatenate([getattr(f, name) for f in found]) for name in ("proportions", "deviations", "roots")

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import digamma, polygamma
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.algorithms.rules import ClosedForm, Newton, Rule
 from sksvi.families import Dirichlet, Point
 from sksvi.families.point import ascent
@@ -215,7 +215,7 @@ class LatentDirichlet(Local):
         index = np.arange(len(data))[rows] if isinstance(rows, slice) else rows
         with_all_words = self.n_words * len(data) // max(data.X.nnz, 1)
         size = max(CHUNK_DOCUMENTS, -(-len(index) // CHUNKS), min(with_all_words // 2, len(index)))
-        return [index[part] for part in _parallel.slices(len(index), size)]
+        return [index[part] for part in parallel.slices(len(index), size)]
 
     def batch(self, data: Table, rows: Array, start: Array | None = None) -> Documents:
         """CSR parts of the rows, and where N starts."""
@@ -285,7 +285,7 @@ class LatentDirichlet(Local):
             batch.streams = np.zeros(len(batch), np.int64)
             return self.settled(view, batch, effort, key, sums=False, squares=draws)
 
-        found = list(_parallel.in_order(one, _parallel.slices(X.shape[0], 64), threads))
+        found = list(parallel.in_order(one, parallel.slices(X.shape[0], 64), threads))
         joined = (np.concatenate([getattr(f, name) for f in found]) for name in ("value", "local", "elog"))
         squares = np.concatenate([f.squares for f in found])
         return TopicTerms(*joined, np.empty((0, 0)), squares, view)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.algorithms import CVI, MCSSVI
 from sksvi.decomposition._factor_predictions import local_draws, log_density
 from sksvi.expectations import Auto
@@ -376,7 +376,7 @@ def test_threads_never_change_a_bit(local_step):
     results = []
     for threads in (1, 2, 3):
         problem = plan.problem(model, data, MCSSVI(), Auto(), threads=threads)
-        with _parallel.working():
+        with parallel.working():
             results.append(engine.evaluate(problem, State(q, 3), Segment(slice(0, 300), 1.0)))
     for gradient, value in results[1:]:
         assert value == results[0][1]

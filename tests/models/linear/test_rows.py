@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.families import DiagonalGaussian, Gaussian, ProjectedGaussian
 from sksvi.models.base import Table
 from sksvi.models.linear.rows import (
@@ -132,7 +132,7 @@ def test_row_slices_cover_a_segment(full, sparse):
     rows = np.sort(np.random.default_rng(0).permutation(20_000)[:9000])
     np.testing.assert_array_equal(np.concatenate(row_slices(rows, data, 100, sparse, full)), rows)
     if not sparse:
-        assert len(whole) == -(-20_000 // _parallel.chunk_rows(100, full))
+        assert len(whole) == -(-20_000 // parallel.chunk_rows(100, full))
 
 
 # ---- wide designs

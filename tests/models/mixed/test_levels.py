@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import expit
 
-from sksvi import _parallel
+from sksvi._machine import parallel
 from sksvi.algorithms import resolve
 from sksvi.algorithms.steps import natural_step
 from sksvi.expectations import Auto
@@ -251,10 +251,8 @@ def test_blocks_add_up_to_the_same_bits_for_any_number_of_threads(global_random_
     gamma = -np.random.default_rng(global_random_seed).uniform(0.1, 1.0, N)
 
     def gram(threads):
-        one = _parallel.in_order(
-            lambda part: X[part].rows(True).gram(gamma[part], True), _parallel.slices(N, 8), threads
-        )
-        return _parallel.tree_sum(one)
+        one = parallel.in_order(lambda part: X[part].rows(True).gram(gamma[part], True), parallel.slices(N, 8), threads)
+        return parallel.tree_sum(one)
 
     once, twice = gram(1), gram(3)
     np.testing.assert_array_equal(once.dense(), twice.dense())
@@ -353,12 +351,12 @@ def test_thousands_of_crossed_levels(shared_data):
 
     X[:1].rows(True).gram(np.ones(1), True)  # compile
     tracemalloc.start()
-    with _parallel.working():
-        gradient = _parallel.tree_sum(map(pulled, row_slices(slice(0, n), data, p, False, True)))
+    with parallel.working():
+        gradient = parallel.tree_sum(map(pulled, row_slices(slice(0, n), data, p, False, True)))
         blank = ArrowGaussian(np.zeros(p), ArrowMatrix.of_diagonal(prior.precision, gradient[1]))
         q = natural_step(blank, prior, gradient, 1.0)
         m, v = (
-            np.concatenate(parts) for parts in zip(*(project(X[s].rows(True), q) for s in _parallel.slices(n, 2**14)))
+            np.concatenate(parts) for parts in zip(*(project(X[s].rows(True), q) for s in parallel.slices(n, 2**14)))
         )
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from sksvi._compiled import entry
+from sksvi._machine.compiled import entry
 from sksvi.models.beta_process.loops.variational import FAST, axpy, observed_columns
 from sksvi.models.numbers import (
     GOLDEN,

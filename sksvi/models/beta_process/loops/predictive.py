@@ -8,7 +8,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from sksvi._compiled import entry
+from sksvi._machine.compiled import entry
 from sksvi.models.beta_process.loops.density import factor, forward
 from sksvi.models.beta_process.loops.variational import FAST, axpy, dot, observed_columns
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from sksvi._compiled import entry
+from sksvi._machine.compiled import entry
 from sksvi.models.numbers import GOLDEN, mixed, uniform_of
 from sksvi.models.topics.loops.algebra import compiled
 from sksvi.models.topics.loops.documents import LDA_DOCUMENTS

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi import _memory
+from sksvi._machine import memory
 
 Array = np.ndarray
 
@@ -70,7 +70,7 @@ class _Working:
             if self._inside == 0:
                 self._before = [lib.get_num_threads() for lib in _blas_libraries()]
                 _set_threads([1] * len(self._before))
-                _memory.keep_freed()
+                memory.keep_freed()
             self._inside += 1
             self._own.inside = getattr(self._own, "inside", 0) + 1
 
@@ -84,7 +84,7 @@ class _Working:
         """The process as it was, once nobody is inside."""
         if self._inside == 0 and self._before is not None:
             _set_threads(self._before)
-            _memory.give_back_freed()
+            memory.give_back_freed()
             self._before = None
 
     def _forked(self) -> None:
