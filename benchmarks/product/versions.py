@@ -3,6 +3,8 @@
     python -m benchmarks product.versions            # beside `BEFORE`
     SKSVI_BEFORE=COMMIT python -m benchmarks product.versions
 
+    SKSVI_STREAMS=1 python -m benchmarks product.versions  # streams of kddcup99 beside those before they had a sample
+
 Every fit runs in a fresh process on one thread, from a checkout of its version, by public names alone; both versions
 take turns, so that what else the machine does meets both. The first fit of a process compiles and is not counted.
 """
@@ -25,6 +27,8 @@ from benchmarks._lib.timing import median
 STORED = True
 #: The commit before the engine had rules and passes.
 BEFORE = "7328b0b"
+#: The commit before streams kept a sample of past rows, and the chunks of a stream.
+BEFORE_SAMPLES, CHUNKS = "3e55efc", (200, 1000, 5000)
 #: What every process makes first.
 DATA = """
 import json, resource, sys, time, warnings
@@ -89,6 +93,17 @@ FITS = {
         3,
     ),
 }
+#: A stream of shuffled rows that were written to a folder; nothing is compiled in it that the import has not.
+STREAM = """
+import scipy.sparse as sp
+X, y = sp.load_npz("{folder}/X.npz"), np.load("{folder}/y.npy")
+order = rng.permutation(len(y))
+def stream(chunk):
+    model = sksvi.BayesianGLMClassifier(random_state=0)
+    for start in range(0, len(y), chunk):
+        rows = order[start : start + chunk]
+        model.partial_fit(X[rows], y[rows], classes=[0, 1])
+"""
 LOOP = """
 fit = lambda: {call}
 fit()
@@ -116,15 +131,30 @@ def measured(checkout: Path, data: str, call: str, n: int) -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
+def streams(folder: str) -> dict[str, tuple[str, str, int]]:
+    """Streams of kddcup99, whose rows are written to a folder that both versions read."""
+    import numpy as np
+    import scipy.sparse as sp
+
+    from benchmarks.glm.streams import kddcup
+
+    X, y = kddcup()
+    sp.save_npz(f"{folder}/X.npz", X)
+    np.save(f"{folder}/y.npy", y)
+    data = STREAM.format(folder=folder)
+    return {f"kddcup99, shuffled, chunks of {chunk}": (data, f"stream({chunk})", 1) for chunk in CHUNKS}
+
+
 def main(quick: bool = False) -> None:
-    turns, before = 2 if quick else 5, os.environ.get("SKSVI_BEFORE", BEFORE)
+    own = bool(os.environ.get("SKSVI_STREAMS"))
+    turns, before = 2 if quick or own else 5, os.environ.get("SKSVI_BEFORE", BEFORE_SAMPLES if own else BEFORE)
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         other = Path(folder) / "before"
         git = ["git", "-C", str(HERE.parent)]
         subprocess.run([*git, "worktree", "add", "--detach", str(other), before], check=True, capture_output=True)
         try:
-            for name, fit in FITS.items():
+            for name, fit in (streams(folder) if own else FITS).items():
                 pairs = [(measured(other, *fit), measured(HERE.parent, *fit)) for _ in range(turns)]
                 rows.append(
                     {
@@ -140,7 +170,8 @@ def main(quick: bool = False) -> None:
         finally:
             subprocess.run([*git, "worktree", "remove", "--force", str(other)], check=False, capture_output=True)
     notes = [f"Before: commit {before}. Seconds: least CPU seconds of a fit over {turns} turns, one thread."]
-    report("product/versions", "This version beside the one before", rows, notes, quick)
+    title = "Default streams beside those without a sample" if own else "This version beside the one before"
+    report("product/versions_streams" if own else "product/versions", title, rows, notes, quick)
 
 
 if __name__ == "__main__":
