@@ -18,6 +18,7 @@ from sksvi import GammaFactorModel
 from sksvi.algorithms import CVI, SDSVI
 from sksvi.decomposition._gamma_factor_findings import densities
 from sksvi.expectations import MonteCarlo
+from sksvi.models.gamma_factor.response import DRAWS
 from sksvi.schedules import AdaDelta, Constant
 
 KINDS = [0.1, "auto", "per-feature"]
@@ -237,7 +238,8 @@ def test_intervals_hold_what_loadings_share(noise, global_random_seed):
     q = model.posterior_["loadings"]
     np.testing.assert_allclose(alone["std"][:16], q.std.ravel())
     np.testing.assert_allclose(together["mean"], alone["mean"])
-    assert np.all(together["std"] >= alone["std"] * (1 - 1e-6))
+    # Of factors that turn they are those of draws: four of the standard errors of a standard deviation.
+    assert np.all(together["std"] >= alone["std"] * (1 - 4 / np.sqrt(2 * DRAWS)))
     large = model.components_.ravel() > 0.5
     assert np.median((together["std"] / alone["std"])[:16][large]) > 1.1
     pd.testing.assert_frame_equal(together, model.summary(linear_response=True))
