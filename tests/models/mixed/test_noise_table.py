@@ -120,7 +120,8 @@ def test_counts_that_are_all_zero_ask_the_table_alone(method, monkeypatch, rng):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         getattr(model, method)(X, np.zeros(24))
-    assert len(asked) >= 15 and np.all(model.predict_quantiles(X, [0.5]) == 0)
+    looks = {"fit": 20, "partial_fit": 15}[method]  # a stream settles sooner
+    assert len(asked) >= looks and np.all(model.predict_quantiles(X, [0.5]) == 0)
 
 
 def test_rows_that_are_not_served_are_integrated(rng):
