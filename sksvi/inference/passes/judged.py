@@ -283,16 +283,32 @@ def settled_bound(problem: Problem, state: State) -> float:
 
 
 def first_judged(problem: Problem, state: State) -> State:
-    """Evaluate a first q; one without a finite bound is too wide for some row, and is narrowed until it has one."""
+    """Evaluate a first q; one whose bound tells nothing is too wide for some row, and is narrowed until it does."""
     for _ in range(MAX_HALVINGS):
+        narrower = narrowed(problem, state)
         try:
-            return judged(problem, state)
+            there = judged(problem, state)
         except NonFinite:
-            narrower = narrowed(problem, state)
             if narrower is None:
                 raise
-            state = narrower
+        else:
+            if narrower is None or not better_narrower(problem, there, narrower):
+                return there
+        state = narrower
     return judged(problem, state)
+
+
+def better_narrower(problem: Problem, state: State, narrower: State) -> bool:
+    """Whether a bound so low that it rounds to whole nats is due to q's width: rows' curvature at it hides the prior."""
+    here = judging(state).here
+    assert here is not None
+    if np.finfo(float).eps * abs(here.bound) < 1:
+        return False
+    try:
+        there = judging(judged(problem, narrower)).here
+    except NonFinite:
+        return False
+    return there is not None and there.bound > here.bound / 2
 
 
 def proposed(problem: Problem, state: State) -> tuple[State, tuple[Blocks, dict[str, Any], float]]:
