@@ -244,10 +244,14 @@ def _check_samples(likelihood: Likelihood, rng: np.random.Generator, n: int = 20
     squares = (draws - mean[:, None]) ** 2
     if not np.all(np.isfinite(variance)):
         return
-    error = np.sqrt(variance / n) + 1e-12
-    assert np.all(np.abs(draws.mean(axis=1) - mean) <= 4 * error), f"samples of {likelihood} miss its mean."
-    error = squares.std(axis=1) / np.sqrt(n) + 1e-12
-    assert np.all(np.abs(squares.mean(axis=1) - variance) <= 4 * error), f"samples of {likelihood} miss its variance."
+    # Few draws leave the likeliest value of a discrete target: no normal law, and a spread that draws do not show. The
+    # constant is Bernstein's where four standard errors are allowed and most jumps have size 1.
+    rare = (likelihood.discrete or likelihood.ordered or likelihood.n_latents > 1) & (n * variance < 100)
+    more = np.where(rare, 16 / (3 * n), 0.0) + 4e-12
+    error = 4 * np.sqrt(variance / n) + more
+    assert np.all(np.abs(draws.mean(axis=1) - mean) <= error), f"samples of {likelihood} miss its mean."
+    error = 4 * np.where(rare, np.sqrt(variance), squares.std(axis=1)) / np.sqrt(n) + more
+    assert np.all(np.abs(squares.mean(axis=1) - variance) <= error), f"samples of {likelihood} miss its variance."
 
 
 def _check_quantiles(likelihood: Likelihood) -> None:

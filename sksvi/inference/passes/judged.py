@@ -299,7 +299,7 @@ def first_judged(problem: Problem, state: State) -> State:
 
 
 def better_narrower(problem: Problem, state: State, narrower: State) -> bool:
-    """Whether a bound so low that it rounds to whole nats is due to q's width: rows' curvature at it hides the prior."""
+    """Whether a bound so low that it rounds to whole nats is due to q's width: its curvature hides the prior."""
     here = judging(state).here
     assert here is not None
     if np.finfo(float).eps * abs(here.bound) < 1:
