@@ -222,10 +222,11 @@ class OwnScales:
             return
         low, high = (some[int(f(self._spreads[some]))] for f in (np.argmin, np.argmax))
         if self._spreads[high] > UNEVEN * self._spreads[low]:
+            names = self._coordinate_names()
             yield (
                 f"prior_precision={self.prior_precision:g} is one prior for columns on different scales: "
-                f"{self._coordinate_name(high)} spreads over {self._spreads[high]:.3g}, "
-                f"{self._coordinate_name(low)} over {self._spreads[low]:.3g}. Set prior_precision='auto', or scale "
+                f"{names[high]} spreads over {self._spreads[high]:.3g}, "
+                f"{names[low]} over {self._spreads[low]:.3g}. Set prior_precision='auto', or scale "
                 "the columns."
             )
 

@@ -25,6 +25,7 @@ from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions
 from sksvi.inference.engine import exact_bound
+from sksvi.inference.passes import judged
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.models.base import Table
@@ -39,8 +40,20 @@ Array = np.ndarray
 ALGORITHMS = ("svi", "ssvi-a", "ssvi", "map", "cvi", "mc-ssvi", "gibbs")
 #: Rows up to which a step takes all of them; beyond, a share of them within these limits: fits end in better optima.
 SMALL_ROWS, BATCH_SHARE, SMALLEST_BATCH, LARGEST_BATCH = 64, 10, 20, 2000
+#: Most judged passes after the moves of a fit that was cut off.
+SETTLING_PASSES = 10
 #: Rows that a component must be expected to have for it to count as used.
 LEAST_ROWS = 0.5
+
+
+def settled_after_moves(problem: Problem, state: State, tol: float) -> State:
+    """A cut-off fit, a few judged passes on: what creeps are components that die, and of these moves decided."""
+    still = replace(problem.for_bound, batch_size=None, algorithm=algorithms.SVI())
+    inner = judged.settle(still, state, SETTLING_PASSES, tol)
+    here = judged.judging(inner).here
+    if here is None or here.bound < state.bound:
+        return state
+    return replace(state, q=here.q, bound=here.bound, converged=len(inner.bounds) < SETTLING_PASSES)
 
 
 class Mixture(RowsFromPartitions, DensityMixin, BaseSVI):
@@ -54,7 +67,7 @@ class Mixture(RowsFromPartitions, DensityMixin, BaseSVI):
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "concentration": [Interval(Real, 0, None, closed="neither")],
         "probability_prior": [Interval(Real, 0, None, closed="neither")],
-        "moves": [StrOptions({"merge", "all", "none"})],
+        "moves": [StrOptions({"merge", "all", "none"}), "boolean"],
     }
     _changes = {
         **{name: change for name, change in STREAMED.items() if name != "expectation"},
@@ -71,7 +84,7 @@ class Mixture(RowsFromPartitions, DensityMixin, BaseSVI):
     n_components: int
     concentration: float
     probability_prior: float
-    moves: str
+    moves: str | bool
     posterior_: Posterior
     _order: Array
 
@@ -81,7 +94,7 @@ class Mixture(RowsFromPartitions, DensityMixin, BaseSVI):
         *,
         concentration: float = 20.0,
         probability_prior: float = 1.0,
-        moves: str = "merge",
+        moves: str | bool = "merge",
         algorithm: AlgorithmLike = "svi",
         batch_size: int | str | None = "auto",
         max_iter: int = 100,
@@ -218,13 +231,13 @@ class Mixture(RowsFromPartitions, DensityMixin, BaseSVI):
 
     def _run(self, problem: Problem, state: State, passes: int, monitor: Any) -> State:
         state = super()._run(problem, state, passes, monitor)
-        if self.moves == "none" or problem.algorithm.row.sampler:
+        if self.moves in ("none", False) or problem.algorithm.row.sampler:
             return state
-        q, taken = Moves(problem.model, problem.data, state.q).run(self.moves == "all")
-        if not taken:
-            return state
-        state = replace(state, q=q)
-        return replace(state, bound=exact_bound(problem, state))
+        q, taken = Moves(problem.model, problem.data, state.q).run(self.moves in ("all", True))
+        if taken:
+            state = replace(state, q=q)
+            state = replace(state, bound=exact_bound(problem, state))
+        return state if state.converged or monitor.interruption.asked else settled_after_moves(problem, state, self.tol)
 
     # ---- what a fit leaves behind
     def _expose(self, model: MixtureModel, state: State) -> None:

@@ -73,11 +73,11 @@ class CategoricalMixture(Mixture):
         α of the weights' prior Dir(α/K, ..., α/K): a priori n rows have about α log(1 + n/α) components.
     probability_prior : float, default=1.0
         c of the prior Dir(c, ..., c) of each column's probabilities.
-    moves : {"merge", "all", "none"}, default="merge"
+    moves : {"merge", "all", "none"} or bool, default="merge"
         What is tried with all rows at the end of a fit, and kept where it raises the bound: merging components of at
         least 5 rows each, and of any size where that gains more than 1 % of the bound together; merging components of
         any size and deleting some, which leaves fewer small ones than the data have; or nothing. After moves no bound
-        is below that of one component. "gibbs" and ``partial_fit`` have no moves.
+        is below that of one component. True is "all", False is "none". "gibbs" and ``partial_fit`` have no moves.
     algorithm : {"svi", "ssvi-a", "ssvi", "map", "cvi", "mc-ssvi", "gibbs"} or Algorithm, default="svi"
         How rows see weights and probabilities: their expected logarithms ("svi", "cvi"), a draw of them ("ssvi-a", and
         "mc-ssvi", which is the same here), a draw that the gradient follows ("ssvi"), or their means ("map"). The first

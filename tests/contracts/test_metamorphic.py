@@ -64,7 +64,9 @@ def data_for(likelihood, rng, n=N, d=D):
 
 def assert_agree(a, b, columns=slice(None), close=CLOSE):
     """Both fits have the same posterior; `columns` of the second belong to those of the first."""
-    np.testing.assert_allclose(a.coef_, b.coef_[..., columns], **close)
+    # Fits that creep for many passes add up what sums of other orders round to: nothing beside a standard deviation.
+    atol = max(close.get("atol", 0.0), 1e-5 * float(np.min(a.coef_std_)))
+    np.testing.assert_allclose(a.coef_, b.coef_[..., columns], **(close | {"atol": atol}))
     np.testing.assert_allclose(a.coef_std_, b.coef_std_[..., columns], **close)
     np.testing.assert_allclose(a.intercept_, b.intercept_, **close)
     np.testing.assert_allclose(a.lower_bound_, b.lower_bound_, rtol=1e-7)

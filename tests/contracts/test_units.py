@@ -260,6 +260,8 @@ def test_a_fixed_prior_for_uneven_columns_is_questioned(rng):
         BayesianGLMRegressor(prior_precision=1.0).fit(X, y)
     assert len(caught) == 1
     BayesianGLMRegressor(prior_precision=[1.0, 1.0, 1e6, 1.0]).fit(X, y)
+    with pytest.warns(UserWarning, match=r"column 'x' spreads over .*, column 'y' over"):  # more columns than rows
+        BayesianGLMRegressor(prior_precision=1.0).fit(X[:3], y[:3])
 
 
 @pytest.mark.parametrize("prior", ["flat", 0, 0.0])

