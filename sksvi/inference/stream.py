@@ -124,6 +124,8 @@ def absorb_messages(problem: Problem, state: State, tol: float, keep: int, fade:
     known = past.with_rows(alone.data, closed.q, gradient, value)
     known = replace(known, sample=sampled(alone, closed, terms, past, known, keep, sure) if keep else None)
     q = hyper.settled(alone, closed.q, known.by_block[model.main], PORTION_PASSES)
+    if far(q[model.main], closed.q[model.main]):  # the fit was cut off on its way, and no bound was asked there
+        q = closed.q
     done = replace(closed, q=q, messages=known, bounds=state.bounds, passes=state.passes)
     return done, StepInfo(closed.bound, alone.deterministic, 1.0, inner.repairs - state.repairs)
 

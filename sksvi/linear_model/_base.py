@@ -29,6 +29,7 @@ from sksvi.estimators.response import MOST, ResponseDraws
 from sksvi.estimators.start import PARTITION
 from sksvi.estimators.validation import StrOptions
 from sksvi.families import InUnits, ProjectedGaussian
+from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import plan
 from sksvi.inference.memory.said import Said
 from sksvi.inference.past import Past
@@ -229,15 +230,26 @@ class BayesianGLM(CoefficientTables, ResponseDraws, WithCategories, FromPartitio
         return restarted(problem, replace(state, q={**state.q, "weights": moved}))
 
     def _under_new_prior(self, problem: Problem, state: State) -> State:
-        """What a fit said of q apart from its prior, which these rows change, and its bound under the new one."""
+        """What a fit said of q apart from its prior, which these rows change, and its bound under the new one.
+
+        Of a stream it is known what was said; its q is brought under the new prior. One a little off its prior would
+        seem to be told something of weights that the prior pins, and the prior's precision rise on it.
+        """
         kept = self._subspace is not None  # the same one has the same prior
-        if kept or not state.finished or isinstance(state.messages, Said) or not plan.remembers(problem):
+        if kept or not state.finished or not plan.remembers(problem):
             return state
         before = copy.copy(problem.model)
         before.stretch = self._stretch_before
         if np.array_equal(before.stretch, problem.model.stretch):
             return state
         old, now = (model.prior(state.q) for model in (before, problem.model))
+        if isinstance(state.messages, Said):
+            try:
+                return replace(
+                    state, q=state.q | {name: now[name].times(state.q[name].over(old[name])) for name in old}
+                )
+            except NotPositiveDefinite:
+                return state
         paid = sum(state.q[name].kl(now[name]) - state.q[name].kl(old[name]) for name in old)
         return replace(state, messages=Said.between(state.q, old), bound=state.bound - paid)
 

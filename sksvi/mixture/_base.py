@@ -237,7 +237,7 @@ class Mixture(RowsFromPartitions, DensityMixin, BaseSVI):
         if taken:
             state = replace(state, q=q)
             state = replace(state, bound=exact_bound(problem, state))
-        return state if state.converged or monitor.interruption.asked else settled_after_moves(problem, state, self.tol)
+        return state if state.converged else settled_after_moves(problem, state, self.tol)
 
     # ---- what a fit leaves behind
     def _expose(self, model: MixtureModel, state: State) -> None:
