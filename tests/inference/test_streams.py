@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 
 import sksvi
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMERegressor, SparseGPClassifier, SparseGPRegressor
