@@ -392,6 +392,7 @@ def test_a_warm_fit_goes_on():
 
 
 # ---- the paper's own iterations
+@pytest.mark.filterwarnings("ignore:the fit explains its own rows worse")
 def test_the_papers_iterations_can_be_said(global_random_seed, tmp_path):
     X, _ = rows(global_random_seed, 500)
     options = {"fit_mean": False, "init": "random", "expectation": MonteCarlo(10), "tol": 0.0, "max_iter": 60}

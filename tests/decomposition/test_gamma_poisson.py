@@ -60,11 +60,11 @@ def test_rows_that_go_beyond_end_where_others_do(global_random_seed):
     def ended(model, sweeps, tol):
         return model.settled(model.view(q, None), batch, replace(model.visit, sweeps=sweeps, tol=tol))
 
-    exact = ended(plain, 3000, 1e-12)
+    exact = ended(plain, 30000, 1e-14)  # some rows creep
     for precision, largest, near in ((np.float32, 1e7, 1e-4), (np.float64, 1e8, 1e-5)):
         model = plain.of_batches(largest)
         assert model.precision is precision and plain.precision is np.float64 and plain.visit.beyond == 0.0
-        terms = ended(model, 3000, 1e-12)
+        terms = ended(model, 10000, 1e-13)
         np.testing.assert_allclose(terms.activations, exact.activations, rtol=near, atol=near * H.max())
         np.testing.assert_allclose(terms.value, exact.value, rtol=near, atol=near)
     sooner, later = (np.abs(ended(each, 10, 0.0).activations - exact.activations).sum() for each in (model, plain))

@@ -127,7 +127,7 @@ def test_a_missing_id_is_one_of_its_own(method, algorithm, global_random_seed):
 
 def test_duplicates_are_repeated_observations(global_random_seed):
     X, y = ratings(seed=global_random_seed)
-    once, twice = pmf().fit(X, y), pmf().fit(pd.concat([X, X.head(5)]), np.concatenate([y, y[:5] + 1]))
+    once, twice = pmf().fit(X, y), pmf().fit(pd.concat([X, X.head(5)]), np.concatenate([y, y[:5] + 3]))
     assert twice.n_samples_seen_ == len(y) + 5
     moved = twice.predict(X.head(5)) - once.predict(X.head(5))
     assert moved.mean() > 0
