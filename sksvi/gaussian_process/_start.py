@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sksvi.gaussian_process._needs import BETWEEN_ROWS
 from sksvi.likelihoods.weighted import weighted_moments
 from sksvi.models.base import Table
 from sksvi.models.gp import kernels
@@ -28,7 +29,7 @@ def refused(what: str) -> str:
     """Why the optimal bound cannot take a part of the rows."""
     return (
         f"bound='optimal' is no sum over rows and cannot take {what}: it needs all rows at once, "
-        f"{3 * 8 * OPTIMAL_ROWS**2 / 2**20:.0f} MB for {OPTIMAL_ROWS} of them. Choose bound='simple', 'v1' or 'v2'."
+        f"{BETWEEN_ROWS * 8 * OPTIMAL_ROWS**2 / 2**30:.1f} GB for {OPTIMAL_ROWS} of them. Choose bound='simple', 'v1' or 'v2'."
     )
 
 
