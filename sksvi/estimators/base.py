@@ -142,6 +142,10 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
     def _check_memory(self, data: Any) -> None:
         """An error where what a fit to these data holds is more than there is memory for."""
 
+    def _check_memory_of_portion(self, data: Any) -> None:
+        """The same of a portion of a stream."""
+        self._check_memory(data)
+
     def _fitted_choices(self) -> dict[str, Any]:
         """What a fit that goes on may not change; `_choices` holds it as it was."""
         return kept_choices(self)
@@ -366,7 +370,7 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
             counted = came + (0.0 if first else fade * (self.state_.counted or self.n_samples_seen_))
             everything = None if first else self._begun_anew(data, fade)
             begins, data = first or everything is not None, data if everything is None else everything
-            self._check_memory(data)
+            self._check_memory_of_portion(data)
             model = self._streaming_model(data, begins)
             whole = {"batch_size": self._portion_rows} if self.batch_size == "auto" else {}
             problem = plan.changed(self._problem(model, data), total=self.total_samples or counted, **whole)

@@ -134,7 +134,7 @@ class BayesianGLM(CoefficientTables, ResponseDraws, WithCategories, FromPartitio
     _one_sided_past = False
 
     # ---- model
-    def _model(self, n_features: int, likelihood: Any, precision: Any, n_uninformed: int = 0) -> LinearModel:
+    def _model(self, n_features: int, likelihood: Any, precision: Any) -> LinearModel:
         return LinearModel(
             likelihood,
             prior_precision=precision,
@@ -145,7 +145,6 @@ class BayesianGLM(CoefficientTables, ResponseDraws, WithCategories, FromPartitio
             n_features=n_features,
             fit_intercept=self.fit_intercept,
             full=self.covariance == "full",
-            n_uninformed=n_uninformed,
         )
 
     @property
@@ -167,15 +166,23 @@ class BayesianGLM(CoefficientTables, ResponseDraws, WithCategories, FromPartitio
             data = replace(data, X=X)
         return data
 
+    def _in_span(self, data: Table) -> bool:
+        """Whether the coefficients of a fit are held in the span of its rows, which are fewer."""
+        n, d = data.X.shape
+        return bool(self.covariance == "full" and d > n and data.at_hand and self._prior_kind != "ard")
+
     def _check_memory(self, data: Table) -> None:
+        self._check_covariance(data, self._in_span(data))
+
+    def _check_memory_of_portion(self, data: Table) -> None:
+        self._check_covariance(data, False)  # rows to come span other directions
+
+    def _check_covariance(self, data: Table, wide: bool) -> None:
+        """An error where the covariance is too large; `wide`: it is that of a design in the span of its rows."""
         if self.covariance == "diag":
             return
         n, d = data.X.shape
         several = self.likelihood_.n_latents if self.likelihood_.n_latents > 1 else 1
-        inside = (
-            d > n and data.at_hand and not (isinstance(self.prior_precision, str) and self.prior_precision == "ard")
-        )
-        wide = inside and not hasattr(self, "state_")
         size = n if wide else d + self.fit_intercept
         over = "rows, in whose span the coefficients lie," if size == n else "coefficients"
         what = f"covariance='full' of {size} {over}{f' in each of {several} classes' if several > 1 else ''}"
@@ -184,23 +191,19 @@ class BayesianGLM(CoefficientTables, ResponseDraws, WithCategories, FromPartitio
         memory.need(8.0 * numbers, what, "set covariance='diag', or take fewer columns")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
-        n, d = data.X.shape
+        d = data.X.shape[1]
         self._subspace = None
         for name in ("_only_target", "_one_sided_past"):  # of a stream: a fit forgets it
             vars(self).pop(name, None)
         precision = self._precision(d)
-        if (
-            self.covariance == "diag"
-            or d <= n
-            or not data.at_hand
-            or (isinstance(precision, str) and precision == "ard")
-        ):
+        if not self._in_span(data):
             return self._model(d, self.likelihood_, precision), data
         scale = 1.0 / self._columns.stretch
         scale = scale if isinstance(precision, str) else scale / np.sqrt(precision)
         columns, basis = informed(data, scale)
         self._subspace = scale, basis
-        # In the subspace a fixed prior is standard; a learned one needs to know the weights that no row informs.
+        # In the subspace a fixed prior is standard. Of a learned one MacKay's step counts what data determine, so that
+        # weights that no row informs have no part in it.
         inner = precision if isinstance(precision, str) else 1.0
         return self._model(columns.shape[1], self.likelihood_, inner), replace(data, X=columns)
 

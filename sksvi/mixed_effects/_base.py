@@ -179,7 +179,7 @@ class MixedEffects(BayesianGLM):
             return self._categories.width
         return self.n_features_in_ - (0 if self.groups is None else len(self._factors))
 
-    def _model(self, n_features: int, likelihood: Any, precision: Any, n_uninformed: int = 0) -> MixedModel:
+    def _model(self, n_features: int, likelihood: Any, precision: Any) -> MixedModel:
         return MixedModel(
             likelihood,
             bound=self._bound(),
@@ -193,7 +193,6 @@ class MixedEffects(BayesianGLM):
             n_features=n_features,
             fit_intercept=self.fit_intercept,
             full=self.covariance == "full",
-            n_uninformed=n_uninformed,
         )
 
     def _bound(self) -> str:
@@ -282,10 +281,10 @@ class MixedEffects(BayesianGLM):
         values = tuple(None if value is None else value / scale for value, scale in pairs)
         return GroupedDesign(self._columns.applied(X.X), X.codes, values, X.levels, X.arrow)
 
-    def _check_memory(self, data: Table) -> None:
+    def _check_covariance(self, data: Table, wide: bool) -> None:
         """The largest factor is a diagonal of an arrow, where there is one; all else has covariances among itself."""
         if self.groups is None or self.covariance == "diag":
-            return super()._check_memory(data)
+            return super()._check_covariance(data, wide)
         counts = [size * (1 + len(names)) for size, (names, _) in zip(self._sizes, self._slopes, strict=True)]
         total, largest = self._n_fixed + 1 + sum(counts), max(counts)
         arrow = self._arrow(self._n_fixed) is not None

@@ -269,6 +269,17 @@ def test_a_wide_sparse_table_is_refused_at_once():
             BayesianGLMRegressor().fit(X, np.arange(2000.0))
 
 
+def test_a_stream_takes_the_memory_of_all_columns_and_a_fit_that_of_its_rows(monkeypatch):
+    """A second fit too: that there was a first one says nothing of where coefficients lie."""
+    X = np.eye(5, 60)
+    monkeypatch.setattr(memory, "SMALL", 0)
+    monkeypatch.setattr(memory, "available", lambda: 2e5)  # enough for 5 rows, not for 61 coefficients
+    model = BayesianGLMRegressor(prior_precision=1.0).fit(X, np.arange(5.0)).fit(X, np.arange(5.0))
+    for one in (model, BayesianGLMRegressor(prior_precision=1.0)):
+        with pytest.raises(ValueError, match="61 coefficients"):
+            one.partial_fit(X, np.arange(5.0))
+
+
 @pytest.mark.parametrize(
     "case",
     [
