@@ -27,9 +27,10 @@ AT_ROW = 1e-6
 
 def refused(what: str) -> str:
     """Why the optimal bound cannot take a part of the rows."""
+    size = BETWEEN_ROWS * 8 * OPTIMAL_ROWS**2 / 2**30
     return (
-        f"bound='optimal' is no sum over rows and cannot take {what}: it needs all rows at once, "
-        f"{BETWEEN_ROWS * 8 * OPTIMAL_ROWS**2 / 2**30:.1f} GB for {OPTIMAL_ROWS} of them. Choose bound='simple', 'v1' or 'v2'."
+        f"bound='optimal' is no sum over rows and cannot take {what}: it needs all rows at once, {size:.1f} GB for "
+        f"{OPTIMAL_ROWS} of them. Choose bound='simple', 'v1' or 'v2'."
     )
 
 
