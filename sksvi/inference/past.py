@@ -357,10 +357,11 @@ class Past(Said):
         return rows if np.isclose(rows.total_weight, self.weight) else None
 
 
-def informing(terms: LinearTerms, now: Past) -> Array:
+def informing(terms: LinearTerms, now: Past, weight: Array | None) -> Array:
     """Each row's share of what all rows know of each scale or parameter beside the main block, summed, (n,).
 
-    Its squared slope (the outer product is the information), over that of all rows, or of these where that is more.
+    Its squared slope (the outer product is the information), over that of all rows, or of these where that is more. A
+    row of weight k has k times its slope, and says k times its square.
     """
     slopes = {name: g for name, (g, _) in terms.points.items()} | {name: g[:, :1] for name, g in terms.scalars.items()}
     found = np.zeros(len(terms.value))
@@ -368,7 +369,7 @@ def informing(terms: LinearTerms, now: Past) -> Array:
         known = np.diagonal(now.by_block[name].added()[1]) if name in now.by_block else np.zeros(1)
         # In a unit in which neither is beyond all floats: slopes have squares that are, or none beside what is known.
         unit = max(np.max(np.abs(slope), initial=np.finfo(float).tiny), np.sqrt(np.max(known, initial=0.0)))
-        squares = np.square(slope / unit)
+        squares = np.square(slope / unit) / (1.0 if weight is None else weight[:, None])
         total = np.maximum(known / unit / unit, squares.sum(0))
         found += np.divide(squares, total, out=np.zeros_like(squares), where=total > 0).sum(1)
     return found
@@ -409,7 +410,7 @@ def sampled(
     importance = EVEN * (np.ones(n) if data.weight is None else data.weight)
     if total > 0:
         importance = importance + (leverage + wavering(problem, state, new)) * (now.weight / total)
-    importance = importance + now.weight * informing(new, now)
+    importance = importance + now.weight * informing(new, now, data.weight)
     draws = np.random.default_rng([state.seed, state.passes, 0, 4]).random(n)
     at = None if block.full else block
     fresh = Sample(data, sites_of(new, q, block.full), importance, importance / (1.0 - draws), np.ones(n), at=at)
