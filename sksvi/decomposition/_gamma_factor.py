@@ -286,7 +286,7 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
             state = self._absorbed(problem, None if first else self.state_, known, came)
             self._finish(problem.model, state, seen + came)
             found = list(self._findings(problem, state))
-        findings.tell(found, stacklevel=3)
+        findings.tell(found)
         return self
 
     def _absorbed(self, problem: Problem, before: State | None, known: Any, came: float) -> State:

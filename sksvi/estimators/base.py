@@ -6,7 +6,6 @@ A subclass says which model and likelihood it stands for (`_encode`, `_build_mod
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -204,8 +203,8 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
             undone = None  # the finding says so, and more passes are no remedy
         short = self._fell_short(undone, passes, interruption.asked)
         if short:
-            warnings.warn(short, ConvergenceWarning, stacklevel=4)
-        findings.tell(found, stacklevel=4)
+            findings.warn_user(short, ConvergenceWarning)
+        findings.tell(found)
         return self
 
     def _data(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
@@ -385,7 +384,7 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
             self._finish(model, state, seen)
             found = list(findings.other_order(X, y=y, sample_weight=sample_weight, offset=offset))
             found += self._portion_findings(data, first)
-        findings.tell(found, stacklevel=4)
+        findings.tell(found)
         return self
 
     def _stream_begins(self) -> bool:

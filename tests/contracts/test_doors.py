@@ -45,6 +45,19 @@ def halves(X):
     return sp.csr_matrix((np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), shape=X.shape)
 
 
+# ---- warnings
+@pytest.mark.filterwarnings("always")
+def test_warnings_are_about_the_line_that_called():
+    """Whatever lies between: scikit-learn's validation of parameters, or none, and calls of ours."""
+    levels = pd.Categorical(list("abab"), categories=list("abc"), ordered=True)
+    with pytest.warns(UserWarning) as caught:
+        BayesianGLMRegressor(likelihood="ordinal", prior_precision=1.0).fit(np.arange(4.0)[:, None], levels)
+        BetaProcessFA(2, max_iter=2).fit(TABLE)
+        GammaFactorModel(1, noise_variance="auto").partial_fit(TABLE * [1.0, 1.0, 1e3])
+    assert all(one.filename == __file__ for one in caught)
+    assert len({one.lineno for one in caught}) == 3
+
+
 # ---- sparse matrices
 @pytest.mark.parametrize("covariance", ["full", "diag"])
 @pytest.mark.parametrize("name", ["BayesianGLMRegressor", "BayesianGLMClassifier", "GMERegressor"])
