@@ -33,7 +33,7 @@ from sksvi.inference.search import Ended, Looks, profile
 from sksvi.linear_model._base import COVARIANCES, BayesianGLM
 from sksvi.linear_model._columns import Known
 from sksvi.mixed_effects._levels import check_levels, coded, factor_names, slope_columns, slopes_among
-from sksvi.models.base import Table
+from sksvi.models.base import Table, summed
 from sksvi.models.mixed.glm import Groups, MixedModel
 from sksvi.models.mixed.group_scales import SETTLED, SETTLING_PASSES, LogScales, log_scales
 from sksvi.models.mixed.levels import GroupedDesign
@@ -545,11 +545,11 @@ def slope_means(data: Any, about: tuple[Array, ...] | None = None) -> tuple[Arra
 
 
 def slope_sums(about: tuple[Array, ...] | None, data: Table) -> tuple[tuple[Array, ...], float]:
-    """Sums over rows in the place of the means, and the number of rows."""
+    """Sums over rows in the place of the means, and the weight of the rows."""
     slopes = [np.zeros((len(data), 0)) if values is None else values[:, 1:] for values in data.X.values]
     if about is not None:
         slopes = [np.square(values - mean) for values, mean in zip(slopes, about, strict=True)]
-    return tuple(values.sum(axis=0) for values in slopes), float(len(data))
+    return tuple(summed(values.T, data.weight) for values in slopes), data.total_weight
 
 
 def level_weights(data: Table) -> tuple[Array, ...]:
