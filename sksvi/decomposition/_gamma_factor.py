@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 
 from sksvi import algorithms, expectations
 from sksvi._machine import memory, parallel
-from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, MatrixLike, RandomState
+from sksvi._typing import AlgorithmLike, ExpectationLike, MatrixLike, RandomState
 from sksvi.decomposition._gamma_factor_findings import of_common_noise, of_least_noise
 from sksvi.decomposition._gamma_factor_predictions import ROWS, GammaFactorPredictions
 from sksvi.decomposition._gamma_factor_summary import NOISE_FLOOR, GammaFactorSummary
@@ -45,6 +45,11 @@ LEAST_DRAWS = 4
 #: How far means are from 0 (`GammaFactors.away`, 1 by chance): the most at which they are taken for 0; what they
 #: surely are not; and the least that is not what rounding left of means that were subtracted, and so learned, before.
 MOST_AWAY, SURELY_AWAY, LEAST_AWAY = 2.0, 6.0, 1e-6
+
+
+def as_chance_leaves(away: float) -> bool:
+    """Whether means are about as far from 0 as chance leaves them."""
+    return LEAST_AWAY < away <= MOST_AWAY
 
 
 def noise_kind(estimator: Any, name: str) -> str:
@@ -178,7 +183,7 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
         self,
         n_components: int = 10,
         *,
-        noise_variance: float | str | ArrayLike = 0.1,
+        noise_variance: float | str = 0.1,
         prior_shape: float = 0.1,
         prior_rate: float = 1.0,
         fit_mean: bool | str = "auto",
@@ -281,7 +286,7 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
             state = self._absorbed(problem, None if first else self.state_, known, came)
             self._finish(problem.model, state, seen + came)
             found = list(self._findings(problem, state))
-        findings.tell(found, stacklevel=3)
+        findings.tell(found)
         return self
 
     def _absorbed(self, problem: Problem, before: State | None, known: Any, came: float) -> State:
@@ -391,7 +396,7 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
         if MOST_AWAY < away <= SURELY_AWAY:
             fit = plan.run(problem, copy.deepcopy(state), int(self.max_iter), self.tol)
             away = model.away(fit.q, problem.data)
-        if LEAST_AWAY < away <= MOST_AWAY:
+        if as_chance_leaves(away):
             model.begins(state.q["loadings"].mean, model.noise_of(state.q))
             model.without_mean = True
             state = first_state(problem, seed)
@@ -399,9 +404,9 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
 
     def _continued(self, problem: Problem) -> State:
         model, before = problem.model, self.state_
-        model.seed, model.without_mean = before.seed, self._scatter.centred and not self.fit_mean_
+        model.seed, model.without_mean = before.seed, self.fit_mean == "auto" and not self.fit_mean_
         if before.finished and model.without_mean:  # other rows may have means
-            model.without_mean = model.away(before.q, problem.data) <= MOST_AWAY
+            model.without_mean = as_chance_leaves(model.away(before.q, problem.data))
         return super()._continued(problem)
 
     # ---- what a fit leaves behind

@@ -106,7 +106,7 @@ class PairStream(PairCounts, PoissonFit):
             self._portion = None
             found = list(findings.other_order(X, y=y, sample_weight=sample_weight))
             found += self._of_unit(problem.data) if first else []
-        findings.tell(found, stacklevel=3)
+        findings.tell(found)
         return self
 
     # ---- all counts at once

@@ -6,7 +6,6 @@ A subclass says which model and likelihood it stands for (`_encode`, `_build_mod
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -31,27 +30,24 @@ from sksvi.estimators.checks import check_flag
 from sksvi.estimators.links import LinkedToReference
 from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.start import FIRST_PORTION, FIT, MORE, PORTION, Start
+from sksvi.estimators.start import FIT, MORE, Start
+from sksvi.estimators.streamed import Streamed
 from sksvi.estimators.summary_text import SummaryText
 from sksvi.estimators.validation import StrOptions, validate_data
 from sksvi.families import NotPositiveDefinite
-from sksvi.inference import plan, stream
-from sksvi.inference.memory.said import NOTHING_SAID
+from sksvi.inference import plan
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
 from sksvi.inference.search import Looks
-from sksvi.inference.start import continued, counting_on, first_state
+from sksvi.inference.start import continued, first_state
 from sksvi.inference.state import State, with_own_lists
 from sksvi.likelihoods.support import LARGEST
 from sksvi.partitions.collections import in_memory, is_collection
-from sksvi.partitions.encoded import one_by_one
 
 Array = np.ndarray
 
 #: The least magnitude of a parameter that is not 0, and those that no arithmetic is done with.
 SMALLEST, UNBOUNDED = 1.0 / LARGEST, {"tol", "random_state"}
-#: Rows of a stream that are kept where the user leaves it to us, and the most memory that their columns may take.
-STREAM_ROWS, STREAM_BYTES = 8000, 2**24
 #: Types of parameters that nobody can change in place.
 PLAIN = {str, int, float, bool, type(None)}
 
@@ -78,7 +74,7 @@ def _check_parameter(cls: type[BaseSVI], name: str, kind: type, value: Any) -> N
 _check_plain = lru_cache(maxsize=4096)(_check_parameter)
 
 
-class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
+class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
     """Parameters, the way from data to posterior, and what a fit leaves behind."""
 
     posterior_: Posterior
@@ -111,8 +107,6 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    #: Rows of a step of `partial_fit` where the user leaves it to us; None: a chunk is one batch.
-    _portion_rows: int | None = None
     #: What may change before a fit that goes on: every parameter has an entry.
     _changes: dict[str, Change] = SHARED
 
@@ -200,8 +194,8 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
             undone = None  # the finding says so, and more passes are no remedy
         short = self._fell_short(undone, passes, interruption.asked)
         if short:
-            warnings.warn(short, ConvergenceWarning, stacklevel=4)
-        findings.tell(found, stacklevel=4)
+            findings.warn_user(short, ConvergenceWarning)
+        findings.tell(found)
         return self
 
     def _data(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
@@ -350,84 +344,6 @@ class BaseSVI(SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
         """Passes and their bounds."""
         self.lower_bounds_ = np.asarray(state.bounds, float) if bounds is None else bounds
         self.n_iter_ = int(state.passes)
-
-    def _partial_fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
-        if is_collection(X):
-            with self._all_or_nothing():
-                for part in one_by_one(type(self).__name__, X, y=y, sample_weight=sample_weight, offset=offset):
-                    self._partial_fit(*part)
-            return self
-        with self._all_or_nothing(), parallel.working():
-            first = self._stream_begins()
-            data = self._encode(X, y, sample_weight, offset, FIRST_PORTION if first else PORTION)
-            remember_offset(self, offset, before=not first and getattr(self, "_had_offset", False))
-            came, fade = data.total_weight, self._fade(data.total_weight)
-            seen = came + (0.0 if first else self.n_samples_seen_)
-            counted = came + (0.0 if first else fade * (self.state_.counted or self.n_samples_seen_))
-            everything = None if first else self._begun_anew(data, fade)
-            begins, data = first or everything is not None, data if everything is None else everything
-            self._check_memory(data)
-            model = self._streaming_model(data, begins)
-            whole = {"batch_size": self._portion_rows} if self.batch_size == "auto" else {}
-            problem = plan.changed(self._problem(model, data), total=self.total_samples or counted, **whole)
-            state = self._new_state(problem) if begins else self._continued(problem)
-            if begins and not first:
-                state = counting_on(state, self.state_, came - data.total_weight)
-            state = replace(state, counted=counted)
-            if not plan.remembers(problem):
-                state = replace(state, messages=NOTHING_SAID)
-            with self._columns_named():
-                state = stream.absorb(problem, state, self.tol, self._stream_rows(data), fade)
-            self._finish(model, state, seen)
-            found = list(findings.other_order(X, y=y, sample_weight=sample_weight, offset=offset))
-            found += self._portion_findings(data, first)
-        findings.tell(found, stacklevel=4)
-        return self
-
-    def _stream_begins(self) -> bool:
-        """Whether a chunk is the first; a later one is checked: scikit-learn sees the first call's parameters only."""
-        if not hasattr(self, "state_"):
-            return True
-        self._validate_params()
-        self._check_finished()
-        return False
-
-    def _check_finished(self) -> None:
-        """An error where a stream would go on from a fit that was cut off: its rows have not said all they say."""
-        if not self.state_.finished:
-            raise ValueError(
-                f"this is the checkpoint of a fit that was cut off after {self.n_iter_} passes, which partial_fit "
-                "cannot go on from: end it first by set_params(warm_start=True).fit(X, y) with the rows that it began "
-                "with."
-            )
-
-    def _portion_findings(self, data: Any, first: bool) -> Iterator[str]:
-        """What a user should know about a stream that has come so far."""
-        yield from ()
-
-    def _fade(self, weight: float) -> float:
-        """Share of what was said that is left when data of this weight have come."""
-        if self.half_life is None:
-            return float(self.forgetting)
-        if self.forgetting != 1.0:
-            raise ValueError(
-                f"forgetting={self.forgetting!r} and half_life={self.half_life!r} say the same in two ways: set "
-                "forgetting=1.0 or half_life=None."
-            )
-        return float(0.5 ** (weight / self.half_life))
-
-    def _stream_rows(self, data: Any) -> int:
-        """Rows of a stream that are kept, where its model can look at them again."""
-        rows = getattr(self, "stream_sample", 0)
-        return min(STREAM_ROWS, int(STREAM_BYTES // data.bytes_per_row)) if rows == "auto" else int(rows)
-
-    def _begun_anew(self, data: Any, fade: float) -> Any:
-        """All rows of the stream, these and what forgetting left of others, where it is to begin anew with them."""
-        return None
-
-    def _streaming_model(self, data: Any, first: bool) -> Any:
-        """The model of one portion; of the first one, or of all rows that a stream begins anew with."""
-        raise AttributeError(f"{type(self).__name__} does not stream")
 
     # ---- what is left behind
     @property

@@ -15,18 +15,18 @@ import numpy as np
 Array = np.ndarray
 
 
-def tell(findings: Iterable[str], stacklevel: int) -> None:
-    """Each finding as a `UserWarning`; `stacklevel` as seen from the caller."""
+def tell(findings: Iterable[str]) -> None:
+    """Each finding as a `UserWarning`."""
     for text in findings:
-        warnings.warn(text, UserWarning, stacklevel=stacklevel + 1)
+        warn_user(text)
 
 
-def warn_user(text: str) -> None:
-    """A `UserWarning` at the line of the user's that made the call."""
+def warn_user(text: str, category: type[Warning] = UserWarning) -> None:
+    """A warning at the line of the user's that made the call, however many calls of ours lie between."""
     frame, level = sys._getframe(1), 2
     while frame is not None and frame.f_globals.get("__name__", "").startswith(("sksvi.", "sklearn.")):
         frame, level = frame.f_back, level + 1  # type: ignore[assignment]
-    warnings.warn(text, UserWarning, stacklevel=level)
+    warnings.warn(text, category, stacklevel=level)
 
 
 def of_target(likelihood: Any, y: Array, n: int) -> Iterator[str]:

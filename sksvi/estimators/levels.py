@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Number
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array, column_or_1d
 
+from sksvi.estimators.findings import warn_user
 from sksvi.estimators.magnitudes import check_magnitudes
 
 Array = np.ndarray
@@ -116,11 +116,9 @@ def levels_in_use(levels: Array, codes: Array, base: Any, declared: bool) -> tup
         )
     if declared and len(used) < len(levels):
         unused = np.delete(levels, used).tolist()
-        warnings.warn(
+        warn_user(
             f"y declares the levels {unused}, which no row has: no cut point can be learned for them and levels_ "
-            "leaves them out. Cut points given as numbers keep them.",
-            UserWarning,
-            stacklevel=6,
+            "leaves them out. Cut points given as numbers keep them."
         )
     return levels[used], np.searchsorted(used, codes)
 

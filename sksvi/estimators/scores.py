@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
+
+from sksvi.estimators.findings import warn_user
 
 Array = np.ndarray
 
@@ -33,6 +34,6 @@ def least_steps(weights: Array) -> float:
 def share_saved(left: float, null: float, n: int, name: str) -> float:
     """1 - left/null as scikit-learn's scores have it: 1 or 0 where y is constant, undefined for one row."""
     if n < 2:
-        warnings.warn(f"{name} is not well-defined with less than two samples.", UndefinedMetricWarning, stacklevel=4)
+        warn_user(f"{name} is not well-defined with less than two samples.", UndefinedMetricWarning)
         return float("nan")
     return float(1.0 - left / null) if null > 0 else float(left == 0)

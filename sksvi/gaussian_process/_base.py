@@ -15,30 +15,26 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import algorithms, expectations, likelihoods
+from sksvi import algorithms, likelihoods
 from sksvi._machine import memory, parallel
 from sksvi._typing import (
     AlgorithmLike,
     ArrayLike,
-    DataFrame,
     ExpectationLike,
     LikelihoodLike,
-    MatrixLike,
-    PerRow,
     RandomState,
 )
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, stays, string_or_array
-from sksvi.estimators.checks import check_row_values, interval_table
+from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.from_partitions import FromPartitions
 from sksvi.estimators.joint import Joint, bound_said, check_same_rows
-from sksvi.estimators.offsets import checked_offset, offset_of
+from sksvi.estimators.offsets import offset_of
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.response import MOST, ResponseDraws
 from sksvi.estimators.start import PARTITION, Start
-from sksvi.estimators.summaries import joined, learned_rows
-from sksvi.estimators.validation import StrOptions, check_table, validate_data
+from sksvi.estimators.validation import StrOptions, check_table
 from sksvi.gaussian_process._needs import BETWEEN_ROWS, numbers_held
+from sksvi.gaussian_process._predictions import ProcessPredictions
 from sksvi.gaussian_process._start import (
     AT_ROW,
     INPUT_UNIT,
@@ -46,33 +42,25 @@ from sksvi.gaussian_process._start import (
     at_rows,
     centred,
     first_mean,
-    hyperparameters,
     kernel_per_feature,
     merged,
     refused,
-    spread_of,
     targets_and_spread,
 )
+from sksvi.gaussian_process._streams import ProcessStreams
+from sksvi.gaussian_process._summary import ProcessSummary
 from sksvi.inference import plan
-from sksvi.inference.past import Past
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.likelihoods.weighted import own_unit, weighted_moments
 from sksvi.models.base import Table
 from sksvi.models.gp import kernels
-from sksvi.models.gp.bounds import left_over
-from sksvi.models.gp.geometry import Geometry
 from sksvi.models.gp.inducing import unwhitened
 from sksvi.models.gp.sparse import KEPT_NUMBERS, SparseGPModel
-from sksvi.models.linear.latents import moments
-from sksvi.models.linear.rows import DenseRows
 from sksvi.models.targets import starting
 from sksvi.partitions.facts import Facts, Moments
 from sksvi.partitions.together import cut, gathered
-from sksvi.predictive import Predictive
-from sksvi.predictive.coverage import tail_of
-from sksvi.predictive.latents import check_latents
 
 Array = np.ndarray
 
@@ -81,12 +69,9 @@ NOISY = 2.0
 #: Rows up to which a step takes all of them when the user leaves it to us (then those of a collection lie in one
 #: worker's memory for a moment), and those of a batch beyond.
 FULL_BATCH_ROWS, BATCH_ROWS = 2**17, 2048
-#: A stream learns kernel and inducing points anew until it has learned them from so many rows for each of the latter,
-#: whenever its rows have doubled and all are at hand.
-LEARNING_ROWS = 10
 
 
-class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
+class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartitions, BaseSVI):
     """Parameters and fitted attributes that regressor and classifier share."""
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -233,6 +218,11 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
         return replace(data, targets=self._centred(targets))
 
     @property
+    def _most_points(self) -> int:
+        """Inducing points where there are rows enough for them."""
+        return int(self.n_inducing) if isinstance(self.inducing, str) else len(self.inducing)
+
+    @property
     def _block(self) -> int:
         """Rows of a chunk of the model's."""
         return parallel.chunk_rows(self._most_points, False)
@@ -293,57 +283,6 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         self._learned_rows = None
         return self._model(data, "evidence"), data
-
-    # ---- streams
-    #: Rows that kernel and inducing points of a stream were last learned from; None after a fit, and once told.
-    _learned_rows: int | None = None
-
-    @property
-    def _most_points(self) -> int:
-        """Inducing points where there are rows enough for them."""
-        return int(self.n_inducing) if isinstance(self.inducing, str) else len(self.inducing)
-
-    def _streaming_model(self, data: Table, first: bool) -> Any:
-        if first:
-            self._learned_rows = len(data)
-        if not algorithms.resolve(self.algorithm).row.messages:
-            return self._model(data, "gradient")
-        return self._model(data, "evidence" if first else "nothing")
-
-    def _begun_anew(self, data: Table, fade: float) -> Table | None:
-        learned, rows = self._learned_rows, self._rows_at_hand(fade)
-        if learned is None or rows is None or learned >= LEARNING_ROWS * self._most_points:
-            return None
-        rows = rows.joined(data)
-        size = self._batch_size(len(rows), algorithms.resolve(self.algorithm))
-        # Batches and draws would take steps along gradients, in the place of messages.
-        steps = (size is not None and size < len(rows)) or not expectations.resolve(self.expectation).exact
-        if steps or len(rows) < 2 * learned:
-            return None
-        if self.mean_:
-            rows = replace(rows, offset=rows.offset - self.mean_)
-        self._fix_units(self._base_likelihood(), rows, spread_of(rows))
-        return self._centred(rows)
-
-    def _rows_at_hand(self, fade: float) -> Table | None:
-        """All rows of the stream so far, where they are kept and messages say what they said."""
-        past = self.state_.messages
-        messages = algorithms.resolve(self.algorithm).row.messages
-        return past.faded(fade).everything() if messages and isinstance(past, Past) else None
-
-    def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
-        """Fewer inducing points than were asked for, once they cannot become more."""
-        learned, most = self._learned_rows, self._most_points
-        if first or learned is None or learned >= most or self._rows_at_hand(1.0) is not None:
-            return
-        self._learned_rows = None
-        yield (
-            f"the inducing points of this stream are those of its first {learned} rows, n_inducing={most} or not, and "
-            f"what was learned of the kernel rests on as many: earlier rows are not all kept (algorithm="
-            f"{self.algorithm!r}, stream_sample={self.stream_sample!r}), so that neither can be learned anew. Begin "
-            f"with at least {most} rows, or under algorithm='cvi' let stream_sample hold all rows until so many have "
-            "come."
-        )
 
     def _problem(self, model: Any, data: Table) -> Problem:
         n = len(data)
@@ -439,58 +378,6 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
     def _coordinate_name(self, coordinate: int) -> str:
         return f"inducing point {coordinate}{' (class by class)' if self.likelihood_.n_latents > 1 else ''}"
 
-    # ---- prediction
-    def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        offset = checked_offset(self, offset, X.shape[0])
-        white, n_latents = self._white, self.likelihood_.n_latents
-
-        def one(rows: slice) -> tuple[Array, Array]:
-            _, H, d = geometry.rows(X[rows].astype(float, copy=False))
-            m, s = moments(DenseRows(H, False), white, n_latents)
-            m = m + self.mean_
-            return m if offset is None else m + offset[rows].reshape(-1, *[1] * (m.ndim - 1)), left_over(s, d)
-
-        with parallel.working():
-            geometry = Geometry(self.kernel_, self.inducing_points_)
-            white.prepare()
-            parts = parallel.slices(X.shape[0], parallel.chunk_rows(len(geometry.Z), False))
-            parts = list(parallel.in_order(one, parts, parallel.n_threads(self.n_jobs)))
-        m, v = (np.concatenate(part) for part in zip(*parts, strict=True))
-        check_latents(m, v, X.dtype, not self.likelihood_.measured)
-        return m.astype(X.dtype, copy=False), v.astype(X.dtype, copy=False)
-
-    def predict_latent(self, X: MatrixLike, offset: PerRow | None = None) -> tuple[Array, Array]:
-        """Mean and variance of f(x) + offset under the posterior.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-        offset : array-like of shape (n,), default=None
-
-        Returns
-        -------
-        mean, variance : ndarrays of shape (n,), or (n, K) for more than two classes
-        """
-        m, v = self._latent(X, offset)
-        return m, np.diagonal(v, axis1=1, axis2=2).copy() if v.ndim == 3 else v
-
-    def _predictive(self, X: Any, offset: Any) -> Predictive:
-        m, v = self._latent(X, offset)
-        return Predictive(self.likelihood_, m, v)
-
-    def _latent_draws(self, X: Any, n_draws: int, seed: int, offset: Any) -> Iterator[tuple[slice, Array, Array]]:
-        """Draws of the inducing values; what these leave open of a row counts as its own."""
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        offset = checked_offset(self, offset, X.shape[0])
-        geometry = Geometry(self.kernel_, self.inducing_points_)
-        draws = self._white.sample(n_draws, seed)
-        for rows in parallel.slices(X.shape[0], max(1, MOST // draws[..., 0].size)):
-            _, H, d = geometry.rows(X[rows].astype(float, copy=False))
-            f = np.tensordot(H, draws, (1, draws.ndim - 1)) + self.mean_
-            yield rows, f if offset is None else f + offset[rows].reshape(-1, *[1] * (f.ndim - 1)), d
-
     # ---- the posterior that q stands for
     def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Joint:
         """The fit with its rows, for a comparison of q with the best q of any form at these inducing points."""
@@ -516,45 +403,3 @@ class SparseGP(ResponseDraws, FromPartitions, BaseSVI):
             shown=shown,
             said=said,
         )
-
-    def _places(self) -> Any:
-        """What a summary calls f at the inducing points."""
-        import pandas as pd
-
-        shape = self.posterior_["inducing"].mean.shape
-        return pd.Index([f"f{of or ''}(inducing_points_[{j}])" for *of, j in np.ndindex(shape)])
-
-    def summary(self, coverage: float = 0.9) -> DataFrame:
-        """Hyperparameters, the posterior of f at every inducing point, and learned parameters of the likelihood.
-
-        Parameters
-        ----------
-        coverage : float, default=0.9
-            Of the equal-tailed interval (lower, upper).
-
-        Returns
-        -------
-        DataFrame
-            Columns mean, std, lower, upper. A kernel's numbers with one per column have its name where X had names, as
-            in ``length_scale(price)``. They are point estimates, whose uncertainty is not known: their std, lower and
-            upper are NaN. So are those of the likelihood (``noise_variance``, and ``std(residual)``, ``dispersion``,
-            ``scale``, ``df``, ``cut_points[k]`` in the last rows), whose spread is what the curvature of the data
-            leaves them, kernel and f as fitted; NaN where they were fixed or the fit keeps none.
-        """
-        import pandas as pd
-
-        check_is_fitted(self)
-        tail_of(coverage)
-        names, values = hyperparameters(self.kernel_, getattr(self, "feature_names_in_", None))
-        inducing, learned = self.posterior_["inducing"], self.state_.q.get("likelihood")
-        points = interval_table(np.array(values), np.full(len(values), np.nan), coverage, pd.Index(names))
-        latents = interval_table(inducing.mean + self.mean_, inducing.std, coverage, self._places())
-        tables = [latents, learned_rows(self.likelihood_, learned, coverage)]
-        if self.likelihood_.noise is not None:
-            tables.insert(0, learned_rows(self.likelihood_, learned, coverage, _noise))
-        return joined([points.rename_axis("quantity"), *tables])
-
-
-def _noise(likelihood: Any) -> dict[str, float]:
-    """What users know as the noise of a process."""
-    return {"noise_variance": likelihood.noise}

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sksvi.gaussian_process._needs import BETWEEN_ROWS
 from sksvi.likelihoods.weighted import weighted_moments
 from sksvi.models.base import Table
 from sksvi.models.gp import kernels
@@ -26,9 +27,10 @@ AT_ROW = 1e-6
 
 def refused(what: str) -> str:
     """Why the optimal bound cannot take a part of the rows."""
+    size = BETWEEN_ROWS * 8 * OPTIMAL_ROWS**2 / 2**30
     return (
-        f"bound='optimal' is no sum over rows and cannot take {what}: it needs all rows at once, "
-        f"{3 * 8 * OPTIMAL_ROWS**2 / 2**20:.0f} MB for {OPTIMAL_ROWS} of them. Choose bound='simple', 'v1' or 'v2'."
+        f"bound='optimal' is no sum over rows and cannot take {what}: it needs all rows at once, {size:.1f} GB for "
+        f"{OPTIMAL_ROWS} of them. Choose bound='simple', 'v1' or 'v2'."
     )
 
 

@@ -16,10 +16,12 @@ from sksvi.models.base import Blocks, Gradient, Linear
 
 #: When closed-form steps stop, in the largest change of a coordinate.
 TOL = 1e-3
+#: Most of them between two looks at the data.
+PRIOR_STEPS = 10
 
 
-def settled(problem: Problem, q: Blocks, said: Any, n_steps: int) -> Blocks:
-    """q with hyperparameters of the main block's prior settled, given what the data said: closed forms, no data."""
+def settled(problem: Problem, q: Blocks, said: Any = None, n_steps: int = PRIOR_STEPS) -> Blocks:
+    """q with hyperparameters of the main block's prior settled, given what the data said (None: as q has it)."""
     model = problem.model
     rules = {
         name: rule

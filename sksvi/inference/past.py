@@ -2,27 +2,24 @@
 
 A row's site belongs to the q that it was found at. Early rows were seen by a wide q, and the sum of their sites stays
 wrong while q moves on. So a bounded sample of past rows is kept, each with the site that stands for it in the sum, and
-the change of the sampled sites, blown up, corrects the sum (a control variate: only changes are sampled). The sample is
-a priority sample (Duffield, Lund and Thorup 2007): row j of importance i_j draws u_j once, the R rows of largest i_j /
-u_j stay, and row j stands for 1 / min(1, i_j / τ) rows, τ the largest priority that was ever dropped. Rows of large
-leverage stand for themselves alone. While nothing was dropped the stream is the fit to all rows.
+the change of the sampled sites, blown up, corrects the sum (a control variate: only changes are sampled). While nothing
+was dropped from the sample (`memory.sample`) the stream is the fit to all rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sksvi._machine import parallel
 from sksvi.families.base import Message, NotPositiveDefinite
 from sksvi.inference.engine import evaluate, whole
-from sksvi.inference.memory.of_rows import Direct
+from sksvi.inference.memory.kept import Kept
 from sksvi.inference.memory.said import NOTHING_SAID, Said
+from sksvi.inference.memory.sample import Sample, sites_of, trailing
 from sksvi.inference.records import replace
-from sksvi.models.base import Blocks, Gradient, Linear, LinearTerms, Rows, Table
+from sksvi.models.base import Blocks, Gradient, Linear, LinearTerms, Table
 
 if TYPE_CHECKING:
     from sksvi.inference.problem import Problem
@@ -34,39 +31,6 @@ Array = np.ndarray
 REACH, REACH_HALVINGS = 0.03, 10
 #: Importance that a row of weight 1 has whatever it says; all rows share their number, or more, by what they say.
 EVEN = 0.3
-
-
-class Kept(Direct):
-    """Nothing between terms and pull-back; the terms of the last look are kept, with the q that they belong to.
-
-    Parameters
-    ----------
-    main : str
-        The block that tells one q from another.
-    lasting : bool, default=False
-        Whether a sample stands for past rows: without one their sites stay wrong by more than a fit leaves undone.
-    """
-
-    def __init__(self, main: str, lasting: bool = False) -> None:
-        self.main, self.lasting = main, lasting
-        self._seen: dict[int, tuple[Any, LinearTerms]] = {}
-
-    def between(self, problem: Problem, state: State) -> Any:
-        """Keeps terms by the first row of their chunk."""
-        return partial(self._keep, state.q[self.main])
-
-    def _keep(self, block: Any, terms: Any, rows: Any, sites: Any) -> Any:
-        if isinstance(rows, slice):
-            self._seen[rows.start] = block, terms
-        return terms
-
-    def of(self, problem: Problem, q: Blocks) -> LinearTerms | None:
-        """The terms of all rows at q, or None where some were last seen elsewhere."""
-        chunks = problem.model.chunks(slice(0, len(problem.data)), problem.data)
-        found = [self._seen.get(rows.start, (None, None)) for rows in chunks]
-        if not all(block is q[self.main] for block, _ in found):
-            return None
-        return reduce(LinearTerms.joined, (terms for _, terms in found))  # type: ignore[arg-type]
 
 
 def speaks(block: Any, gradient: tuple[Any, ...]) -> bool:
@@ -85,167 +49,6 @@ def near(prior: Any, said: Message, before: Any) -> bool:
         return not far(prior.times(said), before)
     except NotPositiveDefinite:
         return False
-
-
-def trailing(values: Array) -> Array:
-    """Sum over all axes but the first."""
-    return values.reshape(len(values), -1).sum(1)
-
-
-def sites_of(terms: LinearTerms, q: Blocks, full: bool) -> LinearTerms:
-    """What each row says of every block, as numbers that `pull_back` makes messages about zero of.
-
-    ``value``: what the row's part of the bound has beyond the expected logarithm of its messages. Of a diagonal main
-    block, on which no row's message lives, gradients are kept as they are.
-    """
-    value, alpha, gamma = terms.value, terms.alpha, terms.gamma
-    points = {}
-    slopes = {name: (part[:, :1], part[:, 1:, None]) for name, part in terms.scalars.items()}
-    for name, (g, hessian) in {**terms.points, **slopes}.items():
-        at = q[name].moments
-        linear = g - hessian @ at
-        points[name] = linear, hessian
-        value = value - linear @ at - 0.5 * (hessian @ at) @ at
-    if full:
-        alpha, gamma = terms.message()
-        m, v = terms.linear, terms.variance
-        squares = m[..., :, None] * m[..., None, :] if gamma.ndim == 3 else np.square(m)
-        value = value - trailing(alpha * m) - trailing(gamma * (squares + v))
-    return LinearTerms(value, alpha, gamma, alpha, points)
-
-
-@dataclass
-class Sample:
-    """Rows of a stream, raw, with their sites and priorities.
-
-    importance, priority (R,): both faded with the row. share (R,): what forgetting left of each row. dropped: largest
-    priority that is not here. at: the main block where the sites were found, if it is diagonal.
-    """
-
-    data: Table
-    sites: LinearTerms
-    importance: Array
-    priority: Array
-    share: Array
-    dropped: float = 0.0
-    at: Any = None
-
-    def __len__(self) -> int:
-        return len(self.priority)
-
-    @property
-    def factor(self) -> Array:
-        """How many rows each stands for."""
-        return self.share / np.minimum(1.0, self.importance / self.dropped) if self.dropped > 0 else self.share
-
-    @property
-    def blown_up(self) -> Table:
-        """The rows with the weight that each stands for."""
-        factor = self.factor
-        return self.data if np.all(factor == 1.0) else self.data.times(factor)
-
-    def faded(self, share: float) -> Sample:
-        """Every row counts less."""
-        if share == 1.0:
-            return self
-        return replace(
-            self,
-            importance=share * self.importance,
-            priority=share * self.priority,
-            share=share * self.share,
-            dropped=share * self.dropped,
-        )
-
-    def take(self, rows: Rows) -> Sample:
-        """Some rows of it."""
-        parts = {name: getattr(self, name)[rows] for name in ROW_PARTS}
-        return replace(self, data=self.data.take(rows), sites=self.sites.take(rows), **parts)
-
-    @property
-    def none(self) -> Sample:
-        """No row of it."""
-        return self.take(slice(0, 0))
-
-    @property
-    def alone(self) -> Array:
-        """Which rows stand for themselves alone, (R,)."""
-        return self.importance >= self.dropped
-
-    def joined(self, other: Sample, size: int) -> Sample:
-        """Of the rows of both those of largest priority."""
-        n = len(self) + len(other)
-        priority = np.concatenate([self.priority, other.priority])
-        rows, dropped = np.arange(n), max(self.dropped, other.dropped)
-        if n > size:
-            order = np.argpartition(priority, n - size)
-            rows, dropped = np.sort(order[n - size :]), max(dropped, float(priority[order[: n - size]].max()))
-        # Each part is cut first: portions may be long.
-        mine, its = rows[rows < len(self)], rows[rows >= len(self)] - len(self)
-        parts = [(a, np.concatenate([getattr(self, a)[mine], getattr(other, a)[its]])) for a in ROW_PARTS]
-        data, sites = self.data.take(mine), self.sites.take(mine)
-        data, sites = data.joined(other.data.take(its)), sites.joined(other.sites.take(its))
-        return Sample(data, sites, **dict(parts), dropped=dropped, at=other.at)
-
-    def messages(self, model: Any, q: Blocks) -> tuple[dict[str, Message], float]:
-        """What stands for the sampled rows, blown up: a message per block, and the constant."""
-        weighted, main = self.sites.weighted(self.factor), model.main
-        model.view(q, None)
-        sums = self.summed(model, weighted)
-        found = {name: q[name].summed(part) for name, part in sums.items()}
-        constant = float(weighted.value.sum())
-        if self.at is not None:
-            found[main] = self.at.heard(sums[main])
-            constant -= self.at.told(found[main])[1]
-        return found, constant
-
-    def changes(self, now: LinearTerms) -> tuple[Array, Array]:
-        """Gradient of the kept sites at the q of `now`, and by how much that of `now` differs."""
-        curved, f = self.sites.gamma, now.linear
-        bent = np.einsum("nkl,nl->nk", curved, f) if curved.ndim == 3 else curved * f
-        before = self.sites.alpha + 2.0 * bent
-        return before, now.alpha - before
-
-    def trusted(self, now: LinearTerms, moved: Array, block: Any) -> float:
-        """Share of the sites' change that is more than its sampling error (James and Stein), in [0, 1].
-
-        Errors are those of the main block's gradient, in units of posterior deviations. A change that one row makes
-        alone is one of that row alone, however many it stands for.
-        """
-        _, change = self.changes(now)
-        v = now.variance
-        assert v is not None
-        spread = np.einsum("nk,nkl,nl->n", change, v, change) if v.ndim == 3 else trailing(np.square(change) * v)
-        error = float(np.sum(self.noise * spread))
-        size = float(np.sum(moved * block.solve(moved)))
-        return max(0.0, 1.0 - error / size) if size > 0 else 1.0
-
-    @property
-    def noise(self) -> Array:
-        """Variance that each row's blowing up adds to a sum, in squares of what it adds itself."""
-        return self.factor * np.maximum(self.factor - self.share, 0.0)
-
-    def errors(self, model: Any, now: LinearTerms, share: float) -> tuple[Any, Any]:
-        """Covariance of the sampling errors of the gradients before and after a share of the change, and before."""
-        before, change = self.changes(now)
-        noise = self.noise.reshape(-1, *[1] * (before.ndim - 1)) * before
-
-        def gram(other: Array) -> Any:
-            both = noise[:, :, None] * other[:, None, :] if self.sites.gamma.ndim == 3 else noise * other
-            return self.summed(model, replace(self.sites, gamma=both, points={}))[model.main][1]
-
-        return gram(before + share * change), gram(before)
-
-    def summed(self, model: Any, terms: LinearTerms) -> Any:
-        """Terms of the rows pulled back."""
-
-        def one(rows: Any) -> Any:
-            return model.pull_back(terms.take(rows), model.batch(self.data, rows))
-
-        return parallel.tree_sum(map(one, model.chunks(slice(0, len(self)), self.data)))
-
-
-#: Arrays of a sample that have one number per row.
-ROW_PARTS = ("importance", "priority", "share")
 
 
 @dataclass
@@ -357,10 +160,11 @@ class Past(Said):
         return rows if np.isclose(rows.total_weight, self.weight) else None
 
 
-def informing(terms: LinearTerms, now: Past) -> Array:
+def informing(terms: LinearTerms, now: Past, weight: Array | None) -> Array:
     """Each row's share of what all rows know of each scale or parameter beside the main block, summed, (n,).
 
-    Its squared slope (the outer product is the information), over that of all rows, or of these where that is more.
+    Its squared slope (the outer product is the information), over that of all rows, or of these where that is more. A
+    row of weight k has k times its slope, and says k times its square.
     """
     slopes = {name: g for name, (g, _) in terms.points.items()} | {name: g[:, :1] for name, g in terms.scalars.items()}
     found = np.zeros(len(terms.value))
@@ -368,7 +172,7 @@ def informing(terms: LinearTerms, now: Past) -> Array:
         known = np.diagonal(now.by_block[name].added()[1]) if name in now.by_block else np.zeros(1)
         # In a unit in which neither is beyond all floats: slopes have squares that are, or none beside what is known.
         unit = max(np.max(np.abs(slope), initial=np.finfo(float).tiny), np.sqrt(np.max(known, initial=0.0)))
-        squares = np.square(slope / unit)
+        squares = np.square(slope / unit) / (1.0 if weight is None else weight[:, None])
         total = np.maximum(known / unit / unit, squares.sum(0))
         found += np.divide(squares, total, out=np.zeros_like(squares), where=total > 0).sum(1)
     return found
@@ -409,7 +213,7 @@ def sampled(
     importance = EVEN * (np.ones(n) if data.weight is None else data.weight)
     if total > 0:
         importance = importance + (leverage + wavering(problem, state, new)) * (now.weight / total)
-    importance = importance + now.weight * informing(new, now)
+    importance = importance + now.weight * informing(new, now, data.weight)
     draws = np.random.default_rng([state.seed, state.passes, 0, 4]).random(n)
     at = None if block.full else block
     fresh = Sample(data, sites_of(new, q, block.full), importance, importance / (1.0 - draws), np.ones(n), at=at)

@@ -12,11 +12,13 @@ from sksvi._machine import parallel
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.engine import evaluate, whole
+from sksvi.inference.memory.kept import Kept
 from sksvi.inference.memory.locals import NO_LOCALS
 from sksvi.inference.memory.said import NOTHING_SAID, Said
+from sksvi.inference.memory.sample import Sample
 from sksvi.inference.passes import by_side
 from sksvi.inference.passes.noisy import Noisy, noisy_step
-from sksvi.inference.past import Kept, Past, Sample, far, sampled
+from sksvi.inference.past import Past, far, sampled
 from sksvi.inference.plan import changed, pass_of, remembers, run
 from sksvi.inference.priors import divergence
 from sksvi.inference.problem import Problem

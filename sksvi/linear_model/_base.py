@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import likelihoods
 from sksvi._machine import memory, parallel
 from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, LikelihoodLike, MatrixLike, PerRow, RandomState
-from sksvi.estimators import findings
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, auto_or_number, stays, text, truth
 from sksvi.estimators.checks import check_row_values
@@ -32,13 +30,13 @@ from sksvi.families import InUnits, ProjectedGaussian
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import plan
 from sksvi.inference.memory.said import Said
-from sksvi.inference.past import Past
 from sksvi.inference.problem import Problem
 from sksvi.inference.search import Looks
 from sksvi.inference.start import restarted
 from sksvi.inference.state import State, with_own_lists
-from sksvi.linear_model._columns import Columns, Known
+from sksvi.linear_model._columns import Columns
 from sksvi.linear_model._earlier import in_units
+from sksvi.linear_model._findings import LinearFindings
 from sksvi.linear_model._subspace import in_basis, in_subspace, informed
 from sksvi.linear_model._summaries import CoefficientTables
 from sksvi.linear_model._switched_off import SwitchedOff, switched_off
@@ -52,16 +50,12 @@ from sksvi.predictive.latents import check_latents
 
 Array = np.ndarray
 
-#: Columns named of a direction that separates labels, and how large they are at least, beside the largest.
-LARGEST, SHARE = 3, 0.1
-
-
 #: Matrices of the size of the covariance that a fit holds at its peak, as `python -m benchmarks hostile.memory` has it:
 #: of two q's mean, root, precision, covariance and what a step makes of them.
 COVARIANCES = 13
 
 
-class BayesianGLM(CoefficientTables, ResponseDraws, WithCategories, FromPartitions, OwnScales, BaseSVI):
+class BayesianGLM(LinearFindings, CoefficientTables, ResponseDraws, WithCategories, FromPartitions, OwnScales, BaseSVI):
     """Parameters and fitted attributes that classifier and regressor share."""
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -129,13 +123,8 @@ class BayesianGLM(CoefficientTables, ResponseDraws, WithCategories, FromPartitio
         self.random_state = random_state
         self.verbose = verbose
 
-    #: The one target that all rows of a stream have had so far, (1,), or none: (0,).
-    _only_target: Array = np.empty(0)
-    #: Whether such rows went into the past before others came.
-    _one_sided_past = False
-
     # ---- model
-    def _model(self, n_features: int, likelihood: Any, precision: Any, n_uninformed: int = 0) -> LinearModel:
+    def _model(self, n_features: int, likelihood: Any, precision: Any) -> LinearModel:
         return LinearModel(
             likelihood,
             prior_precision=precision,
@@ -146,7 +135,6 @@ class BayesianGLM(CoefficientTables, ResponseDraws, WithCategories, FromPartitio
             n_features=n_features,
             fit_intercept=self.fit_intercept,
             full=self.covariance == "full",
-            n_uninformed=n_uninformed,
         )
 
     @property
@@ -168,15 +156,23 @@ class BayesianGLM(CoefficientTables, ResponseDraws, WithCategories, FromPartitio
             data = replace(data, X=X)
         return data
 
+    def _in_span(self, data: Table) -> bool:
+        """Whether the coefficients of a fit are held in the span of its rows, which are fewer."""
+        n, d = data.X.shape
+        return bool(self.covariance == "full" and d > n and data.at_hand and self._prior_kind != "ard")
+
     def _check_memory(self, data: Table) -> None:
+        self._check_covariance(data, self._in_span(data))
+
+    def _check_memory_of_portion(self, data: Table) -> None:
+        self._check_covariance(data, False)  # rows to come span other directions
+
+    def _check_covariance(self, data: Table, wide: bool) -> None:
+        """An error where the covariance is too large; `wide`: it is that of a design in the span of its rows."""
         if self.covariance == "diag":
             return
         n, d = data.X.shape
         several = self.likelihood_.n_latents if self.likelihood_.n_latents > 1 else 1
-        inside = (
-            d > n and data.at_hand and not (isinstance(self.prior_precision, str) and self.prior_precision == "ard")
-        )
-        wide = inside and not hasattr(self, "state_")
         size = n if wide else d + self.fit_intercept
         over = "rows, in whose span the coefficients lie," if size == n else "coefficients"
         what = f"covariance='full' of {size} {over}{f' in each of {several} classes' if several > 1 else ''}"
@@ -185,23 +181,19 @@ class BayesianGLM(CoefficientTables, ResponseDraws, WithCategories, FromPartitio
         memory.need(8.0 * numbers, what, "set covariance='diag', or take fewer columns")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
-        n, d = data.X.shape
+        d = data.X.shape[1]
         self._subspace = None
         for name in ("_only_target", "_one_sided_past"):  # of a stream: a fit forgets it
             vars(self).pop(name, None)
         precision = self._precision(d)
-        if (
-            self.covariance == "diag"
-            or d <= n
-            or not data.at_hand
-            or (isinstance(precision, str) and precision == "ard")
-        ):
+        if not self._in_span(data):
             return self._model(d, self.likelihood_, precision), data
         scale = 1.0 / self._columns.stretch
         scale = scale if isinstance(precision, str) else scale / np.sqrt(precision)
         columns, basis = informed(data, scale)
         self._subspace = scale, basis
-        # In the subspace a fixed prior is standard; a learned one needs to know the weights that no row informs.
+        # In the subspace a fixed prior is standard. Of a learned one MacKay's step counts what data determine, so that
+        # weights that no row informs have no part in it.
         inner = precision if isinstance(precision, str) else 1.0
         return self._model(columns.shape[1], self.likelihood_, inner), replace(data, X=columns)
 
@@ -300,66 +292,6 @@ class BayesianGLM(CoefficientTables, ResponseDraws, WithCategories, FromPartitio
             d = self.coef_std_.shape[-1]
             wide = np.where(off.which[:, :d], off.std[:, :d], 1.0).reshape(self.coef_std_.shape)
             self.coef_std_ = (self.coef_std_ * wide).astype(self._dtype)
-
-    def _findings(self, problem: Problem, state: State) -> Iterator[str]:
-        yield from super()._findings(problem, state)
-        yield from self._names_of_rows(problem)
-        yield from self._uneven()
-        yield from self._pinned()
-        yield from self._constants(len(problem.data))
-        yield from self._separated(problem, state)
-
-    def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
-        """Rows of one value that went into the past before another came, told once."""
-        self._one_sided_past = self._one_sided_past and not first
-        if self._one_sided_past:
-            self._not_converged()
-        before = data.y[:1] if first else self._only_target
-        self._only_target = before if len(before) and np.all(data.y == before) else data.y[:0]
-        past = self.state_.messages
-        if not len(self._only_target) or not isinstance(past, Past) or past.complete:
-            return
-        value = self._target_name(self._only_target[0])
-        self._only_target, self._one_sided_past = data.y[:0], True
-        self._not_converged()
-        yield (
-            f"y is {value} in all {self.n_samples_seen_:g} rows of the stream so far, and not all of them are kept "
-            f"(stream_sample={self.stream_sample!r}): what they say of the columns stays as it is before other values "
-            "come, and may leave the fit several standard deviations off. Shuffle the rows, begin with a chunk that "
-            "has other values too, or let stream_sample hold all rows until they come."
-        )
-
-    def _not_converged(self) -> None:
-        """A portion may have settled where the stream has not: some of its rows are read as they were at first."""
-        self.state_, self.converged_ = replace(self.state_, converged=False), False
-
-    def _target_name(self, value: Any) -> str:
-        """What a user calls a value of the encoded target."""
-        names = getattr(self, "classes_", getattr(self, "levels_", None))
-        if names is not None:
-            return repr(np.asarray(names)[int(value)].item())
-        return f"{value:g}" if np.ndim(value) == 0 else str(value.tolist())
-
-    def _separated(self, problem: Problem, state: State) -> Iterator[str]:
-        """Labels told apart, by a prior without a size; few rows are told apart by chance columns (Cover 1965)."""
-        model, data = problem.model, problem.data
-        free = model.width * max(1, model.likelihood.n_latents - 1)
-        if self._prior_kind == "fixed" or len(data) <= 2 * free or not model.separates(state.q, data):
-            return
-        named = self._largest(problem, state)
-        if named:
-            yield findings.separation(named, len(data))
-
-    def _largest(self, problem: Problem, state: State) -> list[str]:
-        """The coefficients that move the latents most, none of them by far less than the first."""
-        model = problem.model
-        spread = problem.data.reduced(partial(self._known_of, model.n_fixed), Known.joined).spread
-        size = np.abs(model.by_latent(state.q["weights"].mean)[:, : model.n_fixed]).max(axis=0) * spread
-        most = np.argsort(-size, kind="stable")[:LARGEST]
-        return [self._coordinate_name(int(j)) for j in most if size[j] > SHARE * size[most[0]]]
-
-    def _known_of(self, n_fixed: int, data: Table) -> Known:
-        return Known.of(self._fixed_part(data.X), data.weight, np.zeros(n_fixed))
 
     def _coordinate_name(self, coordinate: int) -> str:
         names = self._coordinate_names()

@@ -17,28 +17,26 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms
 from sksvi._machine import memory
-from sksvi._names import own_name
-from sksvi._typing import DataFrame, MatrixLike, PerRow
+from sksvi._typing import MatrixLike, PerRow
 from sksvi.estimators.categorical import Levels, fixed_columns
 from sksvi.estimators.changes import FREE, stays, text
 from sksvi.estimators.joint import Joint
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
 from sksvi.estimators.strangers import ON_UNSEEN
-from sksvi.estimators.summaries import COLUMNS
 from sksvi.estimators.tables import as_table
 from sksvi.estimators.validation import StrOptions, check_numeric_target, validate_data
 from sksvi.families import InUnits, Marginal
 from sksvi.inference.search import Ended, Looks, profile
 from sksvi.linear_model._base import COVARIANCES, BayesianGLM
 from sksvi.linear_model._columns import Known
+from sksvi.mixed_effects._group_tables import GroupTables
+from sksvi.mixed_effects._groups_in_partitions import GroupsInPartitions
 from sksvi.mixed_effects._levels import check_levels, coded, factor_names, slope_columns, slopes_among
-from sksvi.models.base import Table
+from sksvi.models.base import Table, summed
 from sksvi.models.mixed.glm import Groups, MixedModel
 from sksvi.models.mixed.group_scales import SETTLED, SETTLING_PASSES, LogScales, log_scales
 from sksvi.models.mixed.levels import GroupedDesign
-from sksvi.partitions.facts import Facts
-from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
 
@@ -51,7 +49,7 @@ DENSE_WEIGHTS = 256
 FAR = 10.0
 
 
-class MixedEffects(BayesianGLM):
+class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
     """Groups and noise on top of the GLM; ahead of it in the order of bases."""
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -85,8 +83,6 @@ class MixedEffects(BayesianGLM):
     group_std_posterior: bool
     #: Whether the call under way, or the last one, is one of a stream.
     _streams = False
-    #: Of a partition of a fit the number of its first row without a level, by grouping column; None: there may be none.
-    _alone: list[int] | None = None
 
     # ---- rows
     def _checked(self, X: Any, y: Any, reset: bool, weight: Any = None, **options: Any) -> tuple[Any, Array]:
@@ -179,7 +175,7 @@ class MixedEffects(BayesianGLM):
             return self._categories.width
         return self.n_features_in_ - (0 if self.groups is None else len(self._factors))
 
-    def _model(self, n_features: int, likelihood: Any, precision: Any, n_uninformed: int = 0) -> MixedModel:
+    def _model(self, n_features: int, likelihood: Any, precision: Any) -> MixedModel:
         return MixedModel(
             likelihood,
             bound=self._bound(),
@@ -193,7 +189,6 @@ class MixedEffects(BayesianGLM):
             n_features=n_features,
             fit_intercept=self.fit_intercept,
             full=self.covariance == "full",
-            n_uninformed=n_uninformed,
         )
 
     def _bound(self) -> str:
@@ -210,51 +205,6 @@ class MixedEffects(BayesianGLM):
         if start.fresh:
             self._overdispersible = self.likelihood_.overdispersible(data.y)
         return data
-
-    # ---- rows in partitions
-    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
-        self._streams = False
-        data = super()._collected(X, y, sample_weight, offset, start)
-        vars(self).pop("_alone_by_start", None)  # for partitions, which have it by now
-        return data
-
-    def _facts(self, X: Any, y: Any, sample_weight: Any, offset: Any, number: int, fresh: bool) -> Facts:
-        facts = super()._facts(X, y, sample_weight, offset, number, fresh)
-        if self.groups is None or not fresh:
-            return facts
-        levels = {f"levels {f}": Levels.of(as_table(X), j, number) for f, j in enumerate(self._factors)}
-        return replace(facts, own={**facts.own, **levels})
-
-    def _column_facts(self, data: Table) -> dict[str, Any]:
-        facts = super()._column_facts(data)
-        if self.groups is None:
-            return facts
-        slopes = {f"slopes {f}": self._slope_columns(data, columns) for f, (_, columns) in enumerate(self._slopes)}
-        return {**facts, **slopes}
-
-    def _fix_columns(self, facts: Facts, targets: Table, fresh: bool) -> None:
-        if fresh:
-            self._factors = None
-            self._overdispersible = self.likelihood_.overdispersible(targets.alone.y)
-            if self.groups is not None:
-                self._fix_factors()
-                levels = [facts.own[f"levels {f}"] for f in range(len(self._factors))]
-                self._fix_group_levels(levels)
-                self._slope_scales = [self._scale_by(facts.own[f"slopes {f}"]) for f in range(len(self._factors))]
-                if any(sum(one.alone.values()) for one in levels):
-                    before = {start: [one.before(number) for one in levels] for number, start in facts.starts.items()}
-                    self._alone_by_start = before
-        super()._fix_columns(facts, targets, fresh)
-        if fresh and self.groups is not None:
-            self._slopes = slopes_among(self._slopes, self._categories)
-
-    def _width(self, facts: Facts) -> int:
-        layout = self._layout
-        return super()._width(facts) if layout is None else layout.starts[-1]
-
-    def _encode_partition(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: int, dtype: Any) -> Table:
-        self._alone = getattr(self, "_alone_by_start", {}).get(start)
-        return super()._encode_partition(X, y, sample_weight, offset, start, dtype)
 
     # ---- units
     def _fixed_part(self, X: Any) -> Any:
@@ -282,10 +232,10 @@ class MixedEffects(BayesianGLM):
         values = tuple(None if value is None else value / scale for value, scale in pairs)
         return GroupedDesign(self._columns.applied(X.X), X.codes, values, X.levels, X.arrow)
 
-    def _check_memory(self, data: Table) -> None:
+    def _check_covariance(self, data: Table, wide: bool) -> None:
         """The largest factor is a diagonal of an arrow, where there is one; all else has covariances among itself."""
         if self.groups is None or self.covariance == "diag":
-            return super()._check_memory(data)
+            return super()._check_covariance(data, wide)
         counts = [size * (1 + len(names)) for size, (names, _) in zip(self._sizes, self._slopes, strict=True)]
         total, largest = self._n_fixed + 1 + sum(counts), max(counts)
         arrow = self._arrow(self._n_fixed) is not None
@@ -407,107 +357,6 @@ class MixedEffects(BayesianGLM):
         index = self._effect_index()
         return names + [f"effect {effect!r} of level {level!r} of group {group!r}" for group, level, effect in index]
 
-    def _group_names(self) -> list[Any]:
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        return [names[j] for j in self._factors]
-
-    def _effect_index(self) -> list[tuple[Any, Any, str]]:
-        """(group, level, effect) of every group coordinate; level None: a row that named no level."""
-        rows = []
-        for group, levels, size, (names, _) in zip(
-            self._group_names(), self._levels, self._sizes, self._slopes, strict=True
-        ):
-            padded = [*levels, *[None] * (size - len(levels))]
-            rows += [(group, level, effect) for level in padded for effect in _effects(names)]
-        return rows
-
-    @property
-    def group_effects_(self) -> DataFrame:
-        """Every level's effects: DataFrame (mean, std, lower, upper of 90 %) by group, level and effect."""
-        import pandas as pd
-
-        self._check_groups()
-        effects = self.posterior_["groups"]
-        half = 1.6448536269514722 * effects.std
-        table = {"mean": effects.mean, "std": effects.std, "lower": effects.mean - half, "upper": effects.mean + half}
-        rows = self._effect_index()
-        index = pd.MultiIndex.from_tuples(rows, names=["group", "level", "effect"])
-        return pd.DataFrame(table, index=index)[[level is not None for _, level, _ in rows]]
-
-    @property
-    def group_std_(self) -> DataFrame:
-        """Posterior mean and sd of each standard deviation between levels: DataFrame by group and effect."""
-        import pandas as pd
-
-        self._check_groups()
-        pairs = zip(self._group_names(), self._slopes, strict=True)
-        rows = [(group, effect) for group, (names, _) in pairs for effect in _effects(names)]
-        index = pd.MultiIndex.from_tuples(rows, names=["group", "effect"])
-        scales = self._user_scales
-        return pd.DataFrame({"mean": scales.mean, "std": scales.std}, index=index)
-
-    @property
-    def _user_scales(self) -> LogScales:
-        """The posterior of the groups' standard deviations in the units of X."""
-        own = self._log_scales
-        return LogScales(own.nodes - np.log(np.concatenate(self._slope_scales)), own.weights)
-
-    def _check_groups(self) -> None:
-        if not hasattr(self, "posterior_") or self.groups is None:
-            raise AttributeError("group effects are there after a fit with groups")
-
-    def summary(self, coverage: float = 0.9, exponentiate: bool = False, reference: object = None) -> DataFrame:
-        """Posterior of every coefficient, the groups' standard deviations, the likelihood's parameters, the noise.
-
-        Parameters
-        ----------
-        coverage : float, default=0.9
-            Of the equal-tailed interval (lower, upper).
-        exponentiate : bool, default=False
-            Whether to add ``exp(mean)``, ``exp(lower)`` and ``exp(upper)`` of the coefficients: odds ratios of a logit
-            link, rate ratios of a log link, within a group.
-        reference : None
-            For more than two classes, which mixed effects do not have: a label is an error.
-
-        Returns
-        -------
-        DataFrame
-            Columns mean, std, lower, upper, direction, as in `BayesianGLMRegressor.summary`. Below the coefficients:
-            ``std(group, effect)`` between the levels of each group, with the spread of its posterior; learned
-            parameters of the likelihood, ``std(residual)`` for Gaussian noise, points with the spread that the data's
-            curvature leaves them; ``noise variance`` per row.
-
-        Raises
-        ------
-        ValueError
-            exponentiate=True with a link that is neither log nor logit.
-        """
-        return super().summary(coverage, exponentiate, reference)
-
-    def _told_of_data(self) -> list[tuple[str, str]]:
-        lines = super()._told_of_data()
-        if self.groups is None:
-            return lines
-        effects = (", ".join(map(str, _effects(names))) for names, _ in self._slopes)
-        rows = zip(self._group_names(), self._levels, effects, strict=True)
-        groups = [f"{group} ({len(levels):,} levels: {own})" for group, levels, own in rows]
-        return [*lines, ("groups", ", ".join(groups))]
-
-    def _scale_tables(self, coverage: float) -> list[Any]:
-        import pandas as pd
-
-        tables = super()._scale_tables(coverage)
-        if self.groups is not None:
-            names = [f"std({group}, {effect})" for group, effect in self.group_std_.index]
-            tables.insert(0, self._user_scales.table(names, coverage))
-        if self.noise_scale_:
-            tail = tail_of(coverage)
-            ends = [self.noise_scale_ * np.sqrt(-2.0 * np.log1p(-p)) for p in (tail, 1 - tail)]
-            noise = self.posterior_["noise"]
-            row = [float(noise.mean[0]), float(noise.std[0]), *ends]
-            tables.append(pd.DataFrame([row], index=["noise variance"], columns=COLUMNS))
-        return tables
-
     # ---- prediction
     def _predicting(self, X: Any) -> tuple[Any, Any]:
         if self.groups is None:
@@ -546,22 +395,17 @@ def slope_means(data: Any, about: tuple[Array, ...] | None = None) -> tuple[Arra
 
 
 def slope_sums(about: tuple[Array, ...] | None, data: Table) -> tuple[tuple[Array, ...], float]:
-    """Sums over rows in the place of the means, and the number of rows."""
+    """Sums over rows in the place of the means, and the weight of the rows."""
     slopes = [np.zeros((len(data), 0)) if values is None else values[:, 1:] for values in data.X.values]
     if about is not None:
         slopes = [np.square(values - mean) for values, mean in zip(slopes, about, strict=True)]
-    return tuple(values.sum(axis=0) for values in slopes), float(len(data))
+    return tuple(summed(values.T, data.weight) for values in slopes), data.total_weight
 
 
 def level_weights(data: Table) -> tuple[Array, ...]:
     """Weight of the rows of each level, by grouping column."""
     pairs = zip(data.X.codes.T, data.X.levels, strict=True)
     return tuple(np.bincount(codes, data.weight, size).astype(float) for codes, size in pairs)
-
-
-def _effects(slopes: Any) -> tuple[Any, ...]:
-    """Names of the effects of a level: its intercept, then the slopes."""
-    return (own_name("intercept", list(slopes)), *slopes)
 
 
 def replace_fixed(design: GroupedDesign, fixed: Any) -> GroupedDesign:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -207,12 +206,10 @@ class Network:
         improper = list(_improper(self.factors, self.nodes, built.priors, state.q))
         self.lower_bounds_, self.n_iter_ = list(state.bounds), state.passes
         self.converged_ = state.converged and not improper
-        findings.tell(improper, stacklevel=2)
+        findings.tell(improper)
         if not state.converged and not improper and tol > 0:  # more passes would be no remedy
-            warnings.warn(
-                f"Network has not converged after {state.passes} passes: raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=2,
+            findings.warn_user(
+                f"Network has not converged after {state.passes} passes: raise max_iter or tol.", ConvergenceWarning
             )
         return self
 

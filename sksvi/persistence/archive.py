@@ -111,7 +111,7 @@ REGISTRY: dict[str, str] = {
     "NothingSaid": "sksvi.inference.memory.said:NothingSaid",
     "Said": "sksvi.inference.memory.said:Said",
     "Past": "sksvi.inference.past:Past",
-    "Sample": "sksvi.inference.past:Sample",
+    "Sample": "sksvi.inference.memory.sample:Sample",
     "Table": "sksvi.models.base:Table",
     "LinearTerms": "sksvi.models.base:LinearTerms",
     "GroupedDesign": "sksvi.models.mixed.levels:GroupedDesign",

@@ -246,6 +246,15 @@ def test_slopes_of_a_column_far_from_zero_are_told(global_random_seed):
             model.fit(pd.DataFrame({"year": year - 2005, "g": g}), y)
 
 
+def test_how_far_a_column_lies_is_said_of_rows_as_they_weigh():
+    """Few rows at 0 beside many that one row stands for: as among copies of it."""
+    x, g = np.append(np.zeros(4), 100.0 + np.arange(8.0) % 3), np.arange(12) % 4
+    weight = np.repeat([1.0, 500.0], [4, 8])
+    model = GMERegressor(groups="g", random_slopes="x", max_iter=1)
+    with pytest.warns(UserWarning, match="random_slopes of 'x': its values are 31 standard deviations"):
+        model.fit(pd.DataFrame({"x": x, "g": g}), np.sin(x), sample_weight=weight)
+
+
 @pytest.mark.parametrize("spread", [0.0, 0.3])
 def test_slopes_of_a_column_far_from_zero_begin_where_they_may_stay(spread, global_random_seed, monkeypatch):
     """Two optima: one where intercepts at year 0 allow for the slopes, one without slopes, to which the default led."""

@@ -45,6 +45,19 @@ def halves(X):
     return sp.csr_matrix((np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), shape=X.shape)
 
 
+# ---- warnings
+@pytest.mark.filterwarnings("always")
+def test_warnings_are_about_the_line_that_called():
+    """Whatever lies between: scikit-learn's validation of parameters, or none, and calls of ours."""
+    levels = pd.Categorical(list("abab"), categories=list("abc"), ordered=True)
+    with pytest.warns(UserWarning) as caught:
+        BayesianGLMRegressor(likelihood="ordinal", prior_precision=1.0).fit(np.arange(4.0)[:, None], levels)
+        BetaProcessFA(2, max_iter=2).fit(TABLE)
+        GammaFactorModel(1, noise_variance="auto").partial_fit(TABLE * [1.0, 1.0, 1e3])
+    assert all(one.filename == __file__ for one in caught)
+    assert len({one.lineno for one in caught}) == 3
+
+
 # ---- sparse matrices
 @pytest.mark.parametrize("covariance", ["full", "diag"])
 @pytest.mark.parametrize("name", ["BayesianGLMRegressor", "BayesianGLMClassifier", "GMERegressor"])
@@ -267,6 +280,17 @@ def test_a_wide_sparse_table_is_refused_at_once():
         patch.setattr(memory, "available", lambda: 1e8)
         with pytest.raises(ValueError, match=r"2000 rows.*GiB.*set covariance='diag'"):
             BayesianGLMRegressor().fit(X, np.arange(2000.0))
+
+
+def test_a_stream_takes_the_memory_of_all_columns_and_a_fit_that_of_its_rows(monkeypatch):
+    """A second fit too: that there was a first one says nothing of where coefficients lie."""
+    X = np.eye(5, 60)
+    monkeypatch.setattr(memory, "SMALL", 0)
+    monkeypatch.setattr(memory, "available", lambda: 2e5)  # enough for 5 rows, not for 61 coefficients
+    model = BayesianGLMRegressor(prior_precision=1.0).fit(X, np.arange(5.0)).fit(X, np.arange(5.0))
+    for one in (model, BayesianGLMRegressor(prior_precision=1.0)):
+        with pytest.raises(ValueError, match="61 coefficients"):
+            one.partial_fit(X, np.arange(5.0))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 
 import numpy as np
@@ -227,6 +228,16 @@ def test_a_stream_learns_means_once_rows_have_some():
     np.testing.assert_allclose(model.mean_, X.mean(0) + 1.5)
     warm = GammaFactorModel(2, random_state=0, warm_start=True).fit(X)
     assert not warm.fit_mean_ and warm.fit(X + 3.0).fit_mean_
+
+
+def test_a_warm_fit_asks_of_means_what_a_new_one_does():
+    X, _ = rows(0, 60)
+    X = X - X.mean(0) + 0.01
+    asked = GammaFactorModel(2, random_state=0, warm_start=True).fit(X)
+    centred = copy.copy(asked)
+    assert not asked.fit_mean_ and asked.set_params(fit_mean=True).fit(X).fit_mean_
+    np.testing.assert_allclose(asked.mean_, X.mean(0))
+    assert centred.fit(X - X.mean(0)).fit_mean_
 
 
 # ---- intervals

@@ -556,6 +556,8 @@ def test_errors_name_the_column_and_the_memory(global_random_seed):
     X = rng.standard_normal((5001, 1))
     with pytest.raises(ValueError, match=r"0\.9 GB"):
         SparseGPRegressor(bound="optimal").fit(X, X[:, 0])
+    with pytest.raises(ValueError, match=r"0\.9 GB for 5000 of them"):
+        SparseGPRegressor(bound="optimal", batch_size=10).fit(data.X, data.y)
     X = np.repeat(rng.standard_normal((20, 1)), 2, axis=0)
     with pytest.raises(ValueError, match="jitter"):
         SparseGPRegressor(bound="optimal", noise_variance=1e-20, kernel=RBF()).fit(X, rng.standard_normal(40))

@@ -283,6 +283,16 @@ def test_a_sample_stands_for_all_rows(rng):
     assert abs(np.mean(totals) - 2000) < 4 * np.std(totals, ddof=1) / np.sqrt(len(totals))
 
 
+def test_a_row_of_weight_k_is_kept_as_k_rows_are(rng):
+    X = rng.standard_normal((60, 2))
+    y, weight = X[:, 0] + rng.standard_normal(60), rng.integers(1, 5, 60)
+    options = {"random_state": 0, "tol": 1e-10}
+    weighted = BayesianGLMRegressor(**options).partial_fit(X, y, sample_weight=weight)
+    copies = BayesianGLMRegressor(**options).partial_fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    each = [model.state_.messages.sample.importance for model in (weighted, copies)]
+    assert_allclose(each[0], weight * each[1][np.cumsum(weight) - 1], rtol=1e-5)
+
+
 def test_a_sparse_process_streams_with_a_sample(rng):
     X = rng.uniform(0, 6, (300, 1))
     y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(300)

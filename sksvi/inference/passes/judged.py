@@ -47,8 +47,6 @@ ROUGH_PASSES, ROUGH_TOL = 8, 1e-2
 START_PASSES, START_TOL = 20, 1e-3
 #: By how much the precision of a q without a finite bound grows at a time.
 NARROWING = 4.0
-#: Most closed-form steps of hyperparameters between two looks at the data.
-PRIOR_STEPS = 10
 #: Most natural steps, and their relative tolerance, that let q catch up with hyperparameters at the end of a fit.
 RESETTLING_PASSES, RESETTLING_TOL = 10, 1e-5
 #: Most steps of L-BFGS for a mean: in FP (Sheth and Khardon's supplement), and in other algorithms.
@@ -168,7 +166,7 @@ def propose(problem: Problem, state: State, gradient: Gradient) -> tuple[Blocks,
     except NotPositiveDefinite as error:
         raise impossible(problem, state, error) from error
     if problem.algorithm.row.natural and problem.algorithm.rate(state.steps, True) * damping == 1.0:
-        q = hyper.settled(problem, q, None, PRIOR_STEPS)
+        q = hyper.settled(problem, q)
         q = hyper.levelled(problem, state, q)
     return with_best_mean(problem, replace(state, q=q)), memory, promised
 

@@ -39,8 +39,6 @@ FLAT = 1e-8
 #: Farthest that hyperparameters go with such a step, in their logarithms. Where rows of one label, or counts that are
 #: all zero, speak for no effect at all, no precision is large enough, and a step may end where no row brings it back.
 LONGEST = 0.5
-#: Most closed-form steps of hyperparameters at a time.
-PRIOR_STEPS = 10
 
 
 class Seen:
@@ -133,7 +131,7 @@ def mixed(problem: Problem, state: State, rate: float) -> Blocks | None:
         q = {**state.q, name: prior_of(problem, state, state.q)[name].times(message)}
     except NotPositiveDefinite:
         return None
-    q = hyper.settled(problem, q, message, PRIOR_STEPS)
+    q = hyper.settled(problem, q, message)
     far = max(float(np.max(np.abs(q[n].value - state.q[n].value))) for n in model.hyper if n in q)
     return q if far < LONGEST else None
 

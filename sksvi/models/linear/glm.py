@@ -63,9 +63,6 @@ class LinearModel(LinearLatents):
         Natural scale of f: the first standard deviation of a prior that is learned, and the unit of a measured target.
     stretch : float or ndarray of shape (D,), default=1.0
         What each of the first columns spreads over here: their prior is that of columns that spread over 1.
-    n_uninformed : int, default=0
-        Weights that no row informs (a wide design in its informed subspace): they keep the prior and count in the
-        update of its precision.
     """
 
     def __init__(
@@ -80,7 +77,6 @@ class LinearModel(LinearLatents):
         intercept_mean: float = 0.0,
         unit: float = 1.0,
         stretch: Any = 1.0,
-        n_uninformed: int = 0,
     ) -> None:
         self.likelihood = likelihood
         self.prior_precision = prior_precision
@@ -89,7 +85,6 @@ class LinearModel(LinearLatents):
         self.fit_intercept = fit_intercept
         self.full = full
         self.intercept_mean, self.unit, self.stretch = intercept_mean, unit, stretch
-        self.n_uninformed = n_uninformed
 
     remedy = "Standardise the columns, drop duplicated ones, or raise prior_precision."
 
@@ -207,9 +202,7 @@ class LinearModel(LinearLatents):
             part = data
         k = self.likelihood.n_latents
         f = np.zeros((len(part), k)) + (self.by_latent(mean)[:, -1] if self.fit_intercept else 0.0)
-        f = f[:, 0] if k == 1 else f
-        if part.offset is not None:
-            f = f + part.offset
+        f = part.on(f[:, 0] if k == 1 else f)
         bend = np.minimum(self.likelihood.derivatives(part.y, f)[2], 0.0)
         bend = np.broadcast_to(np.average(bend, axis=0, weights=part.weight), f.shape)
         weight = np.ones(len(part)) if part.weight is None else part.weight
@@ -340,9 +333,7 @@ class LinearModel(LinearLatents):
     def _separates(self, q: dict[str, Any], likelihood: Any, data: Table) -> bool:
         for rows in self.chunks(slice(0, len(data)), data):
             batch = self.batch(data, rows)
-            f = self._project_mean(batch.rows, q["weights"])
-            if batch.data.offset is not None:
-                f = f + batch.data.offset
+            f = batch.data.on(self._project_mean(batch.rows, q["weights"]))
             if np.any(np.argmax(likelihood.probabilities(f), axis=0) != batch.data.y):
                 return False
         return True

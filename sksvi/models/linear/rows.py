@@ -262,7 +262,8 @@ def row_slices(rows: Array | slice, data: Table, width: int, sparse: bool, full:
     if isinstance(data.X, Design):
         size = data.X.block_rows(width, full)
     if isinstance(rows, slice):
-        return list(slices(len(data), size))
+        start, stop, _ = rows.indices(len(data))
+        return [slice(start + part.start, start + part.stop) for part in slices(stop - start, size)]
     return [rows[part] for part in slices(len(rows), size)]
 
 

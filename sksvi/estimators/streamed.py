@@ -1,0 +1,127 @@
+"""`partial_fit` of every estimator: a portion is encoded and absorbed, or the stream begins anew with all its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from sksvi._machine import parallel
+from sksvi.estimators import findings
+from sksvi.estimators.offsets import remember_offset
+from sksvi.estimators.start import FIRST_PORTION, PORTION
+from sksvi.inference import plan, stream
+from sksvi.inference.memory.said import NOTHING_SAID
+from sksvi.inference.records import replace
+from sksvi.inference.start import counting_on
+from sksvi.partitions.collections import is_collection
+from sksvi.partitions.encoded import one_by_one
+
+#: Rows of a stream that are kept where the user leaves it to us, and the most memory that their columns may take.
+STREAM_ROWS, STREAM_BYTES = 8000, 2**24
+
+
+class Streamed:
+    """Needs what encodes rows, makes their problem and exposes a state."""
+
+    batch_size: Any
+    forgetting: Any
+    half_life: Any
+    total_samples: Any
+    tol: float
+    state_: Any
+    n_iter_: int
+    n_samples_seen_: float
+    _all_or_nothing: Callable[[], Any]
+    _check_memory: Callable[[Any], None]
+    _columns_named: Callable[[], Any]
+    _continued: Callable[[Any], Any]
+    _encode: Callable[..., Any]
+    _finish: Callable[..., None]
+    _new_state: Callable[[Any], Any]
+    _problem: Callable[[Any, Any], Any]
+    _validate_params: Callable[[], None]
+
+    #: Rows of a step of `partial_fit` where the user leaves it to us; None: a chunk is one batch.
+    _portion_rows: int | None = None
+
+    def _partial_fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
+        if is_collection(X):
+            with self._all_or_nothing():
+                for part in one_by_one(type(self).__name__, X, y=y, sample_weight=sample_weight, offset=offset):
+                    self._partial_fit(*part)
+            return self
+        with self._all_or_nothing(), parallel.working():
+            first = self._stream_begins()
+            data = self._encode(X, y, sample_weight, offset, FIRST_PORTION if first else PORTION)
+            remember_offset(self, offset, before=not first and getattr(self, "_had_offset", False))
+            came, fade = data.total_weight, self._fade(data.total_weight)
+            seen = came + (0.0 if first else self.n_samples_seen_)
+            counted = came + (0.0 if first else fade * (self.state_.counted or self.n_samples_seen_))
+            everything = None if first else self._begun_anew(data, fade)
+            begins, data = first or everything is not None, data if everything is None else everything
+            self._check_memory_of_portion(data)
+            model = self._streaming_model(data, begins)
+            whole = {"batch_size": self._portion_rows} if self.batch_size == "auto" else {}
+            problem = plan.changed(self._problem(model, data), total=self.total_samples or counted, **whole)
+            state = self._new_state(problem) if begins else self._continued(problem)
+            if begins and not first:
+                state = counting_on(state, self.state_, came - data.total_weight)
+            state = replace(state, counted=counted)
+            if not plan.remembers(problem):
+                state = replace(state, messages=NOTHING_SAID)
+            with self._columns_named():
+                state = stream.absorb(problem, state, self.tol, self._stream_rows(data), fade)
+            self._finish(model, state, seen)
+            found = list(findings.other_order(X, y=y, sample_weight=sample_weight, offset=offset))
+            found += self._portion_findings(data, first)
+        findings.tell(found)
+        return self
+
+    def _stream_begins(self) -> bool:
+        """Whether a chunk is the first; a later one is checked: scikit-learn sees the first call's parameters only."""
+        if not hasattr(self, "state_"):
+            return True
+        self._validate_params()
+        self._check_finished()
+        return False
+
+    def _check_finished(self) -> None:
+        """An error where a stream would go on from a fit that was cut off: its rows have not said all they say."""
+        if not self.state_.finished:
+            raise ValueError(
+                f"this is the checkpoint of a fit that was cut off after {self.n_iter_} passes, which partial_fit "
+                "cannot go on from: end it first by set_params(warm_start=True).fit(X, y) with the rows that it began "
+                "with."
+            )
+
+    def _portion_findings(self, data: Any, first: bool) -> Iterator[str]:
+        """What a user should know about a stream that has come so far."""
+        yield from ()
+
+    def _fade(self, weight: float) -> float:
+        """Share of what was said that is left when data of this weight have come."""
+        if self.half_life is None:
+            return float(self.forgetting)
+        if self.forgetting != 1.0:
+            raise ValueError(
+                f"forgetting={self.forgetting!r} and half_life={self.half_life!r} say the same in two ways: set "
+                "forgetting=1.0 or half_life=None."
+            )
+        return float(0.5 ** (weight / self.half_life))
+
+    def _stream_rows(self, data: Any) -> int:
+        """Rows of a stream that are kept, where its model can look at them again."""
+        rows = getattr(self, "stream_sample", 0)
+        return min(STREAM_ROWS, int(STREAM_BYTES // data.bytes_per_row)) if rows == "auto" else int(rows)
+
+    def _begun_anew(self, data: Any, fade: float) -> Any:
+        """All rows of the stream, these and what forgetting left of others, where it is to begin anew with them."""
+        return None
+
+    def _streaming_model(self, data: Any, first: bool) -> Any:
+        """The model of one portion; of the first one, or of all rows that a stream begins anew with."""
+        raise AttributeError(f"{type(self).__name__} does not stream")
+
+    def _check_memory_of_portion(self, data: Any) -> None:
+        """The same of a portion of a stream."""
+        self._check_memory(data)

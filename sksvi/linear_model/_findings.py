@@ -1,0 +1,101 @@
+"""What is told of a fitted linear model: labels told apart, streams of one value, priors that do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from sksvi.estimators import findings
+from sksvi.inference.past import Past
+from sksvi.inference.problem import Problem
+from sksvi.inference.state import State
+from sksvi.linear_model._columns import Known
+from sksvi.models.base import Table
+
+Array = np.ndarray
+
+#: Columns named of a direction that separates labels, and how large they are at least, beside the largest.
+LARGEST, SHARE = 3, 0.1
+
+
+class LinearFindings:
+    """Ahead of the classes that fit; needs what a fit leaves behind."""
+
+    n_samples_seen_: float
+    state_: Any
+    stream_sample: Any
+    _constants: Callable[[int], Iterator[str]]
+    _coordinate_name: Callable[[int], str]
+    _fixed_part: Callable[[Any], Any]
+    _names_of_rows: Callable[[Any], Iterator[str]]
+    _pinned: Callable[[], Iterator[str]]
+    _prior_kind: str
+    _uneven: Callable[[], Iterator[str]]
+    #: The one target that all rows of a stream have had so far, (1,), or none: (0,).
+    _only_target: Array = np.empty(0)
+    #: Whether such rows went into the past before others came.
+    _one_sided_past = False
+
+    def _findings(self, problem: Problem, state: State) -> Iterator[str]:
+        yield from super()._findings(problem, state)
+        yield from self._names_of_rows(problem)
+        yield from self._uneven()
+        yield from self._pinned()
+        yield from self._constants(len(problem.data))
+        yield from self._separated(problem, state)
+
+    def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
+        """Rows of one value that went into the past before another came, told once."""
+        self._one_sided_past = self._one_sided_past and not first
+        if self._one_sided_past:
+            self._not_converged()
+        before = data.y[:1] if first else self._only_target
+        self._only_target = before if len(before) and np.all(data.y == before) else data.y[:0]
+        past = self.state_.messages
+        if not len(self._only_target) or not isinstance(past, Past) or past.complete:
+            return
+        value = self._target_name(self._only_target[0])
+        self._only_target, self._one_sided_past = data.y[:0], True
+        self._not_converged()
+        yield (
+            f"y is {value} in all {self.n_samples_seen_:g} rows of the stream so far, and not all of them are kept "
+            f"(stream_sample={self.stream_sample!r}): what they say of the columns stays as it is before other values "
+            "come, and may leave the fit several standard deviations off. Shuffle the rows, begin with a chunk that "
+            "has other values too, or let stream_sample hold all rows until they come."
+        )
+
+    def _not_converged(self) -> None:
+        """A portion may have settled where the stream has not: some of its rows are read as they were at first."""
+        self.state_, self.converged_ = replace(self.state_, converged=False), False
+
+    def _target_name(self, value: Any) -> str:
+        """What a user calls a value of the encoded target."""
+        names = getattr(self, "classes_", getattr(self, "levels_", None))
+        if names is not None:
+            return repr(np.asarray(names)[int(value)].item())
+        return f"{value:g}" if np.ndim(value) == 0 else str(value.tolist())
+
+    def _separated(self, problem: Problem, state: State) -> Iterator[str]:
+        """Labels told apart, by a prior without a size; few rows are told apart by chance columns (Cover 1965)."""
+        model, data = problem.model, problem.data
+        free = model.width * max(1, model.likelihood.n_latents - 1)
+        if self._prior_kind == "fixed" or len(data) <= 2 * free or not model.separates(state.q, data):
+            return
+        named = self._largest(problem, state)
+        if named:
+            yield findings.separation(named, len(data))
+
+    def _largest(self, problem: Problem, state: State) -> list[str]:
+        """The coefficients that move the latents most, none of them by far less than the first."""
+        model = problem.model
+        spread = problem.data.reduced(partial(self._known_of, model.n_fixed), Known.joined).spread
+        size = np.abs(model.by_latent(state.q["weights"].mean)[:, : model.n_fixed]).max(axis=0) * spread
+        most = np.argsort(-size, kind="stable")[:LARGEST]
+        return [self._coordinate_name(int(j)) for j in most if size[j] > SHARE * size[most[0]]]
+
+    def _known_of(self, n_fixed: int, data: Table) -> Known:
+        return Known.of(self._fixed_part(data.X), data.weight, np.zeros(n_fixed))
