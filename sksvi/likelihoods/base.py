@@ -79,6 +79,7 @@ class Likelihood(BaseEstimator):
     #: False, the finer grid, is safe: for exp(-exp(f)), and for high powers of a logistic function.
     poles_only: bool = False
     closed_form_only: bool = False  # log p falls exponentially in f, beyond any fixed range of nodes
+    exponential: bool = False  # log p = y f - exp(f) - log y!, for which there are compiled loops
     #: y is a label (0/1, or a class code); y has one of several ordered levels; y is (successes, failures).
     classifies: bool = False
     ordered: bool = False
