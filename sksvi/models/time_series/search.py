@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sksvi.algorithms.ascent import finite
+from sksvi.algorithms.ascent import WINDOW, finite
+from sksvi.algorithms.newton import climb
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.models.base import Fit, Table
@@ -16,14 +18,19 @@ Array = np.ndarray
 
 #: Most e-folds by which a search moves a likelihood's parameter.
 WIDEST = 12.0
-#: A search from elsewhere is given up where what it lacks is more than so many of its last gains.
+#: A search from elsewhere is given up where what it lacks is more than so many times what its last step gained, or
+#: what its next one promises.
 PATIENCE = 20.0
 #: Share of what it lacks by which q need not settle there.
 LOOSE = 0.1
+#: How far apart slopes are compared, in parameters that are logarithms and logits.
+NEARBY = 1e-4
 
 
 def first_messages(likelihood: Any, data: Table) -> tuple[Array, Array]:
     """The message of each point alone: its log density to second order where its value is likely."""
+    if likelihood.closed_posterior:  # of that order already
+        return closed_messages(likelihood, data.y if data.offset is None else data.y - data.offset, data.weight)
     f = likelihood.cdf_centre(data.y)
     if f.ndim > 1:  # several places where it bends (ordered levels): between them
         f = f.mean(axis=0)
@@ -120,32 +127,79 @@ class Search(SettledSearch):
         q["latents"] = block
         return Reached(q, self.fit.scale * value - swept.kl), slopes
 
-    def evaluated(self, x: Array) -> tuple[Any, Array]:
-        """q settles from the messages of the best parameters so far, or is known."""
+    def ascend(self, start: Array, seen: Callable[[float, float], bool] | None = None) -> None:
+        """Newton's steps from these parameters; those that start outside of their bounds start on them."""
+        start = np.minimum(np.maximum(start, self.low), self.high)
+        enough = lambda value: WINDOW * self.tol * self.fit.size(value)  # noqa: E731
+        climb(self, self.curvature, start, self.low, self.high, seen or self.told, enough)
+
+    def told(self, value: float, promised: float) -> bool:
+        """After every evaluation; True: the fit must stop."""
+        return self.seen(value)
+
+    def under(self, x: Array, block: ChainGaussian) -> dict[str, Any]:
+        """These messages under parameters x."""
         values = {name: self.fit.q[name].value for name in self.model.hyper}
         begin = 0
         for name in self.names:
             size = values[name].size
             values[name], begin = x[begin : begin + size], begin + size
-        q = self.model.at(values, self.best.q["latents"])
+        return self.model.at(values, block)
+
+    def evaluated(self, x: Array) -> tuple[Any, Array]:
+        """q settles from the messages of the best parameters so far, or is known."""
+        q = self.under(x, self.best.q["latents"])
         if self.model.likelihood.closed_posterior:
             here, slopes = self.closed(q)
         else:
             here = self.settled(q)
-            slopes = self.model.slopes(here.q, self.fit.data, self.fit.expect)
-        slope = np.concatenate([slopes[name] for name in self.names])
+            slopes, self.bend = self.model.slopes(here.q, self.fit.data, self.fit.expect)
+        slope = self.joined(slopes)
         if not finite(here.bound, slope):
             raise NotPositiveDefinite("the bound or its slope is not finite at these parameters")
+        self.block = here.q["latents"]
         return here, slope
+
+    def joined(self, slopes: dict[str, Array]) -> Array:
+        """Slopes as one vector."""
+        return np.concatenate([slopes[name] for name in self.names])
+
+    def curvature(self, x: Array, slope: Array) -> Array:
+        """Minus the second derivatives where q settled last, by differences of slopes; messages stay but closed ones.
+
+        What messages do to the slopes as they settle is the smaller part, and would take sweeps.
+        """
+        H, P = np.zeros((len(x), len(x))), len(x)
+        if not self.model.likelihood.closed_posterior and self.names[-1] == "likelihood":
+            P -= len(self.bend)
+            H[P:, P:] = -self.bend
+        for place in range(P):
+            near = x.copy()
+            near[place] += NEARBY if x[place] + NEARBY < self.high[place] else -NEARBY
+            try:
+                there = self.nearby(self.under(near, self.block))
+            except NotPositiveDefinite:
+                return np.diag(np.abs(slope))
+            H[:P, place] = (slope[:P] - there) / (near[place] - x[place])
+        return 0.5 * (H + H.T)
+
+    def nearby(self, q: dict[str, Any]) -> Array:
+        """The slopes there that a sweep tells."""
+        if self.model.likelihood.closed_posterior:
+            return self.joined(self.closed(q)[1])
+        return self.model.slope(q)
 
 
 class _Rival:
-    """Tells when a search from elsewhere has ended, or gains so little that it will not catch up with the best."""
+    """Tells when a search from elsewhere has ended, or gains too little to catch up with the best."""
 
     def __init__(self, search: Search) -> None:
         self.search, self.best, self.last = search, search.best.bound, -np.inf
 
-    def __call__(self, bound: float) -> bool:
-        gained, self.last = bound - self.last, bound
-        self.search.slack = LOOSE * max(self.best - bound, 0.0)
-        return self.search.seen(bound) or 0 < gained * PATIENCE < self.best - bound
+    def __call__(self, value: float, promised: float) -> bool:
+        lacks, search, gained = self.best - value, self.search, value - self.last
+        self.last, search.slack = value, LOOSE * max(lacks, 0.0)
+        hopeless = promised * PATIENCE < lacks or 0.0 < gained * PATIENCE < lacks
+        little = search.tol * search.fit.size(self.best)
+        again = promised < little and lacks > -little  # it ends where the best did, and need not get there
+        return search.seen(value) or hopeless or again
