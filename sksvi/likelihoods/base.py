@@ -325,14 +325,19 @@ class Likelihood(BaseEstimator):
         """Learned parameters on the real line, shape (P,)."""
         return np.zeros(0)
 
+    @property
+    def n_unconstrained(self) -> int:
+        """How many these are."""
+        return self.unconstrained.size
+
     def replace(self, unconstrained: Array) -> Likelihood:
         """Copy with the learned parameters set from their unconstrained values, shape (P,)."""
-        if np.shape(unconstrained) != self.unconstrained.shape:
+        found = np.asarray(unconstrained, dtype=float)
+        if found.shape != (self.n_unconstrained,):
             raise ValueError(
-                f"{type(self).__name__} learns {self.unconstrained.size} parameters; "
-                f"found an array of shape {np.shape(unconstrained)}."
+                f"{type(self).__name__} learns {self.n_unconstrained} parameters; found an array of shape {found.shape}."
             )
-        return self._replaced(self._constrain(np.asarray(unconstrained, dtype=float)), self.learned)
+        return self._replaced(self._constrain(found), self.learned)
 
     def shifted(self, by: float) -> Likelihood | None:
         """Copy with other learned parameters, under which f + by is what f is here; None: there is none."""

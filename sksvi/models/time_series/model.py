@@ -159,7 +159,9 @@ class DynamicModel(PerLatent):
         search.ascend(search.start)
         if "dynamics" in names:
             search.elsewhere()
-        return search.best.q, search.best.q is not fit.q
+        best = search.best
+        fit.known(best.q, best.gradient, best.bound)
+        return best.q, best.q is not fit.q
 
     def slope(self, q: dict[str, Any]) -> Array:
         """Slope of the evidence of the messages in the parameters of the states."""

@@ -51,10 +51,16 @@ def closed_messages(likelihood: Any, at: Array, weight: Array | None) -> tuple[A
 
 
 class Reached(NamedTuple):
-    """Blocks, and the bound there."""
+    """The best q under Gaussian noise, and the bound there."""
 
     q: dict[str, Any]
     bound: float
+
+    @property
+    def gradient(self) -> dict[str, Any]:
+        """That of the data's part: at the best q it is what the messages say."""
+        block = self.q["latents"]
+        return {"latents": (block.dual, -0.5 * block.weights)}
 
 
 class Search(SettledSearch):
