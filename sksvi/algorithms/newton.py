@@ -68,27 +68,28 @@ def climb(
     """
     x, reach, fresh, stale = start, REACH, True, False
     value, slope = function(x)
-    B, step, values = curvature(x, slope), np.empty(len(x)), [value]
+    B, step, values, least = curvature(x, slope), np.empty(len(x)), [value], enough(value)
     while True:
         there = np.empty(len(x))
-        promised = to_the_top(B, fresh, slope, x, low, high, reach, step, there)
+        promised, along = to_the_top(B, fresh, slope, x, low, high, reach, step, there)
         if seen(value, promised):
             return
         if stale:
             B, fresh, stale = curvature(x, slope), True, False
-            promised = to_the_top(B, fresh, slope, x, low, high, reach, step, there)
-        if promised < NEAR * enough(value):
+            promised, along = to_the_top(B, fresh, slope, x, low, high, reach, step, there)
+        if promised < NEAR * least:
             return
-        found, along, fresh = _valued(function, there), float(slope @ step), False
+        found, fresh = _valued(function, there), False
         gained = -np.inf if found is None else found[0] - value
         expected = 0.0 if found is None else corrected(B, step, slope, found[1])
         if found is not None and gained >= LEAST_GAIN * along:
             x, (value, slope), reach = there, found, min(2.0 * reach, FARTHEST)
             stale = not AS_PROMISED[0] * expected <= gained <= AS_PROMISED[1] * expected
             values.append(value)
-            if len(values) > WINDOW and value - values[-1 - WINDOW] < enough(value):
+            least = enough(value)
+            if len(values) > WINDOW and value - values[-1 - WINDOW] < least:
                 return
-        elif WINDOW * along < enough(value):  # a slope with an error of its own may point where the value falls
+        elif WINDOW * along < least:  # a slope with an error of its own may point where the value falls
             return
         else:
             reach = (SHORTEST if found is None else SHORTER) * float(np.max(np.abs(step)))

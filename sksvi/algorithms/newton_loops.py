@@ -47,11 +47,12 @@ def _plain(B: Array, slope: Array) -> None:
 @numba.njit(cache=True, nogil=True)
 def to_the_top(
     B: Array, fresh: bool, slope: Array, x: Array, low: Array, high: Array, reach: float, step: Array, there: Array
-) -> float:
-    """The step from x to the top of a parabola of this slope and curvature B, where it ends, and what the top promises.
+) -> tuple[float, float]:
+    """The step from x to the top of a parabola of this slope and curvature B, and where it ends.
 
     Within the box, and in no coordinate longer than `reach`; a coordinate that lies on a side and is drawn beyond it
-    stays. B without a root becomes diagonal. fresh: whether B are second derivatives.
+    stays. B without a root becomes diagonal. fresh: whether B are second derivatives. Returned: what the top promises,
+    and the slope along the step.
     """
     P = len(x)
     free, L = np.empty(P, np.bool_), np.zeros((P, P))
@@ -80,11 +81,13 @@ def to_the_top(
         step[i] = there[i] - x[i]
         along += slope[i] * step[i]
     if not along > 0.0:  # sides turned it: each coordinate by itself
+        along = 0.0
         for i in range(P):
             own = min(max(slope[i] / abs(B[i, i]), -reach), reach) if free[i] else 0.0
             there[i] = min(max(x[i] + own, low[i]), high[i])
             step[i] = there[i] - x[i]
-    return promised
+            along += slope[i] * step[i]
+    return promised, along
 
 
 @entry("B (P,P) f", "step (P) f", "before (P) f", "after (P) f")

@@ -334,9 +334,8 @@ class Likelihood(BaseEstimator):
         """Copy with the learned parameters set from their unconstrained values, shape (P,)."""
         found = np.asarray(unconstrained, dtype=float)
         if found.shape != (self.n_unconstrained,):
-            raise ValueError(
-                f"{type(self).__name__} learns {self.n_unconstrained} parameters; found an array of shape {found.shape}."
-            )
+            name, size = type(self).__name__, self.n_unconstrained
+            raise ValueError(f"{name} learns {size} parameters; found an array of shape {found.shape}.")
         return self._replaced(self._constrain(found), self.learned)
 
     def shifted(self, by: float) -> Likelihood | None:

@@ -29,7 +29,7 @@ from sksvi.inference.progress import START
 from sksvi.inference.records import replace
 from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood
-from sksvi.likelihoods.weighted import own_unit, weighted_moments
+from sksvi.likelihoods.weighted import unit_of, weighted_moments
 from sksvi.models.base import Table
 from sksvi.models.time_series.components import WIDE, Dynamics, dominant_period
 from sksvi.models.time_series.model import DynamicModel, first_messages
@@ -467,8 +467,9 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         shared = self._shared
         self.likelihood_ = shared["likelihood"] if shared else base.start(at, weight)
         measured = self.likelihood_.measured
-        self._unit = own_unit(at, weight) if measured else self._latent_unit(data)
-        self.mean_ = weighted_moments(at, weight)[0] if measured and self.level else 0.0
+        mean, variance = weighted_moments(at, weight) if measured else (0.0, 0.0)
+        self._unit = unit_of(mean, variance) if measured else self._latent_unit(data)
+        self.mean_ = mean if self.level else 0.0
         self._centre, self._scale = own_units(data.X, self.level)
         return data
 

@@ -70,6 +70,7 @@ class Search(SettledSearch):
         self.model, self.names = model, names
         self.refused: ValueError | None = None
         self.start = np.concatenate([fit.q[name].value for name in names])
+        self.n_dynamics = fit.q["dynamics"].value.size if "dynamics" in names else 0
         box: list[tuple[float | None, float | None]] = []
         for name in names:
             here = fit.q[name].value.tolist()
@@ -125,7 +126,10 @@ class Search(SettledSearch):
         block = ChainGaussian(chain, *closed_messages(likelihood, at, weight))
         swept = block.swept
         off, variance = at - swept.mean, swept.variance
-        total = off @ off + variance.sum() if weight is None else np.square(off) @ weight + variance @ weight
+        if weight is None:
+            total = off @ off + np.add.reduce(variance)  # `sum` takes twice as long to begin
+        else:
+            total = np.square(off) @ weight + variance @ weight
         value, slope = likelihood.expected_from_squares(float(total), self.n)
         slopes = {"dynamics": model.dynamics.slope(q["dynamics"].value, chain, swept)}
         if "likelihood" in q:
@@ -171,29 +175,30 @@ class Search(SettledSearch):
         return np.concatenate([slopes[name] for name in self.names])
 
     def curvature(self, x: Array, slope: Array) -> Array:
-        """Minus the second derivatives where q settled last, by differences of slopes; messages stay but closed ones.
+        """Minus the second derivatives where q settled last, by differences of slopes at messages that stay.
 
-        What messages do to the slopes as they settle is the smaller part, and would take sweeps.
+        What messages do to the slopes as they settle is the smaller part, and would take sweeps; closed ones are known.
         """
-        H, P = np.zeros((len(x), len(x))), len(x)
-        if not self.model.likelihood.closed_posterior and self.names[-1] == "likelihood":
-            P -= len(self.bend)
-            H[P:, P:] = -self.bend
-        for place in range(P):
-            near = x.copy()
-            near[place] += NEARBY if x[place] + NEARBY < self.high[place] else -NEARBY
-            try:
-                there = self.nearby(self.under(near, self.block))
-            except NotPositiveDefinite:
-                return np.diag(np.abs(slope))
-            H[:P, place] = (slope[:P] - there) / (near[place] - x[place])
-        return 0.5 * (H + H.T)
+        n, H, block = self.n_dynamics, np.zeros((len(x), len(x))), self.block
+        try:
+            for place in range(n):
+                near, by = self.near(x, place)
+                H[:n, place] = (slope[:n] - self.model.slope(self.under(near, block))) / by
+            H[:n, :n] = 0.5 * (H[:n, :n] + H[:n, :n].T)
+            if n < len(x) and self.model.likelihood.closed_posterior:
+                near, by = self.near(x, n)
+                H[:, n] = H[n] = (slope - self.joined(self.closed(self.under(near, block))[1])) / by
+            elif n < len(x):
+                H[n:, n:] = -self.bend
+        except NotPositiveDefinite:
+            return np.diag(np.abs(slope))
+        return H
 
-    def nearby(self, q: dict[str, Any]) -> Array:
-        """The slopes there that a sweep tells."""
-        if self.model.likelihood.closed_posterior:
-            return self.joined(self.closed(q)[1])
-        return self.model.slope(q)
+    def near(self, x: Array, place: int) -> tuple[Array, float]:
+        """A point beside x, and how far."""
+        there = x.copy()
+        there[place] += NEARBY if x[place] + NEARBY < self.high[place] else -NEARBY
+        return there, float(there[place] - x[place])
 
 
 class _Rival:
