@@ -24,8 +24,8 @@ SHORTER, SHORTEST = 0.5, 0.25
 LEAST_GAIN = 1e-4
 #: What a step gained over what the curvature had promised, between which that stands.
 AS_PROMISED = 0.5, 2.0
-#: Share of the least gain that counts: a step that promises less is not worth an evaluation.
-NEAR = 2e-4
+#: Share of the least gain of a step that counts: one that promises less is not worth an evaluation, as in fits of q.
+NEAR = 1.0 / (150.0 * WINDOW)
 
 
 def climb(
