@@ -422,7 +422,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         weight = check_row_values(sample_weight, n, "sample_weight", weights=True)
         index = index_of(X, y, n)
         there = there if weight is None else there & (weight > 0)
-        if least and np.sum(there) < least:
+        if least and np.count_nonzero(there) < least:
             raise ValueError(f"y has no observed value among {n}: there is nothing to fit. Leave such a series out.")
         if not base.ordered:
             _check_observed(base, values, there)
@@ -605,7 +605,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
 
 def _check_observed(likelihood: Any, y: Array, there: Array) -> None:
     """The likelihood's own check of the values that are there; its error names the row among all."""
-    if np.all(there):
+    if there.all():
         likelihood.check_target(y)
         return
     # A value of the support stands for what is missing.

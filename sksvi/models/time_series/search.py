@@ -69,8 +69,14 @@ class Search(SettledSearch):
     def __init__(self, model: Any, fit: Fit, tol: float, names: list[str]) -> None:
         self.model, self.names = model, names
         self.refused: ValueError | None = None
-        self.start = np.concatenate([fit.q[name].value for name in names])
-        self.n_dynamics = fit.q["dynamics"].value.size if "dynamics" in names else 0
+        #: Where q settled last.
+        self.block: Any = None
+        #: Values of all parameters, and where those that are searched for stand in a vector of them.
+        self.values = {name: fit.q[name].value for name in model.hyper}
+        ends = np.cumsum([self.values[name].size for name in names]).tolist()
+        self.places = {name: slice(end - self.values[name].size, end) for name, end in zip(names, ends, strict=True)}
+        self.start = np.concatenate([self.values[name] for name in names])
+        self.n_dynamics = self.values["dynamics"].size if "dynamics" in names else 0
         box: list[tuple[float | None, float | None]] = []
         for name in names:
             here = fit.q[name].value.tolist()
@@ -149,15 +155,11 @@ class Search(SettledSearch):
 
     def under(self, x: Array, block: ChainGaussian) -> dict[str, Any]:
         """These messages under parameters x."""
-        values = {name: self.fit.q[name].value for name in self.model.hyper}
-        begin = 0
-        for name in self.names:
-            size = values[name].size
-            values[name], begin = x[begin : begin + size], begin + size
-        return self.model.at(values, block)
+        return self.model.at({**self.values, **{name: x[rows] for name, rows in self.places.items()}}, block)
 
     def evaluated(self, x: Array) -> tuple[Any, Array]:
         """q settles from the messages of the best parameters so far, or is known."""
+        self.block = None  # else its arrays are held beside those of this one
         q = self.under(x, self.best.q["latents"])
         if self.model.likelihood.closed_posterior:
             here, slopes = self.closed(q)
