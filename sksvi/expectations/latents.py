@@ -109,9 +109,13 @@ class Expectation(BaseEstimator):
         weight = np.ones(len(m)) if weight is None else weight
         return closed[0] @ weight, closed[1] @ weight
 
+    def closes(self, likelihood: Likelihood) -> bool:
+        """Whether the rule takes the likelihood's closed form, where there is one, in place of its nodes."""
+        return False
+
     def _closed(self, likelihood: Likelihood, y: Array, m: Array, v: Array) -> Terms | None:
-        """The closed form that the rule uses in place of its nodes, or None."""
-        return None
+        """That closed form, or None."""
+        return likelihood.expected(y, m, v) if self.closes(likelihood) else None
 
     def _closed_parameters(self, likelihood: Likelihood, y: Array, m: Array, v: Array) -> tuple[Array, Array] | None:
         """The same for the derivatives in the parameters, (P, n) and (P, P, n)."""
@@ -166,8 +170,8 @@ class Quadrature(Expectation):
             raise ValueError(f'{type(likelihood).__name__} has no deterministic rule: use expectation="monte-carlo".')
         return terms
 
-    def _closed(self, likelihood: Likelihood, y: Array, m: Array, v: Array) -> Terms | None:
-        return likelihood.expected(y, m, v) if likelihood.closed_form_only else None
+    def closes(self, likelihood: Likelihood) -> bool:
+        return likelihood.closed_form_only
 
     def _integrate(
         self, terms: quadrature.Integrand, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: Any
@@ -180,8 +184,8 @@ class Auto(Quadrature):
 
     joint = False
 
-    def _closed(self, likelihood: Likelihood, y: Array, m: Array, v: Array) -> Terms | None:
-        return likelihood.expected(y, m, v)
+    def closes(self, likelihood: Likelihood) -> bool:
+        return True
 
     def _closed_parameters(self, likelihood: Likelihood, y: Array, m: Array, v: Array) -> tuple[Array, Array] | None:
         return likelihood.expected_parameters(y, m, v)

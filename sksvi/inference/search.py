@@ -21,7 +21,7 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Evaluation, Judging
 from sksvi.inference.records import replace
 from sksvi.inference.state import LookEnd, State, StepInfo, recorded, with_own_lists
-from sksvi.models.base import Blocks, Data, Linear
+from sksvi.models.base import Blocks, Data, Gradient, Linear
 
 Array = np.ndarray
 Tick = Callable[[float], bool]
@@ -34,6 +34,11 @@ class Fitting:
     problem: Problem
     state: State
     tick: Tick
+    found: Evaluation | None = None
+
+    def known(self, q: Blocks, gradient: Gradient, bound: float) -> None:
+        """Gradient and bound at the q that a search ends at."""
+        self.found = Evaluation(q, gradient, bound, self.state.memory)
 
     @property
     def q(self) -> Blocks:
@@ -97,12 +102,14 @@ def improved(problem: Problem, state: State, tick: Tick, tol: float) -> tuple[St
     """The state after the model's search, and whether q has to settle anew."""
     if not problem.deterministic or not isinstance(state.progress, Judging):
         return state, False
-    q, moved = problem.model.search(Fitting(problem, state, tick), tol)
+    fit = Fitting(problem, state, tick)
+    q, moved = problem.model.search(fit, tol)
     if not moved:
         return state, False
     # In the state, so that a fit that was cut off knows it too.
     searched = {name: q[name] for name in problem.model.hyper}
-    return replace(state, q=q, progress=Judging(searched=searched)), True
+    here = fit.found if fit.found is not None and fit.found.q is q else None
+    return replace(state, q=q, progress=Judging(here=here, searched=searched)), True
 
 
 class Ended(Exception):

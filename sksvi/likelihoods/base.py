@@ -79,6 +79,7 @@ class Likelihood(BaseEstimator):
     #: False, the finer grid, is safe: for exp(-exp(f)), and for high powers of a logistic function.
     poles_only: bool = False
     closed_form_only: bool = False  # log p falls exponentially in f, beyond any fixed range of nodes
+    exponential: bool = False  # log p = y f - exp(f) - log y!, for which there are compiled loops
     #: y is a label (0/1, or a class code); y has one of several ordered levels; y is (successes, failures).
     classifies: bool = False
     ordered: bool = False
@@ -324,14 +325,18 @@ class Likelihood(BaseEstimator):
         """Learned parameters on the real line, shape (P,)."""
         return np.zeros(0)
 
+    @property
+    def n_unconstrained(self) -> int:
+        """How many these are."""
+        return self.unconstrained.size
+
     def replace(self, unconstrained: Array) -> Likelihood:
         """Copy with the learned parameters set from their unconstrained values, shape (P,)."""
-        if np.shape(unconstrained) != self.unconstrained.shape:
-            raise ValueError(
-                f"{type(self).__name__} learns {self.unconstrained.size} parameters; "
-                f"found an array of shape {np.shape(unconstrained)}."
-            )
-        return self._replaced(self._constrain(np.asarray(unconstrained, dtype=float)), self.learned)
+        found = np.asarray(unconstrained, dtype=float)
+        if found.shape != (self.n_unconstrained,):
+            name, size = type(self).__name__, self.n_unconstrained
+            raise ValueError(f"{name} learns {size} parameters; found an array of shape {found.shape}.")
+        return self._replaced(self._constrain(found), self.learned)
 
     def shifted(self, by: float) -> Likelihood | None:
         """Copy with other learned parameters, under which f + by is what f is here; None: there is none."""

@@ -105,6 +105,10 @@ class Gaussian(Likelihood):
     def unconstrained(self) -> np.ndarray:
         return np.log([self._number("variance") - self.least]) if self.learned else np.zeros(0)
 
+    @property
+    def n_unconstrained(self) -> int:
+        return len(self.learned)
+
     def _constrain(self, unconstrained: np.ndarray) -> dict[str, Any]:
         return {"variance": self.least + float(np.exp(unconstrained[0]))} if self.learned else {}
 

@@ -274,6 +274,10 @@ class Poisson(Likelihood):
         return self._is_exp()
 
     @property
+    def exponential(self) -> bool:  # type: ignore[override]
+        return self._is_exp()
+
+    @property
     def poles_only(self) -> bool:  # type: ignore[override]
         return not self._is_exp()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from sksvi.likelihoods.links import Array
@@ -23,8 +25,12 @@ def weighted_moments(y: Array, weight: Array | None) -> tuple[float, float]:
 
 def own_unit(y: Array, weight: Array | None) -> float:
     """Standard deviation of y, shape (n,): the unit of a measured target; its size where it is constant."""
-    mean, variance = weighted_moments(y, weight)
-    return float(np.sqrt(variance)) or abs(mean) or 1.0
+    return unit_of(*weighted_moments(y, weight))
+
+
+def unit_of(mean: float, variance: float) -> float:
+    """The same of a target with these moments."""
+    return math.sqrt(variance) or abs(mean) or 1.0
 
 
 def weighted_median(y: Array, weight: Array | None) -> float:

@@ -390,6 +390,10 @@ class Fit(Protocol):
         """What q pays for its distance from the prior, nats."""
         ...
 
+    def known(self, q: Blocks, gradient: Gradient, bound: float) -> None:
+        """Gradient and bound at the q that a search ends at, so that the fit need not look there again."""
+        ...
+
     @property
     def tick(self) -> Callable[[float], bool]:
         """Tell the fit of another look at all data; True: it must stop."""

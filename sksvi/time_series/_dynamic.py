@@ -29,7 +29,7 @@ from sksvi.inference.progress import START
 from sksvi.inference.records import replace
 from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood
-from sksvi.likelihoods.weighted import own_unit, weighted_moments
+from sksvi.likelihoods.weighted import unit_of, weighted_moments
 from sksvi.models.base import Table
 from sksvi.models.time_series.components import WIDE, Dynamics, dominant_period
 from sksvi.models.time_series.model import DynamicModel, first_messages
@@ -422,7 +422,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         weight = check_row_values(sample_weight, n, "sample_weight", weights=True)
         index = index_of(X, y, n)
         there = there if weight is None else there & (weight > 0)
-        if least and np.sum(there) < least:
+        if least and np.count_nonzero(there) < least:
             raise ValueError(f"y has no observed value among {n}: there is nothing to fit. Leave such a series out.")
         if not base.ordered:
             _check_observed(base, values, there)
@@ -467,8 +467,9 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         shared = self._shared
         self.likelihood_ = shared["likelihood"] if shared else base.start(at, weight)
         measured = self.likelihood_.measured
-        self._unit = own_unit(at, weight) if measured else self._latent_unit(data)
-        self.mean_ = weighted_moments(at, weight)[0] if measured and self.level else 0.0
+        mean, variance = weighted_moments(at, weight) if measured else (0.0, 0.0)
+        self._unit = unit_of(mean, variance) if measured else self._latent_unit(data)
+        self.mean_ = mean if self.level else 0.0
         self._centre, self._scale = own_units(data.X, self.level)
         return data
 
@@ -604,7 +605,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
 
 def _check_observed(likelihood: Any, y: Array, there: Array) -> None:
     """The likelihood's own check of the values that are there; its error names the row among all."""
-    if np.all(there):
+    if there.all():
         likelihood.check_target(y)
         return
     # A value of the support stands for what is missing.

@@ -12,9 +12,13 @@ from sksvi.models.time_series.components import WIDE, Dynamics, Wide
 Array = np.ndarray
 
 
+#: What holds several values.
+SEVERAL = list | tuple | np.ndarray
+
+
 def plain(value: Any) -> Any:
     """A parameter as files hold it."""
-    return [plain(part) for part in value] if isinstance(value, list | tuple | np.ndarray) else value
+    return [plain(part) for part in value] if isinstance(value, SEVERAL) else value
 
 
 def periods_of(estimator: Any) -> list[float]:

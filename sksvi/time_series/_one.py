@@ -6,157 +6,181 @@ The steps of a fit to this point alone, by numbers in the place of arrays: a str
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.chain import Chain
-from sksvi.inference.passes.judged import DAMPING_GROWTH, PREDICTED_SHARE
-from sksvi.inference.stopping import ROUNDING
 from sksvi.models.base import Table
 from sksvi.models.time_series.search import first_messages
+from sksvi.time_series import _one_loops as loops
+from sksvi.time_series._one_loops import ASKS, BEYOND, MILD, NOWHERE, SETTLED
 
 Array = np.ndarray
 
-#: Of a message that knows at most so many times what the prediction does, steps may begin at the prediction.
-MILD = 4.0
 
-#: E log p(y|f) and its slopes in mean and variance, of the two.
-Told = Callable[[float, float], tuple[float, float, float]]
+class Message(NamedTuple):
+    """A point's message about its f, how far that moved its mean, the bound, looks, and whether steps settled."""
+
+    linear: float
+    weight: float
+    move: float
+    bound: float
+    looks: int
+    settled: bool
+
+    @property
+    def steps(self) -> int:
+        """Steps taken."""
+        return self.looks - self.settled
 
 
-class Met(NamedTuple):
-    """Messages of points and the states after them; the bound, looks at the points, steps, and whether these settled.
+class Reached(NamedTuple):
+    """The bound of several points, looks at them, steps, and whether these settled."""
 
-    linear, weights (n,). last (m,), last_cov (m, m).
-    """
-
-    linear: Array
-    weights: Array
-    last: Array
-    last_cov: Array
     bound: float
     looks: int
     steps: int
     settled: bool
 
 
-class _Here(NamedTuple):
-    """A message about the predicted mean, the moments of f under it, and what the point says there."""
+class Met(NamedTuple):
+    """Messages of points (n,), the states (m,), (m, m) after them, and how they were found: one by one, or together."""
 
-    linear: float
-    weight: float
-    move: float
-    variance: float
-    bound: float
-    alpha: float
-    gamma: float
+    linear: Array
+    weights: Array
+    last: Array
+    last_cov: Array
+    how: Sequence[Message | Reached]
 
 
-#: Mean and variance of an f, and its covariance with the states.
-Ahead = tuple[float, float, Array]
+#: Of a point that says nothing.
+NOTHING = Message(0.0, 0.0, 0.0, 0.0, 1, True)
 
 
-def predicted(chain: Chain) -> Ahead:
-    """Mean and variance of the first f of a chain, and its covariance with the states."""
-    if chain.is_level:
-        return float(chain.mean[0]), float(chain.cov[0, 0]), chain.cov[0]
-    h = np.concatenate([chain.h, chain.X[0]])
-    M = chain.cov @ h
-    return float(h @ chain.mean), float(h @ M), M
+class Level:
+    """A level that is f itself after a point, by numbers; a point whose message fails leaves it as it was."""
+
+    def __init__(self, chain: Chain, last: Array, last_cov: Array) -> None:
+        self.noise = float(chain.noise[0])
+        self.mean, self.variance = float(last[0]), float(last_cov[0, 0])
+
+    def ahead(self, X: Array) -> tuple[float, float]:
+        """Mean and variance of the next f, whose row of columns is X (1, E)."""
+        return self.mean, self.variance + self.noise
+
+    def meet(self, message: Message) -> None:
+        """To that point, with its message."""
+        s = self.variance + self.noise
+        self.mean += message.move
+        self.variance = s - s * s * (message.weight / (1.0 + message.weight * s))
+
+    def moments(self) -> tuple[Array, Array]:
+        """Mean (1,) and covariance (1, 1)."""
+        return np.array([self.mean]), np.array([[self.variance]])
 
 
-def one_met(likelihood: Any, chain: Chain, ahead: Ahead, row: Table, expect: Any, tol: float, most: int) -> Met:
-    """A point whose chain is what is known of it before its message.
+class States:
+    """The same of any states."""
+
+    def __init__(self, chain: Chain, last: Array, last_cov: Array) -> None:
+        self.h, self.noise, self.transition = chain.h, np.diag(chain.noise), chain.transition()
+        self.mean, self.cov = last, last_cov
+
+    def ahead(self, X: Array) -> tuple[float, float]:
+        """Mean and variance of the next f, whose row of columns is X (1, E)."""
+        A, h = self.transition, np.concatenate([self.h, X[0]])
+        mean, cov = A @ self.mean, A @ self.cov @ A.T + self.noise
+        cov = 0.5 * (cov + cov.T)
+        along = cov @ h
+        s = float(h @ along)
+        self._next = mean, cov, along, s
+        return float(h @ mean), s
+
+    def meet(self, message: Message) -> None:
+        """To that point, with its message."""
+        mean, cov, along, s = self._next
+        known = message.weight / (1.0 + message.weight * s)
+        scaled = along * math.sqrt(abs(known))  # so that the covariance is symmetric to the last bit
+        told = scaled[:, None] * scaled
+        self.mean, self.cov = mean + along * (message.move / s), cov - told if known > 0.0 else cov + told
+
+    def moments(self) -> tuple[Array, Array]:
+        """Mean (n,) and covariance (n, n)."""
+        return self.mean, self.cov
+
+
+def states(chain: Chain, last: Array, last_cov: Array) -> Level | States:
+    """The states of a chain after a point, of which this much is known."""
+    return (Level if chain.is_level else States)(chain, last, last_cov)
+
+
+class Steps:
+    """Finds the message of one point.
 
     Parameters
     ----------
     likelihood : Likelihood
         With every parameter a number.
-    chain : Chain
-        Of one point.
-    ahead : tuple
-        `predicted` of it.
-    row : Table
-        Of one row.
     expect : Expectation
         Without noise.
     tol : float
         As of a fit.
     most : int
         Looks at most.
-
-    Raises
-    ------
-    NotPositiveDefinite
-        Where no step from the first message leaves a positive precision, or it has no finite bound.
     """
-    if row.weight is not None and row.weight[0] == 0.0:
-        return Met(np.zeros(1), np.zeros(1), chain.mean, chain.cov, 0.0, 1, 0, True)
-    mean, variance, M = ahead
-    weight = 1.0 if row.weight is None else float(row.weight[0])
-    at = mean if row.offset is None else mean + float(row.offset[0])
 
-    def told(move: float, spread: float) -> tuple[float, float, float]:
-        value, alpha, gamma = expect(likelihood, row.y, np.array([at + move]), np.array([spread]))
-        return weight * value.item(), weight * alpha.item(), weight * gamma.item()
+    def __init__(self, likelihood: Any, expect: Any, tol: float, most: int) -> None:
+        self.likelihood, self.expect, self.how = likelihood, expect, (float(tol), most)
+        self.exponential = likelihood.exponential and expect.closes(likelihood)
+        self.at = np.empty(loops.SIZE)
 
-    with np.errstate(over="ignore", invalid="ignore"):
-        here = _at(told, variance, 0.0, 0.0)
-        if here is None or -2.0 * here.gamma * variance > MILD:
-            linear, weights = (float(part[0]) for part in first_messages(likelihood, row))
-            here = _at(told, variance, linear - weights * mean, weights)
-        if here is None:
+    def __call__(self, mean: float, variance: float, y: Any, weight: float = 1.0, offset: float = 0.0) -> Message:
+        """The message of a value, whose f without offset was predicted to have this mean and variance.
+
+        y: a number, (1, 2) of pairs.
+
+        Raises
+        ------
+        NotPositiveDefinite
+            Where no step from the first message leaves a positive precision, or it has no finite bound.
+        """
+        if weight == 0.0:
+            return NOTHING
+        about = mean + offset
+        after = self._looks(about, variance, y, weight, 0.0, 0.0, MILD)
+        if after in (NOWHERE, BEYOND):
+            alone = first_messages(self.likelihood, Table(np.zeros((1, 0)), np.atleast_1d(y), None, np.full(1, offset)))
+            linear, precision = (weight * float(part[0]) for part in alone)
+            after = self._looks(about, variance, y, weight, linear - precision * mean, precision, math.inf)
+        if after == NOWHERE:
             raise NotPositiveDefinite("the first message of the point has no finite bound", 0)
-        here, looks, settled = _settled(told, variance, here, tol, most)
-    known = here.weight / (1.0 + here.weight * variance)
-    scaled = M * math.sqrt(abs(known))  # so that the covariance is symmetric to the last bit
-    told_of = scaled[:, None] * scaled
-    return Met(
-        np.array([here.linear + here.weight * mean]),
-        np.array([here.weight]),
-        chain.mean + M * (here.move / variance),
-        chain.cov - told_of if known > 0.0 else chain.cov + told_of,
-        here.bound,
-        looks,
-        looks - settled,
-        settled,
-    )
+        linear, weight, move, _, bound, *_, looks = self.at.tolist()
+        return Message(linear + weight * mean, weight, move, bound, int(looks), after == SETTLED)
+
+    def _looks(self, about: float, s: float, y: Any, times: float, linear: float, weight: float, mild: float) -> int:
+        """Steps from a message about the predicted mean, `at` where they end; what the last look was followed by."""
+        if self.exponential:
+            return loops.exponential(self.at, s, linear, weight, y, times, about, mild, *self.how)  # type: ignore[no-any-return]
+        at, y, after = self.at, np.atleast_1d(y), loops.begun(self.at, s, linear, weight)
+        with np.errstate(over="ignore", invalid="ignore"):
+            while after == ASKS:
+                move, v = at[loops.TRIED_MOVE], at[loops.TRIED_VARIANCE]
+                found = self.expect(self.likelihood, y, np.array([about + move]), np.array([v]))
+                after = loops.told(at, s, *(times * part.item() for part in found), mild, *self.how)
+        return after  # type: ignore[no-any-return]
 
 
-def _settled(told: Told, s: float, here: _Here, tol: float, most: int) -> tuple[_Here, int, bool]:
-    """Natural steps, each halved while the bound falls, until the next promises too little or two gained too little."""
-    rate, halvings, small = 1.0, 0, 0
-    for looks in range(1, most + 1):
-        size, there = abs(here.bound) + 1.0, None
-        weight = (1.0 - rate) * here.weight - rate * 2.0 * here.gamma
-        linear = (1.0 - rate) * here.linear + rate * (here.alpha - 2.0 * here.gamma * here.move)
-        if 1.0 + weight * s > 0.0:
-            move, v = s * linear / (1.0 + weight * s), s / (1.0 + weight * s)
-            change = 0.5 * ((move - here.move) ** 2 / v + 0.5 * (v / here.variance - 1.0) ** 2)
-            if change / rate**2 < PREDICTED_SHARE * tol * size:
-                return here, looks, True
-            there = _at(told, s, linear, weight)
-        if there is None or there.bound < here.bound - ROUNDING * size:
-            if halvings == MAX_HALVINGS:  # no step from here gains
-                return here, looks, True
-            rate, halvings = 0.5 * rate, halvings + 1
-            continue
-        small = small + 1 if there.bound - here.bound < tol * rate * size else 0
-        here, rate, halvings = there, rate if halvings else min(1.0, DAMPING_GROWTH * rate), 0
-        if small == 2:
-            return here, looks, True
-    return here, most, False
+def value_of(row: Table) -> tuple[Any, float, float]:
+    """Value, weight and offset of a table of one row."""
+    y = float(row.y[0]) if row.y.ndim == 1 else row.y
+    weight = 1.0 if row.weight is None else float(row.weight[0])
+    return y, weight, 0.0 if row.offset is None else float(row.offset[0])
 
 
-def _at(told: Told, s: float, linear: float, weight: float) -> _Here | None:
-    """What is there under a message of positive joint precision; None: no finite numbers."""
-    D = 1.0 + weight * s
-    move, v = s * linear / D, s / D
-    value, alpha, gamma = told(move, v)
-    bound = value - 0.5 * (1.0 / D - 1.0 + move * move / s + math.log(D))
-    good = math.isfinite(bound) and math.isfinite(alpha) and math.isfinite(gamma)
-    return _Here(linear, weight, move, v, bound, alpha, gamma) if good else None
+def met(messages: list[Message], here: Level | States) -> Met:
+    """Messages of points that were met one by one, and the states after the last."""
+    linear, weights = np.array([message.linear for message in messages]), np.array([m.weight for m in messages])
+    return Met(linear, weights, *here.moments(), messages)

@@ -15,7 +15,7 @@ from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.time_series._answers import after
 from sksvi.time_series._index import longer
-from sksvi.time_series._one import Met, one_met, predicted
+from sksvi.time_series._one import Message, Steps, met, states, value_of
 
 if TYPE_CHECKING:
     from sksvi.time_series._dynamic import DynamicGLM
@@ -66,13 +66,14 @@ class OnlineFilter:
         model._check_choices()
         self._model: Any = model
         self._state, self._likelihood = model.state_, model.likelihood_
-        self._chain, self._last, self._last_cov = model._block.chain, model._last, model._last_cov
-        self._rule, self._how = model._rule(), (model.tol, model._most_passes())
+        self._states = states(model._block.chain, model._last, model._last_cov)
+        self._steps = Steps(self._likelihood, model._rule(), model.tol, model._most_passes())
         own = self._likelihood
-        self._numbers = not (own.ordered or own.paired or model.n_features_in_)
-        self._offset, self._no_columns = None if not model.mean_ else np.full(1, model.mean_), np.zeros((1, 0))
-        self._rows: list[Table] = []
-        self._mets: list[Met] = []
+        self._numbers, self._support = not (own.ordered or own.paired or model.n_features_in_), own.support
+        self._mean, self._no_columns = float(model.mean_), np.zeros((1, 0))
+        #: Rows as they came, numbers alone where there is nothing beside them.
+        self._rows: list[Table | float] = []
+        self._messages: list[Message] = []
         self._had_offset = False
 
     def observe(
@@ -102,28 +103,33 @@ class OnlineFilter:
         ValueError
             As `DynamicGLM.partial_fit`.
         """
-        plain = self._numbers and X is None and sample_weight is None and offset is None
-        row = self._plain(y) if plain else None
-        if row is None:
+        alone = self._numbers and X is None and sample_weight is None and offset is None
+        if alone and self._plain(y):
+            row, X, told = y, self._no_columns, (float(y), 1.0, self._mean)  # type: ignore[arg-type]
+        else:
             row = self._read(y, X, sample_weight, offset)
-        chain = after(self._chain, self._last, self._last_cov, row.X)
-        ahead = predicted(chain)
-        met = one_met(self._likelihood, chain, ahead, row, self._rule, *self._how)
-        self._last, self._last_cov = met.last, met.last_cov
+            X, told = row.X, value_of(row)
+        mean, variance = self._states.ahead(X)
+        message = self._steps(mean, variance, *told)
+        self._states.meet(message)
         self._rows.append(row)
-        self._mets.append(met)
-        at = 0.0 if row.offset is None else float(row.offset[0])
-        return Observed(ahead[0] + at, ahead[1], met.bound)
+        self._messages.append(message)
+        return Observed(mean + told[2], variance, message.bound)
 
-    def _plain(self, y: Any) -> Table | None:
-        """A row of one number that the likelihood takes; None: its own checks are to say."""
+    def _plain(self, y: Any) -> bool:
+        """Whether it is one number that the likelihood takes; its own checks are to say what else it is."""
         if not isinstance(y, float | int | np.integer):
-            return None
-        y, support = float(y), self._likelihood.support
-        good = support.low <= y <= support.high and (y == 0.0 or SMALLEST_COUNT <= abs(y) <= LARGEST_TARGET)
-        if not good or (support.integer and y % 1.0):
-            return None
-        return Table(self._no_columns, np.array([y]), None, self._offset)
+            return False
+        support, size = self._support, abs(y)
+        good = support.low <= y <= support.high and (SMALLEST_COUNT <= size <= LARGEST_TARGET or size == 0)
+        return good and not (support.integer and y % 1.0)
+
+    def _row(self, row: Table | float) -> Table:
+        """Of a number alone, the row."""
+        if isinstance(row, Table):
+            return row
+        offset = np.full(1, self._mean) if self._mean else None
+        return Table(self._no_columns, np.array([float(row)]), None, offset)
 
     def _read(self, y: Any, X: Any, sample_weight: Any, offset: Any) -> Table:
         """A row as `partial_fit` reads it."""
@@ -155,12 +161,12 @@ class OnlineFilter:
             return model  # type: ignore[no-any-return]
         started = perf_counter()
         with model._all_or_nothing(), parallel.working():
-            data = self._rows[0]
+            data = self._row(self._rows[0])
             for row in self._rows[1:]:
-                data = data.appended(row)
+                data = data.appended(self._row(row))
             chain = after(model._block.chain, model._last, model._last_cov, data.X)
             own = DynamicModel(self._likelihood, model._dynamics, data.X, data.weight, unit=model._unit, chain=chain)
             remember_offset(model, float(self._had_offset), before=model._had_offset)
-            model._went_on(data, own, self._mets, longer(model._times, len(self._rows)), started)
-        self._state, self._rows, self._mets = model.state_, [], []
+            model._went_on(data, own, met(self._messages, self._states), longer(model._times, len(self._rows)), started)
+        self._state, self._rows, self._messages = model.state_, [], []
         return model  # type: ignore[no-any-return]

@@ -21,7 +21,7 @@ from sksvi.inference.state import StepInfo, recorded, thinned, with_own_lists
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.time_series._index import appended, counts_rows, follow, kept, later, longer, own_index, positions, regular
-from sksvi.time_series._one import Met, one_met, predicted
+from sksvi.time_series._one import Met, Reached, Steps, met, states, value_of
 from sksvi.time_series._one_by_one import OnlineFilter
 
 Array = np.ndarray
@@ -53,8 +53,8 @@ class Online:
             times = self._following(index, own_index(X) is not None or own_index(y) is not None)
             remember_offset(self, offset, before=self._had_offset)
             data = self._working(data)
-            model, met = self._met(data)
-            self._went_on(data, model, [met], times, started)
+            model, found = self._met(data)
+            self._went_on(data, model, found, times, started)
         return self
 
     def _following(self: Any, index: Any, own: bool) -> dict[str, Any]:
@@ -87,35 +87,31 @@ class Online:
         chain = self._after(data.X)
         model = DynamicModel(self.likelihood_, self._dynamics, data.X, data.weight, unit=self._unit, chain=chain)
         if len(data) == 1:
-            rule, most = self._rule(), self._most_passes()
-            met = one_met(self.likelihood_, chain, predicted(chain), data, rule, self.tol, most)
-        else:
-            problem = plan.problem(model, data, algorithms.resolve(self.algorithm), self._rule(), threads=1)
-            state = plan.run(problem, first_state(problem, self.state_.seed), self._most_passes(), self.tol)
-            own = state.q["latents"]
-            states, how = (own.swept.last, own.swept.last_cov), (state.passes, state.steps, state.converged)
-            met = Met(own.linear, own.weights, *states, state.bound, *how)
-        return model, met
+            steps = Steps(self.likelihood_, self._rule(), self.tol, self._most_passes())
+            here = states(self._block.chain, self._last, self._last_cov)
+            message = steps(*here.ahead(data.X), *value_of(data))
+            here.meet(message)
+            return model, met([message], here)
+        problem = plan.problem(model, data, algorithms.resolve(self.algorithm), self._rule(), threads=1)
+        state = plan.run(problem, first_state(problem, self.state_.seed), self._most_passes(), self.tol)
+        own = state.q["latents"]
+        how = Reached(state.bound, state.passes, state.steps, state.converged)
+        return model, Met(own.linear, own.weights, own.swept.last, own.swept.last_cov, [how])
 
-    def _went_on(
-        self: Any, data: Table, model: DynamicModel, mets: list[Met], times: dict[str, Any], started: float
-    ) -> None:
-        """The series with these points, which were met as `mets` say."""
+    def _went_on(self: Any, data: Table, model: DynamicModel, met: Met, times: dict[str, Any], started: float) -> None:
+        """The series with these points, which were met so."""
         was, before = with_own_lists(self.state_), self._block
-        linear, weights = mets[0].linear, mets[0].weights
-        if len(mets) > 1:
-            linear, weights = (np.concatenate([getattr(m, name) for m in mets]) for name in ("linear", "weights"))
         whole = replace(before.chain, X=extended(before.chain.X, data.X))
-        block = ChainGaussian(whole, extended(before.linear, linear), extended(before.weights, weights))
-        self._last, self._last_cov = mets[-1].last, mets[-1].last_cov
+        block = ChainGaussian(whole, extended(before.linear, met.linear), extended(before.weights, met.weights))
+        self._last, self._last_cov = met.last, met.last_cov
         state = replace(was, q={**was.q, "latents": block})
-        began, share = (was.history[-1]["seconds"] if was.history else 0.0), data.total_weight / len(mets)
-        for met in mets:
-            state.bound, state.rows = state.bound + met.bound, state.rows + share
-            state.passes, state.steps = state.passes + met.looks, state.steps + met.steps
+        began, share = (was.history[-1]["seconds"] if was.history else 0.0), data.total_weight / len(met.how)
+        for one in met.how:
+            state.bound, state.rows = state.bound + one.bound, state.rows + share
+            state.passes, state.steps = state.passes + one.looks, state.steps + one.steps
             seconds = began + perf_counter() - started
             state = thinned(recorded(state, StepInfo(state.bound, True, 1.0, 0), seconds))
-        state.converged = mets[-1].settled
+        state.converged = met.how[-1].settled
         self._hold_times(times)
         self._series = self._series.appended(data)
         one_more = len(state.bounds) == len(self.lower_bounds_) + 1  # else the older ones were thinned
@@ -123,7 +119,7 @@ class Online:
         self._finish(model, state, self.n_samples_seen_ + data.total_weight, bounds)
 
     def online(self) -> OnlineFilter:
-        """A filter that takes the points that follow one by one, in about a fifth of the time of `partial_fit`.
+        """A filter that takes the points that follow one by one, in a fifth of the time of `partial_fit` or less.
 
         Returns
         -------

@@ -150,8 +150,6 @@ def noise_share(y: Array, there: Array) -> float:
 
 def filled(y: Array, there: Array) -> Array:
     """y with its first value where it is missing: such rows have weight 0, and are never read."""
-    if np.all(there):
-        return y
     y = y.copy()
     y[~there] = y[int(np.argmax(there))]
     return y
@@ -159,6 +157,7 @@ def filled(y: Array, there: Array) -> Array:
 
 def series(X: Array, y: Array, there: Array, weight: Array | None, offset: Array | None) -> Table:
     """The rows, with weight 0 where y is missing."""
-    if weight is not None or not np.all(there):
+    whole = there.all()
+    if weight is not None or not whole:
         weight = np.where(there, 1.0 if weight is None else weight, 0.0)
-    return Table(X, filled(y, there), weight, offset)
+    return Table(X, y if whole else filled(y, there), weight, offset)

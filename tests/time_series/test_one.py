@@ -12,7 +12,7 @@ from sksvi.likelihoods import NegativeBinomial, StudentT
 from sksvi.models.base import Table
 from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.model import DynamicModel
-from sksvi.time_series._one import one_met, predicted
+from sksvi.time_series._one import Steps, met, states, value_of
 
 POINTS = {
     "poisson": 7.0,
@@ -43,12 +43,15 @@ def test_the_message_is_that_of_a_fit(law, variance):
     model = DynamicModel(likelihood, Dynamics(), row.X, row.weight, chain=chain)
     problem = plan.problem(model, row, algorithms.resolve("cvi"), expect)
     state = plan.run(problem, first_state(problem, 0), 1000, 1e-9)
-    met, block = one_met(likelihood, chain, predicted(chain), row, expect, 1e-9, 1000), state.q["latents"]
-    own = ChainGaussian(chain, met.linear, met.weights)
-    assert met.settled
-    np.testing.assert_allclose(met.last, own.swept.last, rtol=1e-9)
-    np.testing.assert_allclose(met.last_cov, own.swept.last_cov, rtol=1e-9)
-    assert met.bound == pytest.approx(state.bound, abs=1e-7)
+    here, block = states(chain, chain.mean, chain.cov), state.q["latents"]
+    message = Steps(likelihood, expect, 1e-9, 1000)(*here.ahead(row.X), *value_of(row))
+    here.meet(message)
+    found = met([message], here)
+    own = ChainGaussian(chain, found.linear, found.weights)
+    assert message.settled
+    np.testing.assert_allclose(found.last, own.swept.last, rtol=1e-9)
+    np.testing.assert_allclose(found.last_cov, own.swept.last_cov, rtol=1e-9)
+    assert message.bound == pytest.approx(state.bound, abs=1e-7)
     np.testing.assert_allclose(own.mean, block.mean, atol=3e-4 * block.std[0])
     np.testing.assert_allclose(own.variance, block.variance, rtol=3e-4)
 

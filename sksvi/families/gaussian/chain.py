@@ -27,7 +27,7 @@ def writeable(array: Array) -> Array:
     return array if array.flags.writeable else array.copy()
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)  # never written to; a search makes many, and frozen ones take several times as long to make
 class Chain:
     """A Gaussian state-space prior of f_t.
 

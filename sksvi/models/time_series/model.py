@@ -151,7 +151,7 @@ class DynamicModel(PerLatent):
 
     # ---- parameters
     def search(self, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
-        """L-BFGS on the bound as a function of the parameters alone, with q settled at each of them."""
+        """Newton's steps on the bound as a function of the parameters alone, with q settled at each of them."""
         names = [name for name in self.hyper if name not in fit.frozen and fit.q[name].value.size]
         if not self.learned or not names or already_searched(fit, names):
             return fit.q, False
@@ -159,21 +159,29 @@ class DynamicModel(PerLatent):
         search.ascend(search.start)
         if "dynamics" in names:
             search.elsewhere()
-        return search.best.q, search.best.q is not fit.q
+        best = search.best
+        fit.known(best.q, best.gradient, best.bound)
+        return best.q, best.q is not fit.q
 
-    def slopes(self, q: dict[str, Any], data: Table, expect: Any) -> dict[str, Array]:
-        """Slope in the parameters of the bound with q at its best."""
+    def slope(self, q: dict[str, Any]) -> Array:
+        """Slope of the evidence of the messages in the parameters of the states."""
         block = q["latents"]
-        out = {"dynamics": self.dynamics.slope(q["dynamics"].value, block.chain, block.swept)}
+        return self.dynamics.slope(q["dynamics"].value, block.chain, block.swept)
+
+    def slopes(self, q: dict[str, Any], data: Table, expect: Any) -> tuple[dict[str, Array], Array]:
+        """Slope in the parameters of the bound with q at its best, and second derivatives in the likelihood's at q."""
+        block, out, bend = q["latents"], {"dynamics": self.slope(q)}, np.zeros((0, 0))
         if "likelihood" in q:
-            likelihood, total = self.current_likelihood(q), np.zeros(q["likelihood"].value.size)
+            likelihood, P = self.current_likelihood(q), q["likelihood"].value.size
+            total, bend = np.zeros(P), np.zeros((P, P))
             for rows in self.parts(len(data)):
                 m, v = block.mean[rows], block.variance[rows]
                 m = m if data.offset is None else m + data.offset[rows]
                 weight = None if data.weight is None else data.weight[rows]
-                total += expect.parameter_sums(likelihood, data.y[rows], m, v, weight)[0]
+                first, second = expect.parameter_sums(likelihood, data.y[rows], m, v, weight)
+                total, bend = total + first, bend + second
             out["likelihood"] = total
-        return out
+        return out, bend
 
 
 class _Moments(NamedTuple):

@@ -138,10 +138,25 @@ def test_what_is_known_of_gaussian_noise_is_what_a_fit_would_find(kind, missing)
     search = Search(model, Fitting(problem, state, lambda bound: False), 1e-6, names)
     found, slopes = search.closed(dict(here.q))
     assert found.bound == pytest.approx(here.bound, rel=1e-10)
-    wanted = model.slopes(here.q, data, problem.expect)
+    wanted, _ = model.slopes(here.q, data, problem.expect)
     for name in names:
         np.testing.assert_allclose(slopes[name], wanted[name], rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(found.q["latents"].linear, here.q["latents"].linear, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["level", "all"])
+def test_the_curvature_of_gaussian_noise_is_that_of_the_slopes(kind):
+    data = series("gaussian", exposure=False)
+    model = model_for("gaussian", data, kind, learned=True)
+    problem = problem_for(model, data, "cvi")
+    state = settle(problem, first_state(problem, 0), 300, 1e-13)
+    search = Search(model, Fitting(problem, state, lambda bound: False), 1e-6, list(model.hyper))
+    x = search.start + 0.1
+    _, slope = search.evaluated(x)
+    found, wanted = search.curvature(x, slope), np.empty((len(x), len(x)))
+    for place, unit in enumerate(1e-3 * np.eye(len(x))):
+        wanted[place] = (search.evaluated(x - unit)[1] - search.evaluated(x + unit)[1]) / 2e-3
+    np.testing.assert_allclose(found, wanted, rtol=2e-2, atol=2e-3 * np.abs(wanted).max())
 
 
 #: The larger siblings of those that `make test` runs.
@@ -169,7 +184,7 @@ def test_the_slope_of_the_profile_bound_is_that_of_finite_differences(name, kind
         return judging(state).here
 
     here = settled(start)
-    slopes = model.slopes(here.q, data, problem.expect)
+    slopes, _ = model.slopes(here.q, data, problem.expect)
     for key in names:
         for k in range(len(start[key])):
             h = 2e-3
