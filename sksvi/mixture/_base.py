@@ -20,6 +20,7 @@ from sksvi._typing import AlgorithmLike, DataFrame, MatrixLike, PerRow, RandomSt
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED
 from sksvi.estimators.checks import check_count, check_row_values, check_seed
+from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
@@ -43,7 +44,7 @@ SMALL_ROWS, BATCH_SHARE, SMALLEST_BATCH, LARGEST_BATCH = 64, 10, 20, 2000
 LEAST_ROWS = 0.5
 
 
-class Mixture(RowsFromPartitions, DensityMixin, BaseSVI):
+class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
     """A mixture whose columns are independent within a component; a subclass encodes its tables."""
 
     #: A chunk is many small steps: one step on all of it would say little more than one on some of its rows.
@@ -163,6 +164,9 @@ class Mixture(RowsFromPartitions, DensityMixin, BaseSVI):
 
     def partial_fit(self, X: MatrixLike, y: object = None, sample_weight: PerRow | None = None) -> Self:
         """Go on with a chunk of rows.
+
+        The first 2,000 rows of a stream (16 MB) are kept, and fitted together whenever they have doubled; then each
+        chunk is a few steps. A stream may so begin with one row.
 
         Parameters
         ----------
