@@ -8,7 +8,7 @@ import pytest
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 
 from benchmarks.hostile._fits import Stopped
-from sksvi import BayesianGLMRegressor, DynamicGLM
+from sksvi import BayesianGLMRegressor, DynamicGLM, likelihoods
 from sksvi.time_series._rows import noise_share
 
 #: Annual flow of the Nile at Aswan, 1871-1970 (Durbin and Koopman 2012, table 2.1: variances 1469.1 and 15,098.5).
@@ -402,3 +402,12 @@ def test_no_method_promises_sparse_rows():
     for name in names:
         text = getattr(DynamicGLM, name).__doc__
         assert "X : array-like" in text and "sparse" not in text
+
+
+def test_smooth_series_have_no_noise(global_random_seed):
+    """What a slope moves is a millionth of the variance of y: the noise must not be held above that."""
+    y = np.cumsum(np.cumsum(np.random.default_rng(global_random_seed).standard_normal(200)))
+    learned = DynamicGLM(likelihood="gaussian", trend=True).fit(None, y)
+    given = DynamicGLM(likelihood=likelihoods.Gaussian(variance=1e-6), trend=True).fit(None, y)
+    assert learned.diffuse_lower_bound_ > given.diffuse_lower_bound_ - 1.0
+    assert learned.forecast(1)["std"].iloc[0] < 1.5

@@ -15,7 +15,7 @@ from sksvi.models.settled import SettledSearch
 Array = np.ndarray
 
 #: Most e-folds by which a search moves a likelihood's parameter.
-WIDEST = 12.0
+WIDEST = 18.0
 #: A search from elsewhere is given up where what it lacks is more than so many of its last gains.
 PATIENCE = 20.0
 #: Share of what it lacks by which q need not settle there.
