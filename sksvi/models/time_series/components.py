@@ -131,6 +131,8 @@ class Dynamics:
     damped: list[Damped] = field(default_factory=list)
     transition: dict[int, dict[int, float]] = field(default_factory=dict)
     n_coefficients: int = 0
+    #: Other periods that a learned cycle may have.
+    turns: list[float] = field(default_factory=list)
 
     # ---- building
     def learned(self, name: str, start: float, low: float, high: float) -> int:
@@ -240,9 +242,15 @@ class Dynamics:
         dampings = []
         for part in self.damped:
             if part.damping.learned >= 0:
-                turns = {p: self.parameters[p].start for p in [part.learned_period] if p >= 0}
-                dampings.append({part.damping.learned: lasting} | turns)
+                at = part.learned_period
+                turns = [{at: self.parameters[at].start}, *({at: float(np.log(turn))} for turn in self.turns)]
+                dampings += [{part.damping.learned: lasting} | turn for turn in (turns if at >= 0 else [{}])]
         return variances + together + dampings
+
+    @property
+    def periods(self) -> list[int]:
+        """Places of learned periods."""
+        return [part.learned_period for part in self.damped if part.learned_period >= 0]
 
     @property
     def box(self) -> list[tuple[float | None, float | None]]:
