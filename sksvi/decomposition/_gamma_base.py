@@ -15,6 +15,7 @@ from sksvi._typing import MatrixLike
 from sksvi.decomposition._gamma_predictions import GammaPredictions
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, FREE, SHARED, STREAMED, stays, string_or_array
+from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, check_table
@@ -116,7 +117,7 @@ class GammaFit(BaseSVI):
         return start(some_rows(problem.data, seed, most), K, seed)
 
 
-class GammaFactors(GammaPredictions, RowsFromPartitions, GammaFit):
+class GammaFactors(GammaPredictions, RowsFromPartitions, FirstRows, GammaFit):
     """The same of tables of counts, chunks and collections of them too."""
 
     _changes = {**GammaFit._changes, **STREAMED}
@@ -148,6 +149,9 @@ class GammaFactors(GammaPredictions, RowsFromPartitions, GammaFit):
     def partial_fit(self, X: MatrixLike, y: object = None) -> Self:
         """Go on with a chunk of rows.
 
+        The first 2,000 rows of a stream (16 MB) are kept, and fitted together whenever they have doubled; then each
+        chunk is a few steps. A stream may so begin with one row.
+
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n, F)
@@ -178,6 +182,9 @@ class GammaFactors(GammaPredictions, RowsFromPartitions, GammaFit):
         if fresh:
             total, n = facts.own["cells"].value
             self._fix_mean(float(total / n) if total else 1.0)
+
+    def _fix_first(self, rows: Table) -> None:
+        self._fix_mean(rows.X.mean or 1.0)
 
     def _streaming_model(self, data: Table, first: bool) -> Any:
         return self._model(data.X.shape[1]).of_portions()

@@ -55,6 +55,9 @@ WIDTHS = 3.0
 FEW = 2.5
 #: Standard deviations in a median absolute deviation; relative spread of y that rounding explains.
 TYPICAL, ROUNDING = 1.4826, 1e-9
+#: Share of the excess variance of counts that a fit leaves to their dispersion at first: with all that a few columns
+#: would leave, factors are shrunk away before they have learned anything.
+LEFT = 0.05
 
 
 def _has_classes(model: Any) -> bool:
@@ -358,7 +361,7 @@ class GeneralizedPMF(
         if base.ordered:
             y = self._fix_levels(base, y, declared).astype(float)
         few = starting(Table(np.empty((len(y), 0)), y, weight), by_moments=False)
-        self.likelihood_ = base.start(few.y, few.weight)
+        self.likelihood_ = base.start(few.y, few.weight).left(LEFT)
         self._choices = self._fitted_choices()
         self._scale(few.y, few.weight)
         if base.classifies:

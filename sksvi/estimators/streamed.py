@@ -57,25 +57,40 @@ class Streamed:
             came, fade = data.total_weight, self._fade(data.total_weight)
             seen = came + (0.0 if first else self.n_samples_seen_)
             counted = came + (0.0 if first else fade * (self.state_.counted or self.n_samples_seen_))
-            everything = None if first else self._begun_anew(data, fade)
-            begins, data = first or everything is not None, data if everything is None else everything
-            self._check_memory_of_portion(data)
-            model = self._streaming_model(data, begins)
-            whole = {"batch_size": self._portion_rows} if self.batch_size == "auto" else {}
-            problem = plan.changed(self._problem(model, data), total=self.total_samples or counted, **whole)
-            state = self._new_state(problem) if begins else self._continued(problem)
-            if begins and not first:
-                state = counting_on(state, self.state_, came - data.total_weight)
-            state = replace(state, counted=counted)
-            if not plan.remembers(problem):
-                state = replace(state, messages=NOTHING_SAID)
-            with self._columns_named():
-                state = stream.absorb(problem, state, self.tol, self._stream_rows(data), fade)
+            model, state = self._absorbed(data, first, came, fade, counted)
             self._finish(model, state, seen)
             found = list(findings.other_order(X, y=y, sample_weight=sample_weight, offset=offset))
             found += self._portion_findings(data, first)
         findings.tell(found)
         return self
+
+    def _absorbed(self, data: Any, first: bool, came: float, fade: float, counted: float) -> tuple[Any, Any]:
+        """The model of a chunk, and the state after it.
+
+        Parameters
+        ----------
+        data : encoded rows of the chunk
+        first : bool
+            Whether it is the first one.
+        came, counted : float
+            Weight of its rows, and of all rows that have not been forgotten.
+        fade : float
+            Share that is left of what was said before.
+        """
+        everything = None if first else self._begun_anew(data, fade)
+        begins, data = first or everything is not None, data if everything is None else everything
+        self._check_memory_of_portion(data)
+        model = self._streaming_model(data, begins)
+        whole = {"batch_size": self._portion_rows} if self.batch_size == "auto" else {}
+        problem = plan.changed(self._problem(model, data), total=self.total_samples or counted, **whole)
+        state = self._new_state(problem) if begins else self._continued(problem)
+        if begins and not first:
+            state = counting_on(state, self.state_, came - data.total_weight)
+        state = replace(state, counted=counted)
+        if not plan.remembers(problem):
+            state = replace(state, messages=NOTHING_SAID)
+        with self._columns_named():
+            return model, stream.absorb(problem, state, self.tol, self._stream_rows(data), fade)
 
     def _stream_begins(self) -> bool:
         """Whether a chunk is the first; a later one is checked: scikit-learn sees the first call's parameters only."""

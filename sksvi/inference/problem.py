@@ -24,7 +24,7 @@ class Problem:
     the data are a part of it, ``frozen`` names blocks that stay as they are, ``past`` is the size of the bound of
     earlier portions (nats): `tol` is relative to all data seen. ``said``: what rows that are no longer at hand said, a
     part of the data's sum. ``stream``: one step on a portion, at the rates of noisy steps, and
-    at least at `least_rate`: what forgets faster.
+    at least at `least_rate`: what forgets faster; ``rate_share``: of a rate, for less than a batch of rows.
     """
 
     model: Model
@@ -43,6 +43,7 @@ class Problem:
     said: NothingSaid = NOTHING_SAID
     stream: bool = False
     least_rate: float = 0.0
+    rate_share: float = 1.0
 
     @property
     def steps_per_pass(self) -> int:

@@ -245,12 +245,24 @@ def absorb_steps(problem: Problem, state: State, fade: float) -> tuple[State, St
         weight = problem.data.take(part).total_weight
         if weight > 0:
             segment = Segment(np.arange(part.start, part.stop), problem.data.total_weight / weight)
-            state, bound, rate = noisy_step(replace(problem, batch_size=None), state, segment)
+            share = rate_share(problem, state, weight)
+            state, bound, rate = noisy_step(replace(problem, batch_size=None, rate_share=share), state, segment)
             bounds.append(bound)
     portion = float(np.mean(bounds))
     seen = state.passes
     state = replace(state, bound=portion if not seen else (state.bound * seen + portion) / (seen + 1))
     return state, StepInfo(state.bound, False, rate, state.repairs - before)
+
+
+def rate_share(problem: Problem, state: State, weight: float) -> float:
+    """Share of a batch's rate that rows of this weight step by: that of the batch, or of the population where that is
+    more; a step of rows as of a batch would let each of them forget as much as a batch does.
+    """
+    if problem.batch_size is None or weight >= problem.batch_size:
+        return 1.0
+    rate = problem.algorithm.rate(state.steps, problem.deterministic)
+    of_all = weight / (problem.scale * problem.data.total_weight)
+    return min(1.0, max(weight / problem.batch_size, of_all / rate))
 
 
 def narrowed(problem: Problem, state: State, share: float) -> State:

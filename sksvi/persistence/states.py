@@ -234,10 +234,23 @@ def _table(look: Look) -> None:
 def _rows(look: Look) -> int:
     """Rows of a design."""
     from sksvi.models.mixed.levels import GroupedDesign
+    from sksvi.models.mixture.cells import Cells as ValueCells
+    from sksvi.models.nmf.cells import Cells as CountCells
 
     if isinstance(look.value, np.ndarray):
         return int(look.array((None, None), "x").shape[0])
-    return int(look.a(sp.csr_matrix, GroupedDesign).value.shape[0])
+    return int(look.a(sp.csr_matrix, GroupedDesign, ValueCells, CountCells).value.shape[0])
+
+
+def _value_cells(look: Look) -> None:
+    n = _rows(look.at("ones"))
+    look.unless_none("missing", lambda missing: missing.require(_rows(missing) == n, f"has other rows than {n}"))
+
+
+def _count_cells(look: Look) -> None:
+    counts = look.at("counts").a(sp.csr_matrix).value
+    look.at("counts").require(np.all(counts.data >= 0) and np.all(np.isfinite(counts.data)), "has what is no count")
+    look.unless_none("seen", lambda seen: seen.require(np.shape(seen.value) == counts.shape, "is of other cells"))
 
 
 def _scatter(look: Look) -> None:
@@ -409,6 +422,8 @@ PARTS: dict[str, Callable[[Look], None]] = {
     "Locals": _locals,
     "Scatter": _scatter,
     "Table": _table,
+    "ValueCells": _value_cells,
+    "CountCells": _count_cells,
     "LinearTerms": _terms,
     "Sample": _sample,
     "Past": _past,

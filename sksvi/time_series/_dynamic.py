@@ -50,6 +50,8 @@ Array = np.ndarray
 
 #: Arrays of the length of the series that a fit holds beside those of a sweep, and those that a search holds besides.
 ARRAYS, SEARCHED_ARRAYS = 10, 13
+#: How often a series is differenced where the period of a cycle is looked for.
+DIFFERENCES = 2
 #: Parameters that say which states there are.
 STRUCTURE = (
     "level", "trend", "seasonal", "seasonal_type", "autoregressive", "cycle", "level_variance", "trend_variance",
@@ -488,24 +490,28 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         return replace(data, X=np.ascontiguousarray((data.X - self._centre) / self._scale), offset=offset)
 
     def _build_model(self, data: Table) -> tuple[DynamicModel, Table]:
-        told = {"length": len(data), "turn": self._first_period(data)}
+        turn, *others = self._first_periods(data)
+        told = {"length": len(data), "turn": turn}
         self._structure = {name: plain(getattr(self, name)) for name in STRUCTURE} | told
+        self._dynamics.turns = others
         model, n = self._model_of(data), self._dynamics.n_states
         held = n + ARRAYS + SEARCHED_ARRAYS * model.exact_only
         what = f"a smoother of {len(data)} points in time and {n} states"
         memory.need(8.0 * len(data) * held, what, "take fewer points, or shorter seasons")
         return model, data
 
-    def _first_period(self, data: Table) -> float:
-        """Where the search for the period of a cycle begins: what each point alone says of f has most of it."""
+    def _first_periods(self, data: Table) -> list[float]:
+        """Where the search for the period of a cycle begins: what each point alone says of f has most of it.
+
+        Then where else it does: a level that walks hides a short cycle, which differences show, and second ones below
+        a slope.
+        """
         if self.cycle is not True:
-            return 0.0
+            return [0.0]
         linear, weights = first_messages(self.likelihood_, data)
-        said = weights > 0
-        if not np.any(said):
-            return dominant_period(np.zeros(0))
-        at = np.arange(len(data))
-        return dominant_period(np.interp(at, at[said], linear[said] / weights[said]))
+        said, at = weights > 0, np.arange(len(data))
+        values = np.interp(at, at[said], linear[said] / weights[said]) if np.any(said) else np.zeros(0)
+        return [dominant_period(np.diff(values, n)) for n in range(1 + DIFFERENCES)]
 
     def _model_of(self, data: Table) -> DynamicModel:
         """The model of a series with the states of the fit."""

@@ -361,7 +361,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
             return np.array([f"x{j}" for j in range(self.n_features_in_)], dtype=object)
         names = np.asarray(feature_names, dtype=object)
         if names.shape != (self.n_features_in_,):
-            raise ValueError(f"feature_names has shape {names.shape}, expected {(self.n_features_in_,)}.")
+            hint = "" if names.ndim else f" Is {feature_names!r} a number of words? Then say n={feature_names!r}."
+            raise ValueError(f"feature_names has shape {names.shape}, expected {(self.n_features_in_,)}.{hint}")
         return names
 
     def _top(self, n: int) -> tuple[Array, Array]:

@@ -16,6 +16,7 @@ import sksvi
 from benchmarks.hostile._fits import Stopped
 from sksvi import GammaPoissonFactorization
 from sksvi.callbacks import Checkpoint
+from sksvi.estimators import first_rows
 from sksvi.families import Gamma, Point
 from sksvi.models.nmf.cells import cells, table
 from sksvi.models.nmf.density import log_negative_binomial, moments_of
@@ -243,7 +244,8 @@ def test_components_that_are_given():
 
 
 # ---- going on
-def test_a_stream_learns(global_random_seed):
+def test_a_stream_learns(global_random_seed, monkeypatch):
+    monkeypatch.setattr(first_rows, "ENOUGH", 0)  # steps from the first chunk on
     X = parts(global_random_seed, n=1200)[0]
     X, rest = X[:1000], X[1000:]
     stream = GammaPoissonFactorization(3, batch_size=20, random_state=0)
@@ -255,6 +257,21 @@ def test_a_stream_learns(global_random_seed):
     assert stream.n_samples_seen_ == 1000
     assert stream.score(rest) > first.score(rest)
     assert stream.score(rest) > batch.score(rest) - 0.1 * abs(batch.score(rest))
+
+
+@pytest.mark.parametrize("size", [1, 7, 60])
+def test_a_stream_in_small_chunks_is_about_a_fit(size, global_random_seed):
+    """Not one component, which is where steps from one row or a few would stay."""
+    X = parts(global_random_seed, n=400)[0]
+    X, rest = X[:300], X[300:]
+    stream = GammaPoissonFactorization(3, random_state=0)
+    for first in range(0, len(X), size):
+        stream.partial_fit(X[first : first + size])
+    few, batch, one = (
+        GammaPoissonFactorization(k, random_state=0).fit(X[:n]).score(rest) for k, n in ((3, 150), (3, 300), (1, 300))
+    )
+    assert stream.n_samples_seen_ == 300
+    assert stream.score(rest) > min(few, batch) - 0.05 * abs(batch - one)
 
 
 def test_saved_and_gone_on(tmp_path):

@@ -18,6 +18,7 @@ from sksvi import GammaProcessNMF
 from sksvi._machine import memory
 from sksvi.callbacks import Checkpoint
 from sksvi.datasets import make_spectra
+from sksvi.estimators import first_rows
 from sksvi.estimators.completion import halved_entries
 from sksvi.families import Gamma
 from sksvi.models.nmf import model as gamma_process
@@ -91,7 +92,7 @@ def test_a_start_with_some_to_spare_asks_for_its_memory(monkeypatch):
     with pytest.raises(ValueError, match=r'begun with 20, needs.*lower n_components, or take init="random"'):
         GammaProcessNMF(10, max_iter=2, random_state=0).fit(X)
     GammaProcessNMF(10, init="random", max_iter=2, random_state=0).fit(X)
-    GammaProcessNMF(10, random_state=0).partial_fit(X)
+    GammaProcessNMF(10, init="random", random_state=0).partial_fit(X)  # begins as a fit does
 
 
 def test_components_without_use_are_left_out():
@@ -301,9 +302,20 @@ def test_a_stream_learns(global_random_seed):
     stream = GammaProcessNMF(6, random_state=0)
     for part in np.array_split(X, 10):
         stream.partial_fit(part)
-    first = GammaProcessNMF(6, random_state=0).partial_fit(X[:50])
     batch = GammaProcessNMF(6, random_state=0).fit(X)
     assert stream.n_samples_seen_ == 500
+    assert stream.score(rest) > batch.score(rest) - 0.1 * abs(batch.score(rest))
+
+
+def test_steps_learn(global_random_seed, monkeypatch):
+    monkeypatch.setattr(first_rows, "ENOUGH", 0)  # from the first chunk on
+    bunch = make_spectra(600, 40, n_components=3, mean_count=20.0, random_state=global_random_seed)
+    X, rest = bunch.data[:500], bunch.data[500:]
+    stream = GammaProcessNMF(6, random_state=0)
+    for part in np.array_split(X, 10):
+        stream.partial_fit(part)
+    first = GammaProcessNMF(6, random_state=0).partial_fit(X[:50])
+    batch = GammaProcessNMF(6, random_state=0).fit(X)
     assert stream.score(rest) > first.score(rest)
     assert stream.score(rest) > batch.score(rest) - 0.25 * abs(batch.score(rest))
 
@@ -333,8 +345,9 @@ def test_a_search_settles_nowhere():
     assert not exact[:25].any() and exact[25:].all()
 
 
-def test_a_stream_is_many_small_steps(global_random_seed):
+def test_a_stream_is_many_small_steps(global_random_seed, monkeypatch):
     """Two chunks leave more than one component would, and most of what a fit finds."""
+    monkeypatch.setattr(first_rows, "ENOUGH", 0)
     rng = np.random.default_rng(global_random_seed)
     X = rng.poisson(rng.gamma(0.5, 4.0, (400, 3)) @ rng.gamma(0.5, 3.0, (3, 30)))
     stream = GammaProcessNMF(10, random_state=0)

@@ -259,6 +259,32 @@ def test_a_stream_finds_groups(global_random_seed):
         model.set_params(n_components=4).partial_fit(X)
 
 
+@pytest.mark.parametrize("size", [1, 7, 60])
+def test_a_stream_in_small_chunks_is_about_a_fit(size, global_random_seed):
+    """Not one component, which is where steps from one row or a few would stay."""
+    X, _, _ = bits(global_random_seed, 500)
+    X, rest = X[:300], X[300:]
+    stream = BernoulliMixture(20, random_state=0)
+    for first in range(0, len(X), size):
+        stream.partial_fit(X[first : first + size])
+    half, whole, one = (
+        BernoulliMixture(k, random_state=0).fit(X[:n]).score(rest) for k, n in ((20, 150), (20, 300), (1, 300))
+    )
+    assert stream.n_samples_seen_ == 300
+    assert stream.score(rest) > min(half, whole) - 0.1 * abs(whole - one)
+
+
+def test_first_rows_of_a_stream_fade_and_end_with_a_fit(global_random_seed):
+    X, _, _ = bits(global_random_seed, 120)
+    stream = BernoulliMixture(5, half_life=20, random_state=0)
+    for first in range(0, 120, 30):
+        stream.partial_fit(np.zeros_like(X[:30]) if first < 60 else X[first : first + 30])
+    rows = stream._first_rows
+    assert len(rows) == 120 and np.all(np.diff(rows.weight) >= 0)
+    np.testing.assert_allclose(rows.weight[[0, -1]], [0.5 ** (90 / 20), 1.0])
+    assert stream.fit(X)._first_rows is None
+
+
 def test_moves_end_a_fit_higher(global_random_seed):
     X, _, _ = bits(global_random_seed)
     bounds, used = [], []

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from sksvi.families import Gaussian
 from sksvi.families.gaussian.arrow_matrix import ArrowMatrix
@@ -66,6 +67,8 @@ RIGHT = {
     "Sites": {"start": TWO, "linear": TABLE, "quadratic": np.ones((2, 2, 2)), "total": [1], "first": [2]},
     "Locals": {"values": TWO, "repairs": 0},
     "Table": {"X": TABLE, "y": TWO, "weight": TWO, "offset": TWO},
+    "ValueCells": {"ones": TABLE, "missing": TABLE},
+    "CountCells": {"counts": sp.csr_matrix(TABLE), "seen": TABLE > 0},
     "LinearTerms": {
         "value": TWO,
         "alpha": TABLE,
@@ -240,6 +243,11 @@ WRONG = [
     ("Locals", "values", NUMBER),
     ("Locals", "repairs", -1),
     ("Table", "X", TWO),
+    ("ValueCells", "ones", TWO),
+    ("ValueCells", "missing", np.ones((5, 1))),
+    ("CountCells", "counts", TABLE),
+    ("CountCells", "counts", sp.csr_matrix(-TABLE)),
+    ("CountCells", "seen", np.ones((5, 1), bool)),
     ("Chain", "noise", np.array([1.0, 1.0, -1e-9])),
     ("Chain", "noise", TWO),
     ("Chain", "rows", np.zeros(2, int)),

@@ -8,7 +8,7 @@ import pytest
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 
 from benchmarks.hostile._fits import Stopped
-from sksvi import BayesianGLMRegressor, DynamicGLM
+from sksvi import BayesianGLMRegressor, DynamicGLM, likelihoods
 from sksvi.time_series._rows import noise_share
 
 #: Annual flow of the Nile at Aswan, 1871-1970 (Durbin and Koopman 2012, table 2.1: variances 1469.1 and 15,098.5).
@@ -402,3 +402,22 @@ def test_no_method_promises_sparse_rows():
     for name in names:
         text = getattr(DynamicGLM, name).__doc__
         assert "X : array-like" in text and "sparse" not in text
+
+
+def test_smooth_series_have_no_noise(global_random_seed):
+    """What a slope moves is a millionth of the variance of y: the noise must not be held above that."""
+    y = np.cumsum(np.cumsum(np.random.default_rng(global_random_seed).standard_normal(200)))
+    learned = DynamicGLM(likelihood="gaussian", trend=True).fit(None, y)
+    given = DynamicGLM(likelihood=likelihoods.Gaussian(variance=1e-6), trend=True).fit(None, y)
+    assert learned.diffuse_lower_bound_ > given.diffuse_lower_bound_ - 1.0
+    assert learned.forecast(1)["std"].iloc[0] < 1.5
+
+
+def test_a_cycle_is_found_below_a_level_that_walks(global_random_seed):
+    """Of the series itself the level has most, at the longest period that there is."""
+    rng = np.random.default_rng(global_random_seed)
+    level = np.cumsum(np.cumsum(0.1 * rng.standard_normal(200)) + 0.3 * rng.standard_normal(200))
+    y = level + np.cos(2.0 * np.pi * np.arange(200) / 4.0) + 0.1 * rng.standard_normal(200)
+    model, known = (DynamicGLM(likelihood="gaussian", cycle=period).fit(None, y) for period in (True, 4.0))
+    assert model.cycle_period_ == pytest.approx(4.0, rel=0.01)
+    assert model.lower_bound_ > known.lower_bound_ - 2.0

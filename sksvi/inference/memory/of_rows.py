@@ -219,7 +219,8 @@ class Direct:
 
     def reported(self, problem: Problem, state: State) -> float:
         """The rate that the history tells of a step."""
-        return max(problem.algorithm.rate(state.steps, problem.deterministic), problem.least_rate)
+        rate = problem.rate_share * problem.algorithm.rate(state.steps, problem.deterministic)
+        return max(rate, problem.least_rate)
 
     def fresh(self, problem: Problem, state: State) -> None:
         """Sums that changes have not drifted from, now and then."""

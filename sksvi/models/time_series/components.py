@@ -30,6 +30,10 @@ ALMOST_NONE = 1e-9
 FIRST_DAMPING, DAMPINGS = 0.9, (-4.0, 9.0)
 #: A damping that lasts: where a finished search looks too.
 LASTING = 0.99
+#: By how many e-folds less a cycle changes where it is looked for in differences.
+STILL = 5.0
+#: How much finer than that of the series is the grid of frequencies that periods are looked for on.
+FINER = 8
 #: Shortest learned period of a cycle.
 SHORTEST = 2.5
 
@@ -100,8 +104,8 @@ def dominant_period(values: Array) -> float:
         return 3.0
     t = np.linspace(-1.0, 1.0, n)
     slope, level = np.polyfit(t, values, 1)
-    power = np.square(np.abs(np.fft.rfft(values - level - slope * t)))
-    periods = n / np.maximum(np.arange(len(power)), 0.5)
+    power = np.square(np.abs(np.fft.rfft(values - level - slope * t, FINER * n)))
+    periods = FINER * n / np.maximum(np.arange(len(power)), 0.5)
     power[(periods < 3.0) | (periods > n / 2.0)] = 0.0
     return float(periods[int(np.argmax(power))])
 
@@ -131,6 +135,8 @@ class Dynamics:
     damped: list[Damped] = field(default_factory=list)
     transition: dict[int, dict[int, float]] = field(default_factory=dict)
     n_coefficients: int = 0
+    #: Other periods that a learned cycle may have.
+    turns: list[float] = field(default_factory=list)
 
     # ---- building
     def learned(self, name: str, start: float, low: float, high: float) -> int:
@@ -240,9 +246,20 @@ class Dynamics:
         dampings = []
         for part in self.damped:
             if part.damping.learned >= 0:
-                turns = {p: self.parameters[p].start for p in [part.learned_period] if p >= 0}
-                dampings.append({part.damping.learned: lasting} | turns)
+                at = part.learned_period
+                still = (
+                    {}
+                    if part.amount.learned < 0
+                    else {part.amount.learned: self.parameters[part.amount.learned].start - STILL}
+                )
+                turns = [{at: self.parameters[at].start}, *({at: float(np.log(turn))} | still for turn in self.turns)]
+                dampings += [{part.damping.learned: lasting} | turn for turn in (turns if at >= 0 else [{}])]
         return variances + together + dampings
+
+    @property
+    def periods(self) -> list[int]:
+        """Places of learned periods."""
+        return [part.learned_period for part in self.damped if part.learned_period >= 0]
 
     @property
     def box(self) -> list[tuple[float | None, float | None]]:

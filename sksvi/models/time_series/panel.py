@@ -85,6 +85,11 @@ class Together:
         return [{place: float(np.mean([one[place] for one in each])) for place in each[0]} for each in said]
 
     @property
+    def periods(self) -> list[int]:
+        """Places of learned periods."""
+        return self.parts[0].periods
+
+    @property
     def box(self) -> list[tuple[float | None, float | None]]:
         """Between what each parameter lies: what any of them allows."""
         low = np.min([[low for low, _ in part.box] for part in self.parts], axis=0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from sksvi.models.settled import SettledSearch
 Array = np.ndarray
 
 #: Most e-folds by which a search moves a likelihood's parameter.
-WIDEST = 12.0
+WIDEST = 18.0
 #: A search from elsewhere is given up where what it lacks is more than so many times what its last step gained, or
 #: what its next one promises.
 PATIENCE = 20.0
@@ -109,12 +110,28 @@ class Search(SettledSearch):
             start = self.start.copy()
             for place, value in other.items():
                 start[place] = value
+            before, periods = self.best, [place for place in self.model.dynamics.periods if place in other]
             try:
-                self.ascend(start, _Rival(self))
+                with self.held(periods, start):
+                    self.ascend(start, _Rival(self))
             except NotPositiveDefinite:  # without a bound there no search begins
                 continue
             finally:
                 self.slack = 0.0
+            if periods and self.best is not before and not self.ended:
+                self.ascend(np.concatenate([self.best.q[name].value for name in self.names]))
+
+    @contextmanager
+    def held(self, places: list[int], start: Array) -> Iterator[None]:
+        """A search that leaves these where they start: a period runs off before variances and damping are its own."""
+        free = self.box, self.low, self.high
+        ends = {place: start[place] for place in places}
+        self.box = [(ends.get(place, low), ends.get(place, high)) for place, (low, high) in enumerate(self.box)]
+        self.low, self.high = np.array(self.box, dtype=float).T
+        try:
+            yield
+        finally:
+            self.box, self.low, self.high = free
 
     def settled(self, q: dict[str, Any]) -> Any:
         """Evaluation where steps from q end."""

@@ -1,0 +1,75 @@
+"""Streams that begin with few rows: these are kept, and fitted together, until they are enough to begin from.
+
+Components that start among one row, or ten, are alike or those of ten rows, and steps on later ones do not part them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from sksvi.estimators.base import STREAM_BYTES, BaseSVI
+from sksvi.estimators.start import Start
+from sksvi.inference import plan, stream
+from sksvi.inference.memory.locals import NO_LOCALS
+from sksvi.inference.start import counting_on
+from sksvi.inference.state import State
+from sksvi.models.base import Table
+
+#: Rows that are enough, and how many times the rows fitted last those at hand are when all of them are fitted anew.
+ENOUGH, ANEW = 2000, 2.0
+
+
+class FirstRows(BaseSVI):
+    """A stream whose first rows are fitted as `fit` would, together, whenever they have doubled; then come steps."""
+
+    #: Rows of the stream so far, while they are few; None: enough have come, or a fit began.
+    _first_rows: Table | None = None
+    #: Of these how many were fitted together last.
+    _fitted_rows: int = 0
+
+    def _data(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
+        self._first_rows = None
+        return super()._data(X, y, sample_weight, offset, start)
+
+    def _absorbed(self, data: Table, first: bool, came: float, fade: float, counted: float) -> tuple[Any, State]:
+        rows = self._rows_so_far(data, first, fade)
+        if rows is None or not self._due(rows, first):
+            return super()._absorbed(data, first, came, fade, counted)
+        self._fitted_rows = len(rows)
+        self._check_memory(rows)
+        self._fix_first(rows)
+        model, rows = self._build_model(rows)
+        problem = plan.changed(self._problem(model, rows), total=self.total_samples)
+        state, before = self._new_state(problem), None if first else self.state_
+        if before is not None:
+            state = counting_on(state, before, 0.0)
+        state = stream.as_one_pass(problem, state, before, came, self._most_passes(), self.tol)
+        return problem.model, replace(state, counted=counted, locals=NO_LOCALS)
+
+    def _rows_so_far(self, data: Table, first: bool, fade: float) -> Table | None:
+        """The first rows of the stream with these, while all are known."""
+        if first:
+            return data
+        kept = self._first_rows
+        if kept is None:
+            return None
+        if fade < 1.0:
+            kept = kept.times(np.full(len(kept), fade))
+        return kept.joined(data)
+
+    def _due(self, rows: Table, first: bool) -> bool:
+        """Whether all rows are fitted together now; once they are enough, they are kept no longer."""
+        enough = len(rows) >= ENOUGH or len(rows) * rows.bytes_per_row >= STREAM_BYTES
+        self._first_rows = None if enough else rows
+        return not (first and enough) and (enough or len(rows) >= ANEW * self._fitted_rows or first)
+
+    def _fix_first(self, rows: Table) -> None:
+        """What the first rows fix of the model, by all of them."""
+
+    def _without_rows(self) -> Self:
+        bare: Self = super()._without_rows()
+        bare._first_rows = None
+        return bare
