@@ -30,17 +30,6 @@ def test_the_maximum_is_found():
     assert value == pytest.approx(3.0)
 
 
-def test_a_start_at_the_maximum_is_looked_at_once():
-    looked = []
-
-    def flat(x):
-        looked.append(x)
-        return 1.0, np.zeros(2)
-
-    best, value = ascend(flat, np.ones(2), FREE, never, lambda value: 1e-12, 50)
-    assert (best.tolist(), value, len(looked)) == ([1.0, 1.0], 1.0, 1)
-
-
 @pytest.mark.parametrize("beyond", [np.nan, np.inf, None], ids=["nan", "infinite", "not definite"])
 def test_points_without_a_value_are_stepped_back_from(beyond):
     """2 log(1 - x) + 30 x is highest just before 1, beyond which there is none."""

@@ -221,15 +221,15 @@ def test_adagrad_is_that_of_duchi():
 def test_adadelta_is_that_of_zeiler():
     """Algorithm 1 there, with a rate in front that the means of squared steps do not see."""
     rule = AdaDelta(rate=0.5, decay=0.9, epsilon=1e-2)
-    gradients = np.array([[1.0, -2.0, 0.1], [0.5, 0.0, 3.0], [3.0, 1.0, -0.2]])
-    means, steps = rule.begin(np.zeros(3)), np.zeros((0, 3))
+    gradients = np.array([[[1.0, -2.0, 0.1]], [[0.5, 0.0, 3.0]], [[3.0, 1.0, -0.2]]])
+    means, steps = rule.begin(gradients[0]), np.zeros((0, 1, 3))
     for t, g in enumerate(gradients):
         step, means = rule.step(g, means)
         weights = 0.1 * 0.9 ** np.arange(t + 1)[::-1]
-        squares, moved = weights @ gradients[: t + 1] ** 2, weights[1:] @ steps**2
+        squares, moved = (np.tensordot(w, a**2, 1) for w, a in ((weights, gradients[: t + 1]), (weights[1:], steps)))
         wanted = g * np.sqrt((moved + 1e-2) / (squares + 1e-2))
         np.testing.assert_allclose(step, 0.5 * wanted, rtol=1e-12)
-        steps = np.vstack([steps, wanted])
+        steps = np.concatenate([steps, wanted[None]])
 
 
 def test_adadeltas_first_step_is_as_long_as_is_said():
