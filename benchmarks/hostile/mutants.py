@@ -291,7 +291,7 @@ def main(quick: bool = False) -> None:
             with STORE.open("a") as file:
                 file.write(json.dumps(record) + "\n")
 
-    for name, (met, meets) in itertools.product(CHOSEN, ((True, warm), (False, cold))):
+    for (met, meets), name in itertools.product(((True, warm), (False, cold)), CHOSEN):
         alive = [mutant for mutant in wanted_of[name] if bool(changed(mutant)) is met]
         for tests in [*GROUPS[name].own, *GROUPS[name].further]:
             for mutant, killed in meets(tests, list(alive)) if alive else ():
