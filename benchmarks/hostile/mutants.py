@@ -53,6 +53,7 @@ class Group(NamedTuple):
 
 
 EXACT, LINEAR = "tests/contracts/test_exact.py", "tests/models/linear"
+GAMMA_NODES = "tests/models/gamma_factor/test_density.py"
 GROUPS = {
     "families": Group(
         ["sksvi/families"],
@@ -71,7 +72,7 @@ GROUPS = {
     ),
     "quadrature": Group(
         ["sksvi/integrals", "sksvi/expectations"],
-        ["tests/expectations", "tests/predictive", "tests/contracts/test_likelihoods.py"],
+        ["tests/expectations", GAMMA_NODES, "tests/predictive", "tests/contracts/test_likelihoods.py"],
         ["tests/likelihoods", "tests/contracts/test_properties.py", LINEAR],
     ),
     "persistence": Group(
