@@ -7,7 +7,7 @@ import pytest
 from scipy.special import digamma, polygamma
 
 from sksvi.algorithms.rules import Natural, Pace
-from sksvi.families import Beta, DiagonalGaussian, Draw, Gamma, Gaussian
+from sksvi.families import Beta, DiagonalGaussian, Draw, Gamma, Gaussian, implicit_loops
 from sksvi.families.implicit import gamma_nodes
 
 SHAPES = [1e-3, 0.03, 0.4, 1.0, 1.9, 2.0, 7.0, 300.0, 2e4, 1e7]
@@ -32,6 +32,12 @@ def of_square_log(a, b):
     """f = log² x."""
     level = digamma(a) - np.log(b)
     return lambda x: 2.0 * np.log(x) / x, exact(a, b, polygamma(2, a) + 2 * level * polygamma(1, a), -2 * level / b)
+
+
+def test_compiled_polygammas_are_scipys():
+    x = np.array([0.1, 0.9, 5.9, 6.0, 7.5, 40.0])
+    np.testing.assert_allclose([implicit_loops.digamma(one) for one in x], digamma(x), rtol=1e-10)
+    np.testing.assert_allclose([implicit_loops.trigamma(one) for one in x], polygamma(1, x), rtol=1e-10)
 
 
 # ---- nodes
