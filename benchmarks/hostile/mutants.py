@@ -5,8 +5,9 @@
     SKSVI_GROUPS=steps,families python -m benchmarks hostile.mutants
 
 Every mutant (an operator, a number, a comparison, a keyword, a branch changed in one place; drawn evenly over all of
-its group's) is met by its group's own tests, then by others that use the group, until one fails. A mutant whose syntax
-tree differs in annotations, docstrings and decorators alone is no mutant and is drawn again.
+its group's) is met by its group's own tests, then by others that use the group, until one fails: in a fork of one
+process (`_warm`), but for what no fork can be given, which has a process of its own. A mutant whose syntax tree differs
+in annotations, docstrings and decorators alone is no mutant and is drawn again.
 
 What came of each is a line of ``results/hostile/mutants.jsonl``: a run that was stopped goes on where it was, another
 meets what is new, what stands in files that have changed since, and what survived. Whoever looks at a survivor and
@@ -52,6 +53,7 @@ class Group(NamedTuple):
 
 
 EXACT, LINEAR = "tests/contracts/test_exact.py", "tests/models/linear"
+GAMMA_NODES = "tests/models/gamma_factor/test_density.py"
 GROUPS = {
     "families": Group(
         ["sksvi/families"],
@@ -70,7 +72,7 @@ GROUPS = {
     ),
     "quadrature": Group(
         ["sksvi/integrals", "sksvi/expectations"],
-        ["tests/expectations", "tests/predictive", "tests/contracts/test_likelihoods.py"],
+        ["tests/expectations", GAMMA_NODES, "tests/predictive", "tests/contracts/test_likelihoods.py"],
         ["tests/likelihoods", "tests/contracts/test_properties.py", LINEAR],
     ),
     "persistence": Group(
@@ -124,16 +126,24 @@ def outcome(tree: Path, tests: Sequence[str], limit: float | None) -> str:
     return found[1]
 
 
-def meet(tree: Path, mutant: Mutant, group: Group, limit: float) -> str:
-    """What noticed a mutant."""
+def meet(tree: Path, mutant: Mutant, tests: str, limit: float) -> str:
+    """What noticed a mutant, among some tests."""
     path = tree / mutant.path
     path.write_text(mutant.text)
     stamp = next(STAMPS)
     os.utime(path, (stamp, stamp))
     try:
-        return outcome(tree, [*group.own, *group.further], limit)
+        return outcome(tree, [tests], limit)
     finally:
         shutil.copy2(ROOT / mutant.path, path)
+
+
+def unmutated(tree: Path, tests: str) -> float:
+    """Seconds that tests take, all of which must pass."""
+    start = time.perf_counter()
+    if noticed := outcome(tree, [tests], None):
+        raise RuntimeError(f"{noticed} fails without any mutant")
+    return time.perf_counter() - start
 
 
 # ---- what is stored
@@ -218,8 +228,8 @@ def warm(tests: str, mutants: Sequence[Mutant]) -> Iterator[tuple[Mutant, str]]:
             raise RuntimeError(f"pytest did not run: {output.read()[-3000:]}")
 
 
-def cold(group: Group, mutants: Sequence[Mutant]) -> Iterator[tuple[Mutant, str]]:
-    """What noticed each mutant, each met by all the group's tests in a copy of the project and a process of its own."""
+def cold(tests: str, mutants: Sequence[Mutant]) -> Iterator[tuple[Mutant, str]]:
+    """What noticed each mutant among some tests, in a copy of the project and a process of its own."""
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(JOBS) as pool:
         # With what is compiled: times of files are kept, so that it stays so.
         trees = [Path(folder) / f"tree{k}" for k in range(min(JOBS, len(mutants)))]
@@ -227,16 +237,12 @@ def cold(group: Group, mutants: Sequence[Mutant]) -> Iterator[tuple[Mutant, str]
         for tree in trees:
             shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".*", "_build"))
             free.put(tree)
-        start = time.perf_counter()
-        noticed = outcome(trees[0], [*group.own, *group.further], None)
-        if noticed:
-            raise RuntimeError(f"{noticed} fails without any mutant")
-        limit = LONGER * (time.perf_counter() - start) + MORE
+        limit = LONGER * unmutated(trees[0], tests) + MORE
 
         def one(mutant: Mutant) -> tuple[Mutant, str]:
             tree = free.get()
             try:
-                return mutant, meet(tree, mutant, group, limit)
+                return mutant, meet(tree, mutant, tests, limit)
             finally:
                 free.put(tree)
 
@@ -286,19 +292,15 @@ def main(quick: bool = False) -> None:
             with STORE.open("a") as file:
                 file.write(json.dumps(record) + "\n")
 
-    for name in CHOSEN:
-        alive = [mutant for mutant in wanted_of[name] if changed(mutant)]
-        for tests in GROUPS[name].own:
-            for mutant, killed in warm(tests, list(alive)) if alive else ():
+    for (met, meets), name in itertools.product(((True, warm), (False, cold)), CHOSEN):
+        alive = [mutant for mutant in wanted_of[name] if bool(changed(mutant)) is met]
+        for tests in [*GROUPS[name].own, *GROUPS[name].further]:
+            for mutant, killed in meets(tests, list(alive)) if alive else ():
                 if killed:
                     keep(name, mutant, killed)
                     alive.remove(mutant)
-                    wanted_of[name].remove(mutant)
         for mutant in alive:
             keep(name, mutant, "")
-    for name in CHOSEN:
-        for mutant, killed in cold(GROUPS[name], wanted_of[name]) if wanted_of[name] else ():
-            keep(name, mutant, killed)
     if not quick:
         every = sorted(stored().values(), key=lambda record: (list(GROUPS).index(record["group"]), key(record)))
         STORE.write_text("".join(json.dumps(record) + "\n" for record in every))

@@ -7,7 +7,9 @@ r_j = F_j' / F_j,
     E p_c = int r_c prod F,   d E p_c / d m_c = E p_c (1 - p_c) = int r_c (sum_j r_j - r_c) prod F,
     E log sum exp(f) = int t (sum_j r_j) prod F - 0.5772...
 
-K one-dimensional functions replace a K-dimensional integral. Absolute error below 1e-6 for every m and v.
+K one-dimensional functions replace a K-dimensional integral. Absolute error below 1e-6 for every m and v; that of
+E log sum exp(f) is below 5e-6 largest standard deviations where these are more than 1 (of two classes 3e-6 at 3, 1e-4
+at 100).
 """
 
 from __future__ import annotations

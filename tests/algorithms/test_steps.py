@@ -23,6 +23,7 @@ from sksvi.algorithms.steps import (
     AdaGradMemory,
     FlatMemory,
     adam_step,
+    beyond_step,
     euclidean_step,
     flat_step,
     hybrid_step,
@@ -33,8 +34,8 @@ from sksvi.algorithms.steps import (
     trusted_root,
     trusted_step,
 )
-from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Rayleigh, StandardGaussian
-from sksvi.schedules import AdaGrad, Constant, RobbinsMonro
+from sksvi.families import DiagonalGaussian, Free, Gamma, Gaussian, NotPositiveDefinite, Rayleigh, StandardGaussian
+from sksvi.schedules import AdaDelta, AdaGrad, Constant, RobbinsMonro
 
 
 class Quadratic:
@@ -217,6 +218,25 @@ def test_adagrad_is_that_of_duchi():
         np.testing.assert_allclose(step, 0.1 * g / np.sqrt((gradients[: t + 1] ** 2).sum(0) + 1e-12))
 
 
+def test_adadelta_is_that_of_zeiler():
+    """Algorithm 1 there, with a rate in front that the means of squared steps do not see."""
+    rule = AdaDelta(rate=0.5, decay=0.9, epsilon=1e-2)
+    gradients = np.array([[[1.0, -2.0, 0.1]], [[0.5, 0.0, 3.0]], [[3.0, 1.0, -0.2]]])
+    means, steps = rule.begin(gradients[0]), np.zeros((0, 1, 3))
+    for t, g in enumerate(gradients):
+        step, means = rule.step(g, means)
+        weights = 0.1 * 0.9 ** np.arange(t + 1)[::-1]
+        squares, moved = (np.tensordot(w, a**2, 1) for w, a in ((weights, gradients[: t + 1]), (weights[1:], steps)))
+        wanted = g * np.sqrt((moved + 1e-2) / (squares + 1e-2))
+        np.testing.assert_allclose(step, 0.5 * wanted, rtol=1e-12)
+        steps = np.concatenate([steps, wanted[None]])
+
+
+def test_adadeltas_first_step_is_as_long_as_is_said():
+    step, _ = AdaDelta().step(np.array([-1e3, 1e3]), AdaDelta().begin(np.zeros(2)))
+    np.testing.assert_allclose(step, [-np.sqrt(1e-6 / 0.05), np.sqrt(1e-6 / 0.05)], rtol=1e-9)
+
+
 class Line:
     """A block of one number whose gradient is handed over."""
 
@@ -305,6 +325,26 @@ def test_adam_is_that_of_kingma_and_ba_with_a_falling_rate():
         square = second @ gradients[:t] ** 2 / second.sum()
         wanted = ADAM_RATE / np.sqrt(1.0 + t / ADAM_DELAY) * mean / np.sqrt(np.where(square > 0, square, 1.0))
         np.testing.assert_allclose(block.value - before, wanted, rtol=1e-10)
+
+
+def test_adam_averages_what_turns_to_and_fro():
+    """A mean with a memory β of ±1 by turns is (1 - β) / (1 + β) in size: 0.05 of the 10 that Kingma and Ba average."""
+    block, memory = Free(np.zeros(1)), None
+    for t in range(200):
+        before = block.value
+        block, memory = adam_step(block, np.array([(-1.0) ** t]), memory)
+    assert np.all(np.abs(block.value - before) < 0.1 * ADAM_RATE)
+
+
+def test_a_step_beyond_goes_further_along_the_natural_one():
+    """Shape and rate are natural parameters up to a constant: rate times as far as the step of rate 1."""
+    q, prior = Gamma(np.array([2.0, 3.0]), np.array([1.0, 2.0])), Gamma(np.ones(2), np.full(2, 1.5))
+    gradient = (np.array([[0.5, -1.0], [3.0, -0.8]]),)
+    whole, far = natural_step(q, prior, gradient, 1.0), beyond_step(q, prior, gradient, 1.25)
+    for name in ("shape", "rate"):
+        own, its, there = (getattr(block, name) for block in (q, whole, far))
+        assert np.all(own != its)
+        np.testing.assert_allclose(there - own, 1.25 * (its - own), rtol=1e-12)
 
 
 def test_fading_keeps_a_share_of_the_sums():

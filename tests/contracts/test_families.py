@@ -353,12 +353,23 @@ def test_classes_share_one_joint_gaussian(global_random_seed):
     np.testing.assert_allclose(q.cov_blocks[0, 2], joint.cov[:2, 4:])
     np.testing.assert_allclose(np.swapaxes(q.root, -1, -2) @ q.root, q.cov, rtol=1e-8)
     np.testing.assert_array_equal(q.sample(4, 7).reshape(4, 6), joint.sample(4, 7))
+    less = np.hstack([np.eye(2), np.zeros((2, 2)), -np.eye(2)])
+    np.testing.assert_allclose(q.contrast(0, 2).mean, less @ joint.mean)
+    np.testing.assert_allclose(q.contrast(0, 2).cov, less @ joint.cov @ less.T)
+
+
+def test_a_contrast_of_independent_plates_adds_variances(global_random_seed):
+    q = diagonal((3, 2), global_random_seed)
+    less = q.contrast(2, 0)
+    np.testing.assert_array_equal(less.mean, q.mean[2] - q.mean[0])
+    np.testing.assert_allclose(less.variance, q.variance[2] + q.variance[0])
 
 
 def test_draws_are_reproducible_and_shaped():
     q = full((3, 2), 0)
     assert q.sample().shape == (1, 3, 2)
     np.testing.assert_array_equal(q.sample(4, 7), q.sample(4, 7))
+    assert q.draws(1, np.random.default_rng(0)).value.shape == (1, 3, 2)
     np.testing.assert_array_equal(Point(np.ones(2)).sample(3), np.ones((3, 2)))
 
 

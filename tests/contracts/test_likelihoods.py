@@ -276,6 +276,19 @@ def test_first_noise_is_half_of_the_variance_or_of_what_there_is():
         assert started.least == pytest.approx(LEAST_NOISE**2 * size)
 
 
+def test_first_scale_is_of_the_deviations_from_the_median():
+    """That of normal data whose median deviation is the same, 0.7 of it; where they are and outliers do not matter."""
+    y = np.array([-3.0, -1.0, 0.0, 2.0, 900.0])
+    for where in (0.0, 50.0, -50.0):
+        assert StudentT().start(y + where).scale == pytest.approx(0.7 * 2.0 / stats.norm.ppf(0.75), rel=1e-5)
+
+
+def test_first_dispersion_is_half_of_what_the_variance_exceeds_the_mean_by():
+    """Within 0.05 and 10; mean 4 and variance 4 + 4² / 2 of the first."""
+    for y, dispersion in (([4.0 - 12**0.5, 4.0 + 12**0.5], 0.25), ([4.0, 4.0], 0.05), ([0.0] * 99 + [99.0], 10.0)):
+        assert NegativeBinomial().start(np.array(y)).dispersion == pytest.approx(dispersion)
+
+
 def test_a_count_without_neighbours_has_the_distribution_of_its_rate():
     likelihood, mean = NegativeBinomial(dispersion=0.4), 1e18
     y = mean * np.array([0.1, 0.7, 1.0, 3.0])

@@ -12,6 +12,7 @@ from sksvi.families import Gaussian
 from sksvi.families.gaussian.arrow_matrix import ArrowMatrix
 from sksvi.families.gaussian.chain import Chain
 from sksvi.persistence.look import Look, Malformed
+from sksvi.persistence.reader import Decoder
 from sksvi.persistence.states import PARTS, check_parts
 from sksvi.persistence.upgrade import _progress
 
@@ -380,3 +381,11 @@ def test_plates_of_an_earlier_version_have_seen_nothing_where_it_kept_no_count()
     np.testing.assert_array_equal(old["memory"]["items"].seen, seen)
     assert old["memory"]["users"].rule == "rule"
     assert progress.gradient == {} and progress.small_changes == 2
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("extension", "Sparse[float]"), ("sparse", "str")])
+def test_columns_are_of_known_kinds_and_types(kind, dtype, monkeypatch):
+    reader = Decoder({}, {}.__getitem__, lambda n_bytes: None)
+    monkeypatch.setattr(reader, "decode", lambda node: node)
+    with pytest.raises(ValueError, match="unknown kind of column"):
+        reader._column({"kind": kind, "dtype": dtype, "values": np.ones(2)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import gammaincinv, polygamma, psi
+from scipy.special import gammainc, gammaincinv, polygamma, psi
 from scipy.stats import multivariate_normal
 
 from sksvi.integrals.gamma_nodes import LARGEST_SHAPE, LEAST_SHAPE, nodes, orders
@@ -116,6 +116,15 @@ def test_the_mean_of_nodes_is_exact_and_so_is_its_derivative(n_nodes, global_ran
     values, slopes = nodes(ALL_SHAPES, orders(n_nodes, len(ALL_SHAPES), global_random_seed))
     np.testing.assert_allclose(values.mean(0), ALL_SHAPES, rtol=1e-6)
     np.testing.assert_allclose(slopes.mean(0), 1.0, rtol=1e-5)
+
+
+@pytest.mark.parametrize("a", [2.0, 300.0, 2e4, 1e6])
+def test_nodes_are_the_means_of_equal_strata(a):
+    """By the distribution function of one gamma variable more."""
+    order = np.arange(8)[:, None]
+    edges = gammainc(a + 1.0, gammaincinv(a, np.linspace(0.0, 1.0, 9)[1:-1]))
+    wanted = 8 * a * np.diff(edges, prepend=0.0, append=1.0)
+    np.testing.assert_allclose(nodes(np.array([a]), order)[0][:, 0], wanted, rtol=1e-8)
 
 
 def test_nodes_lie_within_their_strata_and_move_as_they_say():
