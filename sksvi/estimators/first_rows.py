@@ -10,8 +10,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from sksvi.estimators.base import STREAM_BYTES, BaseSVI
+from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.start import Start
+from sksvi.estimators.streamed import STREAM_BYTES
 from sksvi.inference import plan, stream
 from sksvi.inference.memory.locals import NO_LOCALS
 from sksvi.inference.start import counting_on
