@@ -81,6 +81,8 @@ def stored() -> list[dict[str, Any]]:
 def main(quick: bool = False) -> int:
     tests = ("tests/families",) if quick else ()
     rows = [] if quick else [again(row) if row["failed"] else row for row in stored()]
+    if not quick:
+        told(rows, quick)
     for seed in range(FEW if quick else SEEDS):
         if any(row["seed"] == seed for row in rows):
             continue
