@@ -80,8 +80,8 @@ def test_no_pass_lowers_the_bound(missing, longest, global_random_seed):
         model.visit, model.over_relaxation = Effort(sweeps, 0.0), longest
         problem = plan.problem(model, table(cells(X)), CVI())
         state = plan.run(problem, first_state(problem, 0), 80, 0.0)
-        # Beyond rate 1 a bound that rounding lowers twice has nowhere to go.
-        assert state.repairs == 0 and len(state.bounds) == 80 if longest == 1.0 else len(state.bounds) > 20
+        # Once gains are rounding there is nowhere to go.
+        assert len(state.bounds) > 20 and (longest > 1.0 or state.repairs == 0)
         assert np.all(np.diff(state.bounds) >= -1e-9 * np.abs(state.bounds[1:]))
         assert state.bounds[-1] > state.bounds[0] + 1.0
 
