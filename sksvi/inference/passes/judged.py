@@ -283,30 +283,35 @@ def settled_bound(problem: Problem, state: State) -> float:
 def first_judged(problem: Problem, state: State) -> State:
     """Evaluate a first q; one whose bound tells nothing is too wide for some row, and is narrowed until it does."""
     for _ in range(MAX_HALVINGS):
-        narrower = narrowed(problem, state)
         try:
             there = judged(problem, state)
         except NonFinite:
+            narrower = narrowed(problem, state)
             if narrower is None:
                 raise
         else:
-            if narrower is None or not better_narrower(problem, there, narrower):
+            narrower = better_narrower(problem, state, there)
+            if narrower is None:
                 return there
         state = narrower
     return judged(problem, state)
 
 
-def better_narrower(problem: Problem, state: State, narrower: State) -> bool:
-    """Whether a bound so low that it rounds to whole nats is due to q's width: its curvature hides the prior."""
-    here = judging(state).here
+def better_narrower(problem: Problem, state: State, there: State) -> State | None:
+    """A narrower q where the bound is so low that it rounds to whole nats, if that is due to q's width.
+
+    Rows' curvature at such a q hides the prior.
+    """
+    here = judging(there).here
     assert here is not None
-    if np.finfo(float).eps * abs(here.bound) < 1:
-        return False
+    narrower = narrowed(problem, state) if np.finfo(float).eps * abs(here.bound) >= 1 else None
+    if narrower is None:
+        return None
     try:
-        there = judging(judged(problem, narrower)).here
+        best = judging(judged(problem, narrower)).here
     except NonFinite:
-        return False
-    return there is not None and there.bound > here.bound / 2
+        return None
+    return narrower if best is not None and best.bound > here.bound / 2 else None
 
 
 def proposed(problem: Problem, state: State) -> tuple[State, tuple[Blocks, dict[str, Any], float]]:
