@@ -53,8 +53,8 @@ WIDTHS = 3.0
 #: Ratings of a stream's first chunk for each of its users and items: where factors of simulated streams were lost
 #: (R² 0.0 to 0.7 where fit has 0.97) it had fewer.
 FEW = 2.5
-#: And for each where it found no factors: those of f less than this share of y's spread. Messages
-#: read where both sides are near 0 tell later chunks of next to no slope, and the stream learns biases alone.
+#: And for each where it found no factors: those of f less than this share of y's spread. With 4 and 8 ratings each a
+#: stream ended at R² 0.28 and 0.44 where fit has 0.71, with 12, which found them, at 0.65.
 FEW_FOR_FACTORS, FLAT = 10.0, 0.05
 #: Standard deviations in a median absolute deviation; relative spread of y that rounding explains.
 TYPICAL, ROUNDING = 1.4826, 1e-9
