@@ -53,9 +53,6 @@ WIDTHS = 3.0
 #: Ratings of a stream's first chunk for each of its users and items: where factors of simulated streams were lost
 #: (R² 0.0 to 0.7 where fit has 0.97) it had fewer.
 FEW = 2.5
-#: And for each where it found no factors: those of f less than this share of y's spread. With 4 and 8 ratings each a
-#: stream ended at R² 0.28 and 0.44 where fit has 0.71, with 12, which found them, at 0.65.
-FEW_FOR_FACTORS, FLAT = 10.0, 0.05
 #: Standard deviations in a median absolute deviation; relative spread of y that rounding explains.
 TYPICAL, ROUNDING = 1.4826, 1e-9
 #: Share of the excess variance of counts that a fit leaves to their dispersion at first: with all that a few columns
@@ -502,8 +499,7 @@ class GeneralizedPMF(
         thin, self._thin_start = self._thin_start, None
         if first:
             n_ids = sum(int(np.count_nonzero(entries.counts)) for entries in data.sides.values())
-            few = FEW_FOR_FACTORS if self._flat else FEW
-            if len(data) < few * n_ids and self._algorithm().row.messages:
+            if len(data) < FEW * n_ids and self._algorithm().row.messages:
                 self._thin_start = len(data), n_ids
         elif thin is not None:
             yield (
@@ -512,12 +508,6 @@ class GeneralizedPMF(
                 "leave factors near zero whatever comes later. Begin with fit, or with a chunk of several ratings per "
                 "user and item, or set algorithm='mc-ssvi'."
             )
-
-    @property
-    def _flat(self) -> bool:
-        """Whether factors say nearly nothing of f."""
-        users, items = (np.mean(np.square(found)) for found in (self.user_factors_, self.item_factors_))
-        return bool(np.sqrt(self._k * users * items) < FLAT * self._unit)
 
     # ---- what is left behind
     def _expose(self, model: FactorModel, state: Any) -> None:

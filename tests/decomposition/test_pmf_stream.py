@@ -420,11 +420,3 @@ def test_a_stream_that_begins_with_few_ratings_says_so_once(saved, tmp_path, glo
     # What a fit to more ratings says is no thin start, whatever came before it.
     model = pmf().partial_fit(X[:few], y[:few])
     assert not any(told(model.fit(X, y), few, few))
-
-
-def test_a_stream_whose_first_chunk_found_no_factors_says_so(global_random_seed):
-    """Four noisy ratings of each id are too few for factors, and what comes in such chunks never finds them."""
-    X, y, *_ = ratings(global_random_seed, 150, 100, k=3, share=0.5, noise=3.0)
-    model = GeneralizedPMF(random_state=0).partial_fit(X[:1000], y[:1000])
-    with pytest.warns(UserWarning, match="the stream began with a chunk of 1000 ratings"):
-        model.partial_fit(X[1000:2000], y[1000:2000])
