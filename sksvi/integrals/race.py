@@ -8,8 +8,8 @@ r_j = F_j' / F_j,
     E log sum exp(f) = int t (sum_j r_j) prod F - 0.5772...
 
 K one-dimensional functions replace a K-dimensional integral. Absolute error below 1e-6 for every m and v; that of
-E log sum exp(f) is below 5e-6 largest standard deviations where these are more than 1 (of two classes 3e-6 at 3, 1e-4
-at 100).
+E log sum exp(f) is below 1e-5 largest standard deviations where these are more than 1
+(`test_two_classes_are_one_integral`).
 """
 
 from __future__ import annotations

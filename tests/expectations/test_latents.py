@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from sksvi.expectations import Auto, GaussHermite, MonteCarlo, Quadrature, resolve
 from sksvi.integrals.quadrature import HERMITE_LIMITS, hermite
@@ -346,3 +347,13 @@ def test_messages():
     given = GaussHermite(n=5)
     assert resolve(given) is not given
     assert resolve("auto").exact and not resolve("monte-carlo").exact
+
+
+@pytest.mark.parametrize("sd", [0.5, 3.0, 100.0, 1000.0])
+def test_two_classes_are_one_integral(sd):
+    """E log sum exp of two is E f_1 + E log(1 + exp(f_2 - f_1)), of one normal difference."""
+    m, v = np.array([[0.3, -0.4]]), np.full((1, 2), sd**2)
+    spread = np.sqrt(2.0) * sd
+    z, height = np.linspace(-12.0, 12.0, 400_001), 24.0 / 400_000
+    wanted = 0.3 + height * norm.pdf(z) @ np.logaddexp(0.0, -0.7 + spread * z)
+    assert race(m, v)[0][0] == pytest.approx(wanted, abs=1e-6 if sd < 1 else 1e-5 * sd)
