@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 
 from sksvi import algorithms, likelihoods
-from sksvi._machine import memory
+from sksvi._machine import memory, parallel
 from sksvi._typing import AlgorithmLike, DataFrame, ExpectationLike, LikelihoodLike, MatrixLike, PerRow, RandomState
 from sksvi.decomposition._factor_attributes import FactorAttributes
 from sksvi.decomposition._folded import FoldedUsers
@@ -26,8 +26,8 @@ from sksvi.decomposition._ids import (
     positions,
 )
 from sksvi.decomposition._pmf_partitions import RatingsInPartitions
+from sksvi.decomposition._pmf_stream import FirstRatings
 from sksvi.decomposition._recommend import RecommendationMethods
-from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, COVARIANCE, FREE, LIKELIHOOD, STREAMED, given_or_not, stays
 from sksvi.estimators.checks import check_numbers, check_same_rows
 from sksvi.estimators.levels import given_order
@@ -50,11 +50,10 @@ Array = np.ndarray
 
 #: Natural scale of f, in widths of a likelihood whose data do not say.
 WIDTHS = 3.0
-#: Ratings of a stream's first chunk for each of its users and items: where factors of simulated streams were lost
-#: (R² 0.0 to 0.7 where fit has 0.97) it had fewer.
-FEW = 2.5
 #: Standard deviations in a median absolute deviation; relative spread of y that rounding explains.
 TYPICAL, ROUNDING = 1.4826, 1e-9
+#: More ratings than the last fit had, times, of which a warm fit asks whether they need factors that it had shrunk away.
+GROWN = 1.1
 #: Share of the excess variance of counts that a fit leaves to their dispersion at first: with all that a few columns
 #: would leave, factors are shrunk away before they have learned anything.
 LEFT = 0.05
@@ -74,7 +73,7 @@ class GeneralizedPMF(
     RegressionMethods,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
-    BaseSVI,
+    FirstRatings,
 ):
     """Factorization of a sparsely observed matrix, with a posterior over users and items.
 
@@ -192,7 +191,7 @@ class GeneralizedPMF(
     noise_: float
 
     _parameter_constraints: dict[str, list[Any]] = {
-        **BaseSVI._parameter_constraints,
+        **FirstRatings._parameter_constraints,
         "algorithm": [StrOptions({"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi"}), algorithms.Algorithm],
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "likelihood": [StrOptions(set(likelihoods.NAMES - {"softmax", "binomial"})), likelihoods.Likelihood],
@@ -325,8 +324,6 @@ class GeneralizedPMF(
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Ratings:
         fresh = start.fresh
-        if not start.portion:
-            self._thin_start = None
         if not fresh:
             self._check_choices()
         columns, y, weight, declared = *self._checked_ratings(X, y, sample_weight, fresh), self._declares(y)
@@ -360,13 +357,17 @@ class GeneralizedPMF(
             return y
         if base.ordered:
             y = self._fix_levels(base, y, declared).astype(float)
-        few = starting(Table(np.empty((len(y), 0)), y, weight), by_moments=False)
-        self.likelihood_ = base.start(few.y, few.weight).left(LEFT)
+        self._fix_scales(base, y, weight)
         self._choices = self._fitted_choices()
-        self._scale(few.y, few.weight)
         if base.classifies:
             self.levels_ = np.array([0, 1])
         return y
+
+    def _fix_scales(self, base: Any, y: Array, weight: Array | None) -> None:
+        """Where the likelihood begins, and where f does and how widely."""
+        few = starting(Table(np.empty((len(y), 0)), y, weight), by_moments=False)
+        self.likelihood_ = base.start(few.y, few.weight).left(LEFT)
+        self._scale(few.y, few.weight)
 
     def _fix_ids(self, columns: Any, fresh: bool) -> None:
         """Users and items, of which a fit that goes on gets more, and their features."""
@@ -482,6 +483,12 @@ class GeneralizedPMF(
         state = super()._continued(problem)
         return replace(state, q={**state.q, **{side: state.q[side].copy() for side in SIDES}})
 
+    def _resumed(self, problem: Any) -> Any:
+        state = self._continued(problem)
+        if state.finished and problem.data.total_weight > GROWN * self.n_samples_seen_:
+            state = replace(state, q=problem.model.revived(state.q, problem.data, parallel.stream(state.seed, state.steps, 0)))
+        return state
+
     def _finish(self, model: FactorModel, state: Any, weight: float) -> None:
         # Nobody asks for those without an id again; a fit that was cut off has passes left in which they count.
         sizes = {"users": len(self.users_), "items": len(self.items_)}
@@ -490,24 +497,6 @@ class GeneralizedPMF(
         else:
             state = replace(state, q={**state.q, **{side: state.q[side].copy() for side in SIDES}})
         super()._finish(model, state, weight)
-
-    #: Ratings, and users and items, of a first chunk that had few of the former; told when a second one comes.
-    _thin_start: tuple[int, int] | None = None
-
-    def _portion_findings(self, data: Ratings, first: bool) -> Iterator[str]:
-        """A start with few ratings, whose messages were read when nearly nothing was known of the other side."""
-        thin, self._thin_start = self._thin_start, None
-        if first:
-            n_ids = sum(int(np.count_nonzero(entries.counts)) for entries in data.sides.values())
-            if len(data) < FEW * n_ids and self._algorithm().row.messages:
-                self._thin_start = len(data), n_ids
-        elif thin is not None:
-            yield (
-                f"the stream began with a chunk of {thin[0]} ratings for {thin[1]} users and items: what such ratings "
-                f"say under algorithm={self.algorithm!r} is read while nearly nothing is known of either side, and may "
-                "leave factors near zero whatever comes later. Begin with fit, or with a chunk of several ratings per "
-                "user and item, or set algorithm='mc-ssvi'."
-            )
 
     # ---- what is left behind
     def _expose(self, model: FactorModel, state: Any) -> None:

@@ -171,7 +171,7 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
             self._check_memory(data)
             model, data = self._build_model(data)
             problem = self._problem(model, data)
-            state = self._continued(problem) if go_on else self._new_state(problem)
+            state = self._resumed(problem) if go_on else self._new_state(problem)
             passes = self._most_passes() + (state.passes if state.finished else 0)
             metadata = {"sample_weight": sample_weight, "offset": offset}
             metadata = {name: value for name, value in metadata.items() if value is not None}
@@ -292,6 +292,10 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
     def _continued(self, problem: Problem) -> State:
         """The state that the last fit left, for a fit that goes on from it."""
         return continued(problem, self.state_)
+
+    def _resumed(self, problem: Problem) -> State:
+        """Where a warm fit begins, which has its data at hand."""
+        return self._continued(problem)
 
     def _run(self, problem: Problem, state: State, passes: int, monitor: FitMonitor, tol: float | None = None) -> State:
         """Passes of a problem, up to number `passes` of the fit; `tol`: None for the user's."""

@@ -15,6 +15,7 @@ from sksvi.estimators.start import Start
 from sksvi.estimators.streamed import STREAM_BYTES
 from sksvi.inference import plan, stream
 from sksvi.inference.memory.locals import NO_LOCALS
+from sksvi.inference.problem import Problem
 from sksvi.inference.start import counting_on
 from sksvi.inference.state import State
 from sksvi.models.base import Table
@@ -40,32 +41,49 @@ class FirstRows(BaseSVI):
         if rows is None or not self._due(rows, first):
             return super()._absorbed(data, first, came, fade, counted)
         self._fitted_rows = len(rows)
-        self._check_memory(rows)
         self._fix_first(rows)
-        model, rows = self._build_model(rows)
-        problem = plan.changed(self._problem(model, rows), total=self.total_samples)
+        everything = self._of_rows(rows)
+        self._check_memory(everything)
+        problem = plan.changed(self._problem(*self._build_model(everything)), total=self.total_samples)
         state, before = self._new_state(problem), None if first else self.state_
         if before is not None:
             state = counting_on(state, before, 0.0)
-        state = stream.as_one_pass(problem, state, before, came, self._most_passes(), self.tol)
+        state = stream.as_one_pass(problem, state, before, came, self._most_passes(), self.tol, self._rested)
         return problem.model, replace(state, counted=counted, locals=NO_LOCALS)
 
     def _rows_so_far(self, data: Table, first: bool, fade: float) -> Table | None:
         """The first rows of the stream with these, while all are known."""
         if first:
-            return data
+            return self._as_rows(data)
         kept = self._first_rows
         if kept is None:
             return None
         if fade < 1.0:
             kept = kept.times(np.full(len(kept), fade))
-        return kept.joined(data)
+        return kept.joined(self._as_rows(data))
 
     def _due(self, rows: Table, first: bool) -> bool:
         """Whether all rows are fitted together now; once they are enough, they are kept no longer."""
-        enough = len(rows) >= ENOUGH or len(rows) * rows.bytes_per_row >= STREAM_BYTES
+        enough = self._are_enough(rows) or len(rows) * rows.bytes_per_row >= STREAM_BYTES
         self._first_rows = None if enough else rows
         return not (first and enough) and (enough or len(rows) >= ANEW * self._fitted_rows or first)
+
+    def _are_enough(self, rows: Table) -> bool:
+        """Whether so many rows say what the model has to begin from."""
+        return len(rows) >= ENOUGH
+
+    def _as_rows(self, data: Any) -> Table:
+        """A chunk as rows that more can be joined to."""
+        rows: Table = data
+        return rows
+
+    def _of_rows(self, rows: Table) -> Any:
+        """The other way round: what a fit takes."""
+        return rows
+
+    def _rested(self, problem: Problem, state: State) -> State:
+        """What the end of a fit to the rows at hand is changed to."""
+        return state
 
     def _fix_first(self, rows: Table) -> None:
         """What the first rows fix of the model, by all of them."""

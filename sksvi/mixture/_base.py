@@ -234,7 +234,9 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
         return None if n <= SMALL_ROWS else min(max(n // BATCH_SHARE, SMALLEST_BATCH), LARGEST_BATCH)
 
     def _run(self, problem: Problem, state: State, passes: int, monitor: Any) -> State:
-        state = super()._run(problem, state, passes, monitor)
+        return self._rested(problem, super()._run(problem, state, passes, monitor))
+
+    def _rested(self, problem: Problem, state: State) -> State:
         if self.moves in ("none", False) or problem.algorithm.row.sampler:
             return state
         q, taken = Moves(problem.model, problem.data, state.q).run(self.moves in ("all", True))

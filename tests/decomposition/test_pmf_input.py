@@ -108,9 +108,9 @@ def test_a_missing_id_is_one_of_its_own(method, algorithm, global_random_seed):
     X, y = ratings(seed=global_random_seed)
     X = X.astype(object)
     gaps, named = X.copy(), X.copy()
-    gaps.loc[[3, 8], "user"], gaps.loc[[8, 11], "item"] = None, np.nan
-    # Nameless plates come after the others, and so do these names.
-    named.loc[[3, 8], "user"], named.loc[[8, 11], "item"] = [10**6, 10**6 + 1], [10**6, 10**6 + 1]
+    gaps.loc[[3, 8], "user"], gaps.loc[[2, 8], "item"] = None, np.nan
+    # Nameless plates come after the others, and so do these names; streams number them in the order of users.
+    named.loc[[3, 8], "user"], named.loc[[2, 8], "item"] = [10**6, 10**6 + 1], [10**6, 10**6 + 1]
     table = pd.DataFrame({"a": np.arange(200.0)}, index=range(200))
     options = {"algorithm": algorithm, "user_features": table, "on_unseen": "ignore"}
     model, asked = (getattr(pmf(**options), method)(Z, y) for Z in (gaps, named))

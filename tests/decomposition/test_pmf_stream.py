@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-import warnings
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -80,11 +80,13 @@ def test_two_chunks_come_near_to_all_at_once(global_random_seed):
 @pytest.mark.parametrize("covariance", ["full", "diag"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("likelihood", ["gaussian", "logit", "ordinal"])
-@pytest.mark.filterwarnings("ignore:the stream began with a chunk")
 def test_every_algorithm_takes_chunks_with_new_ids(likelihood, algorithm, covariance, global_random_seed):
     X, y, *_ = ratings(global_random_seed, 12, 8)
     y = {"gaussian": y, "logit": (y > 1).astype(float), "ordinal": np.clip(np.round(y), -1, 3)}[likelihood]
-    new = (X[:, 0] >= 9) | (X[:, 1] >= 6)
+    old = (X[:, 0] < 9) & (X[:, 1] < 6)
+    if likelihood == "ordinal":  # the levels are those of the first chunk
+        y = np.clip(y, y[old].min(), y[old].max())
+    new = ~old
     model = pmf(likelihood=likelihood, algorithm=algorithm, covariance=covariance)
     model.partial_fit(X[~new], y[~new])
     for _ in range(10 if algorithm in ("h-mc-ssvi", "s-dsvi") else 2):
@@ -112,8 +114,8 @@ def test_every_plate_has_its_own_clock(global_random_seed):
     X, y, *_ = ratings(global_random_seed)
     model = pmf(algorithm="mc-ssvi", batch_size=4, max_iter=3).fit(X, y)
     assert np.all(model.state_.memory["users"].clock == 3) and np.all(model.state_.memory["items"].clock == 3)
-    model = pmf(algorithm="mc-ssvi")
-    for low, high in ((0, 40), (0, 10), (5, 10)):
+    model = pmf(algorithm="mc-ssvi", max_iter=1).fit(X, y)
+    for low, high in ((0, 10), (5, 10)):
         part = (X[:, 0] >= low) & (X[:, 0] < high)
         model.partial_fit(X[part], y[part])
     users, n = model.state_.memory["users"].clock, np.bincount(X[:, 0], minlength=40)
@@ -162,8 +164,8 @@ def test_every_expectation_takes_chunks(likelihood, expectation, global_random_s
 def test_a_population_larger_than_what_was_seen_counts(global_random_seed):
     X, y, *_ = ratings(global_random_seed)
     spread = [
-        pmf(algorithm="mc-ssvi", total_samples=total).partial_fit(X, y).posterior_["users"].std.mean()
-        for total in (None, len(y), 10 * len(y))
+        pmf(algorithm="mc-ssvi", total_samples=total).fit(X, y).partial_fit(X, y).posterior_["users"].std.mean()
+        for total in (None, 2 * len(y), 20 * len(y))
     ]
     assert spread[0] == pytest.approx(spread[1]) and spread[2] < spread[1]
 
@@ -356,7 +358,7 @@ def test_a_stream_goes_on_from_a_file_or_a_fit(algorithm, tmp_path, global_rando
 def test_warm_start_takes_new_ids(global_random_seed):
     X, y, test, truth = ratings(global_random_seed)
     old = (X[:, 0] < 35) & (X[:, 1] < 20)
-    model = pmf(warm_start=True).fit(X[old], y[old])
+    model = best_of(lambda seed: pmf(warm_start=True, random_state=seed).fit(X[old], y[old]))
     passes = model.n_iter_
     model.fit(X, y)
     whole = pmf().fit(X, y)
@@ -395,28 +397,44 @@ def test_a_stream_from_scratch_keeps_its_factors(chunk, global_random_seed):
     assert stream.score(X[test], y[test]) > 0.85
 
 
-@pytest.mark.parametrize("saved", [False, True])
-def test_a_stream_that_begins_with_few_ratings_says_so_once(saved, tmp_path, global_random_seed):
-    X, y, *_ = ratings(global_random_seed, 60, 50, share=0.3)
-    few, many = 120, 600
+@pytest.mark.parametrize("algorithm", ["cvi", "mc-ssvi"])
+@pytest.mark.parametrize("order", ["at random", "by user"])
+def test_chunks_of_a_rating_or_less_for_each_id_come_near_to_a_fit(order, algorithm, tmp_path, global_random_seed):
+    """What few ratings say was read while both sides were near zero, and left biases alone: R² 0.1 where a fit has 0.7.
 
-    def told(model, *sizes):
-        start, found = 0, []
-        for size in sizes:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                model.partial_fit(X[start : start + size], y[start : start + size])
-            found.append([str(w.message) for w in caught if "the stream began" in str(w.message)])
-            start += size
-            if saved:
-                model.save(tmp_path / "model")
-                model = load(tmp_path / "model")
-        return found
+    Ids are missing here and there, and the stream goes on from files.
+    """
+    rng = np.random.default_rng(global_random_seed)
+    n, left, right = 6000, rng.standard_normal((120, 3)), rng.standard_normal((80, 3))
+    codes = np.column_stack([rng.integers(0, 120, n), rng.integers(0, 80, n)])
+    y = np.sum(left[codes[:, 0]] * right[codes[:, 1]], axis=1) + 0.7 * rng.standard_normal(n)
+    X = pd.DataFrame(codes, columns=["user", "item"]).astype(object)
+    for column in X:
+        X.loc[rng.random(n) < 0.02, column] = None
+    rows, test = np.arange(4800), slice(4800, None)
+    fit = GeneralizedPMF(6, random_state=0).fit(X.iloc[rows], y[rows])
+    rows = rows[np.argsort(codes[rows, 0], kind="stable")] if order == "by user" else rows
+    stream, kept = GeneralizedPMF(6, algorithm=algorithm, random_state=0), []
+    for number, part in enumerate(np.array_split(rows, 24)):
+        stream.partial_fit(X.iloc[part], y[part])
+        kept.append(0 if stream._first_rows is None else len(stream._first_rows))
+        if number in (1, 7):
+            stream.save(tmp_path / "model")
+            stream = load(tmp_path / "model")
+    assert stream.score(X[test], y[test]) > fit.score(X[test], y[test]) - 0.1
+    assert stream.n_samples_seen_ == len(rows) and stream.n_iter_ == 24 == len(stream.lower_bounds_)
+    # All of them are kept until they are enough, and none from then on.
+    enough = kept.index(0)
+    assert kept[:enough] == [200 * (k + 1) for k in range(enough)] and not any(kept[enough:])
 
-    first, (text,), *rest = told(pmf(), few, few, few, few)
-    assert not first and not any(rest)
-    assert "a chunk of 120 ratings for" in text and "Begin with fit" in text and "algorithm='mc-ssvi'" in text
-    assert not any(told(pmf(), many, few, few)) and not any(told(pmf(algorithm="mc-ssvi"), few, few))
-    # What a fit to more ratings says is no thin start, whatever came before it.
-    model = pmf().partial_fit(X[:few], y[:few])
-    assert not any(told(model.fit(X, y), few, few))
+
+def test_what_a_file_says_of_first_ratings_is_checked(tmp_path, global_random_seed):
+    X, y, *_ = ratings(global_random_seed, 60, 50, share=0.1)
+    stream = pmf().partial_fit(X, y)
+    stream.save(tmp_path / "model")
+    assert stream._without_rows()._first_rows is None
+    for wrong, why in (([[60, 0]], "names other users"), ([[0, -2]], "below -1"), ([[0.0, 0.0]], "dtype float64")):
+        stream._first_rows = replace(stream._first_rows, X=np.array(wrong), y=y[:1])
+        stream.save(tmp_path / "model")
+        with pytest.raises(ValueError, match=why):
+            load(tmp_path / "model")

@@ -176,6 +176,16 @@ class GaussianPlates(Family):
         count = size * (size + 1) // 2 if self.full else size
         return GaussianPlates(self.mean[:, :size], self.values[:, :count], None, self.full)
 
+    def anew(self, coordinates: Array, other: GaussianPlates) -> GaussianPlates:
+        """These with some coordinates of the other's, independent of the rest."""
+        rows, cols, _ = pairs(self.mean.shape[1], self.full)
+        own, its = np.isin(rows, coordinates), np.isin(cols, coordinates)
+        mean, values = self.mean.copy(), self.values.copy()
+        mean[:, coordinates] = other.mean[:, coordinates]
+        values[:, own | its] = 0.0
+        values[:, own & its] = other.values[:, own & its]
+        return GaussianPlates(mean, values, None, self.full)
+
     def turn(self, matrix: Array) -> None:
         """Become the plates of A w, where A (K, K) acts on the first K coordinates: full covariances only."""
         k, size = len(matrix), self.mean.shape[1]

@@ -27,6 +27,8 @@ Array = np.ndarray
 
 #: Standard deviation of a first factor, in units of the prior's; smaller ones start in a saddle point.
 FIRST_SPREAD = 1.0
+#: Factors whose part of f has less than this share of its first width are shrunk away.
+SHRUNK = 0.02
 #: Passes before the priors are learned: factors that have not found their part yet would be switched off.
 FIRST_PASSES = 3
 #: Where the variance of noise that is given less begins, in squared units of f: twice what first draws leave. It is
@@ -122,15 +124,37 @@ class FactorModel(Sided):
         q: dict[str, Any] = {}
         for side in SIDES:
             variance = self.first_variance()
-            n, k = len(data.sides[side].starts) - 1, self.n_components
-            mean = np.zeros((n, len(variance)))
-            mean[:, :k] = FIRST_SPREAD * np.sqrt(variance[:k]) * rng.standard_normal((n, k))
-            informed = 1.0 + self.data_per_plate(side, data) / len(variance)
-            q[side] = GaussianPlates.constant(mean, variance / informed, self.full)
+            q[side] = self._first_plates(side, data, rng)
             q[f"{side}_precision"] = Free(-np.log(variance))
             q[f"{side}_mean"] = Free(np.zeros((self.priors[side].n_columns, len(variance))))
         if self.likelihood.learned:
             q["likelihood"] = Point(self.likelihood.unconstrained)
+        return q
+
+    def _first_plates(self, side: str, data: Ratings, rng: np.random.Generator) -> GaussianPlates:
+        variance = self.first_variance()
+        n, k = len(data.sides[side].starts) - 1, self.n_components
+        mean = np.zeros((n, len(variance)))
+        mean[:, :k] = FIRST_SPREAD * np.sqrt(variance[:k]) * rng.standard_normal((n, k))
+        informed = 1.0 + self.data_per_plate(side, data) / len(variance)
+        return GaussianPlates.constant(mean, variance / informed, self.full)
+
+    def revived(self, q: dict[str, Any], data: Ratings, rng: np.random.Generator) -> dict[str, Any]:
+        """q whose factors that had been shrunk away begin anew: zero times zero would stay, whatever the data say."""
+        variance, k = self.first_variance(), self.n_components
+        size = [np.sqrt(np.mean(np.square(q[side].mean[:, :k]), axis=0)) for side in SIDES]
+        gone = np.flatnonzero(np.concatenate([size[0] * size[1] < SHRUNK * variance[:k], np.zeros(len(variance) - k, bool)]))
+        if not len(gone):
+            return q
+        q = dict(q)
+        for side in SIDES:
+            q[side] = q[side].anew(gone, self._first_plates(side, data, rng))
+            precision = q[f"{side}_precision"].value.copy()
+            precision[gone] = -np.log(variance[gone])
+            q[f"{side}_precision"] = Free(precision)
+            slopes = q[f"{side}_mean"].value.copy()
+            slopes[:, gone] = 0.0
+            q[f"{side}_mean"] = Free(slopes)
         return q
 
     def first_variance(self) -> Array:

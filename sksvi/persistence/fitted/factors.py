@@ -35,8 +35,17 @@ def check_factorization(look: Look) -> None:
         right = rows == columns + (constant or features is not None)
         block_of(look, f"{side}_mean").require(right, f"has {rows} coefficients for {columns} features")
     look.unless_none("seen_", lambda seen: _seen(seen, look))
+    look.unless_none("_first_rows", lambda rows: _first_ratings(rows, look))
     look.at("_unit").number(above=0.0)
     look.at("_offset").number()
+
+
+def _first_ratings(rows: Look, look: Look) -> None:
+    """Ratings that a stream keeps: positions of users and items, -1 where the id is missing."""
+    pairs = rows.at("X").array((None, 2), "i", least=-1)
+    for side, column in zip(("users", "items"), pairs.T, strict=True):
+        n = len(look.at(f"{side}_").value)
+        rows.at("X").require(np.all(column < n), f"names other {side} than the {n} that the fit has")
 
 
 def _seen(seen: Look, look: Look) -> int:

@@ -117,7 +117,7 @@ def test_values_are_scikit_learns(kernel, global_random_seed):
     np.testing.assert_allclose(kernels.cross(kernel, X, Z), kernel(X, Z), rtol=2e-12, atol=1e-13)
     np.testing.assert_allclose(kernels.diagonal(kernel, X), kernel.diag(X), rtol=1e-13)
     gram = kernels.cross(kernel, Z, Z)
-    np.testing.assert_allclose(gram, kernel(Z), rtol=1e-15)
+    np.testing.assert_allclose(gram, kernel(Z), rtol=4e-15)  # far points: an exponent of some size, rounded otherwise
     np.testing.assert_array_equal(gram, gram.T)
 
 
