@@ -19,7 +19,7 @@ from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, stays, string_o
 from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.magnitudes import LARGEST_UNIT, check_magnitudes
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.start import Start
+from sksvi.estimators.start import ANEW, Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.inference.passes.sampler import sampling
 from sksvi.inference.problem import Problem
@@ -144,6 +144,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
     feature_probability_: np.ndarray
     noise_precision_: float | np.ndarray
 
+    _outgrown_at = ANEW
     _parameter_constraints: dict[str, list[Any]] = {
         **{name: rule for name, rule in BaseSVI._parameter_constraints.items() if name != "covariance"},
         "algorithm": [StrOptions({"mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi", "gibbs"}), algorithms.Algorithm],

@@ -23,7 +23,7 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, stays, truth
 from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.start import FIRST_PORTION, PORTION, Start
+from sksvi.estimators.start import ANEW, FIRST_PORTION, PORTION, Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.families import Gamma
 from sksvi.inference import plan, stream
@@ -155,6 +155,7 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
     (True, (200, 2))
     """
 
+    _outgrown_at = ANEW
     _parameter_constraints: dict[str, list[Any]] = {
         **{
             name: rule
@@ -291,10 +292,13 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
 
     def _absorbed(self, problem: Problem, before: State | None, known: Any, came: float) -> State:
         """A fit to all that was seen, which begins at what is known; one row of the history."""
+        n = problem.data.n
         if known is None or before is None:
-            state = self._new_state(problem)
+            self._began_among, state = n, self._new_state(problem)
+        elif n >= ANEW * (self._began_among or n):  # few rows' optimum may be no place to go on from
+            self._began_among, state = n, counting_on(self._new_state(problem), before, 0.0)
         else:
-            problem.model.begins(known[0].mean / self.scale_, known[1] / self.scale_**2)
+            problem.model.begins(known[0].mean / self.scale_, known[1] / self.scale_**2, near=True)
             problem.model.seed = before.seed
             state = counting_on(self._begun(problem, before.seed), before, 0.0)
         state = stream.as_one_pass(problem, state, before, came, int(self.max_iter), self.tol)
@@ -397,7 +401,7 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
             fit = plan.run(problem, copy.deepcopy(state), int(self.max_iter), self.tol)
             away = model.away(fit.q, problem.data)
         if as_chance_leaves(away):
-            model.begins(state.q["loadings"].mean, model.noise_of(state.q))
+            model.begins(state.q["loadings"].mean, model.noise_of(state.q), model.near)
             model.without_mean = True
             state = first_state(problem, seed)
         return state

@@ -20,7 +20,7 @@ from sksvi._typing import MatrixLike, PerRow
 from sksvi.decomposition._pair_counts import PairCounts, items_of
 from sksvi.decomposition._poisson_fit import PoissonFit, in_order
 from sksvi.estimators import findings
-from sksvi.estimators.start import FIRST_PORTION, PORTION
+from sksvi.estimators.start import ANEW, FIRST_PORTION, PORTION
 from sksvi.families import Gamma
 from sksvi.families.base import Message
 from sksvi.inference import plan, stream
@@ -36,11 +36,11 @@ from sksvi.partitions.collections import is_collection
 from sksvi.partitions.encoded import one_by_one
 
 Array = np.ndarray
-#: All counts are fitted together once the pairs that came since make up this share of them, and begin anew once they
-#: are so many times those that the components began with. Last.fm in 10 and 50 chunks at random, users' recall at 20
+#: All counts are fitted together once the pairs that came since make up this share of them, and begin anew (`ANEW`).
+#: Last.fm in 10 and 50 chunks at random, users' recall at 20
 #: items (fit to all: 0.193): without either 0.118 and 0.085, without beginning anew 0.178 and 0.144 to 0.166, with both
 #: 0.184 and 0.187.
-SHARE, ANEW = 0.25, 2.0
+SHARE = 0.25
 
 
 class PairStream(PairCounts, PoissonFit):

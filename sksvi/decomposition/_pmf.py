@@ -52,7 +52,7 @@ Array = np.ndarray
 WIDTHS = 3.0
 #: Standard deviations in a median absolute deviation; relative spread of y that rounding explains.
 TYPICAL, ROUNDING = 1.4826, 1e-9
-#: More ratings than the last fit had, times, of which a warm fit asks whether they need factors that it had shrunk away.
+#: A warm fit to so many times the ratings that were asked last which factors they need asks again.
 GROWN = 1.1
 #: Share of the excess variance of counts that a fit leaves to their dispersion at first: with all that a few columns
 #: would leave, factors are shrunk away before they have learned anything.
@@ -483,10 +483,12 @@ class GeneralizedPMF(
         state = super()._continued(problem)
         return replace(state, q={**state.q, **{side: state.q[side].copy() for side in SIDES}})
 
-    def _resumed(self, problem: Any) -> Any:
-        state = self._continued(problem)
-        if state.finished and problem.data.total_weight > GROWN * self.n_samples_seen_:
-            state = replace(state, q=problem.model.revived(state.q, problem.data, parallel.stream(state.seed, state.steps, 0)))
+    def _warm_state(self, problem: Any) -> Any:
+        state, weight = self._continued(problem), problem.data.total_weight
+        if state.finished and weight > GROWN * (self._began_among or self.n_samples_seen_):
+            self._began_among = weight
+            rng = parallel.stream(state.seed, state.steps, 0)
+            state = replace(state, q=problem.model.revived(state.q, problem.data, rng))
         return state
 
     def _finish(self, model: FactorModel, state: Any, weight: float) -> None:

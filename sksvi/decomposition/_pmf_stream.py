@@ -59,5 +59,3 @@ class FirstRatings(FirstRows):
     def _fix_first(self: Any, rows: Table) -> None:
         self._fix_scales(self._base(fresh=True), rows.y, rows.weight)
         self._read_features(fresh=True)
-
-

@@ -168,10 +168,13 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         with self._all_or_nothing(), parallel.working():
             go_on = self.warm_start and hasattr(self, "state_")
             data = self._data(X, y, sample_weight, offset, MORE if go_on else FIT)
+            if go_on and self._outgrown(data):
+                go_on, data = False, self._data(X, y, sample_weight, offset, FIT)
             self._check_memory(data)
+            self._began_among = self._began_among if go_on else data.total_weight
             model, data = self._build_model(data)
             problem = self._problem(model, data)
-            state = self._resumed(problem) if go_on else self._new_state(problem)
+            state = self._warm_state(problem) if go_on else self._new_state(problem)
             passes = self._most_passes() + (state.passes if state.finished else 0)
             metadata = {"sample_weight": sample_weight, "offset": offset}
             metadata = {name: value for name, value in metadata.items() if value is not None}
@@ -197,6 +200,17 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
             findings.warn_user(short, ConvergenceWarning)
         findings.tell(found)
         return self
+
+    #: A warm fit to so many times the rows that the last start was made among begins anew.
+    _outgrown_at = np.inf
+    #: Weight of these rows; 0: of an earlier file, or not known.
+    _began_among = 0.0
+
+    def _outgrown(self, data: Any) -> bool:
+        """Whether a start among so few rows is no place for a warm fit to so many to go on from."""
+        began = self._began_among or self.n_samples_seen_
+        samples = self._algorithm().row.sampler
+        return bool(self.state_.finished and not samples and data.total_weight >= self._outgrown_at * began)
 
     def _data(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
         """The rows of a fit, here or where they lie."""
@@ -293,8 +307,8 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         """The state that the last fit left, for a fit that goes on from it."""
         return continued(problem, self.state_)
 
-    def _resumed(self, problem: Problem) -> State:
-        """Where a warm fit begins, which has its data at hand."""
+    def _warm_state(self, problem: Problem) -> State:
+        """The same for a warm fit, which has all its rows at hand."""
         return self._continued(problem)
 
     def _run(self, problem: Problem, state: State, passes: int, monitor: FitMonitor, tol: float | None = None) -> State:

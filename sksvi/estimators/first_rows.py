@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.start import Start
+from sksvi.estimators.start import ANEW, Start
 from sksvi.estimators.streamed import STREAM_BYTES
 from sksvi.inference import plan, stream
 from sksvi.inference.memory.locals import NO_LOCALS
@@ -20,8 +20,8 @@ from sksvi.inference.start import counting_on
 from sksvi.inference.state import State
 from sksvi.models.base import Table
 
-#: Rows that are enough, and how many times the rows fitted last those at hand are when all of them are fitted anew.
-ENOUGH, ANEW = 2000, 2.0
+#: Rows that are enough.
+ENOUGH = 2000
 
 
 class FirstRows(BaseSVI):
@@ -40,7 +40,7 @@ class FirstRows(BaseSVI):
         rows = self._rows_so_far(data, first, fade)
         if rows is None or not self._due(rows, first):
             return super()._absorbed(data, first, came, fade, counted)
-        self._fitted_rows = len(rows)
+        self._fitted_rows, self._began_among = len(rows), rows.total_weight
         self._fix_first(rows)
         everything = self._of_rows(rows)
         self._check_memory(everything)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+#: What begins among rows is begun anew where there are so many times as many: components that started among few are
+#: alike, or those of few rows, and more rows do not part them or make new ones.
+ANEW = 2.0
+
 
 class Start(NamedTuple):
     """How data come to an estimator.

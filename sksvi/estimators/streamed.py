@@ -23,6 +23,7 @@ STREAM_ROWS, STREAM_BYTES = 8000, 2**24
 class Streamed:
     """Needs what encodes rows, makes their problem and exposes a state."""
 
+    _began_among: float
     batch_size: Any
     forgetting: Any
     half_life: Any
@@ -83,6 +84,7 @@ class Streamed:
         model = self._streaming_model(data, begins)
         whole = {"batch_size": self._portion_rows} if self.batch_size == "auto" else {}
         problem = plan.changed(self._problem(model, data), total=self.total_samples or counted, **whole)
+        self._began_among = data.total_weight if begins else self._began_among
         state = self._new_state(problem) if begins else self._continued(problem)
         if begins and not first:
             state = counting_on(state, self.state_, came - data.total_weight)

@@ -358,7 +358,7 @@ def test_mixed_effects_with_noise(name, bound, global_random_seed):
     assert np.all(np.diff(model.lower_bounds_) > -1e-6 * np.abs(model.lower_bound_))
     assert model.noise_variance_ > 0
     off, sd = np.ravel(model.coef_)[0] - 1.0, np.ravel(model.coef_std_)[0]
-    # q is too narrow: its family. Widths that a mean field is too sure of shrink a slope that 70 rows leave open to zero.
+    # q is too narrow: its family. Where 70 rows leave a slope open, a mean field's widths shrink it to zero.
     assert (-1.1 if bound == "mean-field" else -4 * sd - 0.25) < off < 4 * sd + 0.25
 
     few, rng = X[:5], np.random.default_rng(global_random_seed)

@@ -143,7 +143,7 @@ class FactorModel(Sided):
         """q whose factors that had been shrunk away begin anew: zero times zero would stay, whatever the data say."""
         variance, k = self.first_variance(), self.n_components
         size = [np.sqrt(np.mean(np.square(q[side].mean[:, :k]), axis=0)) for side in SIDES]
-        gone = np.flatnonzero(np.concatenate([size[0] * size[1] < SHRUNK * variance[:k], np.zeros(len(variance) - k, bool)]))
+        gone = np.flatnonzero(size[0] * size[1] < SHRUNK * variance[:k])
         if not len(gone):
             return q
         q = dict(q)

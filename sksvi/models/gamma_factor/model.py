@@ -62,6 +62,8 @@ class GammaFactors(Model):
     batchable = False
     #: Whether the columns' means are 0, though `data` are about that of the rows.
     without_mean = False
+    #: Whether loadings that a search begins at are about the mode.
+    near = False
     remedy = "Standardise the columns, or learn the noise."
 
     def __init__(
@@ -114,13 +116,13 @@ class GammaFactors(Model):
         if self.init == "random":
             q = start.spread(starts[0])
         else:
-            loadings, log_noise = start.mode(starts, log_noise, data, self._prior, self._noise_at)
+            loadings, log_noise = start.mode(starts, log_noise, data, self._prior, self._noise_at, self.near)
             q = start.laplace(loadings, self._noise_at(log_noise)[0], data, self._prior)
         return {"loadings": q} if log_noise is None else {"loadings": q, "noise": Point(log_noise)}
 
-    def begins(self, loadings: Array, noise: Array) -> None:
-        """The search for the mode begins at these loadings (K, D) and noise variances (D,)."""
-        self.loadings = loadings
+    def begins(self, loadings: Array, noise: Array, near: bool = False) -> None:
+        """The search for the mode begins at these loadings (K, D) and noise variances (D,), `near`: and ends soon."""
+        self.loadings, self.near = loadings, near
         if self.learns_noise:
             above = np.maximum(noise - self.noise_floor, np.finfo(float).tiny)
             self.log_noise = np.log(above if self.noise_size > 1 else above[:1])

@@ -45,7 +45,7 @@ def unit_of(data: Scatter) -> Array:
 
 
 def mode(
-    starts: list[Array], log_noise: Array | None, data: Scatter, prior: Gamma, noise_of: Any
+    starts: list[Array], log_noise: Array | None, data: Scatter, prior: Gamma, noise_of: Any, near: bool = False
 ) -> tuple[Array, Array | None]:
     """The mode in log Λ, and in the noise's own coordinate where that is learned.
 
@@ -63,6 +63,8 @@ def mode(
     prior : Gamma
     noise_of : callable
         `log_noise` to noise variances (D,) and the pull-back of a gradient in them.
+    near : bool
+        The start is the mode of about as many rows: what the short search leaves, passes find.
     """
     least = LEAST * unit_of(data)
     known = np.zeros(0) if log_noise is None else log_noise
@@ -73,6 +75,9 @@ def mode(
             _, *first = search(np.maximum(loadings, least), known, True, FIRST_LOG_LOOKS)
             found[number] = search(*first, False, FIRST_LOOKS)
     _, *best = found[int(np.argmax([value for value, *_ in found]))]
+    if near:
+        _, loadings, known = search(np.maximum(best[0], least), best[1], True, LOG_LOOKS)
+        return loadings, None if log_noise is None else known
     _, loadings, known = search(*best, False, LOOKS)
     value, loadings, known = search(np.maximum(loadings, least), known, True, LOG_LOOKS)
     # Where a column's noise is nearly 0 the curvature that L-BFGS began with misleads it: begun anew it goes on.
