@@ -234,9 +234,9 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
         # Of a stream from its beginning the first rows are kept until they are enough.
         if 0 < began < ENOUGH and seen - data.total_weight < due <= seen and self._first_rows is None:
             yield (
-                f"the components of this {type(self).__name__} began among the {began:g} rows of a fit, and as many have "
-                "come since: partial_fit makes no components that these would need. Begin with partial_fit, which keeps "
-                f"the first {ENOUGH} rows, or fit all of them with warm_start=True, which begins anew."
+                f"the components of this {type(self).__name__} began among the {began:g} rows of a fit, and as many "
+                "have come since: partial_fit makes no components that these would need. Begin with partial_fit, which "
+                f"keeps the first {ENOUGH} rows, or fit all of them with warm_start=True, which begins anew."
             )
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
