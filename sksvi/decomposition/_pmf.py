@@ -129,7 +129,7 @@ class GeneralizedPMF(
     n_jobs : int, default=None
         Threads over columns; no value changes a bit of the result.
     warm_start : bool, default=False
-        `fit` goes on from the last posterior.
+        `fit` goes on from the last posterior; with a tenth more ratings, factors that were shrunk away begin anew.
     keep_interrupted : bool, default=False
         Whether Ctrl-C lets `fit` end where its pass ends and keep what it reached, with a warning (a second one ends it
         at once). False: the estimator stays as it was, and the KeyboardInterrupt says whether there is a checkpoint.
@@ -289,6 +289,8 @@ class GeneralizedPMF(
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: MatrixLike, y: PerRow, sample_weight: PerRow | None = None) -> GeneralizedPMF:
         """Go on with more ratings, of users and items old or new.
+
+        The first ones, 15 for each user and item or 16 MB, are kept and fitted together whenever they have doubled.
 
         Parameters
         ----------

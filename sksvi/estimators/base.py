@@ -208,9 +208,9 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
 
     def _outgrown(self, data: Any) -> bool:
         """Whether a start among so few rows is no place for a warm fit to so many to go on from."""
-        began = self._began_among or self.n_samples_seen_
-        samples = self._algorithm().row.sampler
-        return bool(self.state_.finished and not samples and data.total_weight >= self._outgrown_at * began)
+        if not self.state_.finished or self._algorithm().row.sampler or not isinstance(getattr(self, "init", ""), str):
+            return False  # a sampler moves on from anywhere, and a given start is none among rows
+        return bool(data.total_weight >= self._outgrown_at * (self._began_among or self.n_samples_seen_))
 
     def _data(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
         """The rows of a fit, here or where they lie."""

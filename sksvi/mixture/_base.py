@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
@@ -20,10 +20,10 @@ from sksvi._typing import AlgorithmLike, DataFrame, MatrixLike, PerRow, RandomSt
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED
 from sksvi.estimators.checks import check_count, check_row_values, check_seed
-from sksvi.estimators.first_rows import ENOUGH, FirstRows
+from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.start import ANEW, Start
+from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions
 from sksvi.inference.engine import exact_bound
 from sksvi.inference.passes import judged
@@ -60,7 +60,6 @@ def settled_after_moves(problem: Problem, state: State, tol: float) -> State:
 class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
     """A mixture whose columns are independent within a component; a subclass encodes its tables."""
 
-    _outgrown_at = ANEW
     #: A chunk is many small steps: one step on all of it would say little more than one on some of its rows.
     _portion_rows = 20
     _parameter_constraints: dict[str, list[Any]] = {
@@ -227,18 +226,6 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
             binary=self._binary,
         )
 
-    def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
-        yield from super()._portion_findings(data, first)
-        began, seen = self._began_among, self.n_samples_seen_
-        due = ANEW * began
-        # Of a stream from its beginning the first rows are kept until they are enough.
-        if 0 < began < ENOUGH and seen - data.total_weight < due <= seen and self._first_rows is None:
-            yield (
-                f"the components of this {type(self).__name__} began among the {began:g} rows of a fit, and as many "
-                "have come since: partial_fit makes no components that these would need. Begin with partial_fit, which "
-                f"keeps the first {ENOUGH} rows, or fit all of them with warm_start=True, which begins anew."
-            )
-
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
         if algorithm.row.sampler:
             return None
@@ -247,9 +234,9 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
         return None if n <= SMALL_ROWS else min(max(n // BATCH_SHARE, SMALLEST_BATCH), LARGEST_BATCH)
 
     def _run(self, problem: Problem, state: State, passes: int, monitor: Any) -> State:
-        return self._rested(problem, super()._run(problem, state, passes, monitor))
+        return self._concluded(problem, super()._run(problem, state, passes, monitor))
 
-    def _rested(self, problem: Problem, state: State) -> State:
+    def _concluded(self, problem: Problem, state: State) -> State:
         if self.moves in ("none", False) or problem.algorithm.row.sampler:
             return state
         q, taken = Moves(problem.model, problem.data, state.q).run(self.moves in ("all", True))

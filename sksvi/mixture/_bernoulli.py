@@ -59,7 +59,8 @@ class BernoulliMixture(Mixture):
     n_jobs : int or None, default=None
         Threads; never changes a bit of the result.
     warm_start : bool, default=False
-        Whether ``fit`` goes on from the last one.
+        Whether ``fit`` goes on from the last one; with twice the rows that its components began among, or more, it
+        begins anew.
     keep_interrupted : bool, default=False
         Whether Ctrl-C lets `fit` end where its pass ends and keep what it reached, with a warning (a second one ends it
         at once). False: the estimator stays as it was, and the KeyboardInterrupt says whether there is a checkpoint.

@@ -238,8 +238,7 @@ def _rows(look: Look) -> int:
     from sksvi.models.nmf.cells import Cells as CountCells
 
     if isinstance(look.value, np.ndarray):
-        kind = "i" if look.value.dtype.kind == "i" else "x"
-        return int(look.array((None, None), kind).shape[0])
+        return int(look.array((None, None), "x").shape[0])
     return int(look.a(sp.csr_matrix, GroupedDesign, ValueCells, CountCells).value.shape[0])
 
 

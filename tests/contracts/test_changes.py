@@ -37,7 +37,7 @@ INSTANCES = {
 }
 # Fits of few rows find what they find.
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:the components of this .*Mixture began among"),
+    pytest.mark.filterwarnings("ignore:the components of this .* began among"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:degrees of freedom"),
     pytest.mark.filterwarnings("ignore:prior_precision=.* is one prior for columns"),

@@ -70,16 +70,19 @@ def test_a_negative_binomial_begins_where_the_counts_are(global_random_seed):
     np.testing.assert_allclose(narrow.predict(X), plain.predict(X), rtol=0.1)
 
 
-@pytest.mark.parametrize(("likelihood", "n_starts"), [(Gaussian(variance=0.03), 24), (StudentT(scale=0.1, df=4.0), 10)])
+@pytest.mark.parametrize(("likelihood", "n_starts"), [(Gaussian(variance=0.03), 24), (StudentT(scale=0.1, df=4.0), 12)])
 def test_starts_under_little_noise_end_alike(likelihood, n_starts, global_random_seed):
     """500 ratings of 40 users: begun at that noise one start in eight ended 30 to thousands of nats below the best.
 
-    On its way from more noise one in 500 does.
+    On the way from more noise 7 of 2,142 do (63 seeds), up to three of one data set; slower or hotter ways lose more.
     """
-    X, y, *_ = few_ratings(global_random_seed)
-    ends = [pmf(likelihood, max_iter=100, random_state=start).fit(X, y) for start in range(n_starts)]
-    bounds = np.array([model.lower_bound_ for model in ends])
-    assert np.sum(bounds < bounds.max() - 30.0) <= 1
+    lost = 0
+    for number in range(n_starts // 4):
+        X, y, *_ = few_ratings(100 * global_random_seed + number)
+        ends = [pmf(likelihood, max_iter=100, random_state=start).fit(X, y) for start in range(4)]
+        bounds = np.array([model.lower_bound_ for model in ends])
+        lost += int(np.sum(bounds < bounds.max() - 30.0))
+    assert lost <= 1
 
 
 @pytest.mark.parametrize("covariance", ["full", "diag"])

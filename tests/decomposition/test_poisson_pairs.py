@@ -138,15 +138,19 @@ def test_users_that_are_folded_in_are_those_of_the_matrix(global_random_seed):
 
 def test_a_warm_start_takes_new_users_and_items(global_random_seed):
     X, y, _ = plays(global_random_seed)
-    model = PoissonFactorization(3, random_state=0, warm_start=True).fit(X, y)
+
+    def best(*data):  # starts of so few counts end in optima up to a tenth apart
+        models = [PoissonFactorization(3, random_state=s, warm_start=True).fit(*data) for s in range(4)]
+        return max(models, key=lambda model: model.lower_bound_)
+
+    model = best(X, y)
     more = pd.concat([X, pd.DataFrame({"who": ["guest", "guest", "u00"], "what": ["i00", "new", "new"]})])
     passes = model.n_iter_
     model.fit(more, [*y, 2, 3, 1])
     assert model.items_[-1] == "new" and "guest" in model.users_ and model.components_.shape == (3, 26)
     assert passes < model.n_iter_ and np.all(model.components_[:, -1] > 0) and model.converged_
-    # Starts end in optima some 4 % apart; a warm start stays in the one it has.
-    fresh = min(PoissonFactorization(3, random_state=s).fit(more, [*y, 2, 3, 1]).lower_bound_ for s in range(3))
-    assert model.lower_bound_ > fresh - 0.03 * abs(fresh)
+    fresh = best(more, [*y, 2, 3, 1])
+    assert model.lower_bound_ > fresh.lower_bound_ - 0.03 * abs(fresh.lower_bound_)
     with pytest.raises(ValueError, match="n_components was 3"):
         model.set_params(n_components=2).fit(X, y)
 

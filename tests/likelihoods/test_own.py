@@ -353,13 +353,13 @@ def test_mixed_effects_with_noise(name, bound, global_random_seed):
     likelihood, _ = OWN[name]
     X, y = rows_for(likelihood, global_random_seed)
     maker = GMEClassifier if name == "cloglog" else GMERegressor
-    model = maker(likelihood=likelihood, noise=True, groups="g", bound=bound, noise_prior_scale=1.0, tol=1e-3)
+    # The prior is given: a mean field is so sure of a slope that 70 rows leave open that a learned one shrinks it to 0.
+    options = {"bound": bound, "noise_prior_scale": 1.0, "prior_precision": 1.0, "tol": 1e-3}
+    model = maker(likelihood=likelihood, noise=True, groups="g", **options)
     model.fit(X, y)
     assert np.all(np.diff(model.lower_bounds_) > -1e-6 * np.abs(model.lower_bound_))
     assert model.noise_variance_ > 0
-    off, sd = np.ravel(model.coef_)[0] - 1.0, np.ravel(model.coef_std_)[0]
-    # q is too narrow: its family. Where 70 rows leave a slope open, a mean field's widths shrink it to zero.
-    assert (-1.1 if bound == "mean-field" else -4 * sd - 0.25) < off < 4 * sd + 0.25
+    assert abs(np.ravel(model.coef_)[0] - 1.0) < 4 * np.ravel(model.coef_std_)[0] + 0.25  # q is too narrow: its family
 
     few, rng = X[:5], np.random.default_rng(global_random_seed)
     mean, variance = model.predict_latent(few)

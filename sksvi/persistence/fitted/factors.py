@@ -42,7 +42,8 @@ def check_factorization(look: Look) -> None:
 
 def _first_ratings(rows: Look, look: Look) -> None:
     """Ratings that a stream keeps: positions of users and items, -1 where the id is missing."""
-    pairs = rows.at("X").array((None, 2), "i", least=-1)
+    pairs = rows.at("X").array((None, 2), least=-1.0)
+    rows.at("X").require(np.all(pairs == np.floor(pairs)), "has positions that are no whole numbers")
     for side, column in zip(("users", "items"), pairs.T, strict=True):
         n = len(look.at(f"{side}_").value)
         rows.at("X").require(np.all(column < n), f"names other {side} than the {n} that the fit has")
