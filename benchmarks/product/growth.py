@@ -111,7 +111,7 @@ def main(quick: bool = False) -> None:
                     "estimator": type(model).__name__,
                     "way": way,
                     "score": round(float(model.score(*case.rows(case.n, None))), 4),
-                    "behind": round(behind, 3) if batch else None,
+                    "behind": round(behind, 3) + 0.0 if batch else None,
                     "CPU s": float(f"{clock.cpu:.2g}"),
                 }
             )

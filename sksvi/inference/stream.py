@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
@@ -67,15 +67,7 @@ def absorb(problem: Problem, state: State, tol: float, keep: int = 0, fade: floa
     return thinned(recorded(state, info, perf_counter() - started))
 
 
-def as_one_pass(
-    problem: Problem,
-    state: State,
-    before: State | None,
-    came: float,
-    most: int,
-    tol: float,
-    then: Callable[[Problem, State], State] = lambda problem, state: state,
-) -> State:
+def as_one_pass(problem: Problem, state: State, before: State | None, came: float, most: int, tol: float) -> State:
     """A fit from `state` to all that a stream knows, which is one pass of the stream: its history has a row more.
 
     Parameters
@@ -90,11 +82,9 @@ def as_one_pass(
         Weight of the portion's rows.
     most, tol : int, float
         Passes of the fit, and when it ends.
-    then : callable, optional
-        What its end is changed to.
     """
     started, begun = perf_counter(), replace(state, bounds=[], history=[], passes=0)
-    done = then(problem, run(problem, begun, most, tol))
+    done = run(problem, begun, most, tol)
     steps, rows = (0, 0.0) if before is None else (before.steps, before.rows)
     info = StepInfo(done.bound, problem.deterministic, 1.0, done.repairs)
     done = replace(done, passes=state.passes + 1, steps=done.steps + steps, rows=rows + came)

@@ -234,9 +234,7 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
         return None if n <= SMALL_ROWS else min(max(n // BATCH_SHARE, SMALLEST_BATCH), LARGEST_BATCH)
 
     def _run(self, problem: Problem, state: State, passes: int, monitor: Any) -> State:
-        return self._concluded(problem, super()._run(problem, state, passes, monitor))
-
-    def _concluded(self, problem: Problem, state: State) -> State:
+        state = super()._run(problem, state, passes, monitor)
         if self.moves in ("none", False) or problem.algorithm.row.sampler:
             return state
         q, taken = Moves(problem.model, problem.data, state.q).run(self.moves in ("all", True))
