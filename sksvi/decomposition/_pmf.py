@@ -486,7 +486,7 @@ class GeneralizedPMF(
         return replace(state, q={**state.q, **{side: state.q[side].copy() for side in SIDES}})
 
     def _warm_state(self, problem: Any) -> Any:
-        state, weight = self._continued(problem), problem.data.total_weight
+        state, weight = super()._warm_state(problem), problem.data.total_weight
         if state.finished and weight > GROWN * (self._began_among or self.n_samples_seen_):
             self._began_among = weight
             rng = parallel.stream(state.seed, state.steps, 0)

@@ -39,7 +39,7 @@ from sksvi.inference import plan
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
 from sksvi.inference.search import Looks
-from sksvi.inference.start import continued, first_state
+from sksvi.inference.start import continued, first_state, freed
 from sksvi.inference.state import State, with_own_lists
 from sksvi.likelihoods.support import LARGEST
 from sksvi.partitions.collections import in_memory, is_collection
@@ -309,7 +309,8 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
 
     def _warm_state(self, problem: Problem) -> State:
         """The same for a warm fit, which has all its rows at hand."""
-        return self._continued(problem)
+        state = self._continued(problem)
+        return freed(problem, state) if state.finished else state
 
     def _run(self, problem: Problem, state: State, passes: int, monitor: FitMonitor, tol: float | None = None) -> State:
         """Passes of a problem, up to number `passes` of the fit; `tol`: None for the user's."""

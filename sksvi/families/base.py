@@ -242,6 +242,10 @@ class Family:
         """A message with what a part of its rows says now in the place of what they had said."""
         return total.plus(new.plus(old, -1.0))
 
+    def bounded(self, message: Message) -> Message:
+        """A message as the block may go on with where its rows are not at hand."""
+        return message
+
     # ---- plates
     @property
     def plate_axes(self) -> int:

@@ -108,6 +108,11 @@ class Point(Spreadless):
         g, information = self.natural_gradient(gradient)
         return Message((g + information @ self.value, information))
 
+    def bounded(self, message: Message) -> Message:
+        """The same slope at the value, without parabolas that open upwards, which are the higher the farther off."""
+        (g, hessian), _ = self.told(message)
+        return self.heard((g, -_convex(-hessian)))
+
     @staticmethod
     def natural_gradient(gradient: tuple[Array, Array]) -> tuple[Array, Array]:
         """(g, J) with J = -H."""

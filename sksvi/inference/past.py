@@ -75,6 +75,12 @@ class Past(Said):
         value = self.constant + sum(value for _, value in found.values())
         return {name: gradient for name, (gradient, _) in found.items()}, value
 
+    def bounded(self, q: Blocks) -> Past:
+        """The same near q, and nothing that grows without end away from there."""
+        by_block = {name: q[name].bounded(message) for name, message in self.by_block.items()}
+        found = replace(self, by_block=by_block)
+        return replace(found, constant=self.constant + self.told(q)[1] - found.told(q)[1])
+
     def faded(self, share: float) -> Past:
         """All rows count less: natural parameters decay towards the prior's."""
         if share == 1.0:
@@ -110,8 +116,11 @@ class Past(Said):
         by_block = {**self.by_block, **{k: self.by_block[k].plus(m, -1.0) for k, m in messages.items()}}
         return replace(self, by_block=by_block, constant=self.constant - constant, sample=rest), sure
 
-    def looked(self, problem: Problem, state: State) -> Past:
-        """The sample's sites at the state's q, and the sum of all sites after them."""
+    def looked(self, problem: Problem, state: State, wholly: str = "") -> Past:
+        """The sample's sites at the state's q, and the sum of all sites after them.
+
+        `wholly`: a block that was put elsewhere, of which sites found where it was say nothing.
+        """
         if not self.samples:
             return replace(self, waiting=0.0)
         model, q, sample = problem.model, state.q, self.sample
@@ -129,7 +138,8 @@ class Past(Said):
         prior = model.prior(q)[main]
         before = prior.times(self.by_block[main])
         for halvings in range(REACH_HALVINGS):
-            seen = replace(sample, sites=sample.sites.blended(sites, share))
+            blended = sample.sites.blended(sites, share)
+            seen = replace(sample, sites=with_points_of(blended, sites, wholly, q) if wholly else blended)
             new, now = seen.messages(model, q)
             by_block = {
                 k: q[k].exchanged(said, old[k], new[k]) if k in new else said for k, said in self.by_block.items()
@@ -158,6 +168,14 @@ class Past(Said):
         rows = self.sample.blown_up
         # What a fit said before the stream is of rows that are not here.
         return rows if np.isclose(rows.total_weight, self.weight) else None
+
+
+def with_points_of(sites: LinearTerms, others: LinearTerms, name: str, q: Blocks) -> LinearTerms:
+    """Sites with what others say of one point, and their own value where that is."""
+    at = q[name].moments
+    (g, hessian), (linear, curvature) = sites.points[name], others.points[name]
+    moved = (g - linear) @ at + 0.5 * ((hessian - curvature) @ at) @ at
+    return replace(sites, value=sites.value + moved, points={**sites.points, name: (linear, curvature)})
 
 
 def informing(terms: LinearTerms, now: Past, weight: Array | None) -> Array:

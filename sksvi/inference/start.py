@@ -94,6 +94,19 @@ def adopted(problem: Problem, state: State) -> State:
     return state
 
 
+def freed(problem: Problem, state: State) -> State:
+    """The state of a fit to other data, perhaps: a likelihood's scale at an end of its range would stay there."""
+    likelihood = getattr(problem.model, "likelihood", None)
+    if likelihood is None or "likelihood" not in state.q or "likelihood" in problem.frozen:
+        return state
+    there = likelihood.replace(state.q["likelihood"].value)
+    value = there.freed().unconstrained
+    if np.array_equal(value, there.unconstrained):
+        return state
+    block = state.q["likelihood"].at(value)
+    return replace(state, q={**state.q, "likelihood": block}, progress=state.progress.emptied())
+
+
 def own_memory(state: State, name: str) -> Any:
     """What the rule of a block remembers."""
     memory = state.memory.get(name)

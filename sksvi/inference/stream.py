@@ -25,7 +25,7 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START, Judging
 from sksvi.inference.records import replace
 from sksvi.inference.search import improved
-from sksvi.inference.start import first_state
+from sksvi.inference.start import first_state, freed
 from sksvi.inference.state import State, StepInfo, recorded, thinned
 from sksvi.inference.stopping import PORTION_PASSES
 from sksvi.models.base import Blocks, Gradient, Linear, LinearTerms, Segment, Sided, Table
@@ -146,6 +146,9 @@ def settled_after(
         past, now, sure = joined(alone, state, past, lagged)
         past = past.looked(alone, state)
         now = replace(now, said=past)
+        past, now, state = freed_again(now, past, state)
+    past = past.bounded(state.q)
+    now = replace(now, said=past)
     if sure is not None and not past.samples and not lagged and len(sure) <= n:
         # All rows are at hand: the fit is theirs, wherever the first of them had led (labels of one kind, all zeros).
         state = replace(state, q=first_state(now, state.seed).q)
@@ -161,6 +164,22 @@ def settled_after(
             break
         before, state = state, settled_on(now, replace(state, progress=START), tol, False)
     return past, now, sure, state
+
+
+def freed_again(now: Problem, past: Past, state: State) -> tuple[Past, Problem, State]:
+    """Where a likelihood's scale lies at an end of its range and all rows would have it leave: begun off that end.
+
+    Its slope in the unconstrained value is next to nothing there, so that a step promises no gain and no pass is taken.
+    """
+    loose = freed(now, state)
+    if loose is state:
+        return past, now, state
+    gradient, _ = evaluate(replace(now, expect=now.exact), state, whole(now))
+    away = loose.q["likelihood"].value - state.q["likelihood"].value
+    if float(gradient["likelihood"][0] @ away) <= 0.0:
+        return past, now, state
+    past = past.looked(now, loose, wholly="likelihood")
+    return past, replace(now, said=past), loose
 
 
 def joined(alone: Problem, state: State, past: Past, lagged: frozenset[str]) -> tuple[Past, Problem, Sample | None]:

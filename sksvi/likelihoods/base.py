@@ -306,6 +306,10 @@ class Likelihood(BaseEstimator):
         """Copy of a started one with a `share` of its learned excess variance, where a model explains the rest."""
         return self
 
+    def freed(self) -> Likelihood:
+        """Copy whose learned parameters other data can move: near an end of its range one may have next to no slope."""
+        return self
+
     @property
     def reported(self) -> dict[str, float]:
         """Learned parameters as tables show them: names and numbers."""

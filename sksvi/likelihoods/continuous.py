@@ -17,6 +17,8 @@ REAL = Support(-np.inf, np.inf, False, "finite real y")
 _MAD_TO_SD = 1.4826
 #: Degrees of freedom below which a user is told: tails of 1/|y|^1.5 and heavier describe no noise.
 LOW_DF = 0.5
+#: Most of them that a warm fit begins with: among more, which are nearly a Gaussian, the bound hardly slopes.
+HIGH_DF = 50.0
 
 
 class Gaussian(Likelihood):
@@ -226,6 +228,11 @@ class StudentT(Likelihood):
         started = self._replaced(values, automatic)
         started.least = LEAST_NOISE * values.get("scale", 0.0)
         return started
+
+    def freed(self) -> Likelihood:
+        if "df" not in self.learned:
+            return self
+        return self._replaced({"df": min(self._number("df"), HIGH_DF)}, self.learned)
 
     def extremes(self) -> list[str]:
         df = self._number("df")

@@ -354,8 +354,11 @@ class Poisson(Likelihood):
         return 2.0 * (xlogy(y, y) - xlogy(y, mu) - y + mu)
 
 
-#: Least dispersion that a fit begins with where most of the excess variance is to be explained.
+#: Least dispersion that a fit begins with where most of the excess variance is to be explained, or goes on from.
 LEAST_LEFT = 0.02
+#: Least share of its mean that a learned dispersion adds to the variance of a count of mean 1 or more: for less, its
+#: slope is lost in rounding.
+LEAST_EXCESS = 1e-6
 
 
 class NegativeBinomial(Likelihood):
@@ -364,7 +367,8 @@ class NegativeBinomial(Likelihood):
     Parameters
     ----------
     dispersion : float or "auto", default="auto"
-        Excess of the variance over Poisson's, per squared mean; "auto" learns it.
+        Excess of the variance over Poisson's, per squared mean; "auto" learns it, down to 1e-6, or 1e-6 over the mean
+        count where that is more than 1.
 
     Examples
     --------
@@ -476,12 +480,17 @@ class NegativeBinomial(Likelihood):
         mean, variance = weighted_moments(y, weight)
         # half of the excess variance: the features will explain some of it
         excess = 0.5 * (variance - mean) / mean**2 if mean > 0 else 0.0
-        return self._replaced({"dispersion": float(min(max(excess, 0.05), 10.0))}, ("dispersion",))
+        started = self._replaced({"dispersion": float(min(max(excess, 0.05), 10.0))}, ("dispersion",))
+        started.least = LEAST_EXCESS / max(float(mean), 1.0)
+        return started
 
     def left(self, share: float) -> Likelihood:
         if not self.learned:
             return self
         return self._replaced({"dispersion": max(share * self._number("dispersion"), LEAST_LEFT)}, self.learned)
+
+    def freed(self) -> Likelihood:
+        return self.left(1.0)
 
     def informed(self, y: Array) -> bool:
         """Counts that are all zero are explained by any dispersion, the better the larger it is."""
@@ -492,7 +501,7 @@ class NegativeBinomial(Likelihood):
         return np.log([self._number("dispersion")]) if self.learned else np.zeros(0)
 
     def _constrain(self, unconstrained: np.ndarray) -> dict[str, Any]:
-        return {"dispersion": float(np.exp(unconstrained[0]))} if self.learned else {}
+        return {"dispersion": max(float(np.exp(unconstrained[0])), self.least)} if self.learned else {}
 
     def d_parameters(self, y: Array, f: Array) -> tuple[Array, Array]:
         if not self.learned:
