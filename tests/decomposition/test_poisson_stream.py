@@ -70,12 +70,12 @@ def test_a_stream_comes_near_the_fit_to_all_pairs(by, global_random_seed):
     key = {"rows": np.arange(len(X)), "users": X["who"], "items": X["what"]}[by]
     order = np.argsort(np.asarray(key), kind="stable")
     fits, streams = [], []
-    for state in range(3):  # either ends in a lesser optimum now and then: one in twelve
+    for state in range(3):  # either ends in a lesser optimum now and then: one in twelve, of some tables one in two
         fits.append(PoissonFactorization(3, random_state=state).fit(X, y))
         streams.append(PoissonFactorization(3, random_state=state))
         for part in np.array_split(order, 7):
             streams[-1].partial_fit(X.iloc[part], y[part])
-    batch, stream = sorted(fits, key=bound)[1], max(streams, key=bound)
+    batch, stream = max(fits, key=bound), max(streams, key=bound)
     assert stream.lower_bound_ > batch.lower_bound_ - 0.03 * abs(batch.lower_bound_)
     where = [np.argsort(ids) for ids in (stream.users_, stream.items_)]
     expected = (stream.user_factors_ @ stream.components_)[np.ix_(*where)]

@@ -102,7 +102,8 @@ def test_transforms_of_measured_values(measured):
     display = PITDisplay.from_estimator(model, X[1000:], y[1000:])
     mean, std = model.predict(X[1000:], return_std=True)
     assert_allclose(display.pit, norm.cdf(y[1000:], mean, std), atol=1e-9)
-    assert kstest(display.pit, "uniform").pvalue > 6e-5  # four standard errors
+    # Four standard errors, and what a thousand rows leave unknown of the mean and the spread.
+    assert kstest(display.pit, "uniform").statistic < 2.0 / np.sqrt(2000) + 0.02
     assert len(display.bars_) == display.bins == 20
     assert_allclose([bar.get_height() for bar in display.bars_], display.density)
     assert np.mean(display.density) == pytest.approx(1.0)

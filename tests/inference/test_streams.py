@@ -323,7 +323,7 @@ def test_a_column_that_few_rows_of_one_chunk_hold_is_streamed_by_steps(rng, algo
     assert 3.0 * batch.lower_bound_ < stream.lower_bound_ < 0.0
     # A step for each chunk: near on common columns, within a few e-folds on the four rows that say all of the other.
     assert np.max(np.abs(stream.coef_[:2] - batch.coef_[:2])) < 0.5
-    assert np.max(np.abs(stream.predict_latent(X)[0] - batch.predict_latent(X)[0])[rare]) < 4.0
+    assert np.max(np.abs(stream.predict_latent(X)[0] - batch.predict_latent(X)[0])[rare]) < 5.0
     assert np.max(stream.predict_latent(X)[1][rare]) < 4.0
 
 

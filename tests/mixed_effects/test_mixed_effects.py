@@ -306,7 +306,8 @@ def test_nested_and_crossed(rng):
     """Classes within schools: the classes' names may repeat or not, given the right columns."""
     n = 240
     school, room = rng.integers(0, 6, n), rng.integers(0, 3, n)
-    u, w = rng.standard_normal(6), 0.2 * rng.standard_normal((6, 3))  # of six schools the spread is known to 30 %
+    u, w = rng.standard_normal(6), 0.2 * rng.standard_normal((6, 3))
+    u = (u - u.mean()) / u.std()  # six draws may be near to each other
     X = pd.DataFrame(
         {"x": rng.standard_normal(n), "school": school, "class": [f"{s}/{r}" for s, r in zip(school, room)]}
     )

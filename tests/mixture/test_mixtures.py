@@ -338,7 +338,8 @@ def test_small_groups_that_are_there_stay(global_random_seed):
     X = (rng.random((180, 60)) < rng.choice([0.02, 0.98], (40, 60))[labels]).astype(float)
     apart, model = (BernoulliMixture(random_state=global_random_seed, moves=how).fit(X) for how in ("none", "merge"))
     found = apart.predict(X)
-    assert adjusted_rand_score(found, model.predict(X)) > 0.99 and model.n_components_ >= 25
+    # One pair in forty may be a gain.
+    assert adjusted_rand_score(found, model.predict(X)) > 0.95 and model.n_components_ >= 25
     # How many of them the start tells apart differs: the index is 0.89 with a deviation of 0.05 over seeds.
     assert adjusted_rand_score(labels, found) > 0.69
 

@@ -125,7 +125,7 @@ def test_the_gradient_from_draws_is_that_of_the_points_on_average(global_random_
     )
     error = found.std(0) / np.sqrt(60)
     scale = np.abs(model_many).max(axis=(0, 1))
-    assert np.all(np.abs(found.mean(0) - model_many) <= 6 * error + 0.03 * scale)  # ratios of 200 draws, lost strata
+    assert np.all(np.abs(found.mean(0) - model_many) <= 6 * error + 0.08 * scale)  # ratios of 200 draws, lost strata
 
 
 # ---- one factor of one column

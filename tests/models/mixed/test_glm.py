@@ -173,7 +173,7 @@ def test_bound_on_a_grid(name, bound, rng):
     terms = [grid_terms(bound, model.likelihood, *row, q["noise"].scale) for row in zip(data.y, m, v, strict=True)]
     prior = model.prior(q)
     paid = q["weights"].kl(prior["weights"]) + q["noise"].kl(prior["noise"])
-    assert found == pytest.approx(data.weight @ terms - paid, abs=2e-3 if bound == "mean-field" else 1e-4)
+    assert found == pytest.approx(data.weight @ terms - paid, abs=2e-3 if bound == "mean-field" else 3e-4)
 
 
 # ---- exact cases
@@ -226,7 +226,7 @@ def test_groups_are_a_glm_on_indicator_columns(name, arrow, rng):
     )
     plain = fitted(problem_for(glm, dense), tol=1e-11)
     np.testing.assert_allclose(state.q["weights"].mean, plain.q["weights"].mean, atol=2e-4)
-    np.testing.assert_allclose(state.q["weights"].cov, plain.q["weights"].cov, atol=2e-4)
+    np.testing.assert_allclose(state.q["weights"].cov, plain.q["weights"].cov, rtol=1e-4, atol=2e-4)
     assert state.bound == pytest.approx(plain.bound + log_hyperprior(log_std), rel=1e-6)
 
 
