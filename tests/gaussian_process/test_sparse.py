@@ -405,7 +405,7 @@ def test_mini_batches_come_near_the_full_fit(algorithm, global_random_seed):
     model = SparseGPRegressor(n_inducing=12, random_state=0, algorithm=algorithm, batch_size=60, max_iter=160, tol=0)
     with pytest.warns(match="did not converge"):
         model.fit(X, y)
-    # Steps may carry inducing inputs out of the data, where they are of no use: 5 nats in most of a dozen fits, 63 once.
+    # Steps may carry inducing inputs out of the data, where they are of no use: 5 nats in most fits, 63 in one of 13.
     assert full.lower_bound_ > model.lower_bound_ > full.lower_bound_ - 0.15 * len(y)
     assert np.sqrt(np.mean((model.predict(X) - np.sin(2 * X[:, 0])) ** 2)) < 0.1
 
