@@ -147,6 +147,7 @@ def quiet() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", message="algorithm=.* takes one step for each chunk")
+        warnings.filterwarnings("ignore", message="the components of this .* began among")
         yield
 
 
