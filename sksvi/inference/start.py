@@ -19,6 +19,8 @@ from sksvi.inference.records import replace
 from sksvi.inference.state import State, with_own_lists
 from sksvi.models.base import Local, Sided
 
+Array = np.ndarray
+
 #: Largest relative difference of two looks at one bound.
 SAME = 1e-6
 
@@ -95,16 +97,26 @@ def adopted(problem: Problem, state: State) -> State:
 
 
 def freed(problem: Problem, state: State) -> State:
-    """The state of a fit to other data, perhaps: a likelihood's scale at an end of its range would stay there."""
+    """The state, with a likelihood's scale begun off an end of its range where these data would have it leave.
+
+    In unconstrained values it is a matter of e-folds, and the bound's slope next to nothing: a step promises no gain.
+    """
     likelihood = getattr(problem.model, "likelihood", None)
     if likelihood is None or "likelihood" not in state.q or "likelihood" in problem.frozen:
         return state
-    there = likelihood.replace(state.q["likelihood"].value)
-    value = there.freed().unconstrained
-    if np.array_equal(value, there.unconstrained):
+    block = state.q["likelihood"]
+    there = likelihood.replace(block.value)
+    away = there.freed().unconstrained - there.unconstrained
+    if not away.any():
         return state
-    block = state.q["likelihood"].at(value)
-    return replace(state, q={**state.q, "likelihood": block}, progress=state.progress.emptied())
+
+    def moved(by: Array) -> State:
+        return replace(state, q={**state.q, "likelihood": block.at(there.unconstrained + by)})
+
+    # Half way, since a step of one e-fold is lost in what integrals err by.
+    if exact_bound(problem, moved(0.5 * away)) <= exact_bound(problem, moved(0.0 * away)):
+        return state
+    return replace(moved(away), progress=state.progress.emptied())
 
 
 def own_memory(state: State, name: str) -> Any:

@@ -146,7 +146,9 @@ def settled_after(
         past, now, sure = joined(alone, state, past, lagged)
         past = past.looked(alone, state)
         now = replace(now, said=past)
-        past, now, state = freed_again(now, past, state)
+        loose = freed(now, state)
+        if loose is not state:
+            past, state = past.looked(now, loose, wholly="likelihood"), loose
     past = past.bounded(state.q)
     now = replace(now, said=past)
     if sure is not None and not past.samples and not lagged and len(sure) <= n:
@@ -164,22 +166,6 @@ def settled_after(
             break
         before, state = state, settled_on(now, replace(state, progress=START), tol, False)
     return past, now, sure, state
-
-
-def freed_again(now: Problem, past: Past, state: State) -> tuple[Past, Problem, State]:
-    """Where a likelihood's scale lies at an end of its range and all rows would have it leave: begun off that end.
-
-    Its slope in the unconstrained value is next to nothing there, so that a step promises no gain and no pass is taken.
-    """
-    loose = freed(now, state)
-    if loose is state:
-        return past, now, state
-    gradient, _ = evaluate(replace(now, expect=now.exact), state, whole(now))
-    away = loose.q["likelihood"].value - state.q["likelihood"].value
-    if float(gradient["likelihood"][0] @ away) <= 0.0:
-        return past, now, state
-    past = past.looked(now, loose, wholly="likelihood")
-    return past, replace(now, said=past), loose
 
 
 def joined(alone: Problem, state: State, past: Past, lagged: frozenset[str]) -> tuple[Past, Problem, Sample | None]:

@@ -17,8 +17,10 @@ REAL = Support(-np.inf, np.inf, False, "finite real y")
 _MAD_TO_SD = 1.4826
 #: Degrees of freedom below which a user is told: tails of 1/|y|^1.5 and heavier describe no noise.
 LOW_DF = 0.5
-#: Most of them that a warm fit begins with: among more, which are nearly a Gaussian, the bound hardly slopes.
+#: Most of them that a warm fit begins with where it wants fewer: among more the bound hardly slopes.
 HIGH_DF = 50.0
+#: Most that are learned, nearly a Gaussian: among more the slope is lost in rounding.
+MOST_DF = 1e6
 
 
 class Gaussian(Likelihood):
@@ -138,7 +140,8 @@ class StudentT(Likelihood):
         Scale of y given f, in the units of y (not its standard deviation); "auto" learns it, down to
         1e-4 of its first guess.
     df : float or "auto", default="auto"
-        Degrees of freedom; "auto" learns it. With df <= 1 `mean` is the median, with df <= 2 the variance is infinite.
+        Degrees of freedom; "auto" learns it, up to 1e6. With df <= 1 `mean` is the median, with df <= 2 the variance is
+        infinite.
 
     Examples
     --------
@@ -252,7 +255,8 @@ class StudentT(Likelihood):
     def _constrain(self, unconstrained: np.ndarray) -> dict[str, Any]:
         least = {"scale": self.least}
         pairs = zip(self.learned, unconstrained, strict=True)
-        return {name: least.get(name, 0.0) + float(np.exp(value)) for name, value in pairs}
+        found = {name: least.get(name, 0.0) + float(np.exp(value)) for name, value in pairs}
+        return found | ({"df": min(found["df"], MOST_DF)} if "df" in found else {})
 
     def d_parameters(self, y: Array, f: Array) -> tuple[Array, Array]:
         if not self.learned:
