@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -193,19 +193,23 @@ Rise = tuple[Array, float, float]
 def _check_rise(rise: Callable[[float], Rise], what: str, tolerance: float) -> None:
     """Products against differences of a step; where these err by its square, of half of it too, which removes that.
 
-    A row's own variables may settle elsewhere at the two ends, and its part of the bound jump: the less so the shorter
-    the step is.
+    A row's own variables may settle elsewhere at the two ends, and its part of the bound jump: rarely so between the
+    ends of a shorter step.
     """
+    for found in _rises(rise):
+        if _off(*found, tolerance) <= tolerance:
+            return
+    _assert_rise(*found, what, tolerance)
+
+
+def _rises(rise: Callable[[float], Rise]) -> Iterator[Rise]:
+    """Of a step and of it and its half, each shorter than those before."""
     for step in (STEP, STEP / 10, STEP / 100):
-        found, wanted, noise = rise(step)
-        if _off(found, wanted, noise, tolerance) <= tolerance:
-            break
-        halved = rise(step / 2)
-        found, wanted = ((4.0 * half - whole) / 3.0 for half, whole in zip(halved[:2], (found, wanted), strict=True))
-        noise = (4.0 * halved[2] + noise) / 3.0
-        if _off(found, wanted, noise, tolerance) <= tolerance:
-            break
-    _assert_rise(found, wanted, noise, what, tolerance)
+        whole = rise(step)
+        yield whole
+        half = rise(step / 2)
+        products, difference = ((4.0 * b - a) / 3.0 for a, b in zip(whole[:2], half[:2], strict=True))
+        yield products, difference, (4.0 * half[2] + whole[2]) / 3.0
 
 
 def _off(found: Array, wanted: float, noise: float, tolerance: float) -> float:

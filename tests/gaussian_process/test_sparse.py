@@ -401,12 +401,12 @@ def test_mini_batches_come_near_the_full_fit(algorithm, global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     X = rng.uniform(0, 6, (600, 1))
     y = np.sin(2 * X[:, 0]) + 0.2 * rng.standard_normal(600)
-    full = SparseGPRegressor(n_inducing=12, random_state=0).fit(X, y)
-    model = SparseGPRegressor(n_inducing=12, random_state=0, algorithm=algorithm, batch_size=60, max_iter=160, tol=0)
+    full = SparseGPRegressor(n_inducing=16, random_state=0).fit(X, y)
+    model = SparseGPRegressor(n_inducing=16, random_state=0, algorithm=algorithm, batch_size=60, max_iter=160, tol=0)
     with pytest.warns(match="did not converge"):
         model.fit(X, y)
-    # Steps may carry inducing inputs out of the data, where they are of no use: 5 nats in most fits, 63 in one of 13.
-    assert full.lower_bound_ > model.lower_bound_ > full.lower_bound_ - 0.15 * len(y)
+    # Steps carry some inducing inputs out of the data: of twelve too few stay now and then, 63 nats low.
+    assert full.lower_bound_ > model.lower_bound_ > full.lower_bound_ - 0.1 * len(y)
     assert np.sqrt(np.mean((model.predict(X) - np.sin(2 * X[:, 0])) ** 2)) < 0.1
 
 

@@ -373,7 +373,7 @@ def test_mixed_effects_with_noise(name, bound, global_random_seed):
         np.testing.assert_allclose(model.log_predictive_density(few, y[:5]), density, atol=1e-6)
     if maker is GMERegressor:
         low, high = model.predict_interval(few, coverage=0.9).T
-        error = 4 * np.sqrt(0.05 * 0.95 / DRAWS) + 5e-4  # of an integral over the noise
+        error = 5 * np.sqrt(0.05 * 0.95 / DRAWS)  # of ten numbers for each case and seed
         assert np.all((draws < low[:, None]).mean(axis=1) < 0.05 + error)
         assert np.all((draws > high[:, None]).mean(axis=1) < 0.05 + error)
         if likelihood.levels is None:

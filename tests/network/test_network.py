@@ -57,7 +57,8 @@ def test_gradient_of_the_bound(name, global_random_seed):
     x = x + 0.2 * rng.standard_normal(len(x))
     along = rng.standard_normal(len(x))
     found = (bound(x + 1e-5 * along)[0] - bound(x - 1e-5 * along)[0]) / 2e-5
-    assert bound(x)[1] @ along == pytest.approx(found, rel=1e-3)
+    products = bound(x)[1] * along  # which may cancel
+    assert abs(products.sum() - found) < 2e-4 * np.abs(products).sum()
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -112,10 +113,13 @@ def test_derivatives_and_values_say_the_same(global_random_seed):
         for given in (slopes, None)
     )
     assert with_slopes.lower_bound_ == pytest.approx(without.lower_bound_, abs=1e-6)
-    for name, truth in (("height", 2.0), ("speed", 1.3)):
+    # Height and speed are correlated, of which q knows nothing: the deviations of least squares.
+    design = np.stack([1.0 - np.exp(-1.3 * t), 2.0 * t * np.exp(-1.3 * t)], 1) / 0.1
+    stds = np.sqrt(np.diag(np.linalg.inv(design.T @ design)))
+    for (name, truth), std in zip({"height": 2.0, "speed": 1.3}.items(), stds, strict=True):
         q = with_slopes.posterior_[name]
         np.testing.assert_allclose(q.mean, without.posterior_[name].mean, rtol=1e-4)
-        assert abs(q.mean[0] - truth) < 10 * q.std[0]  # height and speed are correlated, of which q knows nothing
+        assert abs(q.mean[0] - truth) < 4 * std + 0.02 and q.std[0] < std  # and the pull of a prior
 
 
 @pytest.mark.exhaustive

@@ -56,8 +56,9 @@ def test_the_curvature_is_that_of_the_bound(noise_size, global_random_seed):
         for j, other in enumerate(steps):
             corners = [a * b * bound(first + a * one + b * other) for a in (1, -1) for b in (1, -1)]
             direct[i, j] = -sum(corners) / (4 * h**2)
-    unit = np.sqrt(np.abs(np.diag(direct)))
-    np.testing.assert_allclose(found / np.outer(unit, unit), direct / np.outer(unit, unit), atol=5e-3)
+    # What curves by less than a thousandth says nothing, and second differences of it are rounding.
+    unit = np.sqrt(np.maximum(np.abs(np.diag(direct)), 1e-3))
+    np.testing.assert_allclose(found / np.outer(unit, unit), direct / np.outer(unit, unit), atol=2e-3)
 
 
 def test_without_data_loadings_have_their_prior():

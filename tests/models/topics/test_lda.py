@@ -21,7 +21,7 @@ from sksvi.models.topics.lda import Documents, Effort, LatentDirichlet, View, di
 from sksvi.models.topics.loops import gibbs
 
 K, V = 3, 6
-LONG = Effort(500, 1e-13, 200, 4000)
+LONG = Effort(20_000, 1e-13, 200, 4000)
 
 
 def model_of(local_step="mean-field", **options):
@@ -121,8 +121,8 @@ def test_local_steps_and_their_order(global_random_seed):
             found.append(np.abs(terms.local - mean).sum())
             assert terms.value[0] <= evidence + 1e-12
             np.testing.assert_allclose(terms.local.sum(), 7.0)
-            # Slow documents still move by 1e-7 to 1e-6 a sweep after 500.
-            np.testing.assert_allclose(terms.counts.sum(0), terms.local[0], rtol=1e-4)
+            # Slow documents still move by 1e-7 a sweep after thousands.
+            np.testing.assert_allclose(terms.counts.sum(0), terms.local[0], rtol=1e-6)
     assert np.mean(errors["cvb0"]) < np.mean(errors["mean-field"])
 
 
