@@ -476,6 +476,10 @@ class Model(ABC):
         """Whether q is known to be the best under its hyperparameters, so that no step leads on from there."""
         return False
 
+    def known(self, q: Blocks, data: Any, scale: float) -> Any:
+        """``q``, ``gradient`` and ``bound`` where they are known without a look at every row's terms; else None."""
+        return None
+
     def sweep(self, data: Any, batch_size: int | None, seed: int, number: int) -> Iterator[Segment]:
         """Pass `number` over the data as segments: all blocks, one batch of rows each."""
         return default_sweep(data, batch_size, seed, number)

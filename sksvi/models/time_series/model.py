@@ -15,7 +15,7 @@ from sksvi.models.base import Fit, LinearTerms, Table
 from sksvi.models.per_latent import PerLatent, Tried
 from sksvi.models.settled import already_searched
 from sksvi.models.time_series.components import Dynamics
-from sksvi.models.time_series.search import Search, closed_messages, first_messages
+from sksvi.models.time_series.search import Closed, Reached, Search, closed_messages, first_messages
 
 Array = np.ndarray
 
@@ -121,6 +121,11 @@ class DynamicModel(PerLatent):
         at = data.y if data.offset is None else data.y - data.offset
         linear, weights = closed_messages(likelihood, at, data.weight)
         return np.array_equal(block.linear, linear) and np.array_equal(block.weights, weights)
+
+    def known(self, q: dict[str, Any], data: Table, scale: float) -> Reached | None:
+        """Under Gaussian noise, at messages that are those of the data."""
+        searched = "dynamics" in q and self.at_its_best(q, data)
+        return Closed(self, data, scale)(q)[0] if searched else None
 
     # ---- gradients
     def parts(self, n: int) -> list[Any]:

@@ -64,6 +64,40 @@ class Reached(NamedTuple):
         return {"latents": (block.dual, -0.5 * block.weights)}
 
 
+class Closed:
+    """The best q under Gaussian noise, whose messages are known, its bound, and the slopes of that.
+
+    Parameters
+    ----------
+    model : DynamicModel
+    data : Table
+    scale : float
+        What E log p of the data is multiplied by.
+    """
+
+    def __init__(self, model: Any, data: Table, scale: float) -> None:
+        self.model, self.weight, self.scale = model, data.weight, scale
+        self.at = data.y if data.offset is None else data.y - data.offset
+        self.n = float(len(data)) if data.weight is None else float(data.weight.sum())
+
+    def __call__(self, q: dict[str, Any]) -> tuple[Reached, dict[str, Array]]:
+        """Under the parameters of q, whose own messages do not matter."""
+        model, at, weight = self.model, self.at, self.weight
+        likelihood, chain = model.current_likelihood(q), q["latents"].chain
+        block = ChainGaussian(chain, *closed_messages(likelihood, at, weight))
+        swept = block.swept
+        off, variance = at - swept.mean, swept.variance
+        if weight is None:
+            total = off @ off + np.add.reduce(variance)  # `sum` takes twice as long to begin
+        else:
+            total = np.square(off) @ weight + variance @ weight
+        value, slope = likelihood.expected_from_squares(float(total), self.n)
+        slopes = {"dynamics": model.dynamics.slope(q["dynamics"].value, chain, swept)}
+        if "likelihood" in q:
+            slopes["likelihood"] = np.array([slope])
+        return Reached({**q, "latents": block}, self.scale * value - swept.kl), slopes
+
+
 class Search(SettledSearch):
     """In the parameters of states and likelihood, from several places."""
 
@@ -83,9 +117,7 @@ class Search(SettledSearch):
             here = fit.q[name].value.tolist()
             box += model.dynamics.box if name == "dynamics" else [(x - WIDEST, x + WIDEST) for x in here]
         super().__init__(fit, tol, box)
-        data = fit.data
-        self.at = data.y if data.offset is None else data.y - data.offset
-        self.n = float(len(data)) if data.weight is None else float(data.weight.sum())
+        self.closed = Closed(model, fit.data, fit.scale)
 
     def look(self, bound: float) -> bool:
         """One more look at all data; an error of a callback's is remembered as such."""
@@ -141,24 +173,6 @@ class Search(SettledSearch):
             if error is self.refused:  # a callback's own
                 raise
             raise NotPositiveDefinite(str(error)) from error
-
-    def closed(self, q: dict[str, Any]) -> tuple[Reached, dict[str, Array]]:
-        """The best q under Gaussian noise, whose messages are known, its bound, and the slopes of that."""
-        model, at, weight = self.model, self.at, self.fit.data.weight
-        likelihood, chain = model.current_likelihood(q), q["latents"].chain
-        block = ChainGaussian(chain, *closed_messages(likelihood, at, weight))
-        swept = block.swept
-        off, variance = at - swept.mean, swept.variance
-        if weight is None:
-            total = off @ off + np.add.reduce(variance)  # `sum` takes twice as long to begin
-        else:
-            total = np.square(off) @ weight + variance @ weight
-        value, slope = likelihood.expected_from_squares(float(total), self.n)
-        slopes = {"dynamics": model.dynamics.slope(q["dynamics"].value, chain, swept)}
-        if "likelihood" in q:
-            slopes["likelihood"] = np.array([slope])
-        q["latents"] = block
-        return Reached(q, self.fit.scale * value - swept.kl), slopes
 
     def ascend(self, start: Array, seen: Callable[[float, float], bool] | None = None) -> None:
         """Newton's steps from these parameters; those that start outside of their bounds start on them."""
