@@ -137,7 +137,10 @@ def _fits() -> dict[str, tuple[str, Callable[[dict[str, Any]], Any]]]:
             lambda d: CorrelatedTopicModel(algorithm="s-dsvi", topics="point", **factors).fit(d["words"]),
         ),
         "topics-stream": ("words", lambda d: stream(CorrelatedTopicModel(**factors), d["words"])),
-        "lda": ("words", lambda d: StructuredLDA(doc_topic_prior="auto", **factors).fit(d["words"])),
+        "lda": (
+            "words",
+            lambda d: StructuredLDA(doc_topic_prior="auto", topic_word_prior="auto", **factors).fit(d["words"]),
+        ),
         "lda-stream": ("words", lambda d: stream(StructuredLDA(algorithm="ssvi", **factors), d["words"])),
         "poisson-components": ("words", lambda d: GammaPoissonFactorization(**factors).fit(d["words"])),
         "poisson-components-tight": (

@@ -137,10 +137,20 @@ def test_combinations_of_states_include_f_itself(kind):
         np.testing.assert_allclose([mean[t, 0], variance[t, 0]], [m[t], S[t, t]], rtol=1e-8, atol=1e-9)
 
 
-def test_messages_that_leave_no_precision_are_an_error_that_a_step_is_halved_for():
-    _, _, chain = chain_of("level")
+@pytest.mark.parametrize("kind", ["level", "trend"])
+def test_messages_that_leave_no_precision_are_an_error_that_a_step_is_halved_for(kind):
+    _, _, chain = chain_of(kind)
     with pytest.raises(NotPositiveDefinite, match="point 24"):
         ChainGaussian(chain, np.zeros(25), np.where(np.arange(25) < 24, 1.0, -9.0)).prepare()
+
+
+def test_two_directions_may_be_less_than_unknown_at_once_where_later_messages_make_up_for_both():
+    none, ints = np.zeros(0), np.zeros(0, np.int64)
+    X, weights = np.vstack([np.eye(2), np.eye(2)]), np.array([-2.0, -2.0, 5.0, 5.0])
+    chain = Chain(X, none, ints, np.zeros(1, np.int64), ints, none, np.zeros(2), np.zeros(2), np.eye(2), ints)
+    q = ChainGaussian(chain, weights, weights)
+    np.testing.assert_allclose(q.variance, 1.0 / (1.0 - 2.0 + 5.0), rtol=1e-12)
+    np.testing.assert_allclose(q.mean, 3.0 / 4.0, rtol=1e-12)
 
 
 @pytest.mark.parametrize("negative", [False, True])

@@ -9,6 +9,8 @@ import pytest
 
 import sksvi
 from benchmarks.hostile import _mutations, _saved
+from sksvi.families import Point
+from sksvi.inference.memory.of_plates import PlateMemory
 from sksvi.persistence import REGISTRY
 from sksvi.persistence.fitted import ESTIMATORS
 from sksvi.persistence.look import Malformed
@@ -94,6 +96,13 @@ def test_the_fits_are_of_every_estimator():
         ("glm", lambda m: vars(m).update(state_=None), "state_ is a NoneType, not a State"),
         ("glm", lambda m: vars(m).pop("state_"), "state_ is missing"),
         ("glm-levels", lambda m: vars(m).update(levels_=m.levels_[:-1]), "levels for a likelihood of"),
+        ("lda", lambda m: m.state_.q.update(eta=Point(np.zeros(2))), r"q\['eta'\] has 2 numbers"),
+        ("glm-stream", lambda m: vars(m.state_.messages.sample).pop("data"), "sample.data is missing"),
+        (
+            "factors-steps",
+            lambda m: m.state_.memory.update(users=PlateMemory.empty(8)),
+            r"memory\['users'\] has 8 plates, the block 7",
+        ),
         ("series-panel", lambda m: vars(m._members[1]).pop("state_"), "are not all fitted"),
         ("series-panel", lambda m: vars(m._members[1]).pop("lower_bounds_"), "lower_bounds_ is missing"),
     ],
@@ -106,7 +115,7 @@ def test_the_error_names_the_member(name, change, message, path):
         sksvi.load(path)
 
 
-@pytest.mark.parametrize("name", ["glm-levels", "series-panel"])
+@pytest.mark.parametrize("name", ["glm-levels", "series-panel", "lda"])
 def test_what_is_right_is_loaded(name, path):
     model = _saved.fitted(name)
     model.save(path)
