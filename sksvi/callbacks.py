@@ -15,7 +15,6 @@ import inspect
 import os
 import sys
 import uuid
-import warnings
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -23,6 +22,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from sksvi._machine.interruption import Interruption
+from sksvi.estimators.findings import warn_user
 
 _SESSION = ("_skl_callbacks", "_callback_fit_ctx", "_skl_callbacks_to_teardown", "_parent_callback_ctx")
 _HOOKS = ("setup", "on_fit_task_begin", "on_fit_task_end", "teardown")
@@ -474,11 +474,10 @@ class Checkpoint:
             return
         self._told = True
         left = "there is none yet" if self.saved is None else f"that of pass {self.saved} stays"
-        warnings.warn(
+        warn_user(
             f"the checkpoint {self.path!r} of pass {passes} could not be written ({error}); {left}, and the fit goes "
             "on. Free space, or set a Checkpoint with another path.",
             RuntimeWarning,
-            stacklevel=2,
         )
 
     def teardown(self, estimator: BaseEstimator, context: Any) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import _get_feature_names
 
+from sksvi.estimators.findings import warn_user
 from sksvi.estimators.validation import check_table
 from sksvi.partitions.collections import is_collection, partitions
 
@@ -107,9 +107,7 @@ def moved(counts: Any, place: Array, width: int) -> Any:
 def warn_of_unknown(words: Array, counts: Any, estimator: str) -> None:
     """Say which words are ignored, and how many of the counts they hold."""
     examples = ", ".join(repr(str(word)) for word in words[:EXAMPLES]) + (", ..." if len(words) > EXAMPLES else "")
-    warnings.warn(
+    warn_user(
         f"{len(words)} of X's words are unknown to this {estimator} and are ignored, with {counts.sum():g} counts: "
-        f"{examples}. partial_fit learns new words.",
-        UserWarning,
-        5,
+        f"{examples}. partial_fit learns new words."
     )

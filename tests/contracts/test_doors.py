@@ -21,6 +21,7 @@ from sksvi import (
     GPClassifier,
     SparseGPClassifier,
     SparseGPRegressor,
+    StructuredLDA,
 )
 from sksvi._machine import memory
 from sksvi.likelihoods import NegativeBinomial, Poisson
@@ -54,8 +55,10 @@ def test_warnings_are_about_the_line_that_called():
         BayesianGLMRegressor(likelihood="ordinal", prior_precision=1.0).fit(np.arange(4.0)[:, None], levels)
         BetaProcessFA(2, max_iter=2).fit(TABLE)
         GammaFactorModel(1, noise_variance="auto").partial_fit(TABLE * [1.0, 1.0, 1e3])
+        model = StructuredLDA(1, max_iter=2).fit(words := pd.DataFrame(np.ones((4, 2)), columns=["a", "b"]))
+        model.transform(words.rename(columns={"b": "c"}))
     assert all(one.filename == __file__ for one in caught)
-    assert len({one.lineno for one in caught}) == 3
+    assert len({one.lineno for one in caught}) == 5
 
 
 # ---- sparse matrices
