@@ -56,7 +56,7 @@ TYPICAL, ROUNDING = 1.4826, 1e-9
 GROWN = 1.1
 #: Share of the excess variance of counts that a fit leaves to their dispersion at first: with all that a few columns
 #: would leave, factors are shrunk away before they have learned anything.
-LEFT = 0.05
+LEFT = 0.02
 
 
 def _has_classes(model: Any) -> bool:

@@ -574,12 +574,14 @@ class Local(Model):
 class Sided(Model):
     """Plates on two sides, independent given the other side: users given items, then items given users.
 
-    ``sides`` : the two blocks. ``first_passes`` : passes before the priors are learned. ``reach`` : the longest step of
-    a hyperparameter that is taken before the bound after it is known.
+    ``sides`` : the two blocks. ``first_passes`` : passes before the priors are learned. ``held_passes`` : passes of a
+    new fit before hyperparameters are. ``reach`` : the longest step of a hyperparameter that is taken before the bound
+    after it is known.
     """
 
     sides: tuple[str, ...]
     first_passes: int
+    held_passes: int = 0
 
     def heated(self, passes: int) -> Sided | None:
         """The model that pass number `passes` of a new fit serves, on its way to this one; None: this one."""

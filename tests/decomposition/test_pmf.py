@@ -49,16 +49,20 @@ def everything(model, X):
 
 # ---- fits
 def test_dispersion_does_not_take_what_factors_explain(global_random_seed):
-    """Of Poisson counts: the negative binomial has a Poisson among it, and ended 60 to 230 nats below."""
+    """Of Poisson counts: the negative binomial has a Poisson among it, and ended 60 to 230 nats below.
+
+    Where the dispersion was learned from the first pass on it took a factor in one start of ten, 30 to 80 nats. Since
+    then none of 76 starts ended more than 3 nats below Poisson.
+    """
     rng = np.random.default_rng([global_random_seed, 77])
     U, V = rng.standard_normal((200, 3)), rng.standard_normal((100, 3))
     i, j = rng.integers(0, 200, 2500), rng.integers(0, 100, 2500)
     y, pairs = rng.poisson(np.exp(0.5 * (U[i] * V[j]).sum(1) + 1.0)), pd.DataFrame({"u": i, "i": j})
     bounds = [
-        GeneralizedPMF(8, likelihood=name, random_state=0).fit(pairs, y).lower_bound_
-        for name in ("negative-binomial", "poisson")
+        GeneralizedPMF(8, likelihood=name, random_state=start).fit(pairs, y).lower_bound_
+        for name, start in (("negative-binomial", 0), ("negative-binomial", 1), ("poisson", 0))
     ]
-    assert bounds[0] > bounds[1] - 40.0
+    assert min(bounds[:2]) > bounds[2] - 15.0
 
 
 def test_a_negative_binomial_begins_where_the_counts_are(global_random_seed):

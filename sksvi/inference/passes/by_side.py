@@ -82,7 +82,9 @@ class BySide:
         model, judged, progress = sided(problem), problem.deterministic, siding(state)
         if progress.small_changes >= 2 if judged else settled(progress.checks, tol, problem.size):
             return state, None
-        state, repairs = with_hyper(problem, replace(state, memory=dict(state.memory), q=dict(state.q)))
+        state, repairs = replace(state, memory=dict(state.memory), q=dict(state.q)), 0
+        if state.steps >= model.held_passes:
+            state, repairs = with_hyper(problem, state)
         state, half, halvings = self._both(problem, state)
         repairs += halvings
         if state.passes + 1 >= model.first_passes and self.learns:

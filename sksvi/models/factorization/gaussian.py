@@ -31,6 +31,8 @@ FIRST_SPREAD = 1.0
 SHRUNK = 0.02
 #: Passes before the priors are learned: factors that have not found their part yet would be switched off.
 FIRST_PASSES = 3
+#: Passes before a dispersion is learned: beside factors that are draws it would take all that they are to explain.
+HELD_PASSES = 2
 #: Where the variance of noise that is given less begins, in squared units of f: twice what first draws leave. It is
 #: halved from pass to pass, by more where that took more than so many. Begun at little noise, users and items fix each
 #: other where their first draws happened to lead.
@@ -96,6 +98,11 @@ class FactorModel(Sided):
             learned[f"{side}_mean"] = Fixed(lambda q, paid=paid: -paid(q))
             learned[f"{side}_precision"] = FIXED
         return learned
+
+    @property
+    def held_passes(self) -> int:  # type: ignore[override]
+        """Those of a likelihood that can take what factors explain."""
+        return 0 if self.likelihood.left(1.0) is self.likelihood else HELD_PASSES
 
     @property
     def reach(self) -> float:
