@@ -38,11 +38,12 @@ class GammaPosterior(ClassNamePrefixFeaturesOutMixin):
         raise AttributeError(f"{type(self).__name__} does not say what its summary is of")
 
     # ---- rows
-    def _activations(self, found: Cells) -> tuple[Array, Array]:
-        """Shape and rate (n, K) of the posterior of activations."""
+    def _activations(self, found: Cells, start: Array | None = None) -> tuple[Array, Array]:
+        """Shape and rate (n, K) of the posterior of activations, of rows that begin at `start` or with nothing."""
         model = self._model(found.shape[1]).of_components(len(self.components_))
         with parallel.working():
-            return model.rows(self._seen_by_rows, found, parallel.n_threads(self.n_jobs))  # type: ignore[no-any-return]
+            threads = parallel.n_threads(self.n_jobs)
+            return model.rows(self._seen_by_rows, found, threads, start)  # type: ignore[no-any-return]
 
     def _covariances(self, found: Cells, shape: Array, rate: Array) -> Array:
         """Covariances (n, K, K) of the activations of rows, given the shape and rate of `_activations`."""

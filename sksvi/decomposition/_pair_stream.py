@@ -25,7 +25,7 @@ from sksvi.families import Gamma
 from sksvi.families.base import Message
 from sksvi.inference import plan, stream
 from sksvi.inference.engine import exact_bound
-from sksvi.inference.memory.locals import NO_LOCALS
+from sksvi.inference.memory.locals import NO_LOCALS, Locals
 from sksvi.inference.past import Past
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import counting_on, restarted
@@ -101,7 +101,8 @@ class PairStream(PairCounts, PoissonFit):
             state = stream.as_one_pass(problem, state, before, came, self._most_passes(), self.tol)
             counted = came + (0.0 if before is None else fade * (before.counted or seen))
             self._n_rows = seen + came
-            self._finish(problem.model, replace(state, counted=counted, locals=NO_LOCALS), self._n_rows)
+            self._finish(problem.model, replace(state, counted=counted), self._n_rows)
+            self.state_ = replace(self.state_, locals=NO_LOCALS)
             self._portion = None
             found = list(findings.other_order(X, y=y, sample_weight=sample_weight))
             found += self._of_unit(problem.data) if first else []
@@ -176,10 +177,13 @@ class PairStream(PairCounts, PoissonFit):
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:
         found, q = self._fitted_cells if self._portion is None else self._portion, state.q["components"]
+        order = in_order(q, float(self.component_shape))[1]
         if found.before is not None:
-            found = replace(found, before=found.before[:, in_order(q, float(self.component_shape))[1]])
+            found = replace(found, before=found.before[:, order])
+        # A user may have several ways to split counts: users and items have the fit's, or a stream goes on from two.
+        start = state.locals.values[:, order] if isinstance(state.locals, Locals) else None
         super()._expose(model, state)
-        self.posterior_ = type(self.posterior_)({"users": Gamma(*self._activations(found)), **self.posterior_})
+        self.posterior_ = type(self.posterior_)({"users": Gamma(*self._activations(found, start)), **self.posterior_})
         self._prior_shapes = self._shapes
 
     @property

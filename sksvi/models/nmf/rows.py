@@ -217,13 +217,17 @@ class CountRows(Local):
         other.shape = (n_components, self.shape[1])
         return other
 
-    def rows(self, q: Blocks, found: Cells, threads: int) -> tuple[Array, Array]:
-        """Shape and rate (n, K) of q(H) of each row by itself: the same whatever the others are."""
+    def rows(self, q: Blocks, found: Cells, threads: int, start: Array | None = None) -> tuple[Array, Array]:
+        """Shape and rate (n, K) of q(H) of each row by itself: the same whatever the others are.
+
+        `start` (n, K): expected counts from each component that rows begin with; None: nothing is known of them.
+        """
         view = self.view(q, None)
+        begun = np.zeros((found.shape[0], self.shape[0])) if start is None else start
 
         def one(part: slice) -> tuple[Array, Array]:
             own = found[part]
-            batch = Rows(own, np.zeros(own.shape[0]), np.zeros((own.shape[0], self.shape[0])))
+            batch = Rows(own, np.zeros(own.shape[0]), begun[part])
             terms = self.settled(view, batch, SETTLE, sums=False)
             shape = self.activation_shape + terms.local
             return shape if own.before is None else shape + own.before, terms.rate
