@@ -20,6 +20,8 @@ Array = np.ndarray
 MEMORY = 20
 #: How many iterations in a row have to gain less than `tol` together.
 WINDOW = 5
+#: Values that one line search looks at. More are a bisection's: the bound jumps, where its rule takes other points.
+MOST_LOOKS = 12
 #: Of what SciPy calls after an iteration: to read it off a function takes as long as several looks at a short series.
 CALLED = inspect.signature(lambda x: None)
 
@@ -44,7 +46,7 @@ class _Ascent:
         self.last: tuple[Array, float, Array] | None = None
         self.best: tuple[Array, float, Array] | None = None
         self.values: list[float] = []
-        self.unit, self.looks = 1.0, 0
+        self.unit, self.looks, self.found = 1.0, 0, 0
 
     def __call__(self, x: Array) -> tuple[float, Array]:
         """-value and -gradient at x; where there are none, a parabola that sends the line search back."""
@@ -64,30 +66,33 @@ class _Ascent:
                 raise ValueError("the bound or its gradient is not finite where the search begins")
             where, low, slope = self.base
             return (float(slope @ (x - where)) - low) / self.unit, 3.0 * slope / self.unit
-        self.last = x, float(value), gradient
+        self.last, self.found = (x, float(value), gradient), self.found + 1
         if self.best is None or value > self.best[1]:
             self.best = self.last
         if self.base is None:
             # Within a box the first step would be the whole gradient: make that a unit step.
-            self.base, self.unit, self.looks = self.last, max(1.0, float(np.linalg.norm(gradient))), 0
+            self.base, self.unit = self.last, max(1.0, float(np.linalg.norm(gradient)))
+            self.looks = self.found = 0
         if self.tick(float(self.best[1])):
             raise Stop
         return -float(value) / self.unit, -gradient / self.unit
 
     def turned_back(self, x: Array) -> bool:
-        """Whether a line search has come back to where even its gradient promises too little.
+        """Whether a line search has come back to where even its gradient promises too little, or does not end.
 
         A gradient with an error of its own may point where the value falls, however near.
         """
         if self.base is None or self.looks == 0:
             return False
+        if self.found >= MOST_LOOKS:
+            return True
         where, value, slope = self.base
         return bool(WINDOW * slope @ (x - where) < self.enough(value))
 
     def accepted(self, x: Array) -> None:
         """An iteration has ended: remember where, and stop when the last few gained too little."""
         assert self.last is not None
-        self.base, self.looks = self.last, 0
+        self.base, self.looks, self.found = self.last, 0, 0
         self.values.append(self.last[1])
         if len(self.values) > WINDOW:
             if self.values[-1] - self.values[-1 - WINDOW] < self.enough(self.values[-1]):

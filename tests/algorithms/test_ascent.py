@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sksvi.algorithms.ascent import WINDOW, Stop, _Ascent, ascend
+from sksvi.algorithms.ascent import MOST_LOOKS, WINDOW, Stop, _Ascent, ascend
 from sksvi.families import NotPositiveDefinite
 
 FREE = [(None, None)] * 2
@@ -142,3 +142,22 @@ def test_a_line_search_that_comes_back_too_near_ends_the_search():
     assert looked == [0.0, near[0], far[0]]
     search.accepted(near)
     search(search.base[0] + near)
+
+
+def test_a_line_search_that_finds_no_end_ends_the_search():
+    """A bound that jumps along the line is bisected there, each look a fit of q: 17 of them, of forty irises."""
+    looked = []
+
+    def function(x):
+        looked.append(x[0])
+        return -float(x[0] > 0.4), np.array([1.0, 0.0])
+
+    search = ascent(function, enough=1e-9)
+    search(np.zeros(2))
+    for look in range(MOST_LOOKS):
+        search(np.array([0.4 + (-0.5) ** (look + 2), 0.0]))
+    with pytest.raises(Stop):
+        search(np.array([0.4, 0.0]))
+    assert len(looked) == MOST_LOOKS + 1
+    search.accepted(np.array([0.4, 0.0]))
+    search(np.array([0.41, 0.0]))  # those of another line count anew
