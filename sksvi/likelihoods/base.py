@@ -306,6 +306,10 @@ class Likelihood(BaseEstimator):
         """Copy of a started one with a `share` of its learned excess variance, where a model explains the rest."""
         return self
 
+    def quieter(self, share: float) -> Likelihood:
+        """Copy of a started one whose learned noise, as a standard deviation, ends at a `share` of where it would."""
+        return self
+
     def freed(self) -> Likelihood:
         """Copy whose learned parameters other data can move: near an end of its range one may have next to no slope."""
         return self

@@ -101,6 +101,11 @@ class Gaussian(Likelihood):
         started.least = LEAST_NOISE**2 * size
         return started
 
+    def quieter(self, share: float) -> Likelihood:
+        found = self._replaced({}, self.learned)
+        found.least = share**2 * self.least
+        return found
+
     @property
     def reported(self) -> dict[str, float]:
         return {"std(residual)": float(np.sqrt(self._number("variance")))} if self.learned else {}
@@ -231,6 +236,11 @@ class StudentT(Likelihood):
         started = self._replaced(values, automatic)
         started.least = LEAST_NOISE * values.get("scale", 0.0)
         return started
+
+    def quieter(self, share: float) -> Likelihood:
+        found = self._replaced({}, self.learned)
+        found.least = share * self.least
+        return found
 
     def freed(self) -> Likelihood:
         if "df" not in self.learned:

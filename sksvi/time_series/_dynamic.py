@@ -40,7 +40,7 @@ from sksvi.time_series._index import index_of, kept, made, only_times, untold
 from sksvi.time_series._long import begin_from, first_part
 from sksvi.time_series._online import Online
 from sksvi.time_series._panel import Panel, by_series
-from sksvi.time_series._rows import check_series, observed, of_counts, own_units, same_length, series, unseen
+from sksvi.time_series._rows import check_series, observed, of_counts, own_units, roughness, same_length, series, unseen
 from sksvi.time_series._taken_in import noise_taken_in
 
 if TYPE_CHECKING:
@@ -468,6 +468,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         at = y if data.offset is None or base.discrete else y - data.offset[seen]
         shared = self._shared
         self.likelihood_ = shared["likelihood"] if shared else base.start(at, weight)
+        if self.likelihood_.measured and not shared:  # what a slope moves is no scale of the noise
+            self.likelihood_ = self.likelihood_.quieter(roughness(at))
         measured = self.likelihood_.measured
         mean, variance = weighted_moments(at, weight) if measured else (0.0, 0.0)
         self._unit = unit_of(mean, variance) if measured else self._latent_unit(data)

@@ -22,6 +22,17 @@ FRACTION = 1e-9
 PAIR_SUM, LEAST_PAIRS = 20.0, 12
 #: Too little: less than this share of a Poisson's variance, and how rarely its own counts have as little.
 SHARE, CHANCE = 0.5, 1e-6
+#: Least share of what a series moves by that it moves by from point to point.
+SMOOTHEST = 0.01
+
+
+def roughness(y: Array) -> float:
+    """By how much a series bends from point to point, over how far it moves: 1 of noise alone, little of slopes."""
+    spread = float(np.std(y))
+    if len(y) < 3 or not spread > 0.0:
+        return 1.0
+    bends = float(np.sqrt(np.mean(np.square(np.diff(y, 2) / spread)) / 6.0))  # of noise alone the sum is 6 times its own
+    return min(max(bends, SMOOTHEST), 1.0)
 
 
 def check_series(estimator: Any, y: Any, paired: bool) -> Array:

@@ -404,12 +404,16 @@ def test_no_method_promises_sparse_rows():
         assert "X : array-like" in text and "sparse" not in text
 
 
-def test_smooth_series_have_no_noise(global_random_seed):
-    """What a slope moves is a millionth of the variance of y: the noise must not be held above that."""
-    y = np.cumsum(np.cumsum(np.random.default_rng(global_random_seed).standard_normal(200)))
+@pytest.mark.parametrize("n", [200, 600])
+def test_smooth_series_have_no_noise(n, global_random_seed):
+    """What a slope moves is a millionth of the variance of y: the noise must not be held above that.
+
+    Held at 1e-8 of that variance it cost up to 5 nats of 200 points and 260 of 600, of twenty series each.
+    """
+    y = np.cumsum(np.cumsum(np.random.default_rng(global_random_seed).standard_normal(n)))
     learned = DynamicGLM(likelihood="gaussian", trend=True).fit(None, y)
     given = DynamicGLM(likelihood=likelihoods.Gaussian(variance=1e-6), trend=True).fit(None, y)
-    assert learned.diffuse_lower_bound_ > given.diffuse_lower_bound_ - 1.0
+    assert learned.diffuse_lower_bound_ > given.diffuse_lower_bound_ - 0.2
     assert learned.forecast(1)["std"].iloc[0] < 1.5
 
 

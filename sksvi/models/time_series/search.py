@@ -18,7 +18,7 @@ from sksvi.models.settled import SettledSearch
 Array = np.ndarray
 
 #: Most e-folds by which a search moves a likelihood's parameter.
-WIDEST = 18.0
+WIDEST = 27.0
 #: A search from elsewhere is given up where what it lacks is more than so many times what its last step gained, or
 #: what its next one promises.
 PATIENCE = 20.0
