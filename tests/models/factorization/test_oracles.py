@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.linalg import block_diag
 from scipy.special import ndtr
+from scipy.stats.qmc import MultivariateNormalQMC, Sobol
 
 from tests.models.factorization.oracles import (
     SCALARS,
@@ -57,13 +59,15 @@ def test_expected_is_exact_for_a_closed_form():
 def test_latent_moments_by_monte_carlo(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     users, items = random_factors(rng, 1, 3, 1.0), random_factors(rng, 1, 3, 1.0)
-    n = 200_000
-    u, v = (rng.multivariate_normal(side.mean[0], side.cov[0], n) for side in (users, items))
-    f = np.sum(u * v, axis=1)
+    # Points of a Sobol sequence: a tenth of the standard error of as many independent draws.
+    n, both = 2**17, np.concatenate([users.mean[0], items.mean[0]])
+    cov = block_diag(users.cov[0], items.cov[0])
+    draws = MultivariateNormalQMC(both, cov, engine=Sobol(6, seed=rng), inv_transform=True).random(n)
+    f = np.sum(draws[:, :3] * draws[:, 3:], axis=1)
     mean, variance = latent_moments(np.array([[0, 0]]), users, items)
-    assert abs(f.mean() - mean[0]) < 4 * np.sqrt(variance[0] / n)
+    assert abs(f.mean() - mean[0]) < np.sqrt(variance[0] / n)
     square = (f - mean[0]) ** 2
-    assert abs(square.mean() - variance[0]) < 4 * square.std() / np.sqrt(n)
+    assert abs(square.mean() - variance[0]) < square.std() / np.sqrt(n)
 
 
 def test_kl_to_prior_of_a_diagonal():
