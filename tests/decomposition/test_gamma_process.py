@@ -170,12 +170,13 @@ def test_missing_cells_are_filled_in_with_their_spread(global_random_seed):
     bunch, rng = sounds(global_random_seed), np.random.default_rng(global_random_seed)
     missing = rng.random(bunch.data.shape) < 0.2
     X = np.where(missing, np.nan, bunch.data)
-    model = GammaProcessNMF(6, random_state=0).fit(X)
+    starts = [GammaProcessNMF(6, random_state=start).fit(X) for start in range(3)]  # one in 45 ends far below
+    model = max(starts, key=lambda model: model.lower_bound_)
     filled, std = model.impute(X, return_std=True)
     np.testing.assert_array_equal(filled[~missing], bunch.data[~missing])
     assert np.all(std[~missing] == 0) and np.all(std[missing] > 0)
-    # Roots, so that a few cells of thousands of counts do not decide: at least 0.968 in 30 seeds, the truth 0.992.
-    assert np.corrcoef(np.sqrt(filled[missing]), np.sqrt(bunch.data[missing]))[0, 1] > 0.94
+    # Roots, so that a few cells of thousands of counts do not decide: at least 0.983 in 30 seeds, the truth 0.992.
+    assert np.corrcoef(np.sqrt(filled[missing]), np.sqrt(bunch.data[missing]))[0, 1] > 0.97
     means, spread = model.reconstruct(X, return_std=True)
     np.testing.assert_allclose(filled[missing], means[missing])
     np.testing.assert_allclose(std[missing] ** 2, means[missing] + spread[missing] ** 2)
