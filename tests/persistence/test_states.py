@@ -115,7 +115,7 @@ def test_the_error_names_the_member(name, change, message, path):
         sksvi.load(path)
 
 
-@pytest.mark.parametrize("name", ["glm-levels", "series-panel", "lda"])
+@pytest.mark.parametrize("name", ["glm-levels", "series-panel", "lda", "factors-stream"])
 def test_what_is_right_is_loaded(name, path):
     model = _saved.fitted(name)
     model.save(path)

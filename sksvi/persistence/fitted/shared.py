@@ -9,7 +9,6 @@ import numpy as np
 from sksvi.families.base import Family, Message
 from sksvi.inference.memory.of_plates import PlateMemory
 from sksvi.inference.memory.of_rows import Sites
-from sksvi.inference.past import Past
 from sksvi.inference.state import State
 from sksvi.persistence.look import Look
 from sksvi.persistence.states import arrays_of
@@ -119,8 +118,6 @@ def _messages(look: Look) -> None:
         for name, said in zip(messages.value.by_block, messages.at("by_block").mapping(), strict=True):
             said.require(name in blocks, "is of a block that is not there")
             _said(said.a(Message), blocks[name])
-    if isinstance(messages.value, Past):
-        messages.unless_none("sample", lambda sample: sample.at("data"))
 
 
 def _said(look: Look, block: Family) -> None:
