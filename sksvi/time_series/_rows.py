@@ -31,7 +31,7 @@ def roughness(y: Array) -> float:
     spread = float(np.std(y))
     if len(y) < 3 or not spread > 0.0:
         return 1.0
-    bends = float(np.sqrt(np.mean(np.square(np.diff(y, 2) / spread)) / 6.0))  # of noise alone the sum is 6 times its own
+    bends = float(np.sqrt(np.mean(np.square(np.diff(y, 2) / spread)) / 6.0))  # noise: six times its own
     return min(max(bends, SMOOTHEST), 1.0)
 
 
