@@ -9,8 +9,8 @@ from scipy.special import gammaincinv
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi._machine import memory, parallel
+from sksvi._machine.warned import warn_user
 from sksvi._typing import DataFrame
-from sksvi.estimators.findings import warn_user
 from sksvi.estimators.summaries import joined, point_rows
 from sksvi.families import Gamma
 from sksvi.models.gamma_factor.model import GammaFactors

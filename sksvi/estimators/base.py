@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms, expectations
 from sksvi._machine import parallel
+from sksvi._machine.warned import warn_user
 from sksvi._typing import DataFrame, PathLike, RandomState
 from sksvi.callbacks import CallbackSupport, FitMonitor
 from sksvi.estimators import findings
@@ -197,7 +198,7 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
             undone = None  # the finding says so, and more passes are no remedy
         short = self._fell_short(undone, passes, interruption.asked)
         if short:
-            findings.warn_user(short, ConvergenceWarning)
+            warn_user(short, ConvergenceWarning)
         findings.tell(found)
         return self
 

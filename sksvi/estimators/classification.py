@@ -12,9 +12,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
+from sksvi._machine.warned import warn_user
 from sksvi._typing import MatrixLike, PerRow
 from sksvi.estimators.checks import check_row_values, check_same_rows
-from sksvi.estimators.findings import warn_user
 from sksvi.estimators.labels import check_labels, is_text
 from sksvi.estimators.levels import MOST_LEVELS
 from sksvi.estimators.start import FIRST_PORTION, FIT, PORTION, Start

@@ -5,12 +5,12 @@ A finding is one sentence: what was found, and what to do. Any estimator contrib
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+
+from sksvi._machine.warned import warn_user
 
 Array = np.ndarray
 
@@ -19,14 +19,6 @@ def tell(findings: Iterable[str]) -> None:
     """Each finding as a `UserWarning`."""
     for text in findings:
         warn_user(text)
-
-
-def warn_user(text: str, category: type[Warning] = UserWarning) -> None:
-    """A warning at the line of the user's that made the call, however many calls of ours lie between."""
-    frame, level = sys._getframe(1), 2
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(("sksvi.", "sklearn.", "contextlib")):
-        frame, level = frame.f_back, level + 1  # type: ignore[assignment]
-    warnings.warn(text, category, stacklevel=level)
 
 
 def of_target(likelihood: Any, y: Array, n: int) -> Iterator[str]:

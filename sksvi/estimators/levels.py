@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array, column_or_1d
 
-from sksvi.estimators.findings import warn_user
+from sksvi._machine.warned import warn_user
 from sksvi.estimators.magnitudes import check_magnitudes
 
 Array = np.ndarray

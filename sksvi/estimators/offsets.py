@@ -8,8 +8,8 @@ from weakref import WeakSet
 import numpy as np
 
 from sksvi import likelihoods
+from sksvi._machine.warned import warn_user
 from sksvi.estimators.checks import check_numbers, check_row_values, n_rows
-from sksvi.estimators.findings import warn_user
 from sksvi.estimators.magnitudes import LARGEST_LATENT, check_magnitudes
 from sksvi.partitions.collections import is_collection
 

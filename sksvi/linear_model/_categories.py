@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from sksvi._machine.warned import warn_user
 from sksvi.estimators.categorical import codes_of, column_of, fixed_columns
-from sksvi.estimators.findings import warn_user
 from sksvi.estimators.strangers import shown
 from sksvi.estimators.validation import check_table
 

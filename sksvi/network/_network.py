@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 
 from sksvi import schedules
+from sksvi._machine.warned import warn_user
 from sksvi._typing import ArrayLike, DataFrame, RandomState, Schedule
 from sksvi.algorithms import CVI
 from sksvi.estimators import findings
@@ -208,7 +209,7 @@ class Network:
         self.converged_ = state.converged and not improper
         findings.tell(improper)
         if not state.converged and not improper and tol > 0:  # more passes would be no remedy
-            findings.warn_user(
+            warn_user(
                 f"Network has not converged after {state.passes} passes: raise max_iter or tol.", ConvergenceWarning
             )
         return self

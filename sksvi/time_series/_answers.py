@@ -7,9 +7,9 @@ from typing import Any, Literal, overload
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sksvi._machine.warned import warn_user
 from sksvi._typing import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import check_count, check_flag, check_seed, interval_table
-from sksvi.estimators.findings import warn_user
 from sksvi.estimators.offsets import checked_offset, offset_of, with_exposure
 from sksvi.estimators.summaries import effect_table, exponentiated, joined, learned_rows
 from sksvi.estimators.validation import validate_data

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import algorithms
 from sksvi._machine import parallel
 from sksvi._machine.growing import extended
-from sksvi.estimators.findings import warn_user
+from sksvi._machine.warned import warn_user
 from sksvi.estimators.offsets import remember_offset
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.inference import hyper, plan

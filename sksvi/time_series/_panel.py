@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
 from sksvi._machine import parallel
+from sksvi._machine.warned import warn_user
 from sksvi._typing import DataFrame
-from sksvi.estimators import findings
 from sksvi.estimators.checks import check_row_values, check_seed
 from sksvi.estimators.offsets import remember_exposure, with_exposure
 from sksvi.estimators.start import FIT
@@ -381,7 +381,7 @@ def _told_together(here: Any, name: Any, order: list[Any]) -> Iterator[None]:
     for (category, text), found in said.items():
         labels = [label for label in order if label in found]  # threads tell in any order
         shown = ", ".join(repr(label) for label in labels[:5]) + (", ..." if len(labels) > 5 else "")
-        findings.warn_user(f"{len(labels)} series of {name!r} ({shown}): {text}", category)
+        warn_user(f"{len(labels)} series of {name!r} ({shown}): {text}", category)
 
 
 # ---- methods

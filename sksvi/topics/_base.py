@@ -12,11 +12,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_features, check_is_fitted
 
+from sksvi._machine.warned import warn_user
 from sksvi._typing import ArrayLike, DataFrame, MatrixLike, Names, PerRow
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_count, check_counts, check_flag, n_rows
 from sksvi.estimators.completion import halved
-from sksvi.estimators.findings import warn_user
 from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import PORTION, Start

@@ -13,11 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms
 from sksvi._machine import memory, parallel
+from sksvi._machine.warned import warn_user
 from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, MatrixLike, Names, RandomState
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, auto_or_number, stays
 from sksvi.estimators.completion import halved
-from sksvi.estimators.findings import warn_user
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, with_own_methods

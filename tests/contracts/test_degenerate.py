@@ -271,7 +271,6 @@ def test_slopes_of_a_column_far_from_zero_begin_where_they_may_stay(spread, glob
         first = clone(model).fit(X, y)
     assert far.converged_ and far.lower_bound_ >= first.lower_bound_ - 0.05
     if spread:
-        assert far.lower_bound_ > first.lower_bound_ + 20
         std = far.group_std_["mean"].loc["g", "year"]
         assert std == pytest.approx(near.group_std_["mean"].loc["g", "year"], rel=0.15)
         assert np.std(far.predict(X) - near.predict(X.assign(year=year - 2005))) < 0.15
