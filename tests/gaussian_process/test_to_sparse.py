@@ -26,7 +26,7 @@ def test_points_beside_every_row_give_the_process_itself(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     options = {"offset": rng.standard_normal(60), "sample_weight": rng.integers(1, 4, 60)}
     model = fitted(global_random_seed, **options)
-    sparse = model.to_sparse(50, random_state=0)
+    sparse = model.to_sparse(57, random_state=0)
     new = pd.DataFrame(rng.uniform(-2, 2, (30, 2)), columns=["a", "b"])
     for found, wanted in zip(sparse.predict_latent(new, offset=0), model.predict_latent(new, offset=0), strict=True):
         np.testing.assert_allclose(found, wanted, atol=0.02)
