@@ -111,7 +111,7 @@ class DynamicModel(PerLatent):
         """Messages as each point alone would have them: from none, under a wide prior, no first step succeeds."""
         if not q["latents"].bare_prior:
             return q
-        return q | {"latents": ChainGaussian(q["latents"].chain, *first_messages(self.likelihood, data))}
+        return q | {"latents": ChainGaussian(q["latents"].chain, *first_messages(self.current_likelihood(q), data))}
 
     def at_its_best(self, q: dict[str, Any], data: Table) -> bool:
         """Under Gaussian noise, where the messages are those of the data."""
