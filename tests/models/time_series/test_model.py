@@ -144,6 +144,18 @@ def test_what_is_known_of_gaussian_noise_is_what_a_fit_would_find(kind, missing)
     np.testing.assert_allclose(found.q["latents"].linear, here.q["latents"].linear, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("share", [1.0, 0.3, 0.01])
+def test_a_fit_under_gaussian_noise_begins_at_its_best(share):
+    """First messages are those of the noise as q has it, to the bit, whatever a logarithm rounds: no pass is due."""
+    for seed in range(10):
+        data = series("gaussian", seed=seed)
+        model = model_for("gaussian", data, learned=True)
+        model.likelihood = model.likelihood.quieter(share)
+        q = model.filled(first_state(problem_for(model, data, "cvi"), 0).q, data)
+        known = model.known(q, data, 1.0)
+        assert known is not None and known.bound == pytest.approx(dense_bound(model, data, q)[0], rel=1e-8)
+
+
 @pytest.mark.parametrize("kind", ["level", "all"])
 def test_the_curvature_of_gaussian_noise_is_that_of_the_slopes(kind):
     data = series("gaussian", exposure=False)
