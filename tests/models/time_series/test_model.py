@@ -149,6 +149,7 @@ def test_a_fit_under_gaussian_noise_begins_at_its_best(share):
     """First messages are those of the noise as q has it, to the bit, whatever a logarithm rounds: no pass is due."""
     for seed in range(10):
         data = series("gaussian", seed=seed)
+        data = replace(data, y=170.0 * data.y)
         model = model_for("gaussian", data, learned=True)
         model.likelihood = model.likelihood.quieter(share)
         q = model.filled(first_state(problem_for(model, data, "cvi"), 0).q, data)
