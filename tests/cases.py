@@ -182,3 +182,8 @@ def header(text):
     """The lines of a `summary_text` between its title and its table, by name."""
     lines = text.partition("\n\n")[0].split("\n")[1:]
     return dict(re.split(r" {2,}", line, maxsplit=1) for line in lines)
+
+
+def best_of(start, number=3):
+    """The fit with the highest bound of several starts: one may end in a lesser optimum."""
+    return max((start(seed) for seed in range(number)), key=lambda model: model.lower_bound_)

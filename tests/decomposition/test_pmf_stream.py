@@ -12,6 +12,7 @@ import pytest
 
 from sksvi import GeneralizedPMF, load
 from sksvi.likelihoods import Gaussian
+from tests.cases import best_of
 from tests.models.factorization import oracles as oracle
 
 # Fits of a few passes: most of what is asked here holds at any q.
@@ -35,11 +36,6 @@ def ratings(seed, n_users=40, n_items=25, k=2, share=0.5, noise=0.3):
 def pmf(**options):
     options = {"n_components": 2, "likelihood": Gaussian(variance=0.3), "random_state": 0, "max_iter": 50, **options}
     return GeneralizedPMF(**options)
-
-
-def best_of(start):
-    """The highest bound of three starts: now and then the one of a few hundred ratings ends in a worse optimum."""
-    return max((start(seed) for seed in range(3)), key=lambda model: model.lower_bound_)
 
 
 def in_chunks(model, X, y, size):

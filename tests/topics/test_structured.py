@@ -18,6 +18,7 @@ from sksvi.datasets import make_lda
 from sksvi.estimators.completion import halved
 from sksvi.models.topics.lda import LOCAL_STEPS
 from sksvi.topics._structured import ALGORITHMS
+from tests.cases import best_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -25,11 +26,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*rounds each up with the probability:UserWarning"),
 ]
 SIZES = {"n": 240, "words": 60, "topics": 4}
-
-
-def best_of(start):
-    """The highest bound of three starts: the optimum of one may mix two topics."""
-    return max((start(seed) for seed in range(3)), key=lambda model: model.lower_bound_)
 
 
 class Corpus:
