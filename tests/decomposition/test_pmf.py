@@ -70,7 +70,7 @@ def test_a_negative_binomial_begins_where_the_counts_are(global_random_seed):
     X, y = ratings("poisson", global_random_seed)
     # The best of several starts of each, of few counts: one may end at a lesser optimum.
     plain, narrow = (
-        cases.best_of(lambda start, likelihood=likelihood: pmf(likelihood, max_iter=60, random_state=start).fit(X, y), 8)
+        cases.best_of(lambda start, chosen=likelihood: pmf(chosen, max_iter=60, random_state=start).fit(X, y), 8)
         for likelihood in ("poisson", NegativeBinomial(dispersion=1e-6))
     )
     assert narrow.lower_bound_ == pytest.approx(plain.lower_bound_, rel=0.01)
