@@ -495,7 +495,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         turn, *others = self._first_periods(data)
         told = {"length": len(data), "turn": turn}
         self._structure = {name: plain(getattr(self, name)) for name in STRUCTURE} | told
-        self._dynamics.turns = others
+        self._dynamics.turns = list(dict.fromkeys(others))
         model, n = self._model_of(data), self._dynamics.n_states
         held = n + ARRAYS + SEARCHED_ARRAYS * model.exact_only
         what = f"a smoother of {len(data)} points in time and {n} states"

@@ -254,6 +254,8 @@ class Dynamics:
                 )
                 turns = [{at: self.parameters[at].start}, *({at: float(np.log(turn))} | still for turn in self.turns)]
                 dampings += [{part.damping.learned: lasting} | turn for turn in (turns if at >= 0 else [{}])]
+                if at >= 0 and still:
+                    dampings += [{at: float(np.log(turn)), part.amount.learned: none} for turn in self.turns]
         return variances + together + dampings
 
     @property

@@ -19,9 +19,9 @@ Array = np.ndarray
 
 #: Most e-folds by which a search moves a likelihood's parameter.
 WIDEST = 27.0
-#: A search from elsewhere is given up where what it lacks is more than so many times what its last step gained, or
-#: what its next one promises.
-PATIENCE = 20.0
+#: A search from elsewhere is given up where what it lacks is more than so many times what its next step promises, or
+#: what each of so many last ones gained.
+PATIENCE, SLOW = 20.0, 3
 #: Share of what it lacks by which q need not settle there.
 LOOSE = 0.1
 #: How far apart slopes are compared, in parameters that are logarithms and logits.
@@ -238,12 +238,14 @@ class _Rival:
     """Tells when a search from elsewhere has ended, or gains too little to catch up with the best."""
 
     def __init__(self, search: Search) -> None:
-        self.search, self.best, self.last = search, search.best.bound, -np.inf
+        self.search, self.best, self.last, self.slow = search, search.best.bound, -np.inf, 0
 
     def __call__(self, value: float, promised: float) -> bool:
         lacks, search, gained = self.best - value, self.search, value - self.last
         self.last, search.slack = value, LOOSE * max(lacks, 0.0)
-        hopeless = promised * PATIENCE < lacks or 0.0 < gained * PATIENCE < lacks
+        # A step that found nothing says only that it was too long.
+        self.slow = self.slow + (gained > 0.0) if gained * PATIENCE < lacks else 0
+        hopeless = promised * PATIENCE < lacks or self.slow >= SLOW
         little = search.tol * search.fit.size(self.best)
         again = promised < little and lacks > -little  # it ends where the best did, and need not get there
         return search.seen(value) or hopeless or again
