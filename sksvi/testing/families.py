@@ -56,7 +56,8 @@ def check_family(q: Family, prior: Family | None = None, *, seed: int = 0) -> No
     _check_draws(q, rng)
     if prior is not None:
         assert abs(prior.kl(prior)) <= 1e-9 * (1 + prior.mean.size), f"KL(p || p) of {prior} is {prior.kl(prior):g}."
-        _assert_close(q.kl(prior), _dense_kl(q, prior), "KL(q || p)", q, 1e-8)
+        # Determinants of dense matrices, some of which are hardly regular, have the larger error.
+        _assert_close(q.kl(prior), _dense_kl(q, prior), "KL(q || p)", q, 1e-7)
         if isinstance(getattr(q.precise(), "precision", None), np.ndarray):
             _check_natural_gradient(q, prior, rng)
             _check_standard_gradient(q, prior, rng)

@@ -75,7 +75,8 @@ def test_gibbs_is_the_enumeration(counts, global_random_seed):
     mean, square, cells, _ = enumerated(topics, view.alpha, counts)
     wanted = np.concatenate([mean, square, cells.ravel()])
     error = np.std(runs, 0, ddof=1) / np.sqrt(len(runs))
-    np.testing.assert_array_less(np.abs(np.mean(runs, 0) - wanted), 5.0 * error + 1e-9)
+    # A topic that is due once in 18,000 sweeps may never come, and then shows no error.
+    np.testing.assert_array_less(np.abs(np.mean(runs, 0) - wanted), 5.0 * error + 10.0 / (60 * 300))
 
 
 def test_gibbs_of_two_words_and_many_topics(global_random_seed):
