@@ -476,7 +476,7 @@ class Model(ABC):
         """Whether q is known to be the best under its hyperparameters, so that no step leads on from there."""
         return False
 
-    def known(self, q: Blocks, data: Any, scale: float) -> Any:
+    def known_best(self, q: Blocks, data: Any, scale: float) -> Any:
         """``q``, ``gradient`` and ``bound`` where they are known without a look at every row's terms; else None."""
         return None
 

@@ -282,7 +282,7 @@ def settled_bound(problem: Problem, state: State) -> float:
 
 def first_judged(problem: Problem, state: State) -> State:
     """Evaluate a first q; one whose bound tells nothing is too wide for some row, and is narrowed until it does."""
-    known = problem.model.known(state.q, problem.data, problem.scale) if problem.algorithm.row.natural else None
+    known = problem.model.known_best(state.q, problem.data, problem.scale) if problem.algorithm.row.natural else None
     if known is not None and np.isfinite(known.bound):
         here = Evaluation(known.q, known.gradient, known.bound, state.memory)
         return replace(state, q=known.q, progress=replace(judging(state), here=here))

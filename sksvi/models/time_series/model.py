@@ -122,7 +122,7 @@ class DynamicModel(PerLatent):
         linear, weights = closed_messages(likelihood, at, data.weight)
         return np.array_equal(block.linear, linear) and np.array_equal(block.weights, weights)
 
-    def known(self, q: dict[str, Any], data: Table, scale: float) -> Reached | None:
+    def known_best(self, q: dict[str, Any], data: Table, scale: float) -> Reached | None:
         """Under Gaussian noise, at messages that are those of the data."""
         searched = "dynamics" in q and self.at_its_best(q, data)
         return Closed(self, data, scale)(q)[0] if searched else None

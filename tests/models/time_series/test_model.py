@@ -153,7 +153,7 @@ def test_a_fit_under_gaussian_noise_begins_at_its_best(share):
         model = model_for("gaussian", data, learned=True)
         model.likelihood = model.likelihood.quieter(share)
         q = model.filled(first_state(problem_for(model, data, "cvi"), 0).q, data)
-        known = model.known(q, data, 1.0)
+        known = model.known_best(q, data, 1.0)
         assert known is not None and known.bound == pytest.approx(dense_bound(model, data, q)[0], rel=1e-8)
 
 
