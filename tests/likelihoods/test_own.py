@@ -361,7 +361,9 @@ def test_mixed_effects_with_noise(name, bound, global_random_seed):
     model.fit(X, y)
     assert np.all(np.diff(model.lower_bounds_) > -1e-6 * np.abs(model.lower_bound_))
     assert model.noise_variance_ > 0
-    assert abs(np.ravel(model.coef_)[0] - 1.0) < 4 * np.ravel(model.coef_std_)[0] + 0.25  # q is too narrow: its family
+    # q is too narrow, a mean field most of all: its family.
+    narrow = 0.5 if bound == "mean-field" else 0.25
+    assert abs(np.ravel(model.coef_)[0] - 1.0) < 4 * np.ravel(model.coef_std_)[0] + narrow
 
     few, rng = X[:5], np.random.default_rng(global_random_seed)
     mean, variance = model.predict_latent(few)
