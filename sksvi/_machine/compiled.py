@@ -15,11 +15,13 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
+from sksvi._machine.kinds import NUMBERS, WHOLE
+
 #: name(dims) kind, then what its numbers are below, or what they cut.
 WORDS = re.compile(
     r"(?P<name>[\w.]+)\((?P<dims>[^)]*)\)(?P<kind>[fi])?((?P<cuts>cuts)(?P<of>\w+)|(?P<none>\?)?<(?P<below>\w+))?"
 )
-KINDS = {"f": "f", "i": "iu", None: "fiub"}
+KINDS = {"f": "f", "i": WHOLE, None: NUMBERS}
 
 
 @numba.njit(cache=True, nogil=True)

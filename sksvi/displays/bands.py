@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
+from sksvi._machine.kinds import REAL, WHOLE
 from sksvi._names import shortened
 from sksvi._typing import ArrayLike, Axes, MatrixLike, PerRow
 from sksvi.displays._common import COLORS, legend_above, pyplot
@@ -357,7 +358,7 @@ def _times(model: Any) -> tuple[Array, tuple[Array, Array], str, str]:
 
 def _places(column: Array, dtype: Any, n_points: int) -> Array:
     """Where to predict along a column: whole numbers, which something may take as categories, are those that it has."""
-    if dtype.kind not in "iu":
+    if dtype.kind not in WHOLE:
         return np.linspace(np.nanmin(column), np.nanmax(column), n_points)
     found = np.unique(column)
     return found[np.unique(np.linspace(0, len(found) - 1, n_points).round().astype(int))]
@@ -388,13 +389,13 @@ def _along(X: Any, feature: Any, n_points: Any) -> tuple[Array, Any, Array, str]
     middle = {name: _typical(frame[name]) for name in names}
     rows = pd.DataFrame({name: [middle[name]] * len(places) for name in names})
     rows = rows.astype({name: frame[name].dtype for name in names if name != feature})
-    rows[feature] = places.astype(frame[feature].dtype) if frame[feature].dtype.kind in "iu" else places
+    rows[feature] = places.astype(frame[feature].dtype) if frame[feature].dtype.kind in WHOLE else places
     x_name = str(feature) if hasattr(X, "iloc") else f"x{feature}"
     return places, rows if hasattr(X, "iloc") else rows.to_numpy(), column, x_name
 
 
 def _typical(column: Any) -> Any:
     """The median of a column of numbers that is one of its values, else its most frequent value."""
-    if column.dtype.kind in "iuf":
+    if column.dtype.kind in REAL:
         return column.quantile(0.5, interpolation="lower")
     return column.mode().iloc[0]

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
+from sksvi._machine.kinds import REAL, WHOLE
 from sksvi._typing import Axes, DataFrame, MatrixLike, PerRow, Series
 from sksvi.displays._common import COLORS, fitted, legend_above, pyplot, refuse_several, unwrapped
 from sksvi.predictive.coverage import tail_of
@@ -285,7 +286,7 @@ def time_name(index: Any) -> str:
     """What the axis of time is called: by the index, else by what its values are."""
     if index.name is not None:
         return str(index.name)
-    return "Point" if index.dtype.kind in "iu" else "Time"
+    return "Point" if index.dtype.kind in WHOLE else "Time"
 
 
 def axis_of(index: Any, later: Any) -> Array:
@@ -300,6 +301,6 @@ def axis_of(index: Any, later: Any) -> Array:
         return np.asarray(whole.to_timestamp())
     if isinstance(whole, pd.DatetimeIndex):
         return np.asarray(whole.tz_localize(None) if whole.tz is not None else whole)
-    if whole is not None and whole.dtype.kind in "iuf":
+    if whole is not None and whole.dtype.kind in REAL:
         return np.asarray(whole)
     return np.arange(n)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array, column_or_1d
 
+from sksvi._machine.kinds import NUMBERS
 from sksvi._machine.warned import warn_user
 from sksvi.estimators.magnitudes import check_magnitudes
 
@@ -31,7 +32,7 @@ def given_order(y: Any) -> Array | None:
 
 def are_numbers(levels: Array) -> bool:
     """Whether levels are increasing numbers, so that a mean of them means something."""
-    return levels.dtype.kind in "biuf" and bool(np.all(levels[:-1] < levels[1:]))
+    return levels.dtype.kind in NUMBERS and bool(np.all(levels[:-1] < levels[1:]))
 
 
 def first_levels(y: Any, likelihood: Any) -> tuple[Array, Array]:
@@ -78,7 +79,7 @@ def positions(levels: Array, y: Any, where: str = "levels_") -> Array:
     if common != sorted(common):
         raise ValueError(f"y orders its levels {order.tolist()}; the fit had {levels.tolist()}.")  # type: ignore[union-attr]
     values = np.asarray(y, dtype=object if order is not None else None)
-    if values.dtype.kind in "biuf":
+    if values.dtype.kind in NUMBERS:
         values = check_array(values, ensure_2d=False, dtype=None, input_name="y")
     values = column_or_1d(values)
     codes = np.array([at.get(value, -1) for value in values.tolist()], dtype=np.intp)
@@ -130,7 +131,7 @@ def _column(y: Any) -> Any:
 
 def _check_order(values: Array, likelihood: Any) -> None:
     """An error for values that are no numbers: strings have an alphabet, which is no order of levels."""
-    if values.dtype.kind in "biuf":
+    if values.dtype.kind in NUMBERS:
         return
     odd = [
         value

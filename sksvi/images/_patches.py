@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sksvi._machine.kinds import NUMBERS
 from sksvi._typing import ArrayLike
 
 Array = np.ndarray
@@ -146,7 +147,7 @@ def pixels_of(image: Any, mask: Any) -> tuple[Array, Array]:
     pixels = np.asarray(image)
     if pixels.ndim not in (2, 3) or 0 in pixels.shape:
         raise ValueError(f"image must be (height, width) or (height, width, channels); found shape {pixels.shape}.")
-    if pixels.dtype.kind not in "fiub":
+    if pixels.dtype.kind not in NUMBERS:
         raise ValueError(f"image must hold real numbers; found dtype {pixels.dtype}.")
     shape = pixels.shape
     pixels = pixels.astype(np.float32 if pixels.dtype == np.float32 else np.float64)

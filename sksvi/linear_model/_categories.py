@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from sksvi._machine.kinds import NUMBERS
 from sksvi._machine.warned import warn_user
 from sksvi.estimators.categorical import codes_of, column_of, fixed_columns
 from sksvi.estimators.strangers import shown
@@ -214,7 +215,7 @@ def plain(column: Any) -> Any:
     if isinstance(column.dtype, pd.CategoricalDtype):
         levels = column.cat.categories
         return column if _are_plain(levels) else column.cat.rename_categories([str(level) for level in levels])
-    if column.dtype.kind in "biufU" or _are_plain(column.dropna().drop_duplicates()):
+    if column.dtype.kind in NUMBERS + "U" or _are_plain(column.dropna().drop_duplicates()):
         return column
     return column.map(str, na_action="ignore")
 

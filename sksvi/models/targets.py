@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sksvi._machine import parallel
+from sksvi._machine.kinds import REAL
 from sksvi.models.base import Table
 
 Array = np.ndarray
@@ -89,7 +90,7 @@ def counted(y: Array, weight: Array | None) -> Table | None:
 
 def _whole_within(y: Array) -> bool:
     """Whether there are no more than `DISTINCT` whole numbers from the least to the largest: known without sorting."""
-    if y.dtype.kind not in "iuf" or not len(y):
+    if y.dtype.kind not in REAL or not len(y):
         return False
     return bool(float(y.max()) - float(y.min()) < DISTINCT and np.all(y == np.floor(y)))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sksvi._machine.kinds import WHOLE
 from sksvi.models.network.distributions import Distribution
 from sksvi.models.network.factors import Factor, Link, Slot
 
@@ -131,7 +132,7 @@ def linked_size(who: str, link: Link, sizes: Mapping[str, int]) -> int:
             )
         return len(slot.design)
     if slot.index is not None:
-        index, whole = slot.index, slot.index.dtype.kind in "iu"
+        index, whole = slot.index, slot.index.dtype.kind in WHOLE
         if index.ndim != 1 or not whole or (index.size and not 0 <= index.min() <= index.max() < have):
             found = f"{index.dtype} of shape {index.shape}" + (f" up to {index.max()}" if whole and index.size else "")
             raise ValueError(

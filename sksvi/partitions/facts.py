@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sksvi._machine.kinds import NUMBERS
 from sksvi.likelihoods.weighted import weighted_moments
 from sksvi.models import targets as rule
 from sksvi.models.base import Table
@@ -41,7 +42,7 @@ class Targets:
     def of(cls, y: Array, weight: Array | None, offset: Array | None) -> Targets:
         """Those of the rows of one partition."""
         rows = Table(np.empty((len(y), 0)), y, weight, offset)
-        own = beside = _moments(y, weight) if y.dtype.kind in "biuf" and y.ndim == 1 else None
+        own = beside = _moments(y, weight) if y.dtype.kind in NUMBERS and y.ndim == 1 else None
         if own is not None and offset is not None:
             beside = _moments(y - offset, weight)
         kept = rows if len(y) <= rule.SAMPLE else None

@@ -15,6 +15,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from sksvi._machine.kinds import FILED
+
 MANIFEST = "manifest.json"
 MAX_MANIFEST_BYTES = 32 * 2**20
 #: Arrays of one file.
@@ -22,7 +24,6 @@ MAX_MEMBERS = 100_000
 #: What a file may take beside its arrays: this, and so many times its own size.
 FREE_BYTES, TIMES = 48 * 2**20, 6
 _MEMBER = re.compile(r"\d{1,9}\.npy")
-_ARRAY_KINDS = "biufcUSMm"
 #: The record that ends an archive, the longest that may stand before it, and the shortest entry of the directory.
 _END, _END64, _ENTRY = 22, 76, 46
 #: Bytes that Python takes at most for an object, a list or an item of JSON and for the value that it becomes.
@@ -146,7 +147,7 @@ def read_array(archive: zipfile.ZipFile, name: str, checksum: Any) -> np.ndarray
         raise ValueError(f"checksum of member {name!r} does not match")
     stream = io.BytesIO(data)
     shape, fortran, dtype = _read_header(stream, name)
-    if dtype.kind not in _ARRAY_KINDS or dtype.fields is not None or dtype.subdtype is not None:
+    if dtype.kind not in FILED or dtype.fields is not None or dtype.subdtype is not None:
         raise ValueError(f"member {name!r} has dtype {dtype}, which is not allowed")
     if any(type(n) is not int or not 0 <= n < 2**62 for n in shape):
         raise ValueError(f"member {name!r} has shape {shape}, which is not allowed")

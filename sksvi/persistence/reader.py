@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from sksvi._machine.kinds import FILED, NUMBERS
 from sksvi.persistence.writer import EXTENSION, MAX_DEPTH, NEVER_SAVED, SCALARS, resolve_class, slot_names
 
 #: Values within one another; the writer's own steps down may be two of these.
@@ -164,7 +165,7 @@ class Decoder:
     def _csr(self, node: dict) -> sp.csr_matrix:
         data, indices, indptr = (self._array(part) for part in node["parts"])
         rows, columns = node["shape"]
-        if any(part.ndim != 1 for part in (data, indices, indptr)) or data.dtype.kind not in "biuf":
+        if any(part.ndim != 1 for part in (data, indices, indptr)) or data.dtype.kind not in NUMBERS:
             raise ValueError("malformed sparse matrix")
         if indices.dtype.kind != "i" or indptr.dtype.kind != "i" or any(type(n) is not int for n in (rows, columns)):
             raise ValueError("malformed sparse matrix")
@@ -292,6 +293,6 @@ def _read_dtype(text: Any) -> np.dtype:
     if not (isinstance(text, str) and _DTYPE.fullmatch(text)):
         raise ValueError(f"dtype {str(text)[:40]!r} is not allowed")
     dtype = np.dtype(text)
-    if dtype.kind not in "biufcUSMmO" or dtype.fields is not None or dtype.subdtype is not None:
+    if dtype.kind not in FILED + "O" or dtype.fields is not None or dtype.subdtype is not None:
         raise ValueError(f"dtype {dtype} is not allowed")
     return dtype

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from sksvi._machine.kinds import FILED
+
 # Callbacks and their contexts belong to the session that set them; metadata requests have a node of their own.
 NEVER_SAVED = frozenset(
     {"_skl_callbacks", "_callback_fit_ctx", "_parent_callback_ctx", "_skl_callbacks_to_teardown", "_metadata_request"}
@@ -175,7 +177,7 @@ class Encoder:
 
     def _numpy(self, value: Any, where: str, depth: int) -> Any:
         if isinstance(value, np.dtype):
-            if value.kind not in "biufcUSMmO" or value.fields is not None:
+            if value.kind not in FILED + "O" or value.fields is not None:
                 raise TypeError(f"Cannot save {where}: dtype {value} has no safe form.")
             return {"type": "dtype", "value": value.str}
         if isinstance(value, np.generic):
@@ -186,7 +188,7 @@ class Encoder:
             raise TypeError(f"Cannot save {where}: {type(value).__name__} is not a plain array; convert it first.")
         if value.dtype.kind == "O":
             return self._object_array(value, where, depth)
-        if value.dtype.kind not in "biufcUSMm":
+        if value.dtype.kind not in FILED:
             raise TypeError(f"Cannot save {where}: arrays of dtype {value.dtype} have no safe form.")
         return self._array(value)
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sksvi._machine.kinds import NUMBERS
 from sksvi._machine.warned import warn_user
 from sksvi._typing import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import check_count, check_flag, check_seed, interval_table
@@ -387,7 +388,7 @@ class Answers(Rowless):
         low, median, high = self._values(predictive.quantile(np.array([tail, 0.5, 1.0 - tail]))).T
         if self.likelihood_.ordered:
             p, levels = predictive.probabilities(), np.asarray(self.levels_)  # type: ignore[attr-defined]
-            if levels.dtype.kind not in "biuf":
+            if levels.dtype.kind not in NUMBERS:
                 return pd.DataFrame({"median": median, "lower": low, "upper": high}, index=index)
             mean = p @ levels
             std = np.sqrt(np.maximum(p @ np.square(levels) - mean**2, 0.0))

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from sksvi._machine.kinds import NUMBERS, REAL
+
 Array = np.ndarray
 
 #: Most times that are told by the first two and their number.
@@ -113,7 +115,7 @@ def regular(index: Any) -> Any:
     if isinstance(index, pd.TimedeltaIndex):
         steps = np.diff(index.asi8)
         return index if len(steps) and np.all(steps == steps[0]) else None
-    if index.dtype.kind in "iuf":
+    if index.dtype.kind in REAL:
         steps = np.diff(np.asarray(index, float))
         return index if not len(steps) or np.allclose(steps, steps[0], rtol=1e-9, atol=0) else None
     return None
@@ -146,7 +148,7 @@ def continued(index: Any, steps: int) -> Any:
             return pd.date_range(index[-1], periods=steps + 1, freq=even.freq, name=index.name)[1:]
         if isinstance(index, pd.TimedeltaIndex):
             return pd.TimedeltaIndex(index[-1] + (index[1] - index[0]) * np.arange(1, steps + 1), name=index.name)
-        if index.dtype.kind in "iuf":
+        if index.dtype.kind in REAL:
             step = index[1] - index[0] if len(index) > 1 else 1
             values = index[-1] + step * np.arange(1, steps + 1)
             if isinstance(index, pd.RangeIndex):
@@ -171,7 +173,7 @@ def untold(index: Any) -> str:
     if isinstance(index, pd.DatetimeIndex) and (months := index.tz_localize(None).to_period("M")).is_unique:
         if regular(months) is not None:
             told = 'The rows are of months that follow each other: give y.to_period("M").'
-    if index.dtype.kind not in "iufMm" and not hasattr(index, "freq"):
+    if index.dtype.kind not in REAL + "Mm" and not hasattr(index, "freq"):
         what, told = (
             f"holds {index[0]!r} and the like, which are no times",
             "Convert it, for example by pd.to_datetime.",
@@ -197,7 +199,7 @@ def kept(index: Any) -> dict[str, Any]:
         values = np.asarray(plain.values)
         return out | {"kind": "date", "values": values, "freq": freq, "tz": None if index.tz is None else str(index.tz)}
     values = np.asarray(index)
-    return out | {"kind": "plain", "values": values if values.dtype.kind in "biufm" else values.astype(object)}
+    return out | {"kind": "plain", "values": values if values.dtype.kind in NUMBERS + "m" else values.astype(object)}
 
 
 def shortened(index: Any) -> dict[str, Any]:

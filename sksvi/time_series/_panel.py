@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
 from sksvi._machine import parallel
+from sksvi._machine.kinds import WHOLE
 from sksvi._machine.warned import warn_user
 from sksvi._typing import DataFrame
 from sksvi.estimators.checks import check_row_values, check_seed
@@ -323,7 +324,7 @@ def _indexed(y: Any, index: Any) -> Any:
 
 def _counts(index: Any, labels: Array) -> bool:
     """Whether an index counts the rows of a table and holds no times: whole numbers, each once, over several series."""
-    whole = index is not None and index.nlevels == 1 and index.dtype.kind in "iu" and index.is_unique
+    whole = index is not None and index.nlevels == 1 and index.dtype.kind in WHOLE and index.is_unique
     return bool(whole and len(set(labels.tolist())) > 1)
 
 

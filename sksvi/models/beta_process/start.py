@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from sksvi._machine.kinds import REAL
 from sksvi.families import Beta, DiagonalGaussian, Gamma
 from sksvi.models.base import Table
 
@@ -37,7 +38,7 @@ def data_start(model: Any, data: Table) -> dict[str, Any]:
 def given_factors(factors: Any, shape: tuple[int, int]) -> Array:
     """The features that a user gives, checked."""
     phi = np.asarray(factors)
-    if phi.shape != shape or phi.dtype.kind not in "fiu" or not np.all(np.isfinite(phi)):
+    if phi.shape != shape or phi.dtype.kind not in REAL or not np.all(np.isfinite(phi)):
         raise ValueError(
             f"init must be a string or finite numbers of shape {shape}, (n_components, columns of X); "
             f"found shape {phi.shape}, dtype {phi.dtype}."
