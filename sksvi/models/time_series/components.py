@@ -242,20 +242,18 @@ class Dynamics:
         named = [(place, p.name) for place, p in enumerate(self.parameters)]
         variances = [{place: none} for place, name in named if name.endswith("_variance")]
         together = [{place: none for one in variances for place in one}] if len(variances) > 1 else []
-        lasting = float(np.log(LASTING / (1.0 - LASTING)))
-        dampings = []
+        lasting, dampings = float(np.log(LASTING / (1.0 - LASTING))), []
         for part in self.damped:
-            if part.damping.learned >= 0:
-                at = part.learned_period
-                still = (
-                    {}
-                    if part.amount.learned < 0
-                    else {part.amount.learned: self.parameters[part.amount.learned].start - STILL}
-                )
-                turns = [{at: self.parameters[at].start}, *({at: float(np.log(turn))} | still for turn in self.turns)]
-                dampings += [{part.damping.learned: lasting} | turn for turn in (turns if at >= 0 else [{}])]
-                if at >= 0 and still:
-                    dampings += [{at: float(np.log(turn)), part.amount.learned: none} for turn in self.turns]
+            if part.damping.learned < 0:
+                continue
+            lasts, at, own = {part.damping.learned: lasting}, part.learned_period, part.amount.learned
+            if at < 0:
+                dampings.append(lasts)
+                continue
+            turns = [{at: float(np.log(turn))} for turn in self.turns]
+            small, off = ({own: self.parameters[own].start - STILL}, {own: none}) if own >= 0 else ({}, {})
+            dampings += [lasts | {at: self.parameters[at].start}, *(lasts | turn | small for turn in turns)]
+            dampings += [turn | off for turn in turns if off]
         return variances + together + dampings
 
     @property

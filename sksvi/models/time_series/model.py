@@ -15,7 +15,7 @@ from sksvi.models.base import Fit, LinearTerms, Table
 from sksvi.models.per_latent import PerLatent, Tried
 from sksvi.models.settled import already_searched
 from sksvi.models.time_series.components import Dynamics
-from sksvi.models.time_series.search import Closed, Reached, Search, closed_messages, first_messages
+from sksvi.models.time_series.search import Closed, Reached, Search, closed_messages, first_messages, without_offsets
 
 Array = np.ndarray
 
@@ -118,8 +118,7 @@ class DynamicModel(PerLatent):
         likelihood, block = self.current_likelihood(q), q["latents"]
         if not likelihood.closed_posterior:
             return False
-        at = data.y if data.offset is None else data.y - data.offset
-        linear, weights = closed_messages(likelihood, at, data.weight)
+        linear, weights = closed_messages(likelihood, without_offsets(data), data.weight)
         return np.array_equal(block.linear, linear) and np.array_equal(block.weights, weights)
 
     def known_best(self, q: dict[str, Any], data: Table, scale: float) -> Reached | None:

@@ -28,10 +28,15 @@ LOOSE = 0.1
 NEARBY = 1e-4
 
 
+def without_offsets(data: Table) -> Array:
+    """Values less the offsets of their latents."""
+    return data.y if data.offset is None else data.y - data.offset  # type: ignore[no-any-return]
+
+
 def first_messages(likelihood: Any, data: Table) -> tuple[Array, Array]:
     """The message of each point alone: its log density to second order where its value is likely."""
     if likelihood.closed_posterior:  # of that order already
-        return closed_messages(likelihood, data.y if data.offset is None else data.y - data.offset, data.weight)
+        return closed_messages(likelihood, without_offsets(data), data.weight)
     f = likelihood.cdf_centre(data.y)
     if f.ndim > 1:  # several places where it bends (ordered levels): between them
         f = f.mean(axis=0)
@@ -77,7 +82,7 @@ class Closed:
 
     def __init__(self, model: Any, data: Table, scale: float) -> None:
         self.model, self.weight, self.scale = model, data.weight, scale
-        self.at = data.y if data.offset is None else data.y - data.offset
+        self.at = without_offsets(data)
         self.n = float(len(data)) if data.weight is None else float(data.weight.sum())
 
     def __call__(self, q: dict[str, Any]) -> tuple[Reached, dict[str, Array]]:
