@@ -302,6 +302,11 @@ class Likelihood(BaseEstimator):
         """Copy with every "auto" parameter replaced by a first value found from y, shape (n,), and its weights."""
         return self._replaced({}, self._automatic())
 
+    @property
+    def takes_excess(self) -> bool:
+        """Whether a learned parameter can take what a model's latents are to explain: a variance beyond the mean's."""
+        return False
+
     def left(self, share: float) -> Likelihood:
         """Copy of a started one with a `share` of its learned excess variance, where a model explains the rest."""
         return self

@@ -484,8 +484,12 @@ class NegativeBinomial(Likelihood):
         started.least = LEAST_EXCESS / max(float(mean), 1.0)
         return started
 
+    @property
+    def takes_excess(self) -> bool:
+        return bool(self.learned)
+
     def left(self, share: float) -> Likelihood:
-        if not self.learned:
+        if not self.takes_excess:
             return self
         return self._replaced({"dispersion": max(share * self._number("dispersion"), LEAST_LEFT)}, self.learned)
 

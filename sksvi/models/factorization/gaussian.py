@@ -102,7 +102,7 @@ class FactorModel(Sided):
     @property
     def held_passes(self) -> int:  # type: ignore[override]
         """Those of a likelihood that can take what factors explain."""
-        return 0 if self.likelihood.left(1.0) is self.likelihood else HELD_PASSES
+        return HELD_PASSES if self.likelihood.takes_excess else 0
 
     @property
     def reach(self) -> float:
