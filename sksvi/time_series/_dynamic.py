@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from numbers import Integral, Real
 from types import SimpleNamespace
@@ -491,29 +491,33 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
             offset = np.full(len(data), self.mean_) if offset is None else offset + self.mean_
         return replace(data, X=np.ascontiguousarray((data.X - self._centre) / self._scale), offset=offset)
 
-    def _build_model(self, data: Table) -> tuple[DynamicModel, Table]:
-        turn, *others = self._first_periods(data)
+    def _build_model(self, data: Table, periods: list[float] | None = None) -> tuple[DynamicModel, Table]:
+        turn, *others = self._first_periods([self._shown(data)]) if periods is None else periods
         told = {"length": len(data), "turn": turn}
         self._structure = {name: plain(getattr(self, name)) for name in STRUCTURE} | told
-        self._dynamics.turns = list(dict.fromkeys(others))
+        self._dynamics.turns = others
         model, n = self._model_of(data), self._dynamics.n_states
         held = n + ARRAYS + SEARCHED_ARRAYS * model.exact_only
         what = f"a smoother of {len(data)} points in time and {n} states"
         memory.need(8.0 * len(data) * held, what, "take fewer points, or shorter seasons")
         return model, data
 
-    def _first_periods(self, data: Table) -> list[float]:
-        """Where the search for the period of a cycle begins: what each point alone says of f has most of it.
+    def _shown(self, data: Table) -> Array:
+        """What each point alone says of f, between others where it says nothing."""
+        linear, weights = first_messages(self.likelihood_, data)
+        said, at = weights > 0, np.arange(len(data))
+        return np.interp(at, at[said], linear[said] / weights[said]) if np.any(said) else np.zeros(0)
+
+    def _first_periods(self, shown: Iterable[Array]) -> list[float]:
+        """Where the search for the period of a cycle begins: what points alone say of f has most of it.
 
         Then where else it does: a level that walks hides a short cycle, which differences show, and second ones below
         a slope.
         """
         if self.cycle is not True:
             return [0.0]
-        linear, weights = first_messages(self.likelihood_, data)
-        said, at = weights > 0, np.arange(len(data))
-        values = np.interp(at, at[said], linear[said] / weights[said]) if np.any(said) else np.zeros(0)
-        return [dominant_period(np.diff(values, n)) for n in range(1 + DIFFERENCES)]
+        shown = list(shown)
+        return [dominant_period([np.diff(values, n) for values in shown]) for n in range(1 + DIFFERENCES)]
 
     def _model_of(self, data: Table) -> DynamicModel:
         """The model of a series with the states of the fit."""

@@ -256,27 +256,30 @@ class Panel:
             raise ValueError(
                 "share_variances=True, and the levels of an ordinal target are each series' own: leave it out."
             )
-        data = self._each(labels, [copy.copy(member) for member in members], _encoded, calls)
-        tables, dynamics, units = zip(*data, strict=True)
+        copies = [copy.copy(member) for member in members]
+        tables = self._each(labels, copies, _encoded, calls)
+        # One period for all: its search begins where all of them show it.
+        periods = self._first_periods(member._shown(table) for member, table in zip(copies, tables, strict=True))
+        build = lambda member, table: member._build_model(table, periods)[0].dynamics  # noqa: E731
+        dynamics, units = self._each(labels, copies, build, tables), [member._unit for member in copies]
         whole = _joined(tables)
         seen = slice(None) if whole.weight is None else whole.weight > 0
         at = whole.y if whole.offset is None or base.discrete else whole.y - whole.offset
         likelihood = base.start(at[seen], None if whole.weight is None else whole.weight[seen])
         unit = float(np.exp(np.mean(np.log(units))))
-        together = Together(list(dynamics), [len(table) for table in tables])
+        together = Together(dynamics, [len(table) for table in tables])
         problem = self._problem(DynamicModel(likelihood, together, whole.X, whole.weight, unit=unit), whole)  # type: ignore[arg-type]
         state = plan.run(problem, first_state(problem, 0), self._most_passes(), self.tol)
         return {"theta": state.q["dynamics"].value, "likelihood": problem.model.current_likelihood(state.q)}
 
 
-def _encoded(member: Any, own: dict[str, Any]) -> tuple[Table, Any, float]:
-    """A series' rows in its own units, its states, and its unit."""
-    data = member._encode(own.get("X"), own["y"], own.get("sample_weight"), own.get("offset"), FIT)
-    model, data = member._build_model(data)
-    return data, model.dynamics, member._unit
+def _encoded(member: Any, own: dict[str, Any]) -> Table:
+    """A series' rows in its own units."""
+    data: Table = member._encode(own.get("X"), own["y"], own.get("sample_weight"), own.get("offset"), FIT)
+    return data
 
 
-def _joined(tables: tuple[Table, ...]) -> Table:
+def _joined(tables: list[Table]) -> Table:
     """Rows one series after the other."""
 
     def column(name: str, usual: float) -> Array | None:

@@ -136,6 +136,28 @@ def test_shared_variances_maximise_the_sum_of_the_bounds(shops, tmp_path):
         DynamicGLM(groups="shop", share_variances=True, likelihood="ordinal").fit(X, np.minimum(y.fillna(0), 2))
 
 
+def test_a_shared_cycle_begins_where_all_series_show_it(global_random_seed):
+    """One series has one period in every difference, the other another in each."""
+    at, noise = 2.0 * np.pi * np.arange(40), 0.1 * np.random.default_rng(global_random_seed).standard_normal(80)
+    waves = [np.sin(at / 8.0), 4.0 * np.sin(at / 20.0) + 2.5 * np.sin(at / 8.0) + np.sin(at / 3.5)]
+    X = pd.DataFrame({"name": np.repeat(["a", "b"], 40)})
+    own = {"likelihood": "gaussian", "cycle": True, "groups": "name"}
+    model = DynamicGLM(share_variances=True, **own).fit(X, np.concatenate(waves) + noise)
+    assert model.converged_ and len({member.cycle_period_ for member in model.series_.values()}) == 1
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "poisson"])
+def test_a_shared_cycle_is_found_that_some_series_hardly_show(likelihood, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    own, X = {"likelihood": likelihood, "groups": "name"}, pd.DataFrame({"name": np.repeat(["a", "b", "c"], 40)})
+    for _ in range(3):
+        size, shifts = np.array([[1.0], [0.1], [0.05]]), rng.uniform(0.0, 2.0 * np.pi, (3, 1))
+        f = 2.0 + 0.8 * size * np.sin(2.0 * np.pi * np.arange(40) / 8.0 + shifts)
+        y = (rng.poisson(np.exp(f)) if likelihood == "poisson" else rng.normal(f, 0.3)).astype(float).ravel()
+        free, known = (DynamicGLM(cycle=cycle, share_variances=True, **own).fit(X, y) for cycle in (True, 8.0))
+        assert free.lower_bound_ > known.lower_bound_ - 1.0
+
+
 def test_series_go_on(shops, tmp_path):
     X, y = shops[["shop", "price"]], shops["y"]
     late = X.index >= "2024-02-10"

@@ -97,17 +97,24 @@ class Damped:
         return self.amount.at(theta) / (1.0 - self.damping.at(theta) ** 2)
 
 
-def dominant_period(values: Array) -> float:
-    """The period, of 3 to half of the points, that explains most of a series about its line."""
-    n = len(values)
-    if n < 8 or not np.ptp(values) > 0:
+def dominant_period(several: list[Array]) -> float:
+    """The period, of 3 to half of the points, that explains most of series about their lines."""
+    held = [values for values in several if len(values) >= 8 and np.ptp(values) > 0]
+    if not held:
         return 3.0
+    size = FINER * max(map(len, held))
+    periods = size / np.maximum(np.arange(size // 2 + 1), 0.5)
+    return float(periods[int(np.argmax(sum(explained(values, periods, size) for values in held)))])
+
+
+def explained(values: Array, periods: Array, size: int) -> Array:
+    """How much of a series about its line waves of these periods, those of a transform of this size, explain."""
+    n = len(values)
     t = np.linspace(-1.0, 1.0, n)
     slope, level = np.polyfit(t, values, 1)
-    power = np.square(np.abs(np.fft.rfft(values - level - slope * t, FINER * n)))
-    periods = FINER * n / np.maximum(np.arange(len(power)), 0.5)
+    power = np.square(np.abs(np.fft.rfft(values - level - slope * t, size))) / n
     power[(periods < 3.0) | (periods > n / 2.0)] = 0.0
-    return float(periods[int(np.argmax(power))])
+    return np.asarray(power)
 
 
 def turn(angle: float) -> Array:
@@ -237,7 +244,10 @@ class Dynamics:
 
     @property
     def others(self) -> list[dict[int, float]]:
-        """Where else a search may have had to begin: places of parameters to their values there."""
+        """Where else a search may have had to begin: places of parameters to their values there.
+
+        As many, of the same places in the same order, for whatever series: some may say the same.
+        """
         none = float(np.log(ALMOST_NONE)) + 2.0 * float(np.log(self.unit))
         named = [(place, p.name) for place, p in enumerate(self.parameters)]
         variances = [{place: none} for place, name in named if name.endswith("_variance")]

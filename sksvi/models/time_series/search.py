@@ -139,7 +139,7 @@ class Search(SettledSearch):
         """
         assert self.names[0] == "dynamics"
         first = self.model.dynamics.start
-        for other in self.model.dynamics.others:
+        for other in {tuple(sorted(other.items())): other for other in self.model.dynamics.others}.values():
             if self.ended:
                 return
             if not any(self.start[place] == first[place] for place in other):
