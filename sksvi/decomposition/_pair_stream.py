@@ -104,7 +104,7 @@ class PairStream(PairCounts, PoissonFit):
             self._finish(problem.model, replace(state, counted=counted), self._n_rows)
             self.state_ = replace(self.state_, locals=NO_LOCALS)
             self._portion = None
-            found = list(findings.other_order(X, y=y, sample_weight=sample_weight))
+            found = list(findings.other_order(X=X, y=y, sample_weight=sample_weight))
             found += self._of_unit(problem.data) if first else []
         findings.tell(found)
         return self

@@ -190,7 +190,7 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
                         undone = self._refined(problem, passes, monitor)
                         self._remember_score(X, y, sample_weight=sample_weight, offset=offset)
                 monitor.ended(how_it_ended(self.state_, passes, interruption.asked))
-            found = list(findings.other_order(X, y=y, sample_weight=sample_weight, offset=offset))
+            found = list(findings.other_order(X=X, y=y, sample_weight=sample_weight, offset=offset))
             found += [] if interruption.asked else self._findings(problem, state)
         # The fit stands, whatever becomes of the warnings.
         likelihood = getattr(self, "likelihood_", None)

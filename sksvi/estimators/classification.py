@@ -15,6 +15,7 @@ from sksvi import likelihoods
 from sksvi._machine.warned import warn_user
 from sksvi._typing import MatrixLike, PerRow
 from sksvi.estimators.checks import check_row_values, check_same_rows
+from sksvi.estimators.findings import other_order, tell
 from sksvi.estimators.labels import check_labels, is_text
 from sksvi.estimators.levels import MOST_LEVELS
 from sksvi.estimators.start import FIRST_PORTION, FIT, PORTION, Start
@@ -306,6 +307,7 @@ class ClassificationMethods(ClassifierMixin):
         float
         """
         check_is_fitted(self)
+        tell(other_order(X=X, y=y, sample_weight=sample_weight))
         bare = travelling(self) if is_collection(X) else self
         hits, weight = summed(type(self).__name__, bare._hits, X, y, sample_weight, offset)
         return float(hits / weight)

@@ -68,31 +68,38 @@ def separation(names: list[str], n: int) -> str:
     )
 
 
-def other_order(X: Any, **beside: Any) -> Iterator[str]:
-    """Rows whose labels are those of X in another order: scikit-learn takes them by position, pandas by label.
+def other_order(**tables: Any) -> Iterator[str]:
+    """Rows whose labels are those of an earlier table in another order: scikit-learn goes by position, pandas by label.
 
     Parameters
     ----------
-    X : table
-    **beside : array-like or None
-        What has a value per row, by name.
+    **tables : table or array-like of the same rows, an index, or None
+        By name; an index of another kind than all others says nothing.
     """
-    labels = _labels(X)
-    for name, values in beside.items():
-        own = _labels(values)
-        if labels is None or own is None or len(own) != len(labels) or own.equals(labels):
+    earlier: dict[str, Any] = {}
+    for name, own in ((name, labels_of(table)) for name, table in tables.items()):
+        if own is None:
             continue
-        if own.is_unique and labels.is_unique and np.all(labels.get_indexer(own) >= 0):
-            row = int(np.argmin(labels.get_indexer(own) == np.arange(len(own))))
-            at_x, at_own = (index[[row]].tolist()[0] for index in (labels, own))
+        first = next((other for other, index in earlier.items() if _reordered(index, own)), None)
+        if first is not None and not any(index.equals(own) for index in earlier.values()):
+            row = int(np.argmin(earlier[first].get_indexer(own) == np.arange(len(own))))
+            there, here = (index[[row]].tolist()[0] for index in (earlier[first], own))
             yield (
-                f"X and {name} have the same index in different orders (row {row} is {at_x!r} in X and "
-                f"{at_own!r} in {name}), and rows were taken by their position. If they belong together by label, "
-                f"give {name}.loc[X.index]; if by position, {name}.to_numpy()."
+                f"{first} and {name} have the same index in different orders (row {row} is {there!r} in {first} and "
+                f"{here!r} in {name}), and rows were taken by their position. If they belong together by label, "
+                f"give {name}.loc[{first}.index]; if by position, {name}.to_numpy()."
             )
+        earlier[name] = own
 
 
-def _labels(table: Any) -> Any:
-    """The index of a frame or series, or None."""
-    index = getattr(table, "index", None)
+def labels_of(table: Any) -> Any:
+    """The index of a frame or series, or an index itself, or None."""
+    index = table if hasattr(table, "get_indexer") else getattr(table, "index", None)
     return index if hasattr(index, "get_indexer") else None
+
+
+def _reordered(index: Any, own: Any) -> bool:
+    """Whether two indices hold the same labels, each once, in different orders."""
+    if len(own) != len(index) or own.equals(index) or not (own.is_unique and index.is_unique):
+        return False
+    return bool(np.all(index.get_indexer(own) >= 0))

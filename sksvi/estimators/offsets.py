@@ -10,6 +10,7 @@ import numpy as np
 from sksvi import likelihoods
 from sksvi._machine.warned import warn_user
 from sksvi.estimators.checks import check_numbers, check_row_values, n_rows
+from sksvi.estimators.findings import other_order, tell
 from sksvi.estimators.magnitudes import LARGEST_LATENT, check_magnitudes
 from sksvi.partitions.collections import is_collection
 
@@ -32,8 +33,12 @@ def remember_exposure(estimator: Any, exposure: Any, streams: bool = False) -> A
     return estimator
 
 
-def checked_offset(estimator: Any, offset: Any, n: int) -> np.ndarray | None:
-    """The offset of n rows to predict, or None; the first time that the fit had one and they have none, a warning."""
+def checked_offset(estimator: Any, offset: Any, X: Any, **beside: Any) -> np.ndarray | None:
+    """The offset of rows to predict, or None; the first time that the fit had one and they have none, a warning.
+
+    beside: what else says which rows they are, by name.
+    """
+    tell(other_order(X=X, **beside, offset=offset))
     if offset is None and getattr(estimator, "_had_offset", False) and estimator not in _TOLD:
         _TOLD.add(estimator)
         name, none = ("exposure", 1) if getattr(estimator, "_had_exposure", False) else ("offset", 0)
@@ -41,17 +46,24 @@ def checked_offset(estimator: Any, offset: Any, n: int) -> np.ndarray | None:
             f"this {type(estimator).__name__} was fitted with an {name} and predicts without one, as if it were "
             f"{none}: give these rows theirs ({name}=...), or {name}={none} where that is meant."
         )
-    return offset_of(estimator, offset, n)
+    return offset_of(estimator, offset, n_rows(_first(X, **beside)))
 
 
-def with_exposure(estimator: Any, offset: Any, exposure: Any, rows: Any) -> Any:
-    """The offset of rows with these exposures: their logarithm is added to it.
+def _first(*tables: Any, **beside: Any) -> Any:
+    """The first of what says which rows there are, or None."""
+    return next((table for table in (*tables, *beside.values()) if table is not None), None)
+
+
+def with_exposure(estimator: Any, offset: Any, exposure: Any, X: Any, **beside: Any) -> Any:
+    """The offset of rows with these exposures: their logarithm is added to it, by position.
 
     Parameters
     ----------
     estimator : estimator with a ``likelihood``
     offset, exposure : number, array-like or collection, or None
-    rows : anything with as many rows, or None where exposures say how many there are
+    X : anything with as many rows, or None where exposures, or what is beside it, say how many there are
+    **beside : table, array-like, index or None
+        What else says which rows they are, by name.
 
     Raises
     ------
@@ -66,9 +78,11 @@ def with_exposure(estimator: Any, offset: Any, exposure: Any, rows: Any) -> Any:
             f"exposure multiplies a rate exp(f), as 'poisson' and 'negative-binomial' have it, and likelihood={spec!r} "
             "has none: offset= is added to f under any likelihood."
         )
+    rows = _first(X, **beside)
     if is_collection(exposure):
         logarithm = np.log(exposure)
         return logarithm if offset is None else offset + logarithm
+    tell(other_order(X=X, **beside, offset=offset, exposure=exposure))
     if rows is None or is_collection(rows):
         exposure = check_numbers(exposure, "exposure")
     else:

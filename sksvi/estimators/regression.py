@@ -25,6 +25,7 @@ from sksvi.estimators.checks import (
     check_seed,
     n_rows,
 )
+from sksvi.estimators.findings import other_order, tell
 from sksvi.estimators.levels import are_numbers, first_levels, given_order, levels_in_use, positions
 from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.scores import least_steps, level_losses, losses, share_saved
@@ -308,6 +309,7 @@ class RegressionMethods(RegressorMixin):
         """
         check_is_fitted(self)
         name, bare = type(self).__name__, travelling(self) if is_collection(X) else self
+        tell(other_order(X=X, y=y, sample_weight=sample_weight))
         offset = with_exposure(self, offset, exposure, X)
         n, weight, left, said = summed(name, bare._losses, X, y, sample_weight, offset)
         if self._named_levels:

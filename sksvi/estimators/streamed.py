@@ -60,7 +60,7 @@ class Streamed:
             counted = came + (0.0 if first else fade * (self.state_.counted or self.n_samples_seen_))
             model, state = self._absorbed(data, first, came, fade, counted)
             self._finish(model, state, seen)
-            found = list(findings.other_order(X, y=y, sample_weight=sample_weight, offset=offset))
+            found = list(findings.other_order(X=X, y=y, sample_weight=sample_weight, offset=offset))
             found += self._portion_findings(data, first)
         findings.tell(found)
         return self

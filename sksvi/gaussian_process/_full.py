@@ -304,8 +304,8 @@ class GPClassifier(ClassificationMethods, BaseSVI):
     # ---- prediction
     def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        offset = checked_offset(self, offset, X.shape[0])
+        given, X = X, validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        offset = checked_offset(self, offset, given)
         block = self.posterior_["latents"].block
         rows = parallel.slices(X.shape[0], parallel.chunk_rows(len(self.X_train_), False))
 

@@ -34,8 +34,8 @@ class ProcessPredictions(ResponseDraws):
 
     def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        offset = checked_offset(self, offset, X.shape[0])
+        given, X = X, validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        offset = checked_offset(self, offset, given)
         white, n_latents = self._white, self.likelihood_.n_latents
 
         def one(rows: slice) -> tuple[Array, Array]:
@@ -74,8 +74,8 @@ class ProcessPredictions(ResponseDraws):
 
     def _latent_draws(self, X: Any, n_draws: int, seed: int, offset: Any) -> Iterator[tuple[slice, Array, Array]]:
         """Draws of the inducing values; what these leave open of a row counts as its own."""
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        offset = checked_offset(self, offset, X.shape[0])
+        given, X = X, validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        offset = checked_offset(self, offset, given)
         geometry = Geometry(self.kernel_, self.inducing_points_)
         draws = self._white.sample(n_draws, seed)
         for rows in parallel.slices(X.shape[0], max(1, MOST // draws[..., 0].size)):

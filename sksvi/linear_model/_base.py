@@ -311,8 +311,8 @@ class BayesianGLM(LinearFindings, CoefficientTables, ResponseDraws, WithCategori
 
     # ---- prediction
     def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
-        X = self._validated(X)
-        offset = checked_offset(self, offset, X.shape[0])
+        given, X = X, self._validated(X)
+        offset = checked_offset(self, offset, given)
         weights, model = self._predicting(X)
         size = max(parallel.chunk_rows(X.shape[1], False), 512)
 
@@ -352,8 +352,8 @@ class BayesianGLM(LinearFindings, CoefficientTables, ResponseDraws, WithCategori
         return self._distribution(m, v)
 
     def _latent_draws(self, X: Any, n_draws: int, seed: int, offset: Any) -> Iterator[tuple[slice, Array, Array]]:
-        X = self._validated(X)
-        offset = checked_offset(self, offset, X.shape[0])
+        given, X = X, self._validated(X)
+        offset = checked_offset(self, offset, given)
         weights, model = self._predicting(X)
         draws, off = weights.sample(n_draws, seed), getattr(self, "_switched_off", None)
         draws = draws if off is None else off.widened(draws, weights.mean, weights.std)

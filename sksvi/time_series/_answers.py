@@ -11,7 +11,7 @@ from sksvi._machine.kinds import NUMBERS
 from sksvi._machine.warned import warn_user
 from sksvi._typing import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import check_count, check_flag, check_seed, interval_table
-from sksvi.estimators.offsets import checked_offset, offset_of, with_exposure
+from sksvi.estimators.offsets import checked_offset, with_exposure
 from sksvi.estimators.summaries import effect_table, exponentiated, joined, learned_rows
 from sksvi.estimators.validation import validate_data
 from sksvi.families.gaussian.chain import Chain, ChainGaussian
@@ -156,15 +156,15 @@ class Answers(Rowless):
         check_is_fitted(self)
         block = self._block
         if X is None and not (offset is not None and np.size(offset) != len(block.chain)):
-            self._held_index("predict without X")
+            index = self._held_index("predict without X")
             mean, variance = block.mean, block.variance
             if offset is None:
                 given = self._series.offset
                 return (mean if given is None else mean + given), variance
-            return mean + self.mean_ + offset_of(self, offset, len(mean)), variance
+            return mean + self.mean_ + checked_offset(self, offset, index), variance
         columns, index = self._new_columns(X, None if offset is None else np.size(offset), "predict")
         n = len(columns)
-        offset = checked_offset(self, offset, n)
+        offset = checked_offset(self, offset, columns if X is None else X)
         at = self._places(index, columns)
         mean, variance = np.empty(n), np.empty(n)
         past = at < len(block.chain)
@@ -303,7 +303,8 @@ class Answers(Rowless):
                 raise ValueError(
                     f"X begins at {given[0]!r}, and {what} at {index[0]!r}: give the rows that follow the fit."
                 )
-        offset = checked_offset(self, with_exposure(self, offset, exposure, range(steps)), steps)
+        offset = with_exposure(self, offset, exposure, X, forecast=index)
+        offset = checked_offset(self, offset, X, forecast=index)
         offset = np.full(steps, self.mean_) if offset is None else offset + self.mean_
         return self._after(columns), offset, index
 

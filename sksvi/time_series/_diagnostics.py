@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import expectations
 from sksvi._machine import parallel
 from sksvi._typing import DataFrame, MatrixLike, PerRow, RandomState, Series
-from sksvi.estimators.checks import check_count, check_row_values, check_seed
+from sksvi.estimators.checks import check_count, check_row_values, check_seed, n_rows
+from sksvi.estimators.findings import other_order, tell
 from sksvi.estimators.joint import Joint
 from sksvi.estimators.offsets import with_exposure
 from sksvi.families.base import messages_at
@@ -157,7 +158,8 @@ class Diagnostics:
             return np.where(seen, self._predicted().log_prob(self._series.y), np.nan)
         values = self._target(y)
         there = observed(values)
-        offset = with_exposure(self, offset, exposure, values)
+        offset = with_exposure(self, offset, exposure, X, y=y)
+        tell(other_order(X=X, y=y, offset=offset))
         columns, _ = self._new_columns(X, len(values), "log_predictive_density")
         if len(columns) != len(values):
             raise ValueError(f"X and y differ in length: {len(columns)} and {len(values)} rows.")
@@ -237,16 +239,18 @@ class Diagnostics:
         """
         check_is_fitted(self)
         X = X if y is None else self._of_rows(X, y)
+        offset = with_exposure(self, offset, exposure, X, y=y)
+        tell(other_order(X=X, y=y, sample_weight=sample_weight))
+        sample_weight = check_row_values(sample_weight, n_rows(y), "sample_weight", weights=True)
         if not self.likelihood_.ordered:
             y = check_series(self, y, self.likelihood_.paired)
             there = observed(y)
             if not np.any(there):
                 raise ValueError(f"y has no observed value among {len(y)}: there is nothing to compare with.")
             if not np.all(there):  # rows without weight may hold any value
-                weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
-                sample_weight = np.where(there, 1.0 if weight is None else weight, 0.0)
+                sample_weight = np.where(there, 1.0 if sample_weight is None else sample_weight, 0.0)
                 y = filled(y, there)
-        return super().score(X, y, sample_weight, offset, exposure)  # type: ignore[misc]
+        return super().score(X, y, sample_weight, offset)  # type: ignore[misc]
 
     def residuals(self, kind: str = "quantile", random_state: RandomState = None) -> Series:
         """Residuals of the one-step-ahead predictions.

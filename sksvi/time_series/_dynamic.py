@@ -343,7 +343,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
             noise for. For times without a single frequency, and seasons of which some
             points were never observed.
         """
-        offset = with_exposure(self, offset, exposure, y if X is None else X)
+        offset = with_exposure(self, offset, exposure, X, y=y)
         return remember_exposure(self._fit(X, y, sample_weight, offset), exposure)
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -377,7 +377,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         ValueError
             As `fit`; times that the series has, that lie before its end, or that leave a gap.
         """
-        offset = with_exposure(self, offset, exposure, y if X is None else X)
+        offset = with_exposure(self, offset, exposure, X, y=y)
         return remember_exposure(self._partial_fit(X, y, sample_weight, offset), exposure, streams=True)
 
     # ---- from rows to a model

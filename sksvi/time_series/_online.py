@@ -12,6 +12,7 @@ from sksvi import algorithms
 from sksvi._machine import parallel
 from sksvi._machine.growing import extended
 from sksvi._machine.warned import warn_user
+from sksvi.estimators.findings import other_order, tell
 from sksvi.estimators.offsets import remember_offset
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.inference import hyper, plan
@@ -55,6 +56,7 @@ class Online:
             data = self._working(data)
             model, found = self._met(data)
             self._went_on(data, model, found, times, started)
+        tell(other_order(X=X, y=y, sample_weight=sample_weight, offset=offset))
         return self
 
     def _following(self: Any, index: Any, own: bool) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from sksvi._machine.kinds import WHOLE
 from sksvi._machine.warned import warn_user
 from sksvi._typing import DataFrame
 from sksvi.estimators.checks import check_row_values, check_seed
+from sksvi.estimators.findings import other_order, tell
 from sksvi.estimators.offsets import remember_exposure, with_exposure
 from sksvi.estimators.start import FIT
 from sksvi.inference import plan
@@ -125,6 +126,7 @@ class Panel:
             for name in ("sample_weight", "offset"):
                 _one_for_all(given.get(name), name)
             return {label: (rows, {}) for label, rows in zip(self._labels, self._rows, strict=True)}
+        tell(other_order(X=X, y=y, sample_weight=given.get("sample_weight"), offset=given.get("offset")))
         labels, X, y = self._divided(X, y, fits)
         names = _sorted(labels)
         if known:
@@ -411,11 +413,11 @@ def _dispatched(method: Any, name: str) -> Any:
             raise ValueError(f"{SINGLE[name]} is of one series, and this fit has groups: ask one of series_.")
         given = signature.bind(self, *args, **kwargs).arguments
         given.pop("self")
-        exposure, rows = given.pop("exposure", None), given.get("y" if given.get("X") is None else "X")
+        exposure, X, y = given.pop("exposure", None), given.get("X"), given.get("y")
         if exposure is not None:
-            if rows is None:
+            if X is None and y is None:
                 _one_for_all(exposure, "exposure")
-            given["offset"] = with_exposure(self, given.get("offset"), exposure, rows)
+            given["offset"] = with_exposure(self, given.get("offset"), exposure, X, y=y)
         if name in FITS:
             getattr(self, f"_{name}_panel")(given)
             for each in self._members:
