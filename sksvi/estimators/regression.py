@@ -311,13 +311,17 @@ class RegressionMethods(RegressorMixin):
         name, bare = type(self).__name__, travelling(self) if is_collection(X) else self
         tell(other_order(X=X, y=y, sample_weight=sample_weight))
         offset = with_exposure(self, offset, exposure, X)
-        n, weight, left, said = summed(name, bare._losses, X, y, sample_weight, offset)
+        sums = summed(name, bare._losses, X, y, sample_weight, offset)
+        # What the mean of all rows would lose: a second look, at y alone.
+        return self._saved(sums, lambda mean: summed(name, partial(bare._null_loss, mean), y, None, sample_weight))
+
+    def _saved(self, sums: Any, null_loss: Callable[[float], float]) -> float:
+        """The score of rows of which `_losses` has the sums; what one mean for all of them loses is asked for."""
+        n, weight, left, said = sums
         if self._named_levels:
             return share_saved(left, least_steps(said), n, "D^2 score")
-        # What the mean of all rows would lose: a second look, at y alone.
         mean = self.likelihood_.null_mean(np.asarray(said / weight)[None], None)[0]
-        null = summed(name, partial(bare._null_loss, mean), y, None, sample_weight)
-        return share_saved(left, null, n if self._by_squares else 2, "R^2 score")
+        return share_saved(left, null_loss(mean), n if self._by_squares else 2, "R^2 score")
 
     @property
     def _by_squares(self) -> bool:

@@ -220,6 +220,8 @@ class Diagnostics:
     ) -> float:
         """R², or the share of deviance explained (D²) for counts, rates and binary y, of what was observed.
 
+        With `groups`: of the rows of all series, beside one mean for all of them.
+
         Parameters
         ----------
         X : array-like of shape (n, D), or None
@@ -238,19 +240,26 @@ class Diagnostics:
             For y without any value, X and y with different times, and what `predict` refuses.
         """
         check_is_fitted(self)
+        return super().score(*self._to_score(X, y, sample_weight, offset, exposure))  # type: ignore[misc]
+
+    def _to_score(
+        self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None
+    ) -> tuple[Any, Any, Any, Any]:
+        """X with its times, y, weights that are 0 where y is missing, and the offset."""
         X = X if y is None else self._of_rows(X, y)
         offset = with_exposure(self, offset, exposure, X, y=y)
         tell(other_order(X=X, y=y, sample_weight=sample_weight))
         sample_weight = check_row_values(sample_weight, n_rows(y), "sample_weight", weights=True)
-        if not self.likelihood_.ordered:
-            y = check_series(self, y, self.likelihood_.paired)
-            there = observed(y)
-            if not np.any(there):
-                raise ValueError(f"y has no observed value among {len(y)}: there is nothing to compare with.")
-            if not np.all(there):  # rows without weight may hold any value
-                sample_weight = np.where(there, 1.0 if sample_weight is None else sample_weight, 0.0)
-                y = filled(y, there)
-        return super().score(X, y, sample_weight, offset)  # type: ignore[misc]
+        if self.likelihood_.ordered:
+            return X, y, sample_weight, offset
+        y = check_series(self, y, self.likelihood_.paired)
+        there = observed(y)
+        if not np.any(there):
+            raise ValueError(f"y has no observed value among {len(y)}: there is nothing to compare with.")
+        if not np.all(there):  # rows without weight may hold any value
+            sample_weight = np.where(there, 1.0 if sample_weight is None else sample_weight, 0.0)
+            y = filled(y, there)
+        return X, y, sample_weight, offset
 
     def residuals(self, kind: str = "quantile", random_state: RandomState = None) -> Series:
         """Residuals of the one-step-ahead predictions.

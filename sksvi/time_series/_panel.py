@@ -31,6 +31,7 @@ from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.models.time_series.panel import Together
 from sksvi.time_series._index import own_index, regular
+from sksvi.time_series._rows import check_series, observed
 
 if TYPE_CHECKING:
     from sksvi.time_series._dynamic import DynamicGLM
@@ -423,6 +424,8 @@ def _dispatched(method: Any, name: str) -> Any:
             for each in self._members:
                 remember_exposure(each, exposure, streams=name == "partial_fit")
             return self
+        if name == "score":
+            return _scored(self, given)
         return self._smooth_panel() if name == "smooth" else _answered(self, name, given)
 
     if method.__doc__:  # rows in time are never sparse, as those of other regressors may be
@@ -446,11 +449,36 @@ def _answered(self: Any, name: str, given: dict[str, Any]) -> Any:
             call["random_state"] = seed
     members = [series[label] for label in parts]
     found = self._each(list(parts), members, lambda member, call: getattr(member, name)(**call), calls)
-    if name == "score":
-        return float(np.average(found, weights=[len(rows) for rows, _ in parts.values()]))
     if name in TABLES:
         return _stacked(self, list(parts), found)
     return _aligned([rows for rows, _ in parts.values()], found)
+
+
+def _scored(self: Any, given: dict[str, Any]) -> float:
+    """The score of the rows of all series that count: what they lose, and what one mean for all of them would."""
+    check_is_fitted(self)
+    parts, series = self._of_each(given, True, False), self.series_
+    calls = {label: own for label, (_, own) in parts.items() if _counting(series[label], own)}
+    if not calls:
+        raise ValueError("y has no observed value with a positive sample_weight: there is nothing to compare with.")
+    labels, members = list(calls), [series[label] for label in calls]
+    if members[0]._named_levels and any(list(one.levels_) != list(members[0].levels_) for one in members):
+        raise ValueError("names of levels are each series' own, and here they differ: ask one of series_.")
+    ready = self._each(labels, members, lambda member, own: member._to_score(**own), list(calls.values()))
+    sums = self._each(labels, members, lambda member, rows: member._losses(*rows), ready)
+
+    def null_loss(mean: float) -> float:
+        each = lambda member, rows: member._null_loss(mean, rows[1], None, rows[2], None)  # noqa: E731
+        return float(sum(self._each(labels, members, each, ready)))
+
+    return float(members[0]._saved([sum(each) for each in zip(*sums, strict=True)], null_loss))
+
+
+def _counting(member: Any, own: dict[str, Any]) -> bool:
+    """Whether any row of a series counts in a score: y is there, and has weight."""
+    likelihood, weight = member.likelihood_, own.get("sample_weight")
+    there = np.True_ if likelihood.ordered else observed(check_series(member, own["y"], likelihood.paired))
+    return bool(np.any(there if weight is None else there & (weight > 0)))
 
 
 def _stacked(self: Any, labels: list[Any], tables: list[Any]) -> Any:

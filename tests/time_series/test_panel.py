@@ -64,11 +64,6 @@ def test_each_series_is_as_by_itself(shops):
     pd.testing.assert_frame_equal(only, forecast.loc[["north"]])
     assert model.lower_bound_ == sum(member.lower_bound_ for member in model.series_.values())
     assert model.n_features_in_ == 2 and model.feature_names_in_.tolist() == ["shop", "price"] and model.converged_
-    kept = shops["y"].notna().to_numpy()
-    scores = [
-        m.score(X[(X["shop"] == n) & kept][["price"]], y[(X["shop"] == n) & kept]) for n, m in model.series_.items()
-    ]
-    assert model.score(X[kept], y[kept]) == pytest.approx(np.mean(scores))
 
 
 def test_no_number_of_threads_changes_a_bit(shops):
@@ -273,6 +268,52 @@ def test_a_score_leaves_out_what_is_missing(shops):
     assert model.score(part, target, weight) == pytest.approx(weighted, rel=1e-12)
     with pytest.raises(ValueError, match="no observed value among 50"):
         model.score(part, target * np.nan)
+
+
+def pooled(model, X, y, weight=None):
+    """The share of what one mean loses that the panel's own predictions save, of rows that are there."""
+    there = y.notna().to_numpy()
+    weight = (np.ones(len(y)) if weight is None else weight) * there
+    y, mean = y.fillna(1.0).to_numpy(), np.average(y.fillna(1.0), weights=weight)
+
+    def loss(mu):
+        if model.likelihood == "gaussian":
+            return weight @ np.square(y - mu)
+        return weight @ next(iter(model.series_.values())).likelihood_.unit_deviance(y, mu)
+
+    return 1.0 - loss(model.predict(X)) / loss(np.full(len(y), mean))
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "poisson"])
+def test_a_score_is_that_of_all_rows(likelihood, shops, global_random_seed):
+    X, y = shops[["shop", "price"]], shops["y"]
+    model = DynamicGLM(likelihood=likelihood, groups="shop", level_variance=0.01).fit(X, y)
+    weight = np.random.default_rng(global_random_seed).uniform(0.0, 2.0, len(y)) * (X["shop"] != "east")
+    assert model.score(X, y) == pytest.approx(pooled(model, X, y), rel=1e-12)
+    assert model.score(X, y, weight) == pytest.approx(pooled(model, X, y, weight), rel=1e-12)
+    north = X["shop"] == "north"
+    assert model.score(X, y.where(north)) == pytest.approx(pooled(model, X[north], y[north]), rel=1e-12)
+    first = X["shop"].ne("north") | (X.index == X.index[0])  # one row of a series
+    assert model.score(X[first], y[first]) == pytest.approx(pooled(model, X[first], y[first]), rel=1e-12)
+    with pytest.raises(ValueError, match="no observed value"):
+        model.score(X, y * np.nan)
+
+
+def test_a_score_of_named_levels_counts_steps_over_all_rows(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = pd.DataFrame({"name": np.repeat(["a", "b"], 40)})
+    size = pd.Categorical.from_codes(rng.permutation(np.arange(80) % 3), ["small", "middle", "large"], ordered=True)
+    own = {"likelihood": "ordinal", "groups": "name", "level_variance": 0.01}
+    model = DynamicGLM(**own).fit(X, pd.Series(size))
+    found = pd.Categorical(model.predict(X), categories=size.categories).codes
+    least = min(np.abs(size.codes.astype(int) - k).sum() for k in range(3))
+    assert model.score(X, pd.Series(size)) == pytest.approx(1.0 - np.abs(size.codes.astype(int) - found).sum() / least)
+    fewer = np.where(X["name"] == "b", np.where(size == "large", "small", size), size)
+    y = pd.Series(pd.Categorical(fewer, categories=size.categories, ordered=True))
+    with pytest.warns(UserWarning, match="large"):
+        model.fit(X, y)
+    with pytest.raises(ValueError, match="each series' own"):
+        model.score(X, y)
 
 
 def test_a_file_that_does_not_fit_is_refused(shops, tmp_path):
