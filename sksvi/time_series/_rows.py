@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtr
+from scipy.special import gammaln
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from sksvi.estimators.magnitudes import check_magnitudes
@@ -18,10 +18,10 @@ Array = np.ndarray
 
 #: Beyond rounding of a whole number, relative to it.
 FRACTION = 1e-9
-#: Pairs of points that count where a target is looked at for too little noise: their least sum, and how many.
-PAIR_SUM, LEAST_PAIRS = 20.0, 12
 #: Too little: less than this share of a Poisson's variance, and how rarely its own counts have as little.
 SHARE, CHANCE = 0.5, 1e-6
+#: Tilts at which Chernoff's bound of that is looked at; sums of two counts from which on their difference is as normal.
+TILTS, NORMAL = np.geomspace(0.05, 25.0, 60), 200.0
 #: Least share of what a series moves by that it moves by from point to point.
 SMOOTHEST = 0.01
 
@@ -146,17 +146,29 @@ def of_counts(likelihood: Any, name: Any, data: Table) -> Iterator[str]:
 def noise_share(y: Array, there: Array) -> float:
     """Mean of (a - b)² / (a + b) over pairs of neighbours: 1 at least of independent Poisson counts of any means.
 
-    Given their sum, two counts of one mean are binomial, and that ratio is a χ² of one degree of freedom but for its
-    steps; of different means, or of more than a Poisson's variance, it is larger. inf: chance alone may tell.
+    Given their sum, two counts of one mean are binomial, whose ratio has mean 1; of different means, or of more than a
+    Poisson's variance, they lie further apart. inf: chance alone may bring them as near.
     """
     half = len(y) // 2
     a, b = y[0 : 2 * half : 2], y[1 : 2 * half : 2]
     total = a + b
-    kept = there[0 : 2 * half : 2] & there[1 : 2 * half : 2] & (total >= PAIR_SUM)
-    pairs, found = int(np.sum(kept)), np.square(a - b)[kept] / total[kept]
-    if pairs < LEAST_PAIRS or chdtr(pairs, found.sum()) > CHANCE:
-        return np.inf
-    return float(found.mean())
+    kept = there[0 : 2 * half : 2] & there[1 : 2 * half : 2] & (total > 0)
+    found = np.square(a - b)[kept] / total[kept]
+    return float(found.mean()) if chance_of(float(found.sum()), np.round(total[kept])) <= CHANCE else np.inf
+
+
+def chance_of(found: float, totals: Array) -> float:
+    """At most how often pairs of independent Poisson counts with these sums lie so near (Chernoff's bound).
+
+    P(S <= s) <= exp(ts) E exp(-tS) for every t > 0; S has one term for each pair, independent given their sums.
+    """
+    sizes, times = np.unique(totals, return_counts=True)
+    bound = TILTS * found - 0.5 * np.log1p(2.0 * TILTS) * times[sizes > NORMAL].sum()
+    for n, k in zip(sizes[sizes <= NORMAL], times, strict=False):
+        at = np.arange(n + 1.0)
+        p = np.exp(gammaln(n + 1.0) - gammaln(at + 1.0) - gammaln(n - at + 1.0) - n * np.log(2.0))
+        bound += k * np.log(np.exp(-np.outer(TILTS, np.square(n - 2.0 * at) / n)) @ p)
+    return float(np.exp(min(bound.min(), 0.0)))
 
 
 def filled(y: Array, there: Array) -> Array:

@@ -9,8 +9,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sksvi import DynamicGLM
 
-#: The checks' targets are drawn from a normal distribution, which the counts' likelihood is told of.
-pytestmark = pytest.mark.filterwarnings("ignore:y has fractions in:UserWarning")
+#: The checks' targets are drawn from a normal distribution, or labels one after the other: no counts, as a fit says.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:y has fractions in:UserWarning"),
+    pytest.mark.filterwarnings("ignore:y varies far less than counts do:UserWarning"),
+]
 
 PLACE = "a row is a point in time: what is known of it depends on its place, which an array's order says"
 EXPECTED = {

@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 
 from benchmarks.hostile._fits import Stopped
 from sksvi import BayesianGLMRegressor, DynamicGLM, likelihoods
-from sksvi.time_series._rows import noise_share
+from sksvi.time_series._rows import chance_of, noise_share
 
 #: Annual flow of the Nile at Aswan, 1871-1970 (Durbin and Koopman 2012, table 2.1: variances 1469.1 and 15,098.5).
 NILE = pd.Series(
@@ -219,7 +219,28 @@ def test_whole_numbers_that_vary_far_less_than_counts_are_told_of(global_random_
     assert len(found) == 1
 
 
-@pytest.mark.parametrize("mean", [2.0, 15.0, 100.0, 1e6])
+@pytest.mark.parametrize("small", ["one value", "ratings"])
+def test_small_whole_numbers_that_vary_far_less_than_counts_are_told_of(small, global_random_seed):
+    """Of pairs of few counts chance says less than of large ones, and of many such pairs enough."""
+    rng = np.random.default_rng(global_random_seed)
+    y = np.full(40, 5.0) if small == "one value" else rng.integers(2, 5, 300).astype(float)
+    with pytest.warns(UserWarning, match="y varies far less than counts do"):
+        DynamicGLM(level_variance=0.01).fit(None, y)
+
+
+@pytest.mark.parametrize("mean", [0.2, 1.0, 5.0, 400.0])
+def test_the_chance_that_counts_lie_near_each_other_is_none_too_small(mean, global_random_seed):
+    """A level that does not move is the worst case; of small and of large chances both."""
+    rng = np.random.default_rng([global_random_seed, 7])
+    a, b = rng.poisson(mean, (2, 2000, 30)).astype(float)
+    told = np.array(
+        [chance_of(np.sum((x - y) ** 2 / np.maximum(x + y, 1.0)), (x + y)[x + y > 0]) for x, y in zip(a, b)]
+    )
+    for chance in (0.3, 0.1, 0.01):
+        assert np.mean(told <= chance) < chance + 4.0 * np.sqrt(chance / 2000)
+
+
+@pytest.mark.parametrize("mean", [0.05, 0.5, 2.0, 15.0, 100.0, 1e6])
 def test_counts_are_not_taken_for_measurements(mean, global_random_seed):
     """A level that does not move is the worst case: the chance of a false alarm in a series is one in a million."""
     y = np.random.default_rng([global_random_seed, 93]).poisson(mean, (200, 100)).astype(float)
