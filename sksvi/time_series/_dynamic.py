@@ -35,7 +35,7 @@ from sksvi.models.time_series.components import WIDE, Dynamics, dominant_period
 from sksvi.models.time_series.model import DynamicModel, first_messages
 from sksvi.time_series._answers import Answers
 from sksvi.time_series._diagnostics import Diagnostics
-from sksvi.time_series._dynamics import dynamics_of, periods_of, plain
+from sksvi.time_series._dynamics import dynamics_of, long_seasons, periods_of, plain
 from sksvi.time_series._index import index_of, kept, made, only_times, untold
 from sksvi.time_series._long import begin_from, first_part
 from sksvi.time_series._online import Online
@@ -85,7 +85,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     seasonal : int, float, list of them or None, default=None
         Periods of seasons, in points in time.
     seasonal_type : {"dummy", "trigonometric"}, default="dummy"
-        How a season moves: point by point or wave by wave. Seasons longer than 31 points are six waves.
+        How a season moves: point by point or wave by wave. Seasons longer than 31 points are six waves, of which
+        "dummy" warns; those whose period is no whole number are waves.
     autoregressive : bool, default=False
         Whether the level returns to a constant (with `trend` to a line) in the place of walking: forecasts far ahead
         then have a bounded spread.
@@ -340,8 +341,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         UserWarning
             For a target that a likelihood of counts takes, and that is measured: fractions without weights, or whole
             numbers that vary far less than counts do, or of which a learned level had to take in what a Poisson has no
-            noise for. For times without a single frequency, and seasons of which some
-            points were never observed.
+            noise for. For times without a single frequency, seasons of which some
+            points were never observed, and long seasons that are not fitted point by point.
         """
         offset = with_exposure(self, offset, exposure, X, y=y)
         return remember_exposure(self._fit(X, y, sample_weight, offset), exposure)
@@ -563,6 +564,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         if told := untold(self.index_):
             yield told
         yield from unseen(periods_of(self), problem.data)
+        yield from long_seasons(self)
 
     # ---- what a fit leaves behind
     def _finish(self, model: DynamicModel, state: State, weight: float, bounds: Array | None = None) -> None:

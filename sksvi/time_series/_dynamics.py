@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from sksvi.models.time_series.components import WIDE, Dynamics, Wide
+from sksvi.models.time_series.components import LONGEST, WAVES, WIDE, Dynamics, Wide
 
 Array = np.ndarray
 
@@ -41,6 +42,17 @@ def periods_of(estimator: Any) -> list[float]:
     if len(set(found)) < len(found):
         raise ValueError(f"seasonal={given!r} has a period twice.")
     return [float(period) for period in found]
+
+
+def long_seasons(estimator: Any) -> Iterator[str]:
+    """Seasons that were asked for point by point, and have so many that waves stand for them."""
+    long = [period for period in periods_of(estimator) if period > LONGEST and period == int(period)]
+    if long and estimator.seasonal_type == "dummy":
+        yield (
+            f"seasons of {', '.join(f'{period:g}' for period in long)} points are longer than {LONGEST}, and were "
+            f'fitted as {WAVES} waves each, not point by point: say seasonal_type="trigonometric" where a smooth '
+            "season is meant, and give sharp dates as columns of X."
+        )
 
 
 def of_each(given: Any, periods: list[float]) -> list[Any]:

@@ -262,6 +262,17 @@ def test_rows_without_an_index_are_the_fitted_ones_or_follow_them():
     np.testing.assert_allclose(ahead, plain.log_predictive_density(None, later))
 
 
+def test_a_long_season_that_is_not_fitted_point_by_point_is_told_of():
+    y = np.random.default_rng(0).poisson(50.0 + 20.0 * np.sin(2.0 * np.pi * np.arange(120) / 52.0)).astype(float)
+    known = {"level_variance": 0.0, "seasonal_variance": 0.0}
+    with pytest.warns(UserWarning, match="seasons of 52 points are longer than 31.*as 6 waves.*trigonometric"):
+        model = DynamicGLM(seasonal=[7, 52], **known).fit(None, y)
+    waves = DynamicGLM(seasonal=[7, 52], seasonal_type="trigonometric", **known).fit(None, y)
+    assert sum(name.startswith("seasonal_52") for name in model.states_.columns.levels[0]) == 12
+    assert sum(name.startswith("seasonal_52") for name in waves.states_.columns.levels[0]) == 12
+    DynamicGLM(seasonal=[31, 52.18], **known).fit(None, y)  # by dummies, and no whole number of points
+
+
 def test_columns_and_target_of_different_times_are_an_error():
     y = monthly(counts(20)[0])
     with pytest.raises(ValueError, match="different indices: row 0"):
@@ -298,7 +309,7 @@ def test_a_weight_counts_as_observations_of_one_point():
         {"autoregressive": True, "cycle": 9.0},
         {"level": False, "autoregressive": True},
         {"coefficient_variance": "auto"},
-        {"level": False, "seasonal": 40},
+        {"level": False, "seasonal": 40, "seasonal_type": "trigonometric"},
     ],
 )
 def test_parts_add_up_to_the_latent(options):

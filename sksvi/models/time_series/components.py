@@ -19,8 +19,8 @@ Array = np.ndarray
 
 #: Prior variance of the first states, in squared units of f.
 WIDE = 100.0
-#: Most states of a season by dummies; a longer one is a sum of so many waves.
-MOST_DUMMIES, WAVES = 30, 6
+#: Longest season by dummies or by all of its waves; a longer one is a sum of so many waves.
+LONGEST, WAVES = 31, 6
 #: Where learned variances begin, in squared units of f, and how far from there a search may take their logarithm.
 FIRST = {"level": 0.05, "trend": 1e-4, "seasonal": 1e-3, "cycle": 0.05, "coefficient": 1e-3}
 LEAST, MOST = 1e-12, 1e2
@@ -201,7 +201,7 @@ class Dynamics:
         """A season of zero mean: dummies, or waves of period, period / 2, ..."""
         name = f"seasonal_{period:g}"
         amount = self.amount(name, "seasonal", given)
-        if kind == "dummy" and period <= MOST_DUMMIES + 1 and period == int(period):
+        if kind == "dummy" and period <= LONGEST and period == int(period):
             places = [
                 self.state(name, f"{name}[{j}]", float(j == 0), amount if j == 0 else Amount(0.0), first)
                 for j in range(int(period) - 1)
@@ -211,7 +211,7 @@ class Dynamics:
                 self.transition[place] = {before: 1.0}
             return
         waves = int(period // 2)
-        for j in range(1, 1 + (waves if period <= MOST_DUMMIES + 1 else min(waves, WAVES))):
+        for j in range(1, 1 + (waves if period <= LONGEST else min(waves, WAVES))):
             a = self.state(name, f"{name}[cos {j}]", 1.0, amount, first)
             if 2 * j == period:
                 self.transition[a] = {a: -1.0}
