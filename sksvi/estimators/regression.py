@@ -40,7 +40,7 @@ from sksvi.predictive.coverage import tail_of
 Array = np.ndarray
 
 
-def _is_ordered(model: Any) -> bool:
+def is_ordered(model: Any) -> bool:
     """Whether the likelihood gives a probability to each of several levels."""
     spec = getattr(model, "likelihood_", None) or likelihoods.resolve(model.likelihood)
     return bool(spec.ordered)
@@ -269,7 +269,7 @@ class RegressionMethods(RegressorMixin):
         y = self._check_y(X, y)
         return self._predictive(X, with_exposure(self, offset, exposure, X)).log_prob(y)
 
-    @available_if(_is_ordered)
+    @available_if(is_ordered)
     def predict_proba(self, X: MatrixLike, offset: PerRow | None = None) -> Array:
         """Probability of each level (ordinal only).
 

@@ -151,8 +151,14 @@ def check_data(name: str, node: Distribution, y: Any) -> Array:
         values = np.atleast_1d(np.asarray(y, float))
     except (TypeError, ValueError):
         raise ValueError(f"data[{name!r}] must be numbers.") from None
-    if values.ndim != 1 or not len(values) or not np.all(np.isfinite(values)):
-        raise ValueError(f"data[{name!r}] must be finite numbers of shape (n,), n >= 1; found shape {values.shape}.")
+    if values.ndim != 1 or not len(values):
+        raise ValueError(f"data[{name!r}] must be numbers of shape (n,), n >= 1; found shape {values.shape}.")
+    if not np.all(np.isfinite(values)):
+        row = int(np.argmin(np.isfinite(values)))
+        raise ValueError(
+            f"data[{name!r}] must be finite numbers; found {values[row]:g} in row {row}. Leave such rows out, "
+            "of indices and designs too."
+        )
     complaint = node.complaint(values)
     if complaint:
         raise ValueError(f"data[{name!r}] {complaint}, and the node is {type(node).__name__}.")

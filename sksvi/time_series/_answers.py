@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, overload
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi._machine.kinds import NUMBERS
@@ -12,6 +13,7 @@ from sksvi._machine.warned import warn_user
 from sksvi._typing import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import check_count, check_flag, check_seed, interval_table
 from sksvi.estimators.offsets import checked_offset, with_exposure
+from sksvi.estimators.regression import is_ordered
 from sksvi.estimators.summaries import effect_table, exponentiated, joined, learned_rows
 from sksvi.estimators.validation import validate_data
 from sksvi.families.gaussian.chain import Chain, ChainGaussian
@@ -283,6 +285,22 @@ class Answers(Rowless):
         mean, variance : ndarrays of shape (n,)
         """
         return self._latent(X, with_exposure(self, offset, exposure, X))
+
+    @available_if(is_ordered)
+    def predict_proba(self, X: MatrixLike | None = None, offset: PerRow | None = None) -> Array:
+        """Probability of each level (ordinal only), rows as in `predict`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), default=None
+        offset : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        ndarray of shape (n, L)
+            Columns as in ``levels_``.
+        """
+        return super().predict_proba(X, offset)  # type: ignore[misc]
 
     # ---- ahead
     def _future(self, steps: Any, X: Any, offset: Any, exposure: Any, what: str) -> tuple[Chain, Array, Any]:

@@ -39,6 +39,7 @@ def rows(rng, likelihood, wide, n=N):
     return X, ids, y.astype(float)
 
 
+@pytest.mark.filterwarnings("ignore:y varies far less than counts do:UserWarning")  # that is what it is about
 @pytest.mark.parametrize("likelihood", ["negative-binomial", "student-t"])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_warm_fit_to_wider_rows_is_a_fresh_one(name, likelihood, global_random_seed):

@@ -7,6 +7,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from sksvi import families
+from sksvi.likelihoods import Softmax, StudentT
 from sksvi.network import (
     Beta,
     Binomial,
@@ -59,6 +60,14 @@ STRUCTURES = {
         lambda: Network({"w": Gaussian(0.0, 1.0), "y": Gaussian(Link("w", index=[0], design=[[1.0]]), 1.0)}),
         "has both an index and a design",
     ),
+    "a scale to learn": (
+        lambda: Likelihood("gaussian", "f"),
+        r"'gaussian'.*network learns nodes.*sksvi.likelihoods.Gaussian\(variance=\.\.\.\)",
+    ),
+    "scales to learn": (lambda: Likelihood(StudentT(scale=1.0), "f"), r"StudentT\(df=\.\.\.\)"),
+    "cut points to learn": (lambda: Likelihood("ordinal", "f"), r"Ordinal\(cut_points=\.\.\.\)"),
+    "pairs": (lambda: Likelihood("binomial", "f"), r"'binomial' has y of shape \(n, 2\).*Binomial\(p, trials\)"),
+    "latents for classes": (lambda: Likelihood(Softmax(3), "f"), r"a latent for every class.*Categorical\(p\)"),
     "no distribution": (lambda: Network({"a": 3.0}), "node 'a' is float, not a distribution"),
     "no name": (lambda: Network({"a/b": Gamma(1.0, 1.0)}), "without '/'"),
     "no factor": (lambda: Network({"a": Gamma(1.0, 1.0)}, [abs]), "factor 'factor 0' is builtin_function"),
@@ -84,7 +93,8 @@ FITS = {
     "unknown data": (RATE, (), {"z": [1.0]}, {}, "data names 'z', which is no node"),
     "missing data": (RATE, (), {}, {}, r"node 'y' is Poisson, which must be observed: pass data\['y'\]"),
     "no counts": (RATE, (), {"y": [1.5]}, {}, r"data\['y'\] has numbers that are no counts"),
-    "nan": (RATE, (), {"y": [np.nan]}, {}, r"data\['y'\] must be finite numbers of shape \(n,\)"),
+    "nan": (RATE, (), {"y": [np.nan]}, {}, r"data\['y'\] must be finite numbers; found nan in row 0"),
+    "infinite data": (RATE, (), {"y": [1.0, 2.0, np.inf]}, {}, "found inf in row 2"),
     "words": (RATE, (), {"y": ["a"]}, {}, r"data\['y'\] must be numbers"),
     "table": (RATE, (), {"y": [[1.0, 2.0]]}, {}, r"shape \(1, 2\)"),
     "nothing": (RATE, (), {"y": []}, {}, r"shape \(0,\)"),

@@ -273,6 +273,15 @@ def test_a_long_season_that_is_not_fitted_point_by_point_is_told_of():
     DynamicGLM(seasonal=[31, 52.18], **known).fit(None, y)  # by dummies, and no whole number of points
 
 
+def test_probabilities_of_levels_are_those_of_the_fitted_points_without_rows():
+    y = np.arange(60) % 3
+    model = DynamicGLM(likelihood="ordinal", level_variance=0.01).fit(None, y)
+    shares = model.predict_proba()
+    assert shares.shape == (60, 3)
+    np.testing.assert_allclose(shares @ np.arange(3.0), np.mean(model.sample_y(None, 4000, 0), axis=1), atol=0.1)
+    np.testing.assert_allclose(shares[:9], model.predict_proba(pd.DataFrame(index=range(9))), rtol=1e-12)
+
+
 def test_columns_and_target_of_different_times_are_an_error():
     y = monthly(counts(20)[0])
     with pytest.raises(ValueError, match="different indices: row 0"):

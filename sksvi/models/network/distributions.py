@@ -352,13 +352,37 @@ class Categorical(Distribution):
         return None if np.all((y >= 0) & (y == np.floor(y))) else "has numbers that are no categories 0, 1, ..."
 
 
+def _given_whole(spec: LikelihoodLike) -> likelihoods.Likelihood:
+    """The likelihood of one number per row, of which nothing is to be learned.
+
+    Raises
+    ------
+    ValueError
+        Where it is another.
+    """
+    likelihood = likelihoods.resolve(spec)
+    if likelihood.paired:
+        raise ValueError(f"{spec!r} has y of shape (n, 2), and data are one number per row: use Binomial(p, trials).")
+    if likelihood.n_latents > 1:
+        raise ValueError(f"{spec!r} has a latent for every class, and f is one: use Categorical(p).")
+    scales = likelihood._automatic()
+    if scales:
+        given = ", ".join(f"{name}=..." for name in scales)
+        raise ValueError(
+            f"{spec!r} has scales to be learned, and a network learns nodes alone: give an instance with numbers, "
+            f"sksvi.likelihoods.{type(likelihood).__name__}({given})."
+        )
+    return likelihood
+
+
 class Likelihood(Distribution):
     """Data under any of the package's likelihoods, whose latent f is a Gaussian node plus an offset.
 
     Parameters
     ----------
     likelihood : str or Likelihood
-        See `sksvi.likelihoods`; its scale must be a number.
+        See `sksvi.likelihoods`; its scale must be a number, which a name has not: "gaussian", "student-t",
+        "negative-binomial" and "ordinal" are instances with theirs, as ``likelihoods.Gaussian(variance=1.0)``.
     f : str or Link
         A Gaussian node; through a design it is a generalized linear model.
     offset : float or array-like of shape (n,), default=0.0
@@ -367,7 +391,7 @@ class Likelihood(Distribution):
     Raises
     ------
     ValueError
-        For a likelihood that has no such name.
+        For a likelihood that has no such name, has a scale to be learned, pairs for targets or several latents.
 
     Examples
     --------
@@ -379,7 +403,7 @@ class Likelihood(Distribution):
     not_conjugate = frozenset({"f"})
 
     def __init__(self, likelihood: LikelihoodLike, f: Given | None = None, offset: Given = 0.0) -> None:
-        self.likelihood, self.f, self.offset = likelihoods.resolve(likelihood), f, offset
+        self.likelihood, self.f, self.offset = _given_whole(likelihood), f, offset
 
     def encoded(self, y: Array) -> Array:
         """The target, and the offset."""
