@@ -66,12 +66,14 @@ class Rule:
     """How one block moves.
 
     ``natural_coordinates`` : it steps in the coordinates of natural steps.
+    ``scales`` : what the block says beside its prior is a sum over the population, and grows with it.
     ``lagged`` : q lags behind the block, and has to catch up at the end of a fit.
     ``streams`` : it learns from every portion of a stream, because it remembers what earlier ones said.
     """
 
     natural_coordinates = True
     streams = False
+    scales = False
     lagged = False
 
     def start(self, block: Any, weight: float) -> tuple[Any, Any]:
@@ -131,6 +133,8 @@ SEARCHED = Searched()
 # ---- blocks with a prior
 class Natural(Rule):
     """The natural step (equations.md 1), halved while it leaves the family's domain."""
+
+    scales = True
 
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
         """See `steps.natural_step`."""

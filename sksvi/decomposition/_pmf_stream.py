@@ -9,6 +9,7 @@ import numpy as np
 
 from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.start import Start
+from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.models.base import Table
 from sksvi.models.factorization.columns import SIDES
@@ -63,7 +64,7 @@ class FirstRatings(FirstRows):
         steps = self.total_samples is not None and not self._algorithm().row.messages
         return self.total_samples / weight if steps else 1.0
 
-    def _concluded(self: Any, state: State) -> State:
+    def _concluded(self: Any, problem: Problem, state: State) -> State:
         # What later steps are shares of are ratings that came.
         blown_up = self._blown_up(self._began_among)
         memory = {side: replace(state.memory[side], seen=state.memory[side].seen / blown_up) for side in SIDES}

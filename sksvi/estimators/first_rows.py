@@ -16,6 +16,7 @@ from sksvi.estimators.start import ANEW, Start
 from sksvi.estimators.streamed import STREAM_BYTES
 from sksvi.inference import plan, stream
 from sksvi.inference.memory.locals import NO_LOCALS
+from sksvi.inference.problem import Problem
 from sksvi.inference.start import counting_on
 from sksvi.inference.state import State
 from sksvi.models.base import Table
@@ -48,7 +49,9 @@ class FirstRows(BaseSVI):
         if before is not None:
             state = counting_on(state, before, 0.0)
         state = stream.as_one_pass(problem, state, before, came, self._most_passes(), self.tol)
-        return problem.model, self._concluded(replace(state, counted=counted, locals=NO_LOCALS))
+        return problem.model, self._concluded(
+            problem, replace(state, counted=counted, population=problem.weight, locals=NO_LOCALS)
+        )
 
     def _rows_so_far(self, data: Table, first: bool, fade: float) -> Table | None:
         """The first rows of the stream with these, while all are known."""
@@ -84,7 +87,7 @@ class FirstRows(BaseSVI):
         """The other way round: what a fit takes."""
         return rows
 
-    def _concluded(self, state: State) -> State:
+    def _concluded(self, problem: Problem, state: State) -> State:
         """The end of a fit to the rows at hand, as it is left behind."""
         return state
 

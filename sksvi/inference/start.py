@@ -164,6 +164,7 @@ def begun(problem: Problem, state: State) -> State:
         messages=state.messages.of_fit(len(problem.data)),
         locals=locals_of(problem, state),
         counted=0.0,
+        population=0.0,
         finished=False,
         converged=False,
         moved_by=problem.moves,

@@ -34,9 +34,9 @@ class State:
     """All that a fit knows.
 
     q: the blocks. memory: what each block's rule remembers. messages: what data have said, by row or by block. locals:
-    where each row's local variables ended. counted: weight of a stream, faded rows by what is left of them. progress:
-    the pass's own (what it judges by, what it averages). moved_by: whom a fit's memories and messages belong to
-    (`Problem.moves`).
+    where each row's local variables ended. counted: weight of a stream, faded rows by what is left of them. population:
+    weight that a stream's q stands for; 0: that of the rows of a fit. progress: the pass's own (what it judges by, what
+    it averages). moved_by: whom a fit's memories and messages belong to (`Problem.moves`).
     """
 
     q: Blocks
@@ -45,6 +45,7 @@ class State:
     steps: int = 0
     rows: float = 0.0
     counted: float = 0.0
+    population: float = 0.0
     memory: dict[str, Any] = field(default_factory=dict)
     messages: NothingSaid | Said | Sites = NOTHING_SAID
     locals: NoLocals | Locals = NO_LOCALS

@@ -1,0 +1,99 @@
+"""Streams by steps: each is of all rows so far, and so is what they end at."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from sksvi import BayesianGLMClassifier, BernoulliMixture, GammaPoissonFactorization, GammaProcessNMF, StructuredLDA
+from sksvi.datasets import make_lda
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*documents have no words"),
+    pytest.mark.filterwarnings("ignore:the components of this"),
+]
+
+
+@pytest.fixture
+def rng(global_random_seed):
+    return np.random.default_rng(global_random_seed)
+
+
+def counts_by_components(rng, n=1200):
+    return rng.poisson(rng.gamma(0.5, 4.0, (n, 5)) @ rng.gamma(0.3, 1.0, (5, 40))).astype(float)
+
+
+def stood_for(model):
+    """Weight that the data's part of a posterior has."""
+    if isinstance(model, StructuredLDA):
+        prior = model._model(model.n_features_in_).prior(model._globals)["topics"].concentration
+        return model._globals["topics"].concentration.sum() - prior.sum()
+    return model.posterior_["weights"].concentration.sum() - model.concentration
+
+
+@pytest.mark.parametrize("size", [50, 300])
+@pytest.mark.parametrize("first", ["fit", "stream"])
+@pytest.mark.parametrize("kind", ["topics", "mixture"])
+def test_a_stream_without_a_population_stands_for_all_that_came(rng, kind, first, size):
+    """Each step is of the rows so far; what was said when they were fewer grows with them."""
+    if kind == "topics":
+        X = rng.poisson(1.0, (1200, 30)).astype(float)
+        model, whole = StructuredLDA(3, random_state=0), X.sum()
+    else:
+        X = (rng.random((5000, 6)) < 0.4).astype(float)
+        model, whole = BernoulliMixture(3, random_state=0), 5000.0
+    start = len(X) // 2
+    model = model.fit(X[:start]) if first == "fit" else chunked_rows(model, X[:start], size)
+    chunked_rows(model, X[start:], size)
+    assert stood_for(model) == pytest.approx(whole, rel=0.02 if kind == "topics" else 1e-6)
+    more = model.set_params(total_samples=3.0 * len(X)).partial_fit(X[:size])
+    assert stood_for(more) == pytest.approx(3.0 * whole, rel=0.1)
+
+
+def chunked_rows(model, X, size):
+    for first in range(0, len(X), size):
+        model.partial_fit(X[first : first + size])
+    return model
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        StructuredLDA(5, random_state=0),
+        BernoulliMixture(5, random_state=0),
+        GammaProcessNMF(5, random_state=0),
+        GammaPoissonFactorization(5, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.parametrize("size", [100, 400])
+def test_the_bound_of_steps_is_that_of_all_that_came(model, size, rng):
+    """Not of the rows of an average chunk; a little below the bound of a fit, since early portions saw a poor q."""
+    X = counts_by_components(rng)
+    X = (X > 0).astype(float) if isinstance(model, BernoulliMixture) else X
+    fit, stream = clone(model).fit(X), chunked_rows(clone(model), X, size)
+    after = chunked_rows(clone(model).fit(X[:400]), X[400:], size)
+    for streamed in (stream, after):
+        assert 1.15 * fit.lower_bound_ < streamed.lower_bound_ < 0.98 * fit.lower_bound_
+
+
+@pytest.mark.parametrize("size", [20, 100, 500])
+def test_deviations_of_streamed_weights_are_those_of_all_rows(rng, size):
+    X = rng.standard_normal((4000, 4))
+    y = (rng.random(4000) < 1 / (1 + np.exp(-X @ [1.0, -0.5, 0.0, 0.3]))).astype(int)
+    fit = BayesianGLMClassifier(prior_precision=1.0).fit(X, y)
+    stream = BayesianGLMClassifier(prior_precision=1.0, algorithm="mc-ssvi", random_state=0)
+    for first in range(0, 4000, size):
+        stream.partial_fit(X[first : first + size], y[first : first + size], classes=[0, 1])
+    np.testing.assert_allclose(stream.coef_std_, fit.coef_std_, rtol=0.08)
+    assert np.max(np.abs(stream.coef_ - fit.coef_) / fit.coef_std_) < 2.5
+
+
+@pytest.mark.parametrize("first", [0, 1, 3, 10])
+def test_topics_that_begin_among_few_documents_part_later(first, rng):
+    """One document, or empty ones, say nothing of topics; the first documents of a stream are fitted together."""
+    bunch = make_lda(900, 120, n_components=4, random_state=int(rng.integers(1000)))
+    X, new = bunch.data[:700].toarray(), bunch.data[700:]
+    stream = StructuredLDA(4, random_state=0).partial_fit(X[:first] if first else 0 * X[:3])
+    chunked_rows(stream, X[first:], 100)
+    fit, one = (StructuredLDA(k, random_state=0).fit(X).score(new) for k in (4, 1))
+    assert stream.score(new) > fit - 0.1 * (fit - one)
