@@ -87,6 +87,12 @@ class Dirichlet(Flat):
         """The distribution with this concentration."""
         return type(self)(theta)
 
+    def repeated(self, plates: tuple[int, ...]) -> Self:
+        """This one distribution for each of these plates; what its normaliser is, is found once."""
+        found = self.of_theta(np.broadcast_to(self.theta, (*plates, self.theta.shape[-1])))
+        found.log_normaliser = np.broadcast_to(self.log_normaliser, plates)
+        return found
+
     @cached_property
     def moments(self) -> Array:
         """E log β = ψ(λ) - ψ(Σλ), (..., V)."""

@@ -29,8 +29,9 @@ class BernoulliMixture(Mixture):
         Number of components at most.
     concentration : float, default=20.0
         α of the weights' prior Dir(α/K, ..., α/K): a priori n rows have about α log(1 + n/α) components.
-    probability_prior : float, default=1.0
-        c of the prior Beta(c, c) of each probability.
+    probability_prior : float or "auto", default="auto"
+        c of the prior Beta(c, c) of each probability. "auto" learns it from the rows, under log c ~ N(0, 1), by
+        the bound; "gibbs" draws it.
     moves : {"merge", "all", "none"} or bool, default="merge"
         What is tried with all rows at the end of a fit, and kept where it raises the bound: merging components of at
         least 5 rows each, and of any size where that gains more than 1 % of the bound together; merging components of
@@ -75,6 +76,8 @@ class BernoulliMixture(Mixture):
         Posterior mean of the weights, the largest first; of all components, as an unused one has a weight too.
     means_ : ndarray of shape (n_components, D)
         Posterior mean of the probabilities of a one.
+    probability_prior_ : float
+        c, given or learned.
     n_components_ : int
         Components used: those that half a row or more is expected to have. They come first.
     posterior_ : Posterior

@@ -71,8 +71,9 @@ class CategoricalMixture(Mixture):
         Number of components at most.
     concentration : float, default=20.0
         α of the weights' prior Dir(α/K, ..., α/K): a priori n rows have about α log(1 + n/α) components.
-    probability_prior : float, default=1.0
-        c of the prior Dir(c, ..., c) of each column's probabilities.
+    probability_prior : float or "auto", default="auto"
+        c of the prior Dir(c, ..., c) of each column's probabilities. "auto" learns it from the rows, under
+        log c ~ N(0, 1), by the bound; "gibbs" draws it.
     moves : {"merge", "all", "none"} or bool, default="merge"
         What is tried with all rows at the end of a fit, and kept where it raises the bound: merging components of at
         least 5 rows each, and of any size where that gains more than 1 % of the bound together; merging components of
@@ -119,6 +120,8 @@ class CategoricalMixture(Mixture):
         Posterior mean of the probability of each value, by column and value.
     categories_ : list of ndarray
         Values of each column.
+    probability_prior_ : float
+        c, given or learned.
     n_components_ : int
         Components used: those that half a row or more is expected to have. They come first.
     posterior_ : Posterior

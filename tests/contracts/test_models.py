@@ -247,12 +247,12 @@ def covariances(k, noise, centred=True):
     return GammaFactors(k, 4, noise_floor=np.full(4, 1e-3), **known), scatter_of(X, centred, 1)
 
 
-def mixture(sizes, binary=False, missing=0.2, weighted=True):
+def mixture(sizes, binary=False, missing=0.2, weighted=True, learns=False):
     rng = np.random.default_rng(16)
     codes = rng.integers(0, np.array(sizes), (30, len(sizes)))
     codes[rng.random(codes.shape) < missing] = -1
     weight = rng.uniform(0.5, 2.0, 30) if weighted else None
-    model = MixtureModel(4, sizes, concentration=2.0, value_prior=0.7, binary=binary)
+    model = MixtureModel(4, sizes, concentration=2.0, value_prior=0.7, learns_prior=learns, binary=binary)
     return model, Table(model.layout.cells(codes), np.zeros(30), weight)
 
 
@@ -373,6 +373,8 @@ CASES = {
         (mixture, ((2, 2, 2), True), 1e-6),
         (mixture, ((2, 2, 2), True, 0.0, False), 1e-6),
         (mixture, ((2, 3, 1, 3),), 1e-6),
+        (mixture, ((2, 2, 2), True, 0.2, True, True), 1e-6),
+        (mixture, ((2, 3, 1, 3), False, 0.2, True, True), 1e-6),
     ],
     "network": [(network, (name, in_turn), 1e-4) for name in ("rows", "slopes", "whole") for in_turn in (True, False)],
     "beta-process": [

@@ -60,7 +60,7 @@ class Sampler:
             )
         # Rows stay where the chain has left them.
         look = replace(state, locals=state.locals.copy())
-        _, value = evaluate(replace(problem, expect=problem.exact), look, whole(problem), gradient_wanted=False)
+        _, value = evaluate(problem.for_bound, look, whole(problem), gradient_wanted=False)
         total = bound(problem, state, value)
         check_finite(total, {}, state)
         return replace(state, bound=total, converged=True, finished=True)

@@ -14,9 +14,12 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import digamma
 
 from sksvi._machine import parallel
-from sksvi.families import Beta, Dirichlet
+from sksvi.algorithms.rules import ClosedForm, Rule
+from sksvi.families import Beta, Dirichlet, Point
 from sksvi.models.base import Blocks, Gradient, Sampleable, Table
 from sksvi.models.mixture.cells import Cells, Layout
 from sksvi.schedules import RobbinsMonro
@@ -27,8 +30,15 @@ Array = np.ndarray
 STEP_RATE, WHOLE_RATE = RobbinsMonro(delay=20.0, kappa=0.6), RobbinsMonro(delay=1.0, kappa=0.5)
 #: Passes in which rows see the globals at their mean: components form, and none is starved for being small.
 FORMING_PASSES = 10
-#: Weight of a row that is the centre of a component at the start; the rest is what all rows have in common.
+#: Weight of a row that is the centre of a component at the start; the rest is what all rows have in common, so that
+#: many components find the rows that are theirs.
 START_SHARE = 0.1
+#: Rounds in which rows find their nearest centre, where c is learned.
+NEAREST_ROUNDS = 2
+#: Where log c is looked for in complete data, and how close.
+WIDEST, PRIOR_TOL = 20.0, 1e-6
+#: Steps to the best prior count at the most, and the last of them.
+NEWTON_STEPS, NEWTON_TOL = 50, 1e-10
 #: Most rows that centres are chosen among.
 CENTRES_AMONG = 2**16
 
@@ -63,6 +73,16 @@ class MixtureTerms:
     repairs: ClassVar[int] = 0
 
 
+def highest_of(a: float, b: float, x: float) -> float:
+    """Where a x - b exp x - x²/2 is largest, b ≥ 0, by Newton's steps from `x`: it is concave."""
+    for _ in range(NEWTON_STEPS):
+        step = (a - b * math.exp(x) - x) / (b * math.exp(x) + 1.0)
+        x += min(max(step, -1.0), 1.0)
+        if abs(step) < NEWTON_TOL:
+            break
+    return x
+
+
 class MixtureModel(Sampleable):
     """Model of a table by components whose columns are independent.
 
@@ -74,7 +94,9 @@ class MixtureModel(Sampleable):
     concentration : float
         α of the weights' prior Dir(α/K).
     value_prior : float
-        c, prior count of each value.
+        c, prior count of each value, or where its learning starts.
+    learns_prior : bool
+        Whether c is learned, under log c ~ N(0, 1): the block ``value_prior``.
     binary : bool
         Whether columns are zeros and ones, whose probabilities are Beta.
     """
@@ -83,6 +105,8 @@ class MixtureModel(Sampleable):
     seen_as = ("expected", "sampled", "corrected", "mean")
     expected_bound = True
     forming_passes = forming_whole = FORMING_PASSES
+    #: Components that are alike at the start would make c large, and stay alike under it.
+    held_forming = frozenset({"value_prior"})
     step_rate, whole_rate = STEP_RATE, WHOLE_RATE
     remedy = "Raise concentration or probability_prior."
 
@@ -93,15 +117,15 @@ class MixtureModel(Sampleable):
         *,
         concentration: float = 20.0,
         value_prior: float = 1.0,
+        learns_prior: bool = False,
         binary: bool = True,
     ) -> None:
         self.n_components, self.layout, self.binary = n_components, Layout(tuple(sizes)), binary
+        #: Components that begin at a row, and the share of the row in what they begin with.
+        self.n_centres, self.start_share = n_components, START_SHARE
         self.concentration, self.value_prior = float(concentration), float(value_prior)
-        self.share = self.concentration / n_components
-        counts = {"weights": np.full(n_components, self.share)}
-        for name, (m, columns) in self.names.items():
-            counts[name] = np.full((n_components, len(columns), m), self.value_prior)
-        self._prior = self.blocks(counts)
+        self.share, self.learns_prior = self.concentration / n_components, learns_prior
+        self._prior = self.prior_of(self.value_prior)
 
     @property
     def names(self) -> dict[str, tuple[int, Array]]:
@@ -109,17 +133,74 @@ class MixtureModel(Sampleable):
         groups = self.layout.groups
         return {"probabilities" if self.binary else f"values_{m}": (m, columns) for m, columns in groups.items()}
 
-    def blocks(self, counts: dict[str, Array]) -> Blocks:
-        """Blocks with these concentrations."""
-        beta = {"probabilities"} if self.binary else set()
-        return {
-            name: Beta(value[..., 0], value[..., 1]) if name in beta else Dirichlet(value)
-            for name, value in counts.items()
-        }
+    def prior_of(self, value_prior: float) -> Blocks:
+        """The prior of every block with c."""
+        found: Blocks = {"weights": Dirichlet(np.full(self.n_components, self.share))}
+        for name, (m, columns) in self.names.items():
+            one = Beta(value_prior, value_prior) if self.binary else Dirichlet(np.full(m, value_prior))
+            found[name] = one.repeated((self.n_components, len(columns)))
+        return found
 
     def prior(self, q: Blocks) -> Blocks:
-        """The prior of every block; it depends on none."""
-        return self._prior
+        """The prior of every block, which depends on c alone."""
+        return self.prior_of(self.value_prior_of(q)) if "value_prior" in q else self._prior
+
+    def value_prior_of(self, q: Blocks) -> float:
+        """c."""
+        return float(np.exp(q["value_prior"].value[0])) if "value_prior" in q else self.value_prior
+
+    # ---- the prior count of each value
+    @property
+    def hyper(self) -> dict[str, Rule]:
+        """c by what the probabilities say of it."""
+        return {"value_prior": ClosedForm(self._prior_step, self.log_prior_density)} if self.learns_prior else {}
+
+    @property
+    def start_of_prior(self) -> Blocks:
+        """The block of c where its learning starts."""
+        return {"value_prior": Point(np.array([math.log(self.value_prior)]))}
+
+    def log_prior_density(self, q: Blocks) -> float:
+        """Of log c, nats up to a constant."""
+        return self.log_density_at(float(q["value_prior"].value[0]))
+
+    @staticmethod
+    def log_density_at(x: float) -> float:
+        """Of log c = x, nats up to a constant."""
+        return -0.5 * x**2
+
+    def _prior_step(self, q: Blocks) -> tuple[Array, float]:
+        """A step of x = log c that the bound never falls by, counts n fixed, and the least that it gains.
+
+        What c is worth, Σ_v log Γ(c + n_v)/Γ(c) - log Γ(mc + N)/Γ(mc) a column, is at least a x - b exp x up to a
+        constant, with equality here (Minka, Estimating a Dirichlet distribution, 2000). Empty components say nothing.
+        """
+        x, a, b = self._worth(q)
+        worth = lambda y: a * y - b * math.exp(y) + self.log_density_at(y)  # noqa: E731
+        best = highest_of(a, b, x)
+        return np.array([best - x]), worth(best) - worth(x)
+
+    def _worth(self, q: Blocks) -> tuple[float, float, float]:
+        """x = log c, and a and b: the slope there is a - b exp x - x, the prior's included."""
+        x = float(q["value_prior"].value[0])
+        c, a, b = math.exp(x), 0.0, 0.0
+        for name, (m, _) in self.names.items():
+            block, totals = q[name], float(digamma(q[name].total).sum())
+            a += c * (float(block.moments.sum()) + m * totals - block.theta.size * digamma(c))
+            b += m * totals - block.theta.size * digamma(m * c)
+        return x, a, b
+
+    def best_prior(self, said: Gradient) -> Blocks:
+        """The block of c at its best for complete data; nothing where it is not learned."""
+
+        def at(x: float) -> Blocks:
+            return {"value_prior": Point(np.array([x]))}
+
+        def slope(x: float) -> float:
+            x, a, b = self._worth(self.updated(said, at(x)))
+            return a - b * math.exp(x) - x
+
+        return at(brentq(slope, -WIDEST, WIDEST, xtol=PRIOR_TOL)) if self.learns_prior else {}
 
     # ---- the sampler
     def chain(self, data: Table, threads: int) -> Any:
@@ -136,13 +217,33 @@ class MixtureModel(Sampleable):
 
     # ---- start
     def begin(self, data: Any, rng: np.random.Generator) -> Blocks:
-        """Random rows as centres, drawn towards what all rows have in common."""
-        centres = self._centres(data, rng)
-        each = data.total_weight / self.n_components
+        """Random rows as centres, drawn towards what all rows have in common; components without one are empty."""
+        each = data.total_weight / self.n_centres
         everything = data.reduced(self._in_common)
-        own = self.counted(np.eye(self.n_components), centres)
-        common = (1.0 - START_SHARE) / self.n_components
-        return self.updated({name: (START_SHARE * each * own[name][0] + common * everything[name][0],) for name in own})
+        first = np.eye(self.n_centres, self.n_components)
+        own = self.counted(first, self._centres(data, rng))
+        common = (1.0 - self.start_share) / self.n_centres * first.sum(0)
+        said = {
+            name: (self.start_share * each * own[name][0] + np.tensordot(common, everything[name][0][0], 0),)
+            for name in own
+        }
+        return self.updated(said, self._first_prior(data, own) if self.learns_prior else {})
+
+    def _first_prior(self, data: Any, said: Gradient) -> Blocks:
+        """c of rows by their nearest centre, which centres then are of: under too large a c few components form.
+
+        Not more than it starts at: components begin alike, and under a large c they stay so.
+        """
+        prior = self.start_of_prior
+        for _ in range(NEAREST_ROUNDS):
+            said = data.reduced(partial(self._said, self.view(self.updated(said, prior), None)))
+            prior = self.best_prior(said)
+        return min(prior, self.start_of_prior, key=self.value_prior_of)
+
+    def _said(self, view: View, data: Table) -> Gradient:
+        """Counts of rows by what they see."""
+        parts = (self.batch(data, rows) for rows in self.chunks(slice(0, len(data)), data))
+        return parallel.tree_sum(self.pull_back(self.terms(view, part, None, None), part) for part in parts)
 
     def _in_common(self, data: Table) -> Gradient:
         """Counts of all rows."""
@@ -160,7 +261,7 @@ class MixtureModel(Sampleable):
         # Rounded, so that equal rows are equal wherever they stand.
         order = np.argsort(np.round(place, 9), kind="stable")
         ends = np.cumsum(weight[order])
-        at = (rng.permutation(self.n_components) + rng.random(self.n_components)) / self.n_components
+        at = (rng.permutation(self.n_centres) + rng.random(self.n_centres)) / self.n_centres
         rows = order[np.minimum(np.searchsorted(ends, at * ends[-1], side="right"), len(order) - 1)]
         given = np.argsort(rows, kind="stable")
         return data.take(rows[given]).X[np.argsort(given)]  # type: ignore[no-any-return]
@@ -171,9 +272,10 @@ class MixtureModel(Sampleable):
         place = place if data.X.missing is None else place + data.X.missing @ line[1]
         return place, np.ones(len(data)) if data.weight is None else data.weight
 
-    def updated(self, said: Gradient) -> Blocks:
-        """The posterior of complete data."""
-        return {name: block.of_theta(block.theta + said[name][0]) for name, block in self._prior.items()}
+    def updated(self, said: Gradient, q: Blocks) -> Blocks:
+        """The posterior of complete data, with c of q."""
+        found = {name: block.of_theta(block.theta + said[name][0]) for name, block in self.prior(q).items()}
+        return {**found, **{name: q[name] for name in self.hyper}}
 
     # ---- rows
     def chunks(self, rows: Any, data: Table) -> list[Any]:
@@ -193,7 +295,7 @@ class MixtureModel(Sampleable):
         """Log probabilities: expected, or of a draw."""
         if rng is None:
             return self.seen({name: block.moments for name, block in q.items()})
-        draws = {name: block.drawn(rng) for name, block in q.items()}
+        draws = {name: q[name].drawn(rng) for name in self._prior}
         view = self.seen({name: q[name].log_values(draw) for name, draw in draws.items()})
         view.draws = draws
         return view

@@ -54,6 +54,7 @@ class Moves:
 
     def __init__(self, model: MixtureModel, data: Any, q: Blocks) -> None:
         self.model, self.data = model, data
+        self.prior = model.prior(q)
         self.view, self.gone = model.view(q, None), np.zeros(model.n_components, bool)
         self.shares = data.made(partial(found_shares, model, self.view, self.gone))
         self.counts = self._counted()
@@ -78,7 +79,8 @@ class Moves:
             taken += 1
         taken += 0 if every else self._clearly_merged()
         taken += self._gathered()
-        return self.model.updated({name: (part,) for name, part in self._counted().items()}), taken
+        said = {name: (part,) for name, part in self._counted().items()}
+        return self.model.updated(said, self.model.best_prior(said)), taken
 
     # ---- what responsibilities are worth
     def _used(self, least: float) -> Array:
@@ -93,7 +95,7 @@ class Moves:
     def _evidence(self, counts: Counts) -> Array:
         """A(prior + counts) - A(prior) of the probabilities of components, the leading axis of counts; nats."""
         total = np.zeros(len(counts["weights"]))
-        for name, block in self.model.prior({}).items():
+        for name, block in self.prior.items():
             if name in self.model.names:
                 here = block.of_theta(block.theta[0] + counts[name]).log_normaliser
                 total = total + here.sum(-1) - block.log_normaliser[0].sum()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import gammaln
 
+from sksvi.families import Point
 from sksvi.models.base import Blocks, Table
 
 if TYPE_CHECKING:
@@ -15,14 +19,18 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
+#: Width of a slice's first bracket, in log c.
+SLICE = 0.1
+
 
 @dataclass(frozen=True)
 class Draw:
-    """Labels (n,) of the rows, and the counts that they make: rows of each component (K,), of its values (V, K)."""
+    """Labels (n,) of the rows, counts that they make: rows of each component (K,), of its values (V, K); and log c."""
 
     labels: Array
     rows: Array
     counts: Array
+    log_prior: float
 
     @property
     def local(self) -> Array:
@@ -54,40 +62,63 @@ class Sampler:
     def begin(self, q: Blocks, labels: Array | None = None) -> Draw:
         """Labels that go on, or the most probable ones under q."""
         if labels is None or len(labels) != len(self.data):
-            view = self.model.seen({name: block.moments for name, block in q.items()})
+            view = self.model.view(q, None)
             labels = view.logs(self.data.X).argmax(1)
         labels = np.array(labels, np.int64).reshape(-1)
         K, V = self.model.n_components, int(self.sizes.sum())
         counts = np.zeros((V, K))
         row, column = np.nonzero(self.values >= 0)
         np.add.at(counts, (self.values[row, column], labels[row]), 1.0)
-        return Draw(labels, np.bincount(labels, minlength=K).astype(float), counts)
+        rows = np.bincount(labels, minlength=K).astype(float)
+        return Draw(labels, rows, counts, math.log(self.model.value_prior_of(q)))
 
     def sweep(self, draw: Draw, rng: np.random.Generator) -> tuple[Draw, float]:
         """The next labels, and log p(X, labels), nats."""
         from sksvi.models.mixture.loops import sweep
 
-        share, prior = self.model.share, self.model.value_prior
+        share, prior = self.model.share, math.exp(draw.log_prior)
         labels, rows, counts = draw.labels.copy(), draw.rows.copy(), draw.counts.copy()
         seen = self.seen(counts)
         totals = np.log(self.sizes[:, None] * prior + seen)
         logs = np.log(prior + counts) - np.repeat(totals, self.sizes, axis=0)
         sweep(self.values, self.cuts, share, prior, rng.random(len(labels)), labels, rows, counts, seen, logs)
-        return Draw(labels, rows, counts), self.log_joint(rows, counts)
+        log_prior, of_cells = draw.log_prior, partial(self.of_cells, counts)
+        if self.model.learns_prior:
+            log_prior = sliced(lambda x: of_cells(x) + self.model.log_density_at(x), log_prior, rng)
+        return Draw(labels, rows, counts, log_prior), self.of_labels(rows) + of_cells(log_prior)
 
     def seen(self, counts: Array) -> Array:
         """Cells (D, K) that each component has seen of each column."""
         return np.add.reduceat(counts, self.cuts[:-1], axis=0) if len(self.sizes) else np.zeros((0, counts.shape[1]))
 
-    def log_joint(self, rows: Array, counts: Array) -> float:
-        """log p(X, labels), weights and probabilities integrated out, nats."""
-        K, share, prior = self.model.n_components, self.model.share, self.model.value_prior
-        of_labels = (
-            gammaln(K * share) - gammaln(K * share + rows.sum()) + np.sum(gammaln(share + rows) - gammaln(share))
-        )
+    def of_labels(self, rows: Array) -> float:
+        """log p(labels), weights integrated out, nats."""
+        K, share = self.model.n_components, self.model.share
+        total = gammaln(K * share) - gammaln(K * share + rows.sum())
+        return float(total + np.sum(gammaln(share + rows) - gammaln(share)))
+
+    def of_cells(self, counts: Array, log_prior: float) -> float:
+        """log p(X | labels), probabilities integrated out, nats."""
+        prior = math.exp(log_prior)
         totals = self.sizes[:, None] * prior
-        of_cells = np.sum(gammaln(prior + counts) - gammaln(prior))
-        return float(of_labels + of_cells + np.sum(gammaln(totals) - gammaln(totals + self.seen(counts))))
+        of_values = np.sum(gammaln(prior + counts) - gammaln(prior))
+        return float(of_values + np.sum(gammaln(totals) - gammaln(totals + self.seen(counts))))
+
+
+def sliced(log_density: Callable[[float], float], x: float, rng: np.random.Generator) -> float:
+    """The next of a chain with this log density, by a slice (Neal 2003): no rate to choose."""
+    level = log_density(x) - rng.exponential()
+    low = x - SLICE * rng.random()
+    high = low + SLICE
+    while log_density(low) > level:
+        low -= SLICE
+    while log_density(high) > level:
+        high += SLICE
+    while True:
+        new = rng.uniform(low, high)
+        if log_density(new) >= level:
+            return float(new)
+        low, high = (new, high) if new < x else (low, new)
 
 
 def matched(model: MixtureModel, draws: list[Draw]) -> Blocks:
@@ -99,4 +130,5 @@ def matched(model: MixtureModel, draws: list[Draw]) -> Blocks:
         width = m * len(columns)
         said[name] = (counts[at : at + width].T.reshape(K, len(columns), m),)
         at += width
-    return model.updated(said)
+    log_prior = np.array([np.mean([draw.log_prior for draw in draws])])
+    return model.updated(said, {"value_prior": Point(log_prior)} if model.learns_prior else {})

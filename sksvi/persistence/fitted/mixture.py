@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sksvi.families import Point
 from sksvi.families.base import Family
 from sksvi.inference.memory.locals import Locals
 from sksvi.persistence.fitted.shared import labels_of
@@ -21,8 +22,12 @@ def check_mixture(look: Look) -> None:
     for m in {size for size in sizes if size > 1}:
         shape = (k, sizes.count(m))
         shapes |= {f"values_{m}": (*shape, m)} if look.has("categories_") else {"probabilities": shape}
-    for place in (look.at("state_").at("q"), look.at("posterior_").at("_blocks")):
-        place.require(place.a(dict).value.keys() == shapes.keys(), "has not the blocks of a mixture")
+    in_state, shown = look.at("state_").at("q"), look.at("posterior_").at("_blocks")
+    if "value_prior" in in_state.a(dict).value:
+        in_state.item("value_prior").a(Point).at("value").array((1,))
+    look.at("probability_prior_").number(above=0.0)
+    for place, learned in ((in_state, {"value_prior"}), (shown, set())):
+        place.require(place.a(dict).value.keys() - learned == shapes.keys(), "has not the blocks of a mixture")
         for name, shape in shapes.items():
             block = place.item(name).a(Family)
             block.require(np.shape(block.value.mean) == shape, f"has shape {np.shape(block.value.mean)}, not {shape}")

@@ -6,10 +6,11 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 from scipy.special import gammaln, logsumexp
 
 from sksvi import algorithms
-from sksvi.families import Beta, Dirichlet
+from sksvi.families import Beta, Dirichlet, Point
 from sksvi.inference import engine, plan
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
@@ -78,7 +79,7 @@ def test_the_bound_is_below_the_evidence_and_by_little(global_random_seed):
     model = MixtureModel(2, (2,) * 30, concentration=2.0)
     data = data_of(model.layout, codes)
     groups = np.eye(2)[(np.arange(7) >= 4).astype(int)]  # at which it starts
-    model.begin = lambda data, rng: model.updated(model.counted(groups, data.X))
+    model.begin = lambda data, rng: model.updated(model.counted(groups, data.X), {})
     state = settled(model, data)
     gap = evidence_of(model, codes) - state.bound
     # Labels may be swapped: a bound of one order of the components lacks log 2.
@@ -117,6 +118,62 @@ def test_a_missing_cell_is_summed_over(global_random_seed):
     whole = logsumexp([density([1, v, w]) for v, w in product(range(3), range(2))])
     np.testing.assert_allclose(density([1, -1, -1]), whole, rtol=1e-12)
     np.testing.assert_allclose(density([-1, -1, -1]), 0.0, atol=1e-12)
+
+
+# ---- the prior count of each value
+def learning(sizes=(2, 3, 1, 3), binary=False):
+    """A model that learns c, and counts of its four components, one of them empty."""
+    codes = table(sizes, 60, 7, 0.2)
+    model = MixtureModel(4, sizes, concentration=2.0, learns_prior=True, binary=binary)
+    shares = np.eye(4)[np.random.default_rng(8).integers(0, 3, 60)]
+    return model, model.counted(shares, model.layout.cells(codes))
+
+
+def worth(model, said, x):
+    """log p(X | labels) + log p(log c): by counts, no code of the model."""
+    c, total = np.exp(x), -0.5 * x**2
+    for name in model.names:
+        counts = said[name][0]
+        m = counts.shape[-1]
+        total += np.sum(gammaln(c + counts) - gammaln(c))
+        total += np.sum(gammaln(m * c) - gammaln(m * c + counts.sum(-1)))
+    return total
+
+
+@pytest.mark.parametrize(("sizes", "binary"), [((2, 2, 2), True), ((2, 3, 1, 3), False)])
+def test_the_prior_count_is_the_best_for_complete_data(sizes, binary):
+    model, said = learning(sizes, binary)
+    found = model.best_prior(said)["value_prior"].value[0]
+    wanted = minimize_scalar(
+        lambda x: -worth(model, said, x), bounds=(-5.0, 5.0), method="bounded", options={"xatol": 1e-7}
+    ).x
+    assert found == pytest.approx(wanted, abs=1e-4)
+    assert abs(found) > 0.1
+    assert not MixtureModel(4, sizes, binary=binary).best_prior(said)
+
+
+@pytest.mark.parametrize("x", [-4.0, -1.0, 0.0, 1.0, 4.0])
+def test_a_step_of_the_prior_count_gains_what_it_promises(x):
+    model, said = learning()
+    prior = {"value_prior": Point(np.array([x]))}
+    step, gain = model.hyper["value_prior"].find(model.updated(said, prior))
+    moved = x + step[0]
+    assert worth(model, said, moved) - worth(model, said, x) >= gain - 1e-9 > 0.0
+    # The slope there is that of the bound, by whose sign it goes.
+    slope = (worth(model, said, x + 1e-5) - worth(model, said, x - 1e-5)) / 2e-5
+    assert slope * step[0] > 0.0
+
+
+def test_judged_steps_never_lower_the_bound_while_the_prior_count_moves(global_random_seed):
+    sizes = (2, 3, 2, 3)
+    codes = table(sizes, 50, global_random_seed, 0.1)
+    model = MixtureModel(4, sizes, concentration=2.0, learns_prior=True, binary=False)
+    data = data_of(model.layout, codes)
+    problem = plan.problem(model, data, algorithms.resolve("svi"))
+    state = plan.run(problem, first_state(problem, global_random_seed), 200, 1e-10)
+    bounds = np.array(state.bounds[model.forming_whole :])
+    assert np.all(np.diff(bounds) > -1e-9 * abs(bounds[-1]))
+    assert state.q["value_prior"].value != 0.0
 
 
 # ---- how rows see draws

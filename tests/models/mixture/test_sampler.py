@@ -29,7 +29,7 @@ def test_the_sampler_visits_labels_as_often_as_enumeration_says(global_random_se
     logs = []
     for labels in every:
         draw = sampler.begin({}, np.array(labels))
-        logs.append(sampler.log_joint(draw.rows, draw.counts))
+        logs.append(sampler.of_labels(draw.rows) + sampler.of_cells(draw.counts, draw.log_prior))
     wanted = softmax(logs)
     np.testing.assert_allclose(np.logaddexp.reduce(logs), evidence_of(model, codes), rtol=1e-12)
     rng, draw, n = np.random.default_rng(global_random_seed), sampler.begin({}, np.zeros(4)), 20000
@@ -45,6 +45,28 @@ def test_the_sampler_visits_labels_as_often_as_enumeration_says(global_random_se
     error = batches.std(0) / 10.0
     assert np.all(np.abs(visits / n - wanted) < 4.5 * error + 1e-4)
     np.testing.assert_allclose(value, logs[chain[-1]], rtol=1e-12)
+
+
+def test_the_prior_count_is_drawn_as_quadrature_says(global_random_seed):
+    """All rows in the only component: p(log c | X) on a grid."""
+    codes = table((2, 3, 2, 2), 30, global_random_seed, 0.2)
+    model = MixtureModel(1, (2, 3, 2, 2), learns_prior=True, binary=False)
+    sampler = Sampler(model, data_of(model.layout, codes))
+    rng, draw = np.random.default_rng(global_random_seed), sampler.begin(model.start_of_prior, np.zeros(30))
+    grid = np.linspace(-6.0, 6.0, 2001)
+    wanted = softmax([sampler.of_cells(draw.counts, x) + model.log_density_at(x) for x in grid])
+    chain = []
+    for _ in range(4000):
+        draw, value = sampler.sweep(draw, rng)
+        chain.append(draw.log_prior)
+    np.testing.assert_allclose(value, sampler.of_labels(draw.rows) + sampler.of_cells(draw.counts, draw.log_prior))
+    for power in (1, 2):
+        parts = np.array([np.mean(part**power) for part in np.array_split(np.array(chain), 50)])
+        error = parts.std(ddof=1) / np.sqrt(50)
+        assert abs(parts.mean() - wanted @ grid**power) < 4.5 * error
+    q = model.matched([draw])
+    assert q["value_prior"].value == draw.log_prior
+    np.testing.assert_allclose(q["values_3"].theta.sum(), 3 * np.exp(draw.log_prior) + np.sum(codes[:, 1] >= 0))
 
 
 def test_counts_stay_those_of_the_labels(global_random_seed):
@@ -84,7 +106,9 @@ def test_moves_raise_the_bound_and_mend_what_was_split(every, global_random_seed
     data = data_of(model.layout, codes, weight)
     # Every group in two halves, which no step of single rows leaves.
     halves = np.eye(6)[2 * labels + np.arange(len(labels)) % 2] * weight[:, None]
-    q, whole = (model.updated(model.counted(parts, data.X)) for parts in (halves, np.eye(6)[labels] * weight[:, None]))
+    q, whole = (
+        model.updated(model.counted(parts, data.X), {}) for parts in (halves, np.eye(6)[labels] * weight[:, None])
+    )
     problem = plan.problem(model, data, algorithms.resolve("svi")).for_bound
     state = first_state(problem, 0)
     before = engine.exact_bound(problem, replace(state, q=q))
@@ -105,7 +129,7 @@ def test_a_deletion_pays_for_the_components_that_it_fills(global_random_seed):
     codes, labels = groups(global_random_seed)
     model = MixtureModel(6, (2,) * 20, concentration=1.0)
     data = data_of(model.layout, codes)
-    q = model.updated(model.counted(np.eye(6)[2 * labels + np.arange(len(labels)) % 2], data.X))
+    q = model.updated(model.counted(np.eye(6)[2 * labels + np.arange(len(labels)) % 2], data.X), {})
     moves = Moves(model, data, q)
     halves = np.flatnonzero(moves.counts["weights"])
     for k in halves[1::2]:  # their rows go to the other halves, and they stay
@@ -128,7 +152,7 @@ def test_the_gain_of_a_move_is_that_of_the_bound(global_random_seed):
     moves = Moves(model, data, model.begin(data, rng))
 
     def value(shares):
-        q, logs = model.updated(model.counted(shares, data.X)), shares * np.log(np.where(shares > 0, shares, 1.0))
+        q, logs = model.updated(model.counted(shares, data.X), {}), shares * np.log(np.where(shares > 0, shares, 1.0))
         kl = sum(q[name].kl(model.prior(q)[name]) for name in q)
         return float(np.sum(shares * model.view(q, None).logs(data.X)) - logs.sum()) - kl
 

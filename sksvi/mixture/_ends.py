@@ -1,0 +1,103 @@
+"""How a fit of a mixture ends: moves, steps on all rows after them, and whether another start had led further.
+
+Mini-batches find components and settle slowly, and a merge leaves q where no step has been; steps on all rows gain
+their last nats. Where each component begins with a few rows all are about alike, and end as one; among fewer they part.
+Where there are as many components as groups, two may begin in one group and none in another.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+from sksvi import algorithms
+from sksvi.inference import plan
+from sksvi.inference.engine import exact_bound
+from sksvi.inference.passes import judged
+from sksvi.inference.problem import Problem
+from sksvi.inference.records import replace
+from sksvi.inference.start import first_state
+from sksvi.inference.state import State
+from sksvi.models.mixture.moves import Moves
+
+#: Relative change of the bound, in `tol`, at which steps on all rows end.
+SETTLED = 1.0 / 30.0
+#: Most rounds of moves and steps.
+ROUNDS = 3
+#: Other starts have so many rows for each component at least, so many responsibilities at most, and there are so many.
+ROWS_EACH, MOST_LOGS, STARTS = 10, 50_000, 3
+#: What of a component's start is its own row there, and most passes of such a fit.
+OTHER_SHARE, OTHER_PASSES = 0.5, 100
+
+#: Told every bound; True ends the fit.
+Seen = Callable[[float], bool]
+
+
+def on_all_rows(problem: Problem, **changes: object) -> Problem:
+    """Coordinate ascent by passes over all rows, whatever the fit did."""
+    return plan.changed(problem, batch_size=None, algorithm=algorithms.SVI(), expect=problem.exact, **changes)
+
+
+def merged(problem: Problem, state: State, every: bool) -> tuple[State, int]:
+    """The state after moves, and how many they were; without one q is a step on all rows further, where those climb."""
+    q, taken = Moves(problem.model, problem.data, state.q).run(every)
+    if not (taken or climbs(problem)):
+        return state, 0
+    return replace(state, q=q, bound=exact_bound(problem, replace(state, q=q))), taken
+
+
+def climbs(problem: Problem) -> bool:
+    """Whether the fit climbs the bound that steps on all rows do; others settle elsewhere, as they are asked to."""
+    return problem.globals is problem.for_bound.globals
+
+
+def moved(problem: Problem, state: State, every: bool, passes: int, tol: float, seen: Seen | None = None) -> State:
+    """The state after moves and steps on all rows, in turn while moves gain.
+
+    Parameters
+    ----------
+    problem : Problem
+    state : State
+    every : bool
+        As in `Moves.run`.
+    passes : int
+        Most steps; with them the fit has not converged.
+    tol : float
+        Relative change of the bound at which steps end.
+    seen : callable, optional
+        Told the bound after every step; True ends them, and the fit has not converged.
+    """
+    still = replace(on_all_rows(problem), forming=None)
+    stopped = False
+
+    def told(bound: float) -> bool:
+        nonlocal stopped
+        stopped = seen is not None and seen(bound)
+        return stopped
+
+    for _ in range(ROUNDS):
+        state, taken = merged(problem, state, every)
+        inner = judged.settle(still, state, passes, tol, told)
+        here, passes = judged.judging(inner).here, passes - len(inner.bounds)
+        if here is not None and here.bound >= state.bound:
+            state = replace(state, q=here.q, bound=here.bound)
+        if not taken or stopped or passes <= 0:
+            break
+    return replace(state, converged=not stopped and passes > 0)
+
+
+def from_other_starts(problem: Problem, state: State, every: bool, tol: float) -> State:
+    """The best of this end and those of fits by all rows from other ones, with fewer components where rows are few."""
+    n = int(problem.data.total_weight)
+    centres = min(n // ROWS_EACH, problem.model.n_components)
+    if centres < 2 or centres * n > MOST_LOGS:
+        return state
+    model = copy.copy(problem.model)
+    model.n_centres, model.start_share = centres, OTHER_SHARE
+    other = on_all_rows(problem, model=model)
+    for start in range(STARTS):
+        found = plan.run(other, first_state(other, state.seed + start), OTHER_PASSES, tol)
+        found = moved(problem, replace(state, q=found.q, bound=found.bound), every, OTHER_PASSES, tol)
+        if found.bound > state.bound:
+            state = found
+    return state
