@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
-from scipy.special import polygamma
+from scipy.special import gammaln, polygamma
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -299,3 +301,24 @@ def test_topics_that_go_together_are_seen_in_the_documents(corpus):
     assert len(TopicGraphDisplay.from_estimator(model).texts_) == shown
     with pytest.raises(AttributeError, match="topic_correlation_"):
         _ = small().partial_fit(corpus.data).topic_correlation_
+
+
+def test_the_spread_of_a_short_document_is_not_that_of_few_draws(global_random_seed):
+    """Five words: all assignments of topics are summed over; 40 draws of them would be off by a tenth."""
+    corpus = make_lda(200, 40, n_components=3, random_state=0)
+    model = small(n_components=3, doc_topic_prior=0.3, random_state=0).fit(corpus.data)
+    words = np.random.default_rng(global_random_seed).integers(0, 40, 5)
+    x = np.bincount(words, minlength=40)[None]
+    first = second = total = 0.0
+    for z in itertools.product(range(3), repeat=5):
+        counts = 0.3 + np.bincount(z, minlength=3)
+        weight = np.prod(model.components_[list(z), words]) * np.exp(np.sum(gammaln(counts)))
+        share = counts / counts.sum()
+        total += weight
+        first += weight * share
+        second += weight * counts * (counts + 1.0) / (counts.sum() * (counts.sum() + 1.0))
+    std = np.sqrt(second / total - np.square(first / total))
+    found = model.transform(x, return_std=True)[1][0]
+    np.testing.assert_allclose(found, std, atol=0.05)
+    low, high = model.proportion_interval(x)[0].T
+    assert np.all(low < first / total) and np.all(first / total < high)

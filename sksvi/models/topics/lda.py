@@ -41,17 +41,18 @@ class Effort:
     """How long a visit of a document is.
 
     sweeps, tol: of coordinate ascent; it ends where a sweep moved less than `tol` of the document's words. burn_in,
-    kept: Gibbs sweeps that are discarded, and kept.
+    kept: Gibbs sweeps that are discarded, and kept; more of these where they draw less than `draws` words.
     """
 
     sweeps: int
     tol: float
     burn_in: int
     kept: int
+    draws: int = 0
 
 
 #: Documents that are visited again, those that are seen once, and those whose posterior is asked for.
-VISIT, PORTION, SETTLE = Effort(60, 2e-3, 2, 3), Effort(60, 2e-3, 5, 5), Effort(200, 1e-4, 20, 40)
+VISIT, PORTION, SETTLE = Effort(60, 2e-3, 2, 3), Effort(60, 2e-3, 5, 5), Effort(200, 1e-4, 20, 40, 5000)
 
 
 @dataclass
@@ -320,7 +321,7 @@ def local_step(name: str) -> Callable[..., None]:
         def drawn(view: View, b: Documents, effort: Effort, key: int, local: Any, squares: Any, counts: Any) -> None:
             gibbs_documents(
                 b.indptr, b.words, b.counts, view.topics, view.rest, view.alpha, effort.burn_in, effort.kept,
-                key, b.streams, local, squares, counts,
+                effort.draws, key, b.streams, local, squares, counts,
             )  # fmt: skip
 
         return drawn

@@ -205,18 +205,20 @@ def gibbs_documents(
     alpha: Array,
     burn_in: int,
     kept: int,
+    draws: int,
     key: int,
     streams: Array,
     counts_of_topics: Array,
     squares: Array,
     word_counts: Array,
 ) -> int:
-    """Sweeps over the words of every document; means over the last `kept` of them. Number of words drawn.
+    """Sweeps over the words of every document; means over the last `kept` of them, more where that is less than `draws`
+    words. Number of words drawn.
 
     A document starts from topics drawn by ``counts_of_topics``. ``rest``: Σ_k α_k b_kw of each word. ``streams``: a
     number per document that names its random numbers. ``squares``: mean of N², where asked for.
     """
-    K, drawn, share = topics.shape[1], 0, 1.0 / kept
+    K, drawn = topics.shape[1], 0
     padded = -(-K // ROUND) * ROUND
     weight, lanes, held = np.zeros(padded), np.empty(LANES), np.empty(K)
     for i in range(len(counts_of_topics)):
@@ -233,7 +235,9 @@ def gibbs_documents(
         weight[:K] = alpha + counted
         state = _dense_sweep(own, whole, weight, lanes, K, 0.0, z, state)
         n, counted[:] = _counted(z, held), 0.0
-        for number in range(burn_in + kept):
+        own_kept = max(kept, -(-draws // max(total, 1)))
+        share = 1.0 / own_kept
+        for number in range(burn_in + own_kept):
             if SPARSE * n < K:
                 state = _sparse_sweep(own, whole, others, alpha, z, state)
             else:
@@ -247,5 +251,5 @@ def gibbs_documents(
                 squares[i] += share * held**2
             if len(word_counts):
                 _add_words(its, whole, z, share, word_counts)
-        drawn += (burn_in + kept) * total
+        drawn += (burn_in + own_kept) * total
     return drawn
