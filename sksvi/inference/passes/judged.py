@@ -95,8 +95,9 @@ class Judged:
         repairs, progress_now = state.repairs - before, judging(state)
         assert progress_now.here is not None
         rate *= progress.damping / 2**repairs
-        # A fall that was let pass is the error of the bound's own rule: no gain either, however short the step.
-        small = (progress_now.here.bound - here.bound) / (rate * size) < tol
+        # A fall that was let pass is the error of the bound's own rule: no gain either, however short the step. A short
+        # step hides what a whole one gains; a longer one gained what it did.
+        small = (progress_now.here.bound - here.bound) / (min(rate, 1.0) * size) < tol
         count = progress_now.small_changes + 1 if small and not forms else 0
         state = replace(state, progress=replace(progress_now, small_changes=count))
         repairs += state.locals.repairs - projected

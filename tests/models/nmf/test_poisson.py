@@ -100,6 +100,28 @@ def test_steps_beyond_pay(global_random_seed):
     assert reached[1] > reached[0]
 
 
+def test_a_fit_goes_on_while_passes_gain_more_than_tol(global_random_seed):
+    """`tol` is of what a pass gains, however far beyond the best value its step went."""
+    rng = np.random.default_rng(global_random_seed)
+    X = counts(rng, n=60, F=20)
+    start = rng.gamma(0.5, 2.0, (4, 20))
+
+    def fit(tol):
+        problem = plan.problem(GammaPoisson(4, 20, mean=0.3, start=start), table(cells(X)), CVI())
+        return problem, plan.run(problem, first_state(problem, 0), 200, tol)
+
+    problem, state = fit(0.0)
+
+    def relative(bounds):
+        return np.diff(bounds) / [problem.size(bound) for bound in bounds[:-1]]
+
+    gains = relative(state.bounds[:40])
+    for tol in 0.9 * np.minimum(gains[1:], gains[:-1])[5::3]:  # two passes in a row gain a little more
+        if tol > 1e-6:
+            _, state = fit(tol)
+            assert state.converged and np.all(relative(state.bounds)[-2:] < tol)
+
+
 def test_steps_too_far_beyond_are_taken_back():
     """Rows have moved with what was tried, and the bound rises all the same."""
     rng = np.random.default_rng(0)
