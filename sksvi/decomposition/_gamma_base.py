@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 from sksvi import algorithms
 from sksvi._machine import memory
 from sksvi._typing import MatrixLike
+from sksvi.algorithms.rows import SVI
 from sksvi.decomposition._gamma_predictions import GammaPredictions
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, FREE, SHARED, STREAMED, stays, string_or_array
@@ -19,18 +20,26 @@ from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, check_table
+from sksvi.inference import plan
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Table
 from sksvi.models.nmf.cells import Cells, table
-from sksvi.models.nmf.start import CHOSEN_AMONG, GROUPED, at_random, from_groups, from_rows, some_rows
+from sksvi.models.nmf.start import CHOSEN_AMONG, GROUPED, at_random, from_groups, from_rows, merged, some_rows
 from sksvi.partitions.facts import Facts, Total
 
 Array = np.ndarray
 
 #: Rows up to which a step takes all of them, and rows of a batch beyond.
 SMALL_ROWS, BATCH_ROWS = 20_000, 5_000
+#: Passes of a start's components at most, and the relative change of the bound at which they end (spectra of 2 to 50
+#: counts a cell, digits and texts: 3 to 18 passes).
+START_PASSES, START_TOL = 30, 0.01
+#: What every cell of a merged component has beside its own, of mean 1. With 0 digits and texts are predicted worse
+#: (-1.901 for -1.888 nats a pixel, -7.331 for -7.327 a word), and the bounds of digits and spectra are larger by 0.4 %;
+#: so are they after draws, which find their own way: none before those.
+EVENED = 1.0
 #: Where components begin, and how many rows that is found from.
 STARTS = {"groups": (from_groups, GROUPED), "rows": (from_rows, CHOSEN_AMONG)}
 
@@ -59,6 +68,8 @@ class GammaFit(BaseSVI):
     init: Any
     #: What users call the columns.
     _columns_called = "columns"
+    #: What every cell of a merged component has beside its own.
+    _evened: Any = EVENED
 
     # ---- fitting
     def _encoded(self, found: Cells, start: Start) -> Table:
@@ -108,13 +119,36 @@ class GammaFit(BaseSVI):
         return first_state(problem, seed)
 
     def _start(self, problem: Problem, seed: int) -> Array:
+        """Means (K, F) of first components; from rows more than are wanted, of which those alike are merged."""
         K, n_features = int(self.n_components), problem.data.X.shape[1]
         if not isinstance(self.init, str):
             return self._given(n_features)
         if self.init == "random":
             return at_random(K, n_features, seed)
         start, most = STARTS[self.init]
-        return start(some_rows(problem.data, seed, most), K, seed)
+        found = some_rows(problem.data, seed, most)
+        more = min(int(np.ceil(problem.model.surplus * K)), found.shape[0])
+        if more <= K:
+            return start(found, K, seed)
+        self._check_size(more, *found.shape[::-1], f", begun with {more},", ', or take init="random"')
+        return self._fewer(found, start(found, more, seed), problem.threads, seed)
+
+    def _fewer(self, found: Cells, start: Array, threads: int, seed: int) -> Array:
+        """Of more components than are wanted those left when they were fitted a little, and those alike merged.
+
+        A component that holds two true ones stays there as long as two others share one; with some to spare few hold
+        two, and those that hold the same are one in the end.
+        """
+        model = self._forming_model(found.shape[1]).of_components(len(start))
+        model.start = start
+        trial = plan.problem(model, table(found), SVI(), threads=threads)
+        q = plan.run(trial, first_state(trial, seed), START_PASSES, START_TOL).q
+        left = merged(model.explained(q), int(self.n_components))
+        return np.asarray(left / left.mean(1, keepdims=True) + self._evened)
+
+    def _forming_model(self, n_features: int) -> Any:
+        """The model that a start is found by."""
+        return self._model(n_features)
 
 
 class GammaFactors(GammaPredictions, RowsFromPartitions, FirstRows, GammaFit):

@@ -171,6 +171,9 @@ class GammaPoissonFactorization(ColumnRecommendations, PoissonFit, GammaFactors)
     def _model(self, n_features: int) -> GammaPoisson:
         return self._made(MODELS[self.bound], n_features)
 
+    def _forming_model(self, n_features: int) -> GammaPoisson:
+        return self._made(GammaPoisson, n_features)
+
     def _check_memory(self, data: Table) -> None:
         super()._check_memory(data)
         if self.bound == "tight":
@@ -189,7 +192,7 @@ class GammaPoissonFactorization(ColumnRecommendations, PoissonFit, GammaFactors)
         drawn = isinstance(state.locals, Locals) and state.locals.rule == problem.local_rule
         if self.bound == "auxiliary" or drawn:
             return super()._run(problem, state, passes, monitor, tol)
-        model = self._made(GammaPoisson, problem.data.X.shape[1])
+        model = self._forming_model(problem.data.X.shape[1])
         first = self._checked_problem(model, problem.data, problem.batch_size)
         state = super()._run(first, state, passes, monitor, tol)
         return (

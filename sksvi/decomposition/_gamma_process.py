@@ -10,32 +10,22 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, RandomState
-from sksvi.algorithms.rows import SSVIA, SVI
-from sksvi.decomposition._gamma_base import GammaFactors
+from sksvi.algorithms.rows import SSVIA
+from sksvi.decomposition._gamma_base import EVENED, GammaFactors
 from sksvi.estimators.changes import FREE, auto_or_number, stays
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.families import Gamma
 from sksvi.inference import plan
 from sksvi.inference.problem import Problem
-from sksvi.inference.start import first_state
 from sksvi.inference.state import State
-from sksvi.models.nmf.cells import table
 from sksvi.models.nmf.model import GammaProcess
-from sksvi.models.nmf.start import CHOSEN_AMONG, from_rows, merged, some_rows
 from sksvi.schedules import Constant
 
 Array = np.ndarray
 
 #: A component is used where it explains more than this share of all counts.
 USED = 1e-4
-#: Passes of a start's components at most, and the relative change of the bound at which they end (spectra of 2 to 50
-#: counts a cell, digits and texts: 5 to 18 passes).
-START_PASSES, START_TOL = 30, 0.01
-#: What every cell of a merged component has beside its own, of mean 1. With 0 digits and texts are predicted worse
-#: (-1.901 for -1.888 nats a pixel, -7.331 for -7.327 a word), and the bounds of digits and spectra are larger by 0.4 %;
-#: so are they after draws, which find their own way: none before those.
-EVENED = 1.0
 
 
 @with_own_methods
@@ -229,27 +219,9 @@ class GammaProcessNMF(GammaFactors):
         model.averages = False  # it moves among components, and those that it left are no part of where it is
         return plan.changed(problem, model=model, algorithm=SSVIA(Constant(1.0)))
 
-    def _start(self, problem: Problem, seed: int) -> Array:
-        """First components; from rows twice as many, fitted a little, those alike merged; evened unless draws follow.
-
-        Of rows that differ some sound together, and a component that holds two of them stays there as long as two
-        others hold one; with some to spare few are held together, and those that hold the same are one in the end.
-        """
-        if not isinstance(self.init, str) or self.init != "rows":
-            return super()._start(problem, seed)
-        found = some_rows(problem.data, seed, CHOSEN_AMONG)
-        K, (n, F) = int(self.n_components), found.shape
-        more = min(int(np.ceil(problem.model.surplus * K)), n)
-        if more <= K:
-            return from_rows(found, K, seed)
-        self._check_size(more, F, n, f", begun with {more},", ', or take init="random"')
-        model = self._model(F)
-        model.shape, model.start = (more, F), from_rows(found, more, seed)
-        trial = plan.problem(model, table(found), SVI(), threads=problem.threads)
-        q = plan.run(trial, first_state(trial, seed), START_PASSES, START_TOL).q
-        parts = q["components"].mean
-        start = merged(parts * (q["weights"].shape / parts.sum(1))[:, None], K)
-        return np.asarray(start / start.mean(1, keepdims=True) + (0.0 if self.search_passes else EVENED))
+    @property
+    def _evened(self) -> float:
+        return 0.0 if self.search_passes else EVENED
 
     # ---- what a fit leaves behind
     def _weighted(self, activations: Array) -> Array:

@@ -18,9 +18,10 @@ from sksvi import GammaPoissonFactorization
 from sksvi.callbacks import Checkpoint
 from sksvi.estimators import first_rows
 from sksvi.families import Gamma, Point
+from sksvi.models.nmf import poisson
 from sksvi.models.nmf.cells import cells, table
 from sksvi.models.nmf.density import log_negative_binomial, moments_of
-from sksvi.models.nmf.poisson import GammaPoisson
+from sksvi.models.nmf.poisson import SURPLUS, GammaPoisson
 from sksvi.models.nmf.rows import Rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -114,6 +115,33 @@ def test_components_are_found(global_random_seed):
     assert list(table.index) == list(model.get_feature_names_out())
     np.testing.assert_allclose(table["mean"], model.components_.sum(1))
     assert np.all((table["lower"] < table["mean"]) & (table["mean"] < table["upper"]))
+
+
+def test_few_components_hold_two_bases(global_random_seed, monkeypatch):
+    """Against a fit that begins at the bases; without components to spare at the start three times as much is lost."""
+    lost = {SURPLUS: [], 1.0: []}
+    for i in range(8):
+        rng = np.random.default_rng([global_random_seed, i])
+        W = rng.gamma(0.2, 2.0, (10, 100))
+        X = rng.poisson(rng.gamma(0.3, 1.0, (200, 10)) @ W)
+        best = GammaPoissonFactorization(init=W + 1e-3, n_components=10, tol=1e-5).fit(X).lower_bound_
+        for surplus, of in lost.items():
+            monkeypatch.setattr(poisson, "SURPLUS", surplus)
+            model = GammaPoissonFactorization(10, random_state=i).fit(X)
+            assert model.converged_
+            of.append((best - model.lower_bound_) / -best)
+    assert np.mean(lost[SURPLUS]) < 0.009
+    assert np.mean(lost[SURPLUS]) < 0.6 * np.mean(lost[1.0])
+
+
+def test_batches_begin_without_components_to_spare(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.poisson(rng.gamma(0.5, 2.0, (60, 3)) @ rng.gamma(0.5, 2.0, (3, 8)))
+    model = GammaPoissonFactorization(3, max_iter=1, random_state=0)
+    fits = {size: clone(model).set_params(batch_size=size).fit(X).components_ for size in (20, None)}
+    monkeypatch.setattr(poisson, "SURPLUS", 1.0)
+    np.testing.assert_array_equal(model.set_params(batch_size=20).fit(X).components_, fits[20])
+    assert np.any(model.set_params(batch_size=None).fit(X).components_ != fits[None])
 
 
 def test_sparse_is_dense():

@@ -8,7 +8,7 @@ seen cells. Globals that are expectations make coordinate ascent on the bound; w
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -59,12 +59,6 @@ class GammaProcess(CountRows):
         self.component_shape, self.activation_shape = component_shape, activation_shape
         self.concentration, self.visit, self.surplus = concentration, VISIT, SURPLUS
 
-    def of_portions(self) -> Self:
-        """The model of chunks, without components to spare: the first one would say too much about itself."""
-        other = super().of_portions()
-        other.surplus = 1.0
-        return other
-
     def prior_rate(self, view: View) -> float:
         """b: activations have mean 1."""
         return self.activation_shape
@@ -100,6 +94,11 @@ class GammaProcess(CountRows):
         then, now = ((blocks["components"].mean * slope).sum(1) for blocks in (before, q))
         (own,) = gradient["weights"]
         return {**gradient, "weights": (np.stack([own[:, 0], own[:, 1] * now / then], -1),)}
+
+    def explained(self, q: Blocks) -> Array:
+        """Profiles, as often as their weights counted."""
+        profiles = q["components"].mean
+        return np.asarray(profiles * (q["weights"].shape / profiles.sum(1))[:, None])
 
     def view(self, q: Blocks, rng: np.random.Generator | None) -> View:
         """Globals as rows see them: expectations, or a draw."""

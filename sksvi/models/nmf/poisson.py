@@ -32,6 +32,11 @@ VISIT = Effort(10, 1e-2)
 #: By which share sweeps go further in batches. MNIST, 60,000 rows, 100 components, one pass in batches of 100, nats per
 #: unseen pixel at the mean: -10.2 without it, -9.8 with 0.5; in batches of 200 -10.2, -9.8, and with 0.8 -10.0.
 BEYOND = 0.5
+#: Components that a start among rows begins with, for one that is wanted. In 48 fits to simulated tables 93 % of their
+#: bases are found from 1, all from 1.5 and 99.8 % from 2, where Associated Press takes a fifth longer than from 1.5.
+SURPLUS = 1.5
+#: Counts that a component has at least where those alike are merged.
+UNCOUNTED = 1e-3
 #: Rows of a chunk at least.
 LEAST_ROWS = 64
 
@@ -75,7 +80,7 @@ class GammaPoisson(CountRows):
         start: Array | None = None,
     ) -> None:
         self.shape, self.mean, self.start, self.visit = (n_components, n_features), mean, start, VISIT
-        self.component_shape, self.activation_shape = component_shape, activation_shape
+        self.component_shape, self.activation_shape, self.surplus = component_shape, activation_shape, SURPLUS
 
     def prior_rate(self, view: View) -> float:
         """r."""
@@ -84,11 +89,18 @@ class GammaPoisson(CountRows):
 
     def of_batches(self, largest: float) -> Self:
         """The model of steps on some rows, which are noisy whatever: sweeps go beyond their best value, in single
-        precision where the `largest` sum of a row bears it.
+        precision where the `largest` sum of a row bears it. They begin without components to spare: on MNIST these gain
+        2 % of the bound, and lose half a nat per unseen pixel.
         """
         other = copy.copy(self)
-        other.visit = replace(self.visit, beyond=BEYOND)
+        other.visit, other.surplus = replace(self.visit, beyond=BEYOND), 1.0
         other.precision = np.float32 if largest <= SINGLE else np.float64
+        return other
+
+    def of_components(self, n_components: int) -> Self:
+        """The model with so many components, which share the mean of a cell."""
+        other = super().of_components(n_components)
+        other.mean = self.mean * self.shape[0] / n_components
         return other
 
     # ---- blocks
@@ -127,6 +139,12 @@ class GammaPoisson(CountRows):
         wanted = self.component_shape * self.shape[0] * self.shape[1]
         step = np.log(wanted / have)
         return np.array([step]), wanted * step - (wanted - have)
+
+    def explained(self, q: Blocks) -> Array:
+        """Profiles, as often as their components counted; of one without counts the profile is left."""
+        own = q["components"]
+        counted = np.maximum((own.shape - self.component_shape).sum(1), UNCOUNTED)
+        return np.asarray(own.mean * (counted / own.mean.sum(1))[:, None])
 
     # ---- rows
     def chunks(self, rows: Any, data: Table) -> list[Any]:

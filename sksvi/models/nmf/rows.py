@@ -111,6 +111,8 @@ class CountRows(Local):
     visit: Effort
     #: Type of the numbers that rows are swept in.
     precision: type = np.float64
+    #: Components that a start among rows begins with, for one that is wanted.
+    surplus: float = 1.0
 
     def prior_rate(self, view: View) -> float:
         """r, the rate of activations a priori."""
@@ -205,17 +207,21 @@ class CountRows(Local):
         return shape, log_h, logs + c @ offset + top[:, 0] * np.asarray(c.sum(1)).ravel()
 
     def of_portions(self) -> Self:
-        """The model of rows that are seen once."""
+        """The model of rows that are seen once, without components to spare: the first would say too much of itself."""
         other = copy.copy(self)
-        other.visit = PORTION
+        other.visit, other.surplus = PORTION, 1.0
         return other
 
     # ---- what is asked of a fit
     def of_components(self, n_components: int) -> Self:
-        """The model with so many components, for rows at given blocks."""
+        """The model with so many components, for rows at given blocks, and for a start with some to spare."""
         other = copy.copy(self)
         other.shape = (n_components, self.shape[1])
         return other
+
+    def explained(self, q: Blocks) -> Array:
+        """What each component has explained of each cell (K, F): its profile times its counts."""
+        raise AttributeError(f"{type(self).__name__} does not say what its components explain")
 
     def rows(self, q: Blocks, found: Cells, threads: int, start: Array | None = None) -> tuple[Array, Array]:
         """Shape and rate (n, K) of q(H) of each row by itself: the same whatever the others are.
