@@ -53,7 +53,8 @@ class GammaPoissonFactorization(ColumnRecommendations, PoissonFit, GammaFactors)
         better. A fit begins with auxiliary counts and goes on from where they settled; `lower_bound_` has the noise of
         the draws.
     init : {"groups", "rows", "random"} or array-like of shape (n_components, F), default="groups"
-        First components: means of groups of rows alike (k-means), rows that differ, noise, or given ones.
+        First components: means of groups of rows alike (k-means) or rows that differ, with all rows in a step half as
+        many again, of which those alike are merged after a few passes; noise; or given ones.
     algorithm : {"cvi", "svi", "mc-ssvi", "ssvi-a"} or Algorithm, default="cvi"
         How rows see components: by expectations ("cvi", also called "svi") or by draws ("mc-ssvi", also called
         "ssvi-a").

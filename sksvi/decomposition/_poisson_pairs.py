@@ -51,7 +51,8 @@ class PoissonFactorization(PairStream):
         where that had 501); single new ids are ordinary. "error": any of them is refused. The same values say what is
         said of items of another type that a warm start would add. Missing ids are never told of.
     init : {"groups", "rows", "random"} or array-like of shape (n_components, n_items), default="groups"
-        First components: means of groups of users alike (k-means), users that differ, noise, or given ones.
+        First components: means of groups of users alike (k-means) or users that differ, with all users in a step half
+        as many again, of which those alike are merged after a few passes; noise; or given ones.
     algorithm : {"cvi", "svi", "mc-ssvi", "ssvi-a"} or Algorithm, default="cvi"
         How users see components: by expectations ("cvi", also called "svi") or by draws ("mc-ssvi", also called
         "ssvi-a").
