@@ -32,8 +32,8 @@ VISIT = Effort(10, 1e-2)
 #: By which share sweeps go further in batches. MNIST, 60,000 rows, 100 components, one pass in batches of 100, nats per
 #: unseen pixel at the mean: -10.2 without it, -9.8 with 0.5; in batches of 200 -10.2, -9.8, and with 0.8 -10.0.
 BEYOND = 0.5
-#: Components that a start among rows begins with, for one that is wanted. Of the bases of simulated tables 92 % are found
-#: from 1, all from 1.5, and no more from 2, where Associated Press takes a fifth longer (`benchmarks.nmf.starts`).
+#: Components that a start among rows begins with, for one that is wanted. Of the bases of simulated tables 92 % are
+#: found from 1, all from 1.5, and no more from 2, where texts take a fifth longer (`benchmarks.nmf.starts`).
 SURPLUS = 1.5
 #: Counts that a component has at least where those alike are merged.
 UNCOUNTED = 1e-3
