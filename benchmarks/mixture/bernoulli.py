@@ -119,6 +119,7 @@ def of_digits(quick: bool) -> None:
         "EM, 30 components": lambda: _peers.EM(30),
         "EM, 100 components": lambda: _peers.EM(100),
         "svi (default)": lambda: BernoulliMixture(random_state=0),
+        "svi, probability_prior=1": lambda: BernoulliMixture(probability_prior=1.0, random_state=0),
         "svi, probability_prior=0.1": lambda: BernoulliMixture(probability_prior=0.1, random_state=0),
         "svi, all rows": lambda: BernoulliMixture(batch_size=None, random_state=0),
         "ssvi-a": lambda: BernoulliMixture(algorithm="ssvi-a", random_state=0),
