@@ -244,11 +244,13 @@ def absorb_steps(problem: Problem, state: State, fade: float) -> tuple[State, St
     # A portion is a sample, however exact its integrals are: its steps go at the rates of noisy ones.
     parts = parallel.slices(n, problem.batch_size or n)
     problem = replace(problem, stream=True, least_rate=1.0 - fade ** (1.0 / len(parts)))
-    came, earlier = problem.data.total_weight, state.counted - problem.data.total_weight
+    came = problem.data.total_weight
+    counted = state.counted or state.rows + came
+    earlier = counted - came
     state = blown_up(problem, state, earlier / fade)
     state = narrowed(problem, hyper.faded(state, fade), 1.0 / (problem.scale * len(parts)))
     state = run.begin(problem, state)
-    met, growing = earlier, problem.weight == state.counted
+    met, growing = earlier, problem.weight == counted
     for part in parts:
         weight = problem.data.take(part).total_weight
         if weight > 0:
@@ -260,7 +262,7 @@ def absorb_steps(problem: Problem, state: State, fade: float) -> tuple[State, St
             )
             bounds.append(bound)
     # Of the population, as each row that came has it; what they had before is of another one.
-    portion, share = float(np.mean(bounds)), came / state.counted if state.steps > len(bounds) else 1.0
+    portion, share = float(np.mean(bounds)), came / counted if state.steps > len(bounds) else 1.0
     known = state.bound * problem.weight / (state.population or earlier / fade) if share < 1.0 else 0.0
     state = replace(state, bound=(1.0 - share) * known + share * portion, population=problem.weight)
     return state, StepInfo(state.bound, False, rate, state.repairs - before)
