@@ -36,7 +36,9 @@ class BernoulliMixture(Mixture):
         What is tried with all rows at the end of a fit, and kept where it raises the bound: merging components of at
         least 5 rows each, and of any size where that gains more than 1 % of the bound together; merging components of
         any size and deleting some, which leaves fewer small ones than the data have; or nothing. After moves no bound
-        is below that of one component. True is "all", False is "none". "gibbs" and ``partial_fit`` have no moves.
+        is below that of one component. Under "svi" steps on all rows follow, and small fits (rows times components at
+        most 50,000) also begin from three other starts, of which the best end stays; "none" leaves these out too. True
+        is "all", False is "none". "gibbs" has no moves, and ``partial_fit`` those that gain 8 % of the bound.
     algorithm : {"svi", "ssvi-a", "ssvi", "map", "cvi", "mc-ssvi", "gibbs"} or Algorithm, default="svi"
         How rows see weights and probabilities: their expected logarithms ("svi", "cvi"), a draw of them ("ssvi-a", and
         "mc-ssvi", which is the same here), a draw that the gradient follows ("ssvi"), or their means ("map"). The first
@@ -49,7 +51,7 @@ class BernoulliMixture(Mixture):
     tol : float, default=3e-4
         Relative change of the bound at which the fit stops: between two passes where a step takes all rows. Others
         evaluate it 4, 6, 9, 14, 21, ... passes after the first ten, and stop where it gained less than 10 ``tol``
-        twice.
+        twice. Steps on all rows at the end of a fit stop at ``tol`` / 30.
     total_samples : float or None, default=None
         Rows of the population, for ``partial_fit``; None: those seen so far.
     forgetting : float, default=1.0
