@@ -247,15 +247,14 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
         else:
             state, _ = _ends.merged(problem, state, every)
         other = climbs and not monitor.stopped
-        return _ends.from_other_starts(problem, state, every, tol) if other else state
+        return _ends.from_other_starts(problem, state, every, self._most_passes(), tol) if other else state
 
     def _concluded(self, problem: Problem, state: State) -> State:
         if self.moves in ("none", False) or problem.scale != 1.0 or not _ends.climbs(problem):
             return state
-        every, tol = self.moves in ("all", True), _ends.SETTLED * self.tol
-        found = _ends.from_other_starts(
-            problem, _ends.moved(problem, state, every, self._most_passes(), tol), every, tol
-        )
+        every, most, tol = self.moves in ("all", True), self._most_passes(), _ends.SETTLED * self.tol
+        found = _ends.moved(problem, state, every, most, tol)
+        found = _ends.from_other_starts(problem, found, every, most, tol)
         return found if found.bound - state.bound > STREAM_GAIN * abs(state.bound) else state
 
     # ---- what a fit leaves behind

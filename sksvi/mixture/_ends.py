@@ -26,8 +26,8 @@ SETTLED = 1.0 / 30.0
 ROUNDS = 3
 #: Other starts have so many rows for each component at least, so many responsibilities at most, and there are so many.
 ROWS_EACH, MOST_LOGS, STARTS = 10, 50_000, 3
-#: What of a component's start is its own row there, and most passes of such a fit.
-OTHER_SHARE, OTHER_PASSES = 0.5, 100
+#: What of a component's start is its own row there.
+OTHER_SHARE = 0.5
 
 #: Told every bound; True ends the fit.
 Seen = Callable[[float], bool]
@@ -86,7 +86,7 @@ def moved(problem: Problem, state: State, every: bool, passes: int, tol: float, 
     return replace(state, converged=not stopped and passes > 0)
 
 
-def from_other_starts(problem: Problem, state: State, every: bool, tol: float) -> State:
+def from_other_starts(problem: Problem, state: State, every: bool, passes: int, tol: float) -> State:
     """The best of this end and those of fits by all rows from other ones, with fewer components where rows are few."""
     n = int(problem.data.total_weight)
     centres = min(n // ROWS_EACH, problem.model.n_components)
@@ -96,8 +96,8 @@ def from_other_starts(problem: Problem, state: State, every: bool, tol: float) -
     model.n_centres, model.start_share = centres, OTHER_SHARE
     other = on_all_rows(problem, model=model)
     for start in range(STARTS):
-        found = plan.run(other, first_state(other, state.seed + start), OTHER_PASSES, tol)
-        found = moved(problem, replace(state, q=found.q, bound=found.bound), every, OTHER_PASSES, tol)
+        found = plan.run(other, first_state(other, state.seed + start), passes, tol)
+        found = moved(problem, replace(state, q=found.q, bound=found.bound), every, passes, tol)
         if found.bound > state.bound:
             state = found
     return state

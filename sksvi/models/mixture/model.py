@@ -125,7 +125,8 @@ class MixtureModel(Sampleable):
         self.n_centres, self.start_share = n_components, START_SHARE
         self.concentration, self.value_prior = float(concentration), float(value_prior)
         self.share, self.learns_prior = self.concentration / n_components, learns_prior
-        self._prior = self.prior_of(self.value_prior)
+        #: The last prior that was asked for, and its c.
+        self._made = self.value_prior, self.prior_of(self.value_prior)
 
     @property
     def names(self) -> dict[str, tuple[int, Array]]:
@@ -143,7 +144,10 @@ class MixtureModel(Sampleable):
 
     def prior(self, q: Blocks) -> Blocks:
         """The prior of every block, which depends on c alone."""
-        return self.prior_of(self.value_prior_of(q)) if "value_prior" in q else self._prior
+        value, made = self.value_prior_of(q), self._made
+        if made[0] != value:
+            made = self._made = value, self.prior_of(value)
+        return made[1]
 
     def value_prior_of(self, q: Blocks) -> float:
         """c."""
@@ -295,7 +299,7 @@ class MixtureModel(Sampleable):
         """Log probabilities: expected, or of a draw."""
         if rng is None:
             return self.seen({name: block.moments for name, block in q.items()})
-        draws = {name: q[name].drawn(rng) for name in self._prior}
+        draws = {name: q[name].drawn(rng) for name in self.prior(q)}
         view = self.seen({name: q[name].log_values(draw) for name, draw in draws.items()})
         view.draws = draws
         return view
