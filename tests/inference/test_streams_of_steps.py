@@ -30,7 +30,7 @@ def stood_for(model):
     return model.posterior_["weights"].concentration.sum() - model.concentration
 
 
-@pytest.mark.parametrize("size", [50, 300])
+@pytest.mark.parametrize("size", [100, 300])
 @pytest.mark.parametrize("first", ["fit", "stream"])
 @pytest.mark.parametrize("kind", ["topics", "mixture"])
 def test_a_stream_without_a_population_stands_for_all_that_came(rng, kind, first, size):
@@ -39,8 +39,8 @@ def test_a_stream_without_a_population_stands_for_all_that_came(rng, kind, first
         X = rng.poisson(1.0, (1200, 30)).astype(float)
         model, whole = StructuredLDA(3, random_state=0), X.sum()
     else:
-        X = (rng.random((5000, 6)) < 0.4).astype(float)
-        model, whole = BernoulliMixture(3, random_state=0), 5000.0
+        X = (rng.random((4200, 6)) < 0.4).astype(float)
+        model, whole = BernoulliMixture(3, random_state=0), 4200.0
     start = len(X) // 2
     model = model.fit(X[:start]) if first == "fit" else chunked_rows(model, X[:start], size)
     chunked_rows(model, X[start:], size)
