@@ -88,6 +88,8 @@ class Streamed:
         state = self._new_state(problem) if begins else self._continued(problem)
         if begins and not first:
             state = counting_on(state, self.state_, came - data.total_weight)
+        if not begins and not state.population:  # a fit's rows stand for themselves alone
+            state = replace(state, population=self.state_.counted or self.n_samples_seen_)
         state = replace(state, counted=counted)
         if not plan.remembers(problem):
             state = replace(state, messages=NOTHING_SAID)

@@ -35,8 +35,8 @@ class State:
 
     q: the blocks. memory: what each block's rule remembers. messages: what data have said, by row or by block. locals:
     where each row's local variables ended. counted: weight of a stream, faded rows by what is left of them. population:
-    weight that a stream's q stands for; 0: that of the rows of a fit. progress: the pass's own (what it judges by, what
-    it averages). moved_by: whom a fit's memories and messages belong to (`Problem.moves`).
+    weight that a stream's q stands for; 0: of a fit, or of nothing yet. progress: the pass's own (what it judges by,
+    what it averages). moved_by: whom a fit's memories and messages belong to (`Problem.moves`).
     """
 
     q: Blocks

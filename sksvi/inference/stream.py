@@ -244,44 +244,38 @@ def absorb_steps(problem: Problem, state: State, fade: float) -> tuple[State, St
     # A portion is a sample, however exact its integrals are: its steps go at the rates of noisy ones.
     parts = parallel.slices(n, problem.batch_size or n)
     problem = replace(problem, stream=True, least_rate=1.0 - fade ** (1.0 / len(parts)))
-    came = problem.data.total_weight
-    counted = state.counted or state.rows + came
-    earlier = counted - came
-    state = blown_up(problem, state, earlier / fade)
+    came, known = problem.data.total_weight, state.population > 0
+    counted, grown = state.counted or state.rows + came, problem.weight / state.population if known else 1.0
+    state = blown_up(problem, state, grown)
     state = narrowed(problem, hyper.faded(state, fade), 1.0 / (problem.scale * len(parts)))
     state = run.begin(problem, state)
-    met, growing = earlier, problem.weight == counted
+    met, growing = counted - came, problem.weight == counted
     for part in parts:
         weight = problem.data.take(part).total_weight
         if weight > 0:
             segment = Segment(np.arange(part.start, part.stop), came / weight)
             share, met = rate_share(problem, state, weight), met + weight
             least = max(problem.least_rate, weight / met) if growing else problem.least_rate
-            state, bound, rate = noisy_step(
-                replace(problem, batch_size=None, rate_share=share, least_rate=least), state, segment
-            )
+            here = replace(problem, batch_size=None, rate_share=share, least_rate=least)
+            state, bound, rate = noisy_step(here, state, segment)
             bounds.append(bound)
-    # Of the population, as each row that came has it; what they had before is of another one.
-    portion, share = float(np.mean(bounds)), came / counted if state.steps > len(bounds) else 1.0
-    known = state.bound * problem.weight / (state.population or earlier / fade) if share < 1.0 else 0.0
-    state = replace(state, bound=(1.0 - share) * known + share * portion, population=problem.weight)
-    return state, StepInfo(state.bound, False, rate, state.repairs - before)
+    total = float(np.mean(bounds))
+    if known:  # of the population: as the rows that came have it, and as those before them had, of theirs
+        total = came / counted * total + (1.0 - came / counted) * grown * state.bound
+    state = replace(state, bound=total, population=problem.weight)
+    return state, StepInfo(total, False, rate, state.repairs - before)
 
 
-def blown_up(problem: Problem, state: State, fitted: float) -> State:
-    """What earlier portions said, as much of it as the population is now: a step meets as much of its own.
-
-    `fitted` is the weight of the rows of a fit, which stand for themselves alone.
-    """
-    before = state.population or fitted
-    if not (state.steps and before > 0 and problem.weight != before):
+def blown_up(problem: Problem, state: State, grown: float) -> State:
+    """What earlier portions said, as many times as much of it as the population has grown: a step meets its own."""
+    if grown == 1.0:
         return state
 
     def larger(blocks: Blocks) -> Blocks:
         prior, found = problem.model.prior(blocks), dict(blocks)
         for name in prior.keys() & blocks.keys() - problem.frozen:
             if problem.rule(name, blocks).scales:
-                said = blocks[name].over(prior[name]).faded(problem.weight / before)
+                said = blocks[name].over(prior[name]).faded(grown)
                 with suppress(NotPositiveDefinite):  # less than nothing was said of a direction, which the prior bears
                     found[name] = prior[name].times(said)
         return found

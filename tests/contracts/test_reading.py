@@ -62,12 +62,12 @@ def counts(seed, n=40):
 
 
 def told_once(call, name, first):
-    """How a call that takes a value per row tells that it went by position; it must say so once."""
+    """Whether a call that takes a value per row tells once that it went by position, and beside what."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         call()
     told = [str(one.message) for one in said if "in different orders" in str(one.message)]
-    assert len(told) == 1 and told[0].startswith(f"{first} and {name} have the same index"), told
+    return len(told) == 1 and told[0].startswith(f"{first} and {name} have the same index")
 
 
 @pytest.mark.parametrize("name", ["exposure", "offset", "sample_weight"])
@@ -77,15 +77,15 @@ def test_whatever_has_a_value_per_row_tells_of_its_order(fit, name, global_rando
     given = {name: beside[name]}
     series = {"level_variance": 0.01}
     for model in (BayesianGLMRegressor(likelihood="poisson"), DynamicGLM(**series)):
-        told_once(lambda model=model: getattr(model, fit)(X, y, **given), name, "X")
+        assert told_once(lambda model=model: getattr(model, fit)(X, y, **given), name, "X")
         if fit == "partial_fit" and isinstance(model, DynamicGLM):
             later = [table.set_axis(pd.date_range("2024-02-10", periods=40)) for table in (X, y, beside[name][::-1])]
-            told_once(lambda m=model, rows=later: m.partial_fit(*rows[:2], **{name: rows[2][::-1]}), name, "X")
-    told_once(lambda: getattr(DynamicGLM(**series), fit)(None, y, **given), name, "y")
-    told_once(lambda: getattr(DynamicGLM(**series), fit)(X.reset_index(drop=True), y, **given), name, "y")
+            assert told_once(lambda m=model, rows=later: m.partial_fit(*rows[:2], **{name: rows[2][::-1]}), name, "X")
+    assert told_once(lambda: getattr(DynamicGLM(**series), fit)(None, y, **given), name, "y")
+    assert told_once(lambda: getattr(DynamicGLM(**series), fit)(X.reset_index(drop=True), y, **given), name, "y")
     shops = X.assign(shop="one").set_index("shop", append=True)
     own = {name: beside[name].set_axis(shops.index[::-1])}
-    told_once(lambda: getattr(DynamicGLM(groups="shop", **series), fit)(shops, y.to_numpy(), **own), name, "X")
+    assert told_once(lambda: getattr(DynamicGLM(groups="shop", **series), fit)(shops, y.to_numpy(), **own), name, "X")
 
 
 @pytest.mark.parametrize("name", ["exposure", "offset", "sample_weight"])
@@ -95,18 +95,20 @@ def test_predictions_and_scores_tell_of_it_too(name, global_random_seed):
     gp = SparseGPRegressor(n_inducing=4, likelihood="poisson")
     fitted = [m.fit(X, y, **plain) for m in (BayesianGLMRegressor(likelihood="poisson"), gp, DynamicGLM())]
     for model in fitted:
-        told_once(lambda model=model: model.score(X, y, **({} if name == "exposure" else plain) | given), name, "X")
+        assert told_once(
+            lambda model=model: model.score(X, y, **({} if name == "exposure" else plain) | given), name, "X"
+        )
         if name != "sample_weight":
-            told_once(lambda model=model: model.predict(X, **given), name, "X")
+            assert told_once(lambda model=model: model.predict(X, **given), name, "X")
     alone = DynamicGLM(level_variance=0.01).fit(None, y, **plain)
-    told_once(lambda: alone.score(None, y, **({} if name == "exposure" else plain) | given), name, "y")
+    assert told_once(lambda: alone.score(None, y, **({} if name == "exposure" else plain) | given), name, "y")
     if name != "sample_weight":
         ahead = pd.date_range("2024-02-10", periods=2)
         own = {name: beside[name].iloc[:2].set_axis(ahead[::-1])}
-        told_once(lambda: alone.forecast(2, **own), name, "forecast")
-        told_once(lambda: alone.log_predictive_density(None, y, **given), name, "y")
+        assert told_once(lambda: alone.forecast(2, **own), name, "forecast")
+        assert told_once(lambda: alone.log_predictive_density(None, y, **given), name, "y")
         later = X.iloc[:2].set_axis(ahead)
-        told_once(lambda: fitted[2].forecast(2, later, **own), name, "X")
+        assert told_once(lambda: fitted[2].forecast(2, later, **own), name, "X")
 
 
 def test_other_indices_are_no_finding(global_random_seed):

@@ -97,3 +97,11 @@ def test_topics_that_begin_among_few_documents_part_later(first, rng):
     chunked_rows(stream, X[first:], 100)
     fit, one = (StructuredLDA(k, random_state=0).fit(X).score(new) for k in (4, 1))
     assert stream.score(new) > fit - 0.1 * (fit - one)
+
+
+@pytest.mark.parametrize("size", [50, 1200])
+def test_what_is_forgotten_altogether_is_no_ground_to_stand_on(size, rng):
+    """Half a row's life is so short that the share left of earlier chunks is 0: a chunk stands for itself."""
+    X = (rng.random((3600, 6)) < 0.4).astype(float)
+    stream = chunked_rows(BernoulliMixture(3, half_life=0.5, random_state=0), X, size)
+    assert np.isfinite(stream.lower_bound_) and stood_for(stream) == pytest.approx(size, rel=1e-6)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import digamma
+from scipy.special import digamma, wrightomega
 
 from sksvi._machine import parallel
 from sksvi.algorithms.rules import ClosedForm, Rule
@@ -37,8 +37,6 @@ START_SHARE = 0.1
 NEAREST_ROUNDS = 2
 #: Where log c is looked for in complete data, and how close.
 WIDEST, PRIOR_TOL = 20.0, 1e-6
-#: Steps to the best prior count at the most, and the last of them.
-NEWTON_STEPS, NEWTON_TOL = 50, 1e-10
 #: Most rows that centres are chosen among.
 CENTRES_AMONG = 2**16
 
@@ -71,16 +69,6 @@ class MixtureTerms:
     shares: Array
     local: ClassVar[float] = math.nan
     repairs: ClassVar[int] = 0
-
-
-def highest_of(a: float, b: float, x: float) -> float:
-    """Where a x - b exp x - x²/2 is largest, b ≥ 0, by Newton's steps from `x`: it is concave."""
-    for _ in range(NEWTON_STEPS):
-        step = (a - b * math.exp(x) - x) / (b * math.exp(x) + 1.0)
-        x += min(max(step, -1.0), 1.0)
-        if abs(step) < NEWTON_TOL:
-            break
-    return x
 
 
 class MixtureModel(Sampleable):
@@ -181,7 +169,7 @@ class MixtureModel(Sampleable):
         """
         x, a, b = self._worth(q)
         worth = lambda y: a * y - b * math.exp(y) + self.log_density_at(y)  # noqa: E731
-        best = highest_of(a, b, x)
+        best = float(a - wrightomega(a + np.log(b))) if b > 0 else a  # where a - b exp x - x = 0
         return np.array([best - x]), worth(best) - worth(x)
 
     def _worth(self, q: Blocks) -> tuple[float, float, float]:
