@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, Literal, Self, overload
 
@@ -14,9 +15,9 @@ from sklearn.utils.validation import _num_features, check_is_fitted
 
 from sksvi._machine.warned import warn_user
 from sksvi._typing import ArrayLike, DataFrame, MatrixLike, Names, PerRow
-from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_count, check_counts, check_flag, n_rows
 from sksvi.estimators.completion import halved
+from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import PORTION, Start
@@ -32,11 +33,13 @@ Array = np.ndarray
 
 #: Documents up to which a step takes all of them; beyond, a share of them within these limits.
 SMALL_DOCUMENTS, BATCH_SHARE, SMALLEST_BATCH, LARGEST_BATCH = 200, 24, 50, 1024
+#: Documents that are enough for a stream to begin from.
+ENOUGH_DOCUMENTS = 200
 #: Prior counts that a seed word gains in its topic when no number is given.
 SEED_COUNT = 50.0
 
 
-class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPartitions, BaseSVI):
+class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPartitions, FirstRows):
     """Counts of words by document; a subclass gives a document's proportions and the topics."""
 
     posterior_: Posterior
@@ -91,6 +94,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
     def partial_fit(self, X: MatrixLike, y: object = None, feature_names: Names | None = None) -> Self:
         """Go on with a chunk of documents.
 
+        The first 200 documents of a stream (16 MB; none where earlier chunks fade) are kept, and fitted together
+        whenever they have doubled; then each chunk is steps. A stream may so begin with one document, or empty ones.
+
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n, V)
@@ -109,6 +115,23 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
         """
         self._check_call()
         return self._partial_fit(named(X, feature_names), None, None, None)
+
+    #: A warm fit goes on from the topics that it has, however many documents are new.
+    _outgrown_at = np.inf
+    #: Documents of a stream that are kept, and fitted together: topics that began among a few do not part later.
+    _enough_rows = ENOUGH_DOCUMENTS
+
+    def _rows_so_far(self, data: Table, first: bool, fade: float) -> Table | None:
+        if fade < 1.0:  # documents have no weights
+            self._first_rows = None
+        kept = self._first_rows
+        if not first and kept is not None and kept.X.shape[1] < data.X.shape[1]:  # new words, in the last columns
+            wide = sp.csr_matrix((kept.X.data, kept.X.indices, kept.X.indptr), (len(kept), data.X.shape[1]))
+            self._first_rows = replace(kept, X=wide)
+        return super()._rows_so_far(data, first, fade)
+
+    def _as_rows(self, data: Table) -> Table:
+        return replace(data, X=data.X.copy())  # whose numbers may be the user's
 
     def _check_call(self) -> None:
         """An error for parameters that no fit can use."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from numbers import Real
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,7 +18,6 @@ from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, MatrixLike,
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, auto_or_number, stays
 from sksvi.estimators.completion import halved
-from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, with_own_methods
@@ -44,8 +41,6 @@ Array = np.ndarray
 TOPIC_PRIOR, WORD_PRIOR = 0.1, 0.1
 #: Documents and passes that two starts are compared by, and of how many documents one is held out.
 TRIAL_DOCUMENTS, TRIAL_PASSES, TRIAL_SHARE = 1000, 2, 5
-#: Documents that are enough for a stream to begin from.
-ENOUGH_DOCUMENTS = 200
 #: Standard errors apart of predictions that tell starts apart.
 TOLD_APART = 2.0
 #: Expected words of a topic that words support.
@@ -71,7 +66,7 @@ def _scatter_of_logs(alpha: Array, data: Table, counts: Array) -> Scatter:
 
 
 @with_own_methods
-class StructuredLDA(TopicModel, FirstRows):
+class StructuredLDA(TopicModel):
     """Latent Dirichlet allocation: every document mixes topics, every topic is a distribution of words.
 
     Proportions θ ~ Dir(α), topics β ~ Dir(η), words of a document ~ θᵀβ. Topics are learned by stochastic variational
@@ -329,23 +324,6 @@ class StructuredLDA(TopicModel, FirstRows):
             if found.freedom:
                 self._of_documents = found.products / found.freedom
         return state
-
-    #: A warm fit goes on from the topics that it has, however many documents are new.
-    _outgrown_at = np.inf
-    #: Documents of a stream that are kept, and fitted together: topics that began among a few do not part later.
-    _enough_rows = ENOUGH_DOCUMENTS
-
-    def _rows_so_far(self, data: Table, first: bool, fade: float) -> Table | None:
-        if fade < 1.0:  # documents have no weights
-            self._first_rows = None
-        kept = self._first_rows
-        if not first and kept is not None and kept.X.shape[1] < data.X.shape[1]:  # new words, in the last columns
-            wide = sp.csr_matrix((kept.X.data, kept.X.indices, kept.X.indptr), (len(kept), data.X.shape[1]))
-            self._first_rows = replace(kept, X=wide)
-        return super()._rows_so_far(data, first, fade)
-
-    def _as_rows(self, data: Table) -> Table:
-        return replace(data, X=data.X.copy())  # whose numbers may be the user's
 
     def _new_state(self, problem: Problem) -> State:
         seed = self._seed()

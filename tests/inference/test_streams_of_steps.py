@@ -5,7 +5,6 @@ import pytest
 from sklearn.base import clone
 
 from sksvi import BayesianGLMClassifier, BernoulliMixture, GammaPoissonFactorization, GammaProcessNMF, StructuredLDA
-from sksvi.datasets import make_lda
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*documents have no words"),
@@ -86,17 +85,6 @@ def test_deviations_of_streamed_weights_are_those_of_all_rows(rng, size):
         stream.partial_fit(X[first : first + size], y[first : first + size], classes=[0, 1])
     np.testing.assert_allclose(stream.coef_std_, fit.coef_std_, rtol=0.08)
     assert np.max(np.abs(stream.coef_ - fit.coef_) / fit.coef_std_) < 2.5
-
-
-@pytest.mark.parametrize("first", [0, 1, 3, 10])
-def test_topics_that_begin_among_few_documents_part_later(first, rng):
-    """One document, or empty ones, say nothing of topics; the first documents of a stream are fitted together."""
-    bunch = make_lda(900, 120, n_components=4, random_state=int(rng.integers(1000)))
-    X, new = bunch.data[:700].toarray(), bunch.data[700:]
-    stream = StructuredLDA(4, random_state=0).partial_fit(X[:first] if first else 0 * X[:3])
-    chunked_rows(stream, X[first:], 100)
-    fit, one = (StructuredLDA(k, random_state=0).fit(X).score(new) for k in (4, 1))
-    assert stream.score(new) > fit - 0.1 * (fit - one)
 
 
 @pytest.mark.parametrize("size", [50, 1200])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 import sksvi
 from sksvi import CorrelatedTopicModel
-from sksvi.datasets import make_ctm
+from sksvi.datasets import make_ctm, make_lda
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -101,13 +102,16 @@ def test_new_words_are_ignored_and_named(fitted, given):
 
 
 def test_new_words_join_a_stream(given, global_random_seed):
-    """Wherever their columns stand, and with the posterior that they would have after the known ones."""
+    """Wherever their columns stand, and with the posterior that they would have after the known ones.
+
+    By steps: before documents have doubled, when those that are kept are fitted anew.
+    """
     turned = order(global_random_seed)
     model, other = small(), small()
     for fit in (model, other):
         fit.partial_fit(pd.DataFrame(COUNTS[:60, :30], columns=NAMES[:30]))
-    model.partial_fit(pd.DataFrame(COUNTS[60:], columns=NAMES))
-    X, more = given(COUNTS[60:, turned], NAMES[turned])
+    model.partial_fit(pd.DataFrame(COUNTS[60:110], columns=NAMES))
+    X, more = given(COUNTS[60:110, turned], NAMES[turned])
     other.partial_fit(X, **more)
     assert set(other.feature_names_in_) == set(NAMES) and list(other.feature_names_in_[:30]) == list(NAMES[:30])
     place = pd.Index(other.feature_names_in_).get_indexer(NAMES)
@@ -233,3 +237,42 @@ def test_displays_leave_out_topics_without_words():
     nothing = small().fit(1e-6 * COUNTS)
     with pytest.raises(ValueError, match="No word supports any topic"):
         sksvi.TopicGraphDisplay.from_estimator(nothing)
+
+
+# ---- the first documents of a stream
+@pytest.mark.parametrize("cls", [CorrelatedTopicModel, sksvi.StructuredLDA])
+def test_a_stream_in_a_file_goes_on_with_its_first_documents(cls, tmp_path, global_random_seed):
+    """New words among them; documents of words that the model does not know are no such file."""
+    rows = np.random.default_rng(global_random_seed).permutation(len(COUNTS))
+    model = cls(n_components=3, max_iter=4, random_state=0).partial_fit(FRAME.iloc[rows[:20], :30])
+    model.save(tmp_path / "model")
+    again = sksvi.load(tmp_path / "model")
+    assert again._first_rows.X.shape == (20, 30)
+    for one in (model, again):
+        one.partial_fit(FRAME.iloc[rows[20:60]])
+    np.testing.assert_array_equal(model.components_, again.components_)
+    assert again._first_rows.X.shape == (60, 40)
+    model.save(tmp_path / "bare", training_rows=False)
+    assert sksvi.load(tmp_path / "bare")._first_rows is None
+    X = again._first_rows.X
+    again._first_rows = dataclasses.replace(again._first_rows, X=sp.csr_matrix((60, X.shape[1] + 1)))
+    again.save(tmp_path / "other")
+    with pytest.raises(ValueError, match="has 41 words, of 40"):
+        sksvi.load(tmp_path / "other")
+
+
+@pytest.mark.parametrize("cls", [CorrelatedTopicModel, sksvi.StructuredLDA])
+@pytest.mark.parametrize("first", [0, 1, 3, 10])
+def test_topics_that_begin_among_few_documents_part_later(cls, first, global_random_seed):
+    """One document, or empty ones, say nothing of topics; the first documents of a stream are fitted together."""
+    seed = int(np.random.default_rng(global_random_seed).integers(1000))
+    bunch = make_lda(900, 120, n_components=4, random_state=seed)
+    X, new = bunch.data[:700].toarray(), bunch.data[700:]
+    stream = cls(n_components=4, random_state=0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*documents have no words")
+        stream.partial_fit(X[:first] if first else 0 * X[:3])
+        for at in range(first, 700, 100):
+            stream.partial_fit(X[at : at + 100])
+    fit, one = (cls(n_components=k, random_state=0).fit(X).score(new) for k in (4, 1))
+    assert stream.score(new) > fit - 0.1 * (fit - one)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
 from sksvi.families import Dirichlet, Point
 from sksvi.families.base import Family
 from sksvi.inference.memory.locals import Locals
+from sksvi.models.base import Table
 from sksvi.persistence.fitted.shared import shown
 from sksvi.persistence.look import Look
 
@@ -21,6 +23,7 @@ def check_topics(look: Look) -> None:
         topics.require(np.shape(topics.value.mean) == (k, v), f"has shape {np.shape(topics.value.mean)}, not {(k, v)}")
         population.at("sums").array((k, k))
     shown(look, "topics", (k, v))
+    _kept(look, v)
     look.at("components_").array((k, v), least=0.0)
     look.at("topic_log_odds_").array((k - 1,))
     look.at("topic_covariance_").array((k - 1, k - 1))
@@ -30,6 +33,16 @@ def check_topics(look: Look) -> None:
         widths = {w + more for square in (w, w * w) for more in (w, 2 * w, w + 2 * square, w + square)}
         found = local.at("values").array((None, None)).shape[1]
         local.require(found in widths, f"has {found} numbers for a document of {k} topics")
+
+
+def _kept(look: Look, words: int) -> None:
+    """Documents that a stream keeps: of no more words than the model knows."""
+
+    def ask(rows: Look) -> None:
+        kept = rows.a(Table).at("X").a(sp.csr_matrix)
+        kept.require(kept.value.shape[1] <= words, f"has {kept.value.shape[1]} words, of {words}")
+
+    look.unless_none("_first_rows", ask)
 
 
 def check_lda(look: Look) -> None:
@@ -46,6 +59,7 @@ def check_lda(look: Look) -> None:
                 size = len(place.item(name).a(Point).at("value").array((None,)))
                 place.item(name).require(size in sizes, f"has {size} numbers")
     shown(look, "topics", (k, v))
+    _kept(look, v)
     look.at("components_").array((k, v), least=0.0)
     look.at("doc_topic_prior_").array((k,), least=0.0)
     look.at("topic_word_prior_").number(above=0.0)
