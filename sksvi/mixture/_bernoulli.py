@@ -38,7 +38,8 @@ class BernoulliMixture(Mixture):
         any size and deleting some, which leaves fewer small ones than the data have; or nothing. After moves no bound
         is below that of one component. Under "svi" steps on all rows follow, and small fits (rows times components at
         most 50,000) also begin from three other starts, of which the best end stays; "none" leaves these out too. True
-        is "all", False is "none". "gibbs" has no moves, and ``partial_fit`` those that gain 8 % of the bound.
+        is "all", False is "none". "gibbs" has no moves, and ``partial_fit`` those that leave no fewer components, or
+        gain 8 % of the bound.
     algorithm : {"svi", "ssvi-a", "ssvi", "map", "cvi", "mc-ssvi", "gibbs"} or Algorithm, default="svi"
         How rows see weights and probabilities: their expected logarithms ("svi", "cvi"), a draw of them ("ssvi-a", and
         "mc-ssvi", which is the same here), a draw that the gradient follows ("ssvi"), or their means ("map"). The first

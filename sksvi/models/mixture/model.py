@@ -141,6 +141,10 @@ class MixtureModel(Sampleable):
         """c."""
         return float(np.exp(q["value_prior"].value[0])) if "value_prior" in q else self.value_prior
 
+    def rows_of(self, q: Blocks) -> Array:
+        """Rows that each component is expected to have, (K,)."""
+        return np.asarray(q["weights"].concentration - self.share)
+
     # ---- the prior count of each value
     @property
     def hyper(self) -> dict[str, Rule]:
