@@ -88,7 +88,7 @@ class Dirichlet(Flat):
         return type(self)(theta)
 
     def repeated(self, plates: tuple[int, ...]) -> Self:
-        """This one distribution, λ (V,), for each of these plates, (*plates, V); its normaliser is found once."""
+        """This one distribution, λ (V,), for each of these ``plates``; its normaliser is found once."""
         found = self.of_theta(np.broadcast_to(self.theta, (*plates, self.theta.shape[-1])))
         found.log_normaliser = np.broadcast_to(self.log_normaliser, plates)
         return found

@@ -44,7 +44,8 @@ SMALL_ROWS, BATCH_SHARE, SMALLEST_BATCH, LARGEST_BATCH = 64, 10, 20, 2000
 #: Most judged passes after the moves of a fit that was cut off.
 SETTLING_PASSES = 10
 #: Share of the bound that an end of fewer components must gain for a stream to go on from there: later rows part what
-#: it merged. Moves gain 2 % of images, which are predicted better without, and 7 % and more of surveys: `mixture.small`.
+#: it merged. Moves gain 2 % of images, which are predicted better without, and 7 % and more of surveys
+#: (`mixture.small`).
 STREAM_GAIN = 0.08
 #: Where the learning of the prior count of each value starts: every probability as likely as any other.
 PRIOR_START = 1.0
