@@ -38,6 +38,18 @@ def trigamma(x: float) -> float:
 
 
 @numba.njit(cache=True, nogil=True)
+def tetragamma(x: float) -> float:
+    """ψ″(x), x > 0: recurrence to 6, then the asymptotic series."""
+    value = 0.0
+    while x < 6.0:
+        value -= 2.0 / (x * x * x)
+        x += 1.0
+    y = 1.0 / (x * x)
+    tail = y * (0.5 - y * (1.0 / 6 - y * (1.0 / 6 - y * (3.0 / 10 - y * (5.0 / 6)))))
+    return value - y * (1.0 + 1.0 / x + tail)
+
+
+@numba.njit(cache=True, nogil=True)
 def slope(a: float, log_g: float, large: float) -> float:
     """∂ log g / ∂a, see `log_slope`: the series, and beyond `large` by Wilson and Hilferty."""
     if a > large:

@@ -38,6 +38,7 @@ def test_compiled_polygammas_are_scipys():
     x = np.array([0.1, 0.9, 5.9, 6.0, 7.5, 40.0])
     np.testing.assert_allclose([implicit_loops.digamma(one) for one in x], digamma(x), rtol=1e-10)
     np.testing.assert_allclose([implicit_loops.trigamma(one) for one in x], polygamma(1, x), rtol=1e-10)
+    np.testing.assert_allclose([implicit_loops.tetragamma(one) for one in x], polygamma(2, x), rtol=1e-8)
 
 
 # ---- nodes

@@ -90,14 +90,16 @@ class Documents:
 
 @dataclass
 class TopicTerms:
-    """Per document its term of the bound (nats), N and E log θ; the sum of expected counts (V, K).
+    """Per document its term of the bound (nats), N, and E log θ under Dir(α + N); the sum of expected counts (V, K).
 
-    squares (n, K): E N² of draws, where asked for.
+    own_elog (n|0, K): E log θ of a local step that has N random, where α is learned. squares (n|0, K): E N² of draws,
+    where asked for.
     """
 
     value: Array
     local: Array
     elog: Array
+    own_elog: Array
     counts: Array
     squares: Array
     view: View
@@ -250,21 +252,31 @@ class LatentDirichlet(Local):
         """The compiled local step, and each document's term of the bound where it ended."""
         from sksvi.models.topics.loops.documents import document_bounds
 
-        n, K = len(batch), self.n_topics
+        n, K, seen = len(batch), self.n_topics, view.bounded or view
         local, counts = np.array(batch.start, float), np.zeros((self.n_words if sums else 0, K))
         second = np.zeros((n if squares else 0, K))
-        local_step(self.local_step)(view, batch, effort, key, local, second, counts)
-        values, elog, seen = np.empty(n), np.empty((n, K)), view.bounded or view
+        own = np.zeros((n if self.learns_alpha and self.local_step != "mean-field" else 0, K))
+        terms = TopicTerms(np.empty(n), local, np.empty((n, K)), own, counts, second, seen)
+        local_step(self.local_step)(view, batch, effort, key, terms)
         document_bounds(
-            batch.indptr, batch.words, batch.counts, seen.topics, seen.offset, seen.alpha, local, values, elog
+            batch.indptr,
+            batch.words,
+            batch.counts,
+            seen.topics,
+            seen.offset,
+            seen.alpha,
+            local,
+            terms.value,
+            terms.elog,
         )
-        return TopicTerms(values, local, elog, counts, second, seen)
+        return terms
 
     def pull_back(self, terms: TopicTerms, batch: Documents) -> Gradient:
         """Expected counts (K, V); gradient and Hessian in log α."""
         found: Gradient = {"topics": (terms.counts.T,)}
         if self.learns_alpha:
-            found["alpha"] = self._alpha_slope(terms.view.alpha, terms.elog.sum(0), len(batch))
+            elog = terms.own_elog if len(terms.own_elog) else terms.elog
+            found["alpha"] = self._alpha_slope(terms.view.alpha, elog.sum(0), len(batch))
         return found
 
     def _alpha_slope(self, alpha: Array, elog: Array, n: int) -> tuple[Array, Array]:
@@ -287,7 +299,7 @@ class LatentDirichlet(Local):
             return self.settled(view, batch, effort, key, sums=False, squares=draws)
 
         found = list(parallel.in_order(one, parallel.slices(X.shape[0], 64), threads))
-        joined = (np.concatenate([getattr(f, name) for f in found]) for name in ("value", "local", "elog"))
+        joined = (np.concatenate([getattr(f, name) for f in found]) for name in ("value", "local", "elog", "own_elog"))
         squares = np.concatenate([f.squares for f in found])
         return TopicTerms(*joined, np.empty((0, 0)), squares, view)
 
@@ -314,24 +326,25 @@ class LatentDirichlet(Local):
 
 
 def local_step(name: str) -> Callable[..., None]:
-    """A compiled local step by its name: it moves N, and adds what is wanted of it."""
+    """A compiled local step by its name: it moves N of `terms`, and adds what is wanted of it."""
     if name == "gibbs":
         from sksvi.models.topics.loops.gibbs import gibbs_documents
 
-        def drawn(view: View, b: Documents, effort: Effort, key: int, local: Any, squares: Any, counts: Any) -> None:
+        def drawn(view: View, b: Documents, effort: Effort, key: int, terms: TopicTerms) -> None:
             gibbs_documents(
                 b.indptr, b.words, b.counts, view.topics, view.rest, view.alpha, effort.burn_in, effort.kept,
-                effort.draws, key, b.streams, local, squares, counts,
+                effort.draws, key, b.streams, terms.local, terms.squares, terms.own_elog, terms.counts,
             )  # fmt: skip
 
         return drawn
     from sksvi.models.topics.loops.visits import visited_documents
 
-    def ascended(view: View, b: Documents, effort: Effort, key: int, local: Any, squares: Any, counts: Any) -> None:
+    def ascended(view: View, b: Documents, effort: Effort, key: int, terms: TopicTerms) -> None:
         its, integrated = b.counts.astype(view.topics.dtype), name == "cvb0"
         visited_documents(
-            b.indptr, b.words, its, view.topics, view.alpha, integrated, effort.sweeps, effort.tol, local, counts
-        )
+            b.indptr, b.words, its, view.topics, view.alpha, integrated, effort.sweeps, effort.tol,
+            terms.local, terms.own_elog, terms.counts,
+        )  # fmt: skip
 
     return ascended
 

@@ -41,7 +41,7 @@ def document_of(rng, counts):
 
 
 def enumerated(topics, alpha, counts):
-    """Exact mean and second moment of N, expected counts (V, K), and log p(words), by all assignments of topics."""
+    """Exact E N, E N² and E log θ, expected counts (V, K), and log p(words), by all assignments of topics."""
     words = np.repeat(np.arange(len(counts)), counts)
     logs, first, cells = [], [], []
     for z in product(range(K), repeat=len(words)):
@@ -56,24 +56,31 @@ def enumerated(topics, alpha, counts):
         cells.append(cell)
     evidence = np.logaddexp.reduce(logs)
     weight, first = np.exp(np.array(logs) - evidence), np.array(first, float)
-    return weight @ first, weight @ np.square(first), np.tensordot(weight, np.array(cells), 1), evidence
+    of_n = [weight @ first, weight @ np.square(first), weight @ logs_of_proportions(alpha, first)]
+    return np.array(of_n), np.tensordot(weight, np.array(cells), 1), evidence
+
+
+def logs_of_proportions(alpha, N):
+    """E log θ under Dir(α + N)."""
+    return digamma(alpha + N) - digamma((alpha + N).sum(-1, keepdims=True))
 
 
 # ---- local steps
 @pytest.mark.parametrize("counts", [[1, 1, 2], [3, 0, 1, 1], [4, 3], [1]])
 def test_gibbs_is_the_enumeration(counts, global_random_seed):
-    """Mean and second moment of N, and expected counts of words: two dozen numbers, within five standard errors."""
+    """Moments of N, E log θ, and expected counts of words: two dozen numbers, within five standard errors."""
     topics, view, batch = document_of(np.random.default_rng(global_random_seed), counts)
     seen = np.asarray(counts) > 0
     batch.words, batch.counts = batch.words[seen], batch.counts[seen]
     batch.indptr = np.array([0, seen.sum()])
-    model, runs = model_of("gibbs"), []
+    model, runs = model_of("gibbs", learns_alpha="auto"), []
     for key in range(60):
         batch.streams = np.array([key])
         terms = model.settled(view, batch, Effort(0, 0.0, 30, 300), global_random_seed, squares=True)
-        runs.append(np.concatenate([terms.local.ravel(), terms.squares.ravel(), terms.counts.ravel()]))
-    mean, square, cells, _ = enumerated(topics, view.alpha, counts)
-    wanted = np.concatenate([mean, square, cells.ravel()])
+        of_n = [terms.local, terms.squares, terms.own_elog]
+        runs.append(np.concatenate([one.ravel() for one in (*of_n, terms.counts)]))
+    of_n, cells, _ = enumerated(topics, view.alpha, counts)
+    wanted = np.concatenate([of_n.ravel(), cells.ravel()])
     error = np.std(runs, 0, ddof=1) / np.sqrt(len(runs))
     # A topic that is due once in 18,000 sweeps may never come, and then shows no error.
     np.testing.assert_array_less(np.abs(np.mean(runs, 0) - wanted), 5.0 * error + 10.0 / (60 * 300))
@@ -116,7 +123,7 @@ def test_local_steps_and_their_order(global_random_seed):
     for number in range(20):
         rng = np.random.default_rng([global_random_seed, number])
         topics, view, batch = document_of(rng, [2, 1, 2, 1, 1])
-        mean, _, _, evidence = enumerated(topics, view.alpha, [2, 1, 2, 1, 1])
+        (mean, _, _), _, evidence = enumerated(topics, view.alpha, [2, 1, 2, 1, 1])
         for name, found in errors.items():
             terms = model_of(name).settled(view, batch, LONG, 0)
             found.append(np.abs(terms.local - mean).sum())
@@ -161,6 +168,23 @@ def test_cvb0_is_at_its_fixed_point(global_random_seed):
     phi = terms.counts / batch.counts[:, None]
     wanted = (view.alpha + terms.local - phi) * topics.T
     np.testing.assert_allclose(phi, wanted / wanted.sum(1, keepdims=True), rtol=1e-8)
+
+
+def test_cvb0_knows_that_a_topic_may_have_no_word(global_random_seed):
+    """E log θ where each word has its topic by φ, by all assignments: ψ(α + E N) is far from it, and too large."""
+    rng, errors = np.random.default_rng(global_random_seed), []
+    for _ in range(10):
+        _, view, batch = document_of(rng, [1] * V)
+        terms = model_of("cvb0", learns_alpha="auto").settled(view, batch, LONG, 0)
+        z = np.array(list(product(range(K), repeat=V)))
+        weight = terms.counts[np.arange(V), z].prod(1)
+        N = (z[:, :, None] == np.arange(K)).sum(1)
+        wanted = weight @ logs_of_proportions(view.alpha, N)
+        errors.append(
+            np.abs([terms.own_elog[0] - wanted, logs_of_proportions(view.alpha, terms.local[0]) - wanted]).sum(1)
+        )
+    ours, plain = np.mean(errors, 0)
+    assert ours < 0.1 * plain
 
 
 def test_gibbs_rounds_fractions_to_their_mean(global_random_seed):
@@ -317,7 +341,7 @@ def test_eta_settles_where_the_divergence_is_least(global_random_seed):
 def test_the_law_of_total_variance(global_random_seed):
     """Moments of θ from those of N are those of all assignments of topics."""
     topics, view, _ = document_of(np.random.default_rng(global_random_seed), [2, 1, 2])
-    mean, square, _, _ = enumerated(topics, view.alpha, [2, 1, 2])
+    (mean, square, _), _, _ = enumerated(topics, view.alpha, [2, 1, 2])
     found = dirichlet_marginal(view.alpha, mean[None], square[None])
     total = view.alpha.sum() + 5.0
     first = (view.alpha + mean) / total

@@ -8,9 +8,13 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from sksvi.families.implicit_loops import digamma, tetragamma
 from sksvi.models.topics.loops.algebra import compiled
 
 Array = np.ndarray
+
+#: Largest responsibility of which the probability that a word is of another topic is taken.
+LARGEST = 1.0 - 1e-12
 
 #: Of loops that add and store nothing: with stores, bits would depend on where arrays lie.
 adding = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
@@ -33,10 +37,46 @@ def _weighted(weight: Array, row: Array, counted: Array, alpha: Array, own: floa
 
 
 @compiled
+def expected_logs(alpha: Array, counts: Array, phi: Array, counted: Array, logs: Array) -> None:
+    """E log θ into `logs` (K,), words independent: E ψ(α + n) - ψ(Σ(α + n)), n the words of a topic.
+
+    n is 0 with probability Π (1 - φ)^c; of the others, mean and variance are matched to second order (Teh, Newman and
+    Welling 2007, equation 22): ψ at the mean takes a topic of few words for one that every document has.
+    """
+    total = 0.0
+    for k in range(len(alpha)):
+        total += alpha[k] + counted[k]
+    common = digamma(total)
+    for k in range(len(alpha)):
+        log_none, variance = 0.0, 0.0
+        for w in range(len(counts)):
+            log_none += counts[w] * np.log1p(-min(phi[w, k], LARGEST))
+            variance += counts[w] * phi[w, k] * (1.0 - phi[w, k])
+        some = -np.expm1(log_none)
+        logs[k] = np.exp(log_none) * digamma(alpha[k]) - common
+        if some > 0.0:
+            mean = counted[k] / some
+            spread = max(variance / some - np.exp(log_none) * mean * mean, 0.0)
+            at = alpha[k] + mean
+            logs[k] += some * (digamma(at) + 0.5 * spread * tetragamma(at))
+
+
+@compiled
 def collapsed(
-    own: Array, words: Array, counts: Array, alpha: Array, sweeps: int, small: float, counted: Array, word_counts: Array
+    own: Array,
+    words: Array,
+    counts: Array,
+    alpha: Array,
+    sweeps: int,
+    small: float,
+    counted: Array,
+    logs: Array,
+    word_counts: Array,
 ) -> int:
-    """Fixed point of one document from `counted` (K,), which moves; as `mean_field.expected`."""
+    """Fixed point of one document from `counted` (K,), which moves; E log θ into `logs` (K|0,).
+
+    Otherwise as `mean_field.expected`.
+    """
     K, n, done = len(alpha), len(counts), 0
     weight, phi = np.empty(K), np.empty(own.shape)
     for w in range(n):
@@ -61,4 +101,6 @@ def collapsed(
     if len(word_counts):
         for w in range(n):
             word_counts[words[w]] += counts[w] * phi[w]
+    if len(logs):
+        expected_logs(alpha, counts, phi, counted, logs)
     return done

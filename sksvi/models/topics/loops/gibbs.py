@@ -12,6 +12,7 @@ import numba
 import numpy as np
 
 from sksvi._machine.compiled import entry
+from sksvi.families.implicit_loops import digamma
 from sksvi.models.numbers import GOLDEN, mixed, uniform_of
 from sksvi.models.topics.loops.algebra import compiled
 from sksvi.models.topics.loops.documents import LDA_DOCUMENTS
@@ -188,11 +189,20 @@ def _add_words(words: Array, whole: Array, z: Array, share: float, word_counts: 
             at += 1
 
 
+@compiled
+def _add_logs(alpha: Array, held: Array, share: float, logs: Array) -> None:
+    """A share of E log θ under Dir(α + N)."""
+    common = digamma(alpha.sum() + held.sum())
+    for k in range(len(alpha)):
+        logs[k] += share * (digamma(alpha[k] + held[k]) - common)
+
+
 @entry(
     *LDA_DOCUMENTS,
     "rest (V) f",
     "streams (n) i",
     "squares (n|0, K) f",
+    "logs (n|0, K) f",
     "word_counts (V|0, K) f",
 )
 @compiled
@@ -210,13 +220,15 @@ def gibbs_documents(
     streams: Array,
     counts_of_topics: Array,
     squares: Array,
+    logs: Array,
     word_counts: Array,
 ) -> int:
     """Sweeps over the words of every document; means over the last `kept` of them, more where that is less than `draws`
     words. Number of words drawn.
 
     A document starts from topics drawn by ``counts_of_topics``. ``rest``: Σ_k α_k b_kw of each word. ``streams``: a
-    number per document that names its random numbers. ``squares``: mean of N², where asked for.
+    number per document that names its random numbers. ``squares``: mean of N²; ``logs``: of E log θ given N; both
+    where asked for.
     """
     K, drawn = topics.shape[1], 0
     padded = -(-K // ROUND) * ROUND
@@ -249,6 +261,8 @@ def gibbs_documents(
             counted += share * held
             if len(squares):
                 squares[i] += share * held**2
+            if len(logs):
+                _add_logs(alpha, held, share, logs[i])
             if len(word_counts):
                 _add_words(its, whole, z, share, word_counts)
         drawn += (burn_in + own_kept) * total

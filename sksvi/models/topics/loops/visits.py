@@ -13,7 +13,7 @@ from sksvi.models.topics.loops.mean_field import expected
 Array = np.ndarray
 
 
-@entry(*LDA_DOCUMENTS, "word_counts (V|0, K) f")
+@entry(*LDA_DOCUMENTS, "logs (n|0, K) f", "word_counts (V|0, K) f")
 @compiled
 def visited_documents(
     indptr: Array,
@@ -25,20 +25,22 @@ def visited_documents(
     sweeps: int,
     tol: float,
     counts_of_topics: Array,
+    logs: Array,
     word_counts: Array,
 ) -> int:
     """Expected counts of every document, θ `integrated` out (CVB0) or by mean field; number of sweeps times words.
 
     A document ends after `sweeps`, or where a sweep moved less than `tol` of its words. ``word_counts`` += expected
-    counts of each word in each topic.
+    counts of each word in each topic. ``logs``: E log θ of CVB0, where asked for.
     """
-    done = 0
+    done, none = 0, np.empty(0)
     for i in range(len(counts_of_topics)):
         start, stop = indptr[i], indptr[i + 1]
         its, at, counted = words[start:stop], counts[start:stop], counts_of_topics[i]
         own, small = gathered(topics, its), tol * at.sum()
         if integrated:
-            done += (stop - start) * collapsed(own, its, at, alpha, sweeps, small, counted, word_counts)
+            own_logs = logs[i] if len(logs) else none
+            done += (stop - start) * collapsed(own, its, at, alpha, sweeps, small, counted, own_logs, word_counts)
         else:
             done += (stop - start) * expected(own, its, at, alpha, sweeps, small, counted, word_counts)
     return done
