@@ -409,7 +409,7 @@ def test_a_stream_from_scratch_keeps_its_factors(chunk, global_random_seed):
     assert stream.score(X[test], y[test]) > 0.85
 
 
-@pytest.mark.parametrize("algorithm", ["cvi", "mc-ssvi"])
+@pytest.mark.parametrize("algorithm", ["cvi", pytest.param("mc-ssvi", marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("order", ["at random", "by user"])
 def test_chunks_of_a_rating_or_less_for_each_id_come_near_to_a_fit(order, algorithm, tmp_path, global_random_seed):
     """What few ratings say was read while both sides were near zero, and left biases alone.

@@ -364,7 +364,7 @@ def test_a_stream_finds_groups(global_random_seed):
         model.set_params(n_components=4).partial_fit(X)
 
 
-@pytest.mark.parametrize("size", [1, 7, 60])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.exhaustive), 7, pytest.param(60, marks=pytest.mark.exhaustive)])
 def test_a_stream_in_small_chunks_is_about_a_fit(size, global_random_seed):
     """Not one component, which is where steps from one row or a few would stay."""
     X, _, _ = bits(global_random_seed, 500)
@@ -404,7 +404,7 @@ def test_moves_end_a_fit_higher(global_random_seed):
         assert BernoulliMixture(15, concentration=1.0, moves=moves, **QUICK).fit(X).lower_bound_ == bound
 
 
-@pytest.mark.parametrize("moves", ["merge", "all"])
+@pytest.mark.parametrize("moves", [pytest.param("merge", marks=pytest.mark.exhaustive), "all"])
 @pytest.mark.parametrize("n", [50, 100, 300, 1000])
 def test_noise_is_one_component(n, moves, global_random_seed):
     """No fit ends below the bound at all rows in one of its components, which noise is."""
@@ -447,7 +447,7 @@ def test_small_groups_that_are_there_stay(global_random_seed):
 
 
 @pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("n", [50, 200, 600])
+@pytest.mark.parametrize("n", [50, pytest.param(200, marks=pytest.mark.exhaustive), 600])
 def test_ordinary_fits_converge(n, global_random_seed):
     rng = np.random.default_rng([n, global_random_seed, 35])
     labels = rng.integers(0, 2, n)
