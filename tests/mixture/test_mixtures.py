@@ -364,7 +364,7 @@ def test_a_stream_finds_groups(global_random_seed):
         model.set_params(n_components=4).partial_fit(X)
 
 
-@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.exhaustive), 7, pytest.param(60, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("size", [7, *(pytest.param(size, marks=pytest.mark.exhaustive) for size in (1, 60))])
 def test_a_stream_in_small_chunks_is_about_a_fit(size, global_random_seed):
     """Not one component, which is where steps from one row or a few would stay."""
     X, _, _ = bits(global_random_seed, 500)
