@@ -14,6 +14,9 @@ from sksvi._machine.warned import warn_user
 
 Array = np.ndarray
 
+#: What has a number per row beside X and y.
+PER_ROW = ("sample_weight", "offset", "exposure")
+
 
 def tell(findings: Iterable[str]) -> None:
     """Each finding as a `UserWarning`."""
@@ -71,6 +74,8 @@ def separation(names: list[str], n: int) -> str:
 def other_order(**tables: Any) -> Iterator[str]:
     """Rows whose labels are those of an earlier table in another order: scikit-learn goes by position, pandas by label.
 
+    And numbers per row whose dates are those of no earlier table.
+
     Parameters
     ----------
     **tables : table or array-like of the same rows, an index, or None
@@ -80,15 +85,21 @@ def other_order(**tables: Any) -> Iterator[str]:
     for name, own in ((name, labels_of(table)) for name, table in tables.items()):
         if own is None:
             continue
-        first = next((other for other, index in earlier.items() if _reordered(index, own)), None)
-        if first is not None and not any(index.equals(own) for index in earlier.values()):
-            row = int(np.argmin(earlier[first].get_indexer(own) == np.arange(len(own))))
+        differ = {"the same index in different orders": _reordered}
+        if name in PER_ROW:
+            differ["different dates"] = _otherwise_dated
+        for what, told in {} if any(index.equals(own) for index in earlier.values()) else differ.items():
+            first = next((other for other, index in earlier.items() if told(index, own)), None)
+            if first is None:
+                continue
+            row = int(np.argmax(np.asarray(earlier[first] != own)))
             there, here = (index[[row]].tolist()[0] for index in (earlier[first], own))
             yield (
-                f"{first} and {name} have the same index in different orders (row {row} is {there!r} in {first} and "
+                f"{first} and {name} have {what} (row {row} is {there!r} in {first} and "
                 f"{here!r} in {name}), and rows were taken by their position. If they belong together by label, "
                 f"give {name}.loc[{first}.index]; if by position, {name}.to_numpy()."
             )
+            break
         earlier[name] = own
 
 
@@ -96,6 +107,12 @@ def labels_of(table: Any) -> Any:
     """The index of a frame or series, or an index itself, or None."""
     index = table if hasattr(table, "get_indexer") else getattr(table, "index", None)
     return index if hasattr(index, "get_indexer") else None
+
+
+def _otherwise_dated(index: Any, own: Any) -> bool:
+    """Whether two indices of as many dates hold others; those of two time zones, or kinds, are not compared."""
+    dates = own.dtype == index.dtype and hasattr(own, "freq") and hasattr(own, "year")
+    return bool(dates and len(own) == len(index) and not own.equals(index))
 
 
 def _reordered(index: Any, own: Any) -> bool:

@@ -267,7 +267,7 @@ class RegressionMethods(RegressorMixin):
         ndarray of shape (n,)
         """
         y = self._check_y(X, y)
-        return self._predictive(X, with_exposure(self, offset, exposure, X)).log_prob(y)
+        return self._predictive(X, with_exposure(self, offset, exposure, X, y=y)).log_prob(y)
 
     @available_if(is_ordered)
     def predict_proba(self, X: MatrixLike, offset: PerRow | None = None) -> Array:
@@ -310,7 +310,7 @@ class RegressionMethods(RegressorMixin):
         check_is_fitted(self)
         name, bare = type(self).__name__, travelling(self) if is_collection(X) else self
         tell(other_order(X=X, y=y, sample_weight=sample_weight))
-        offset = with_exposure(self, offset, exposure, X)
+        offset = with_exposure(self, offset, exposure, X, y=y)
         sums = summed(name, bare._losses, X, y, sample_weight, offset)
         # What the mean of all rows would lose: a second look, at y alone.
         return self._saved(sums, lambda mean: summed(name, partial(bare._null_loss, mean), y, None, sample_weight))

@@ -203,7 +203,7 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
             y outside the likelihood's support, numbers that are not finite, negative or only zero weights, equal rows
             alone, an impossible kernel or bound.
         """
-        offset = with_exposure(self, offset, exposure, X)
+        offset = with_exposure(self, offset, exposure, X, y=y)
         return remember_exposure(self._fit(X, y, sample_weight, offset), exposure)
 
     @available_if(_streams)
@@ -237,7 +237,7 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         ValueError
             As `fit`; ordinal levels that the first call did not have.
         """
-        offset = with_exposure(self, offset, exposure, X)
+        offset = with_exposure(self, offset, exposure, X, y=y)
         return remember_exposure(self._partial_fit(X, y, sample_weight, offset), exposure, streams=True)
 
     def _base_likelihood(self) -> Any:

@@ -150,7 +150,7 @@ def check_posterior(
     inner, X = _reached(model, X)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     with parallel.working():
-        joint = inner._joint(X, y, sample_weight, with_exposure(inner, offset, exposure, X))
+        joint = inner._joint(X, y, sample_weight, with_exposure(inner, offset, exposure, X, y=y))
         lower_bound = bound_at(joint.problem, joint.q)
         joint.check_bound(lower_bound)
         ratios = log_ratios(joint.problem, joint.q, n_draws, seed)

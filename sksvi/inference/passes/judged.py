@@ -302,6 +302,11 @@ def first_judged(problem: Problem, state: State) -> State:
     return judged(problem, state)
 
 
+def in_whole_nats(bound: float) -> bool:
+    """Whether a bound is so far from zero that it rounds to whole nats: what is gained from there is lost in it."""
+    return bool(np.finfo(float).eps * abs(bound) >= 1)
+
+
 def better_narrower(problem: Problem, state: State, there: State) -> State | None:
     """A narrower q where the bound is so low that it rounds to whole nats, if that is due to q's width.
 
@@ -309,7 +314,7 @@ def better_narrower(problem: Problem, state: State, there: State) -> State | Non
     """
     here = judging(there).here
     assert here is not None
-    narrower = narrowed(problem, state) if np.finfo(float).eps * abs(here.bound) >= 1 else None
+    narrower = narrowed(problem, state) if in_whole_nats(here.bound) else None
     if narrower is None:
         return None
     try:

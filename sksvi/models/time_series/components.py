@@ -157,7 +157,11 @@ class Dynamics:
             return Amount(float(given))
         log_unit = 2.0 * float(np.log(self.unit))
         low, high = np.log(LEAST) + log_unit, np.log(MOST) + log_unit
-        return Amount(0.0, self.learned(f"{name}_variance", float(np.log(FIRST[kind])) + log_unit, low, high))
+        return Amount(0.0, self.learned(f"{name}_variance", self._first(kind), low, high))
+
+    def _first(self, kind: str) -> float:
+        """Logarithm of the variance that states of a kind begin with."""
+        return float(np.log(FIRST[kind])) + 2.0 * float(np.log(self.unit))
 
     def share(self, name: str, given: Any) -> Share:
         """A damping as the user gave it, or a new parameter."""
@@ -252,6 +256,7 @@ class Dynamics:
         named = [(place, p.name) for place, p in enumerate(self.parameters)]
         variances = [{place: none} for place, name in named if name.endswith("_variance")]
         together = [{place: none for one in variances for place in one}] if len(variances) > 1 else []
+        slopes = [{place: self._first("level")} for place, name in named if name == "trend_variance"]
         lasting, dampings = float(np.log(LASTING / (1.0 - LASTING))), []
         for part in self.damped:
             if part.damping.learned < 0:
@@ -264,7 +269,7 @@ class Dynamics:
             small, off = ({own: self.parameters[own].start - STILL}, {own: none}) if own >= 0 else ({}, {})
             dampings += [lasts | {at: self.parameters[at].start}, *(lasts | turn | small for turn in turns)]
             dampings += [turn | off for turn in turns if off]
-        return variances + together + dampings
+        return variances + together + slopes + dampings
 
     @property
     def periods(self) -> list[int]:
