@@ -70,7 +70,8 @@ class CategoricalMixture(Mixture):
     n_components : int, default=100
         Number of components at most.
     concentration : float, default=20.0
-        α of the weights' prior Dir(α/K, ..., α/K): a priori n rows have about α log(1 + n/α) components.
+        α of the weights' prior Dir(α/K, ..., α/K): a priori n rows have about α log(1 + n/α) components. A new row
+        is of none of those in use with a probability of about α / (n + α): with less than a hundred rows give 1.
     probability_prior : float or "auto", default="auto"
         c of the prior Dir(c, ..., c) of each column's probabilities. "auto" learns it from the rows, under
         log c ~ N(0, 1), by the bound; "gibbs" draws it.

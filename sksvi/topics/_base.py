@@ -22,6 +22,8 @@ from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import PORTION, Start
 from sksvi.estimators.validation import check_table, validate_data
+from sksvi.inference.problem import Problem
+from sksvi.inference.state import State
 from sksvi.models.base import Table
 from sksvi.models.topics.scores import word_scores
 from sksvi.partitions.facts import Facts, Total
@@ -188,6 +190,15 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
     def _tell_of_empty(self, empty: int, n: int) -> None:
         if empty:
             warn_user(f"{empty} of {n} documents have no words: they get the prior.")
+
+    def _findings(self, problem: Problem, state: State) -> Iterator[str]:
+        yield from super()._findings(problem, state)
+        if self.n_components > 1 and np.count_nonzero(self.topic_prevalence_) == 1:
+            yield (
+                f"one of {self.n_components} topics has all the words: these documents tell no two apart, or are no "
+                "counts (TF-IDF makes fractions of a word of each). Give counts, for example by CountVectorizer, or "
+                "longer or more documents."
+            )
 
     def _row_facts(self, data: Table) -> dict[str, Any]:
         return {"empty": Total(_empty(data))}

@@ -50,9 +50,9 @@ LONG, LONGEST = 1e5, 1e7
 ALGORITHMS = {"map", "svi", "ssvi-a", "ssvi", "mc-ssvi", "cvi", "h-mc-ssvi", "s-dsvi"}
 
 
-def _fractions(data: Table) -> int:
+def _fractions(X: Any) -> int:
     """Counts that are no whole numbers."""
-    return int(np.count_nonzero(data.X.data % 1.0))
+    return int(np.count_nonzero(X.data % 1.0))
 
 
 def _centred_logs(alpha: Array, counts: Array) -> Array:
@@ -244,16 +244,16 @@ class StructuredLDA(TopicModel):
         if self.local_step == "gibbs":
             self._check_words(data.X)
             if not start.share:
-                self._tell_of_fractions(_fractions(data))
+                self._tell_of_fractions(_fractions(data.X), 'local_step="gibbs"')
         return data
 
     def _row_facts(self, data: Table) -> dict[str, Any]:
-        return {**super()._row_facts(data), "fractions": Total(_fractions(data))}
+        return {**super()._row_facts(data), "fractions": Total(_fractions(data.X))}
 
     def _fix_rows(self, facts: Facts, fresh: bool) -> None:
         super()._fix_rows(facts, fresh)
         if self.local_step == "gibbs":
-            self._tell_of_fractions(facts.own["fractions"].value)
+            self._tell_of_fractions(facts.own["fractions"].value, 'local_step="gibbs"')
 
     def _check_words(self, X: Any) -> None:
         """An error where there are too many words to draw a topic for each."""
@@ -264,11 +264,11 @@ class StructuredLDA(TopicModel):
                 'topic for each of them: choose "cvb0" or "mean-field".'
             )
 
-    def _tell_of_fractions(self, n: int) -> None:
+    def _tell_of_fractions(self, n: int, what: str) -> None:
         if n:
             warn_user(
-                'X has counts that are no whole numbers: local_step="gibbs" rounds each up with the probability of its '
-                'fraction; "cvb0" and "mean-field" take fractions as they are.'
+                f"X has counts that are no whole numbers: {what} rounds each up with the probability of its fraction; "
+                'local_step="cvb0" and "mean-field", and means of proportions, take fractions as they are.'
             )
 
     def _learns_alpha(self) -> str:
@@ -424,6 +424,7 @@ class StructuredLDA(TopicModel):
         Of documents of very many words it is not, and there it stands.
         """
         alpha, size = self.doc_topic_prior_, np.asarray(X.sum(1), float).ravel()
+        self._tell_of_fractions(_fractions(X[size <= LONG]), "the sampler of deviations and intervals")
         out = np.empty((2, X.shape[0], len(alpha)))
         for rows, step in ((size <= LONG, "gibbs"), (size > LONG, "cvb0")):
             if rows.any():

@@ -196,6 +196,7 @@ def test_empty_documents_get_the_prior_and_a_warning(corpus):
         model.score(np.zeros((2, 40)))
 
 
+@pytest.mark.filterwarnings("ignore:one of 2 topics has all the words:UserWarning")
 @pytest.mark.parametrize("options", [{}, {"covariance": "full"}, {"bound": "simple"}, {"algorithm": "s-dsvi"}], ids=str)
 def test_odd_shapes(corpus, options):
     X = corpus.data.toarray()

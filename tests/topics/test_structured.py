@@ -249,6 +249,10 @@ def test_fractions_weigh_words_and_gibbs_says_what_it_does_with_them(corpus):
         assert corpus.matched(model)[1] > 0.9
     with pytest.warns(UserWarning, match="rounds each up with the probability"):
         small(local_step="gibbs").fit(half)
+    with pytest.warns(UserWarning, match="sampler of deviations and intervals rounds each up"):
+        model.transform(half[:3], return_std=True)
+    with pytest.warns(UserWarning, match="sampler of deviations and intervals rounds each up"):
+        model.proportion_interval(half[:3])
 
 
 def test_errors_name_the_parameter(corpus):

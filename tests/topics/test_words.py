@@ -276,3 +276,12 @@ def test_topics_that_begin_among_few_documents_part_later(cls, first, global_ran
             stream.partial_fit(X[at : at + 100])
     fit, one = (cls(n_components=k, random_state=0).fit(X).score(new) for k in (4, 1))
     assert stream.score(new) > fit - 0.1 * (fit - one)
+
+
+def test_one_topic_that_has_all_words_is_told_of(global_random_seed):
+    """Fractions of words that differ by chance alone, as TF-IDF may make them, tell no topics apart."""
+    rng = np.random.default_rng(global_random_seed)
+    few = 0.2 * rng.poisson(0.3 * np.exp(rng.standard_normal(400)), (200, 400))
+    with pytest.warns(UserWarning, match="one of 10 topics has all the words.*CountVectorizer"):
+        model = CorrelatedTopicModel(10, random_state=0).fit(few)
+    assert np.count_nonzero(model.topic_prevalence_) == 1
