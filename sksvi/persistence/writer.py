@@ -12,6 +12,7 @@ import importlib
 import math
 import sys
 from collections.abc import Mapping
+from datetime import tzinfo
 from types import MappingProxyType
 from typing import Any
 
@@ -30,6 +31,8 @@ EXTENSION = frozenset(
     | {"Float32", "Float64", "boolean", "string", "str"}
 )
 MAX_DEPTH = 100
+#: How times come to what files can tell.
+_OTHERWISE = {"time zone": 'tz_convert("UTC")', "frequency": 'y.asfreq("D")'}
 #: Lists of numbers, or dicts of numbers, from this length on are arrays in a file.
 LONG = 16
 COLUMN_OF: dict[type, str] = {bool: "?", int: "<i8", float: "<f8"}
@@ -233,6 +236,12 @@ class Encoder:
             return {"type": "index", "name": name, "values": self._column(pandas, value, where, depth)}
         if value is pandas.NA or value is pandas.NaT:
             return {"type": "missing", "value": "NA" if value is pandas.NA else "NaT"}
+        if isinstance(value, pandas.offsets.BaseOffset | tzinfo):
+            kind = "time zone" if isinstance(value, tzinfo) else "frequency"
+            raise TypeError(
+                f"Cannot save {where}: text and numbers do not tell all of the {kind} {value!r}. Fit to times with a "
+                f"{kind} of pandas' own, for example by {_OTHERWISE[kind]}, or to a PeriodIndex."
+            )
         return None
 
     def _column(self, pandas: Any, values: Any, where: str, depth: int) -> dict[str, Any]:

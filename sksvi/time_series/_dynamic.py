@@ -333,8 +333,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         Raises
         ------
         ValueError
-            y outside the likelihood's support or without any value, times that are repeated or out of order, numbers
-            that are not finite in X, negative or only zero weights.
+            y outside the likelihood's support or without any value, times that are repeated, out of order or others
+            than their frequency gives, numbers that are not finite in X, negative or only zero weights.
 
         Warns
         -----

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sksvi._machine.kinds import NUMBERS, REAL
+from sksvi.time_series._frequency import advanced, check_frequency, offset_of, stepped, told, zone_of, zone_told
 
 Array = np.ndarray
 
@@ -20,7 +21,7 @@ def index_of(X: Any, y: Any, n: int) -> Any:
     Raises
     ------
     ValueError
-        Two that differ; times that are repeated, missing or out of order.
+        Two that differ; times that are repeated, missing or out of order, or that their frequency does not give.
     """
     import pandas as pd
 
@@ -28,6 +29,8 @@ def index_of(X: Any, y: Any, n: int) -> Any:
     if index is None:
         return pd.RangeIndex(n)
     check_order(index)
+    if isinstance(index, pd.DatetimeIndex):
+        check_frequency(index)
     return index
 
 
@@ -122,18 +125,28 @@ def regular(index: Any) -> Any:
 
 
 def _of_two(index: Any) -> Any:
-    """An index of two dates, which are a step apart: whole months where both begin or end one; None for one date."""
+    """An index of two dates, which are a step apart: whole months where both begin or end one; None for one date.
+
+    Of two at the same time of the day whole days, which a clock change makes longer or shorter.
+    """
     import pandas as pd
 
     if len(index) < 2:
         return None
-    first, second = index
+    first, second = index.tz_localize(None)
     months = 12 * (second.year - first.year) + second.month - first.month
     if months and first - first.normalize() == second - second.normalize():
         for ends, step in ((index.is_month_start, pd.offsets.MonthBegin), (index.is_month_end, pd.offsets.MonthEnd)):
             if ends.all():
                 return pd.DatetimeIndex(index, freq=step(months))
-    return pd.DatetimeIndex(index, freq=pd.Timedelta(second - first))
+    days, rest = divmod(second - first, pd.Timedelta(days=1))
+    if days and not rest:
+        try:
+            stepped(index[1], 2, pd.offsets.Day(days), None)
+            return pd.DatetimeIndex(index, freq=pd.offsets.Day(days))
+        except Exception:  # at an hour that clocks show twice, or never
+            pass
+    return pd.DatetimeIndex(index, freq=index[1] - index[0])
 
 
 def continued(index: Any, steps: int) -> Any:
@@ -145,7 +158,7 @@ def continued(index: Any, steps: int) -> Any:
         if isinstance(index, pd.PeriodIndex):
             return pd.period_range(index[-1] + 1, periods=steps, freq=index.freq)
         if isinstance(even, pd.DatetimeIndex) and even.freq is not None:
-            return pd.date_range(index[-1], periods=steps + 1, freq=even.freq, name=index.name)[1:]
+            return stepped(index[-1], steps + 1, even.freq, index.name)[1:]
         if isinstance(index, pd.TimedeltaIndex):
             return pd.TimedeltaIndex(index[-1] + (index[1] - index[0]) * np.arange(1, steps + 1), name=index.name)
         if index.dtype.kind in REAL:
@@ -195,9 +208,8 @@ def kept(index: Any) -> dict[str, Any]:
         return out | {"kind": "period", "values": np.asarray(index.asi8), "freq": index.freqstr}
     if isinstance(index, pd.DatetimeIndex):
         plain = index if index.tz is None else index.tz_convert("UTC").tz_localize(None)
-        freq = None if index.freq is None else index.freqstr
-        values = np.asarray(plain.values)
-        return out | {"kind": "date", "values": values, "freq": freq, "tz": None if index.tz is None else str(index.tz)}
+        freq = None if index.freq is None else told(index.freq)
+        return out | {"kind": "date", "values": np.asarray(plain.values), "freq": freq, "tz": zone_told(index.tz)}
     values = np.asarray(index)
     return out | {"kind": "plain", "values": values if values.dtype.kind in NUMBERS + "m" else values.astype(object)}
 
@@ -209,7 +221,7 @@ def shortened(index: Any) -> dict[str, Any]:
         return held
     short = {**held, "values": held["values"][:2], "even": n}
     if held["kind"] == "date":
-        short["freq"] = even.freqstr
+        short["freq"] = told(even.freq)
     again = _made(short)
     return short if again.equals(index) and again.dtype == index.dtype else held
 
@@ -236,10 +248,8 @@ def follow(held: dict[str, Any], index: Any) -> bool:
         return bool(np.array_equal(index.asi8, values[-1] + steps))
     if kind != "date" or held["freq"] is None or not isinstance(index, pd.DatetimeIndex):
         return False
-    step, last = pd.tseries.frequencies.to_offset(held["freq"]), pd.DatetimeIndex(values[-1:])
-    if held["tz"] is not None:
-        last = last.tz_localize("UTC").tz_convert(held["tz"])
-    return bool(pd.date_range(last[0] + more * step, periods=n + 1, freq=step)[1:].equals(index))
+    step, last = offset_of(held["freq"]), _in_zone(pd.DatetimeIndex(values[-1:]), held["tz"])[0]
+    return bool(stepped(advanced(last, more, step), n + 1, step, None)[1:].equals(index))
 
 
 def made(held: dict[str, Any]) -> Any:
@@ -261,12 +271,17 @@ def _made(held: dict[str, Any]) -> Any:
     if kind == "period":
         return pd.PeriodIndex.from_ordinals(values, freq=held["freq"], name=name)
     if kind == "date":
-        index = pd.DatetimeIndex(values, name=name)
-        index = index if held["tz"] is None else index.tz_localize("UTC").tz_convert(held["tz"])
+        index = _in_zone(pd.DatetimeIndex(values, name=name), held["tz"])
+        step = None if held["freq"] is None else offset_of(held["freq"])
         if n is not None:
-            return pd.date_range(index[0], periods=n, freq=held["freq"], name=name, unit=index.unit)
-        return index if held["freq"] is None else pd.DatetimeIndex(index, freq=held["freq"])
+            return pd.date_range(index[0], periods=n, freq=step, name=name, unit=index.unit)
+        return index if step is None else pd.DatetimeIndex(index, freq=step)
     return pd.Index(values, name=name)
+
+
+def _in_zone(index: Any, zone: Any) -> Any:
+    """Dates, held in UTC, in the zone that they were told in."""
+    return index if zone is None else index.tz_localize("UTC").tz_convert(zone_of(zone))
 
 
 def appended(index: Any, more: Any, n: int) -> Any:
@@ -279,7 +294,7 @@ def appended(index: Any, more: Any, n: int) -> Any:
         if isinstance(index, pd.RangeIndex) and isinstance(following, pd.RangeIndex):
             return pd.RangeIndex(index.start, following.stop, index.step, name=index.name)
         if isinstance(even, pd.DatetimeIndex) and even.freq is not None:
-            return pd.date_range(index[0], periods=len(index) + n, freq=even.freq, name=index.name)
+            return stepped(index[0], len(index) + n, even.freq, index.name)
     following = continued(index, n) if more is None else more
     same = type(following) is type(index) or more is not None
     return index.append(following) if same else pd.RangeIndex(len(index) + n)

@@ -1,0 +1,172 @@
+"""Frequencies and time zones of dates in words and numbers, as files hold them, and back again."""
+
+from __future__ import annotations
+
+import re
+from datetime import time, timedelta, timezone
+from typing import Any
+
+import numpy as np
+
+#: Most steps of a calendar that one step of a frequency takes: pandas takes them one by one.
+MOST_STEPS = 2**16
+#: A zone of dateutil, which knows the file that it is from; the name of one.
+_OF_DATEUTIL, _NAME = re.compile(r"tzfile\('(?:.*/zoneinfo/)?(.+)'\)"), re.compile(r"[\w+-]+(/[\w+-]+)*")
+
+
+# ---- frequencies
+def told(offset: Any) -> Any:
+    """A frequency as text where pandas reads it from that, else its class and what it was made of.
+
+    Itself where neither says all of it: `made` steps on with it, and files refuse it.
+    """
+    for tell in (_text, _parts):
+        try:
+            words = tell(offset)
+            again = offset_of(words)
+            if type(again) is type(offset) and _parts(again) == _parts(offset):
+                return words
+        except (AttributeError, TypeError, ValueError):  # what pandas says of words that it does not read
+            continue
+    return offset
+
+
+def offset_of(parts: Any) -> Any:
+    """The frequency that was told so.
+
+    Raises
+    ------
+    ValueError
+        For what `told` does not say, of a file from anywhere.
+    """
+    import pandas as pd
+
+    if not isinstance(parts, dict):
+        return pd.tseries.frequencies.to_offset(parts)
+    name, n, given = parts["class"], parts["n"], dict(parts["given"])
+    if not isinstance(name, str) or name not in pd.offsets.__all__:
+        raise ValueError(f"{name!r} is no frequency of pandas")
+    if type(n) is not int or not 0 < n <= MOST_STEPS:
+        raise ValueError(f"a frequency of {n!r} steps is not one of 1 to {MOST_STEPS}")
+    if not all(_plain(value) for value in given.values()):
+        raise ValueError(f"what {name} is made of is neither text nor numbers")
+    return getattr(pd.offsets, name)(n=n, normalize=bool(parts["normalize"]), **given)
+
+
+def _text(offset: Any) -> str:
+    return str(offset.freqstr)
+
+
+def _parts(offset: Any) -> dict[str, Any]:
+    """The class of a frequency and what it was made of, in text and numbers."""
+    given = {key: _worded(value) for key, value in offset.kwds.items() if key != "calendar"}  # which holidays are of
+    if given.get("offset") == timedelta(0):
+        del given["offset"]
+    if not isinstance(given.get("weekmask", ""), str):
+        given["weekmask"] = "".join(str(int(day)) for day in given["weekmask"])
+    return {"class": type(offset).__name__, "n": int(offset.n), "normalize": bool(offset.normalize), "given": given}
+
+
+def _worded(value: Any) -> Any:
+    """Holidays and times of a day as text, whole."""
+    if isinstance(value, tuple | list):
+        return [_worded(one) for one in value]
+    if isinstance(value, np.generic):
+        return str(value) if isinstance(value, np.datetime64) else value.item()
+    return value.strftime("%H:%M") if isinstance(value, time) else value
+
+
+def _plain(value: Any) -> bool:
+    return all(map(_plain, value)) if isinstance(value, list) else isinstance(value, bool | int | float | str)
+
+
+def check_frequency(index: Any) -> None:
+    """An error where the frequency that dates bring does not give them, as after some slices of pandas."""
+    import pandas as pd
+
+    step, n = index.freq, len(index)
+    if step is None or not n or isinstance(step, pd.offsets.Tick):
+        return
+    try:
+        dates = pd.date_range(index[0], periods=n, freq=step)
+        if dates.equals(index):
+            return
+        found = f"pandas makes {len(dates)} of them" if len(dates) != n else _first_off(index, dates)
+    except Exception as error:  # of whatever class of a user's own
+        found = str(error)
+    raise ValueError(
+        f"the time index, from {index[0]!r} to {index[-1]!r} in {n} rows, has the frequency {step!r}, which from its "
+        f"first time on gives others: {found}. Set index.freq = None to have the frequency found from the times, or "
+        "give a PeriodIndex or whole numbers."
+    )
+
+
+def _first_off(index: Any, dates: Any) -> str:
+    """Where a frequency leaves an index."""
+    row = int(np.argmax(np.asarray(index != dates)))
+    return f"row {row} is {index[row]!r} and would be {dates[row]!r}"
+
+
+def stepped(first: Any, n: int, step: Any, name: Any) -> Any:
+    """n dates from the first one on.
+
+    Raises
+    ------
+    ValueError
+        Where one falls into a change of clocks, or pandas makes fewer: its last date is that of all steps at once,
+        which some lead beyond.
+    """
+    import pandas as pd
+
+    what = f"of the {n} dates from {first!r} on with the frequency {step!r}"
+    told = "Fit to a PeriodIndex, for example of y.tz_localize(None), or to whole numbers."
+    try:
+        dates = pd.date_range(first, periods=n, freq=step, name=name)
+    except Exception as error:  # of a time that clocks skip pandas 2 raises one of pytz
+        raise ValueError(f"pandas does not make all {what}: {error}. {told}") from error
+    if len(dates) != n:
+        raise ValueError(f"pandas makes {len(dates)} {what}. {told}")
+    return dates
+
+
+def advanced(date: Any, n: int, step: Any) -> Any:
+    """The date n steps later."""
+    import pandas as pd
+
+    if not n:
+        return date
+    # A month from the 31st on ends at the last day of a short one and goes on from there: n months at once do not.
+    return pd.date_range(date, periods=n + 1, freq=step)[-1] if type(step) is pd.DateOffset else date + n * step
+
+
+# ---- time zones
+def zone_told(zone: Any) -> Any:
+    """A time zone as text that pandas reads, or itself where there is none; None without one."""
+    if zone is None:
+        return None
+    always = zone.utcoffset(None)  # None where it has clock changes
+    fixed = [] if always is None else [str(timezone(always))]
+    if isinstance(zone, timezone):  # which may be called as a zone with clock changes is
+        names = fixed
+    else:
+        match = _OF_DATEUTIL.fullmatch(str(zone))
+        names = [str(zone), *([f"dateutil/{match[1]}"] if match else []), *fixed]
+    return next((name for name in names if _reads(name, always)), zone)
+
+
+def _reads(name: str, always: Any) -> bool:
+    """Whether pandas finds the zone of a name, with the same fixed difference from UTC or none."""
+    import pandas as pd
+
+    try:
+        zone = pd.Timestamp(0, tz=zone_of(name)).tz
+    except (KeyError, OSError, TypeError, ValueError):  # what pandas says of names that it does not know
+        return False
+    return zone is not None and zone.utcoffset(None) == always
+
+
+def zone_of(name: Any) -> Any:
+    """What pandas takes for a zone that was told so; no path of a file of its own."""
+    if isinstance(name, str) and name.startswith("dateutil/") and not _NAME.fullmatch(name.removeprefix("dateutil/")):
+        raise ValueError(f"{name!r} is no time zone")
+    return name
