@@ -133,8 +133,9 @@ def test_every_change_is_taken_or_refused(cls, how, tmp_path):
     assert {name for name, change in cls._changes.items() if change.why} <= refused | {"intercept_precision"}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("cls", ESTIMATORS.values(), ids=ESTIMATORS)
-@pytest.mark.parametrize("others", [1, pytest.param(None, marks=pytest.mark.exhaustive)], ids=["next", "every"])
+@pytest.mark.parametrize("others", [1, None], ids=["next", "every"])
 def test_every_algorithm_goes_on_from_every_other(cls, others, tmp_path):
     """Local states, sites and memories of one are not read by another: fits, streams and checkpoints.
 

@@ -81,7 +81,7 @@ def test_two_chunks_come_near_to_all_at_once(global_random_seed):
 
 @pytest.mark.parametrize("covariance", ["full", "diag"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("likelihood", ["gaussian", "logit", "ordinal"])
+@pytest.mark.parametrize("likelihood", ["gaussian", pytest.param("logit", marks=pytest.mark.exhaustive), "ordinal"])
 def test_every_algorithm_takes_chunks_with_new_ids(likelihood, algorithm, covariance, global_random_seed):
     X, y, *_ = ratings(global_random_seed, 12, 8)
     y = {"gaussian": y, "logit": (y > 1).astype(float), "ordinal": np.clip(np.round(y), -1, 3)}[likelihood]

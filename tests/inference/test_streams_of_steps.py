@@ -29,7 +29,7 @@ def stood_for(model):
     return model.posterior_["weights"].concentration.sum() - model.concentration
 
 
-@pytest.mark.parametrize("size", [100, 300])
+@pytest.mark.parametrize("size", [100, pytest.param(300, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("first", ["fit", "stream"])
 @pytest.mark.parametrize("kind", ["topics", "mixture"])
 def test_a_stream_without_a_population_stands_for_all_that_came(rng, kind, first, size):
@@ -64,7 +64,7 @@ def chunked_rows(model, X, size):
     ],
     ids=lambda model: type(model).__name__,
 )
-@pytest.mark.parametrize("size", [100, 400])
+@pytest.mark.parametrize("size", [100, pytest.param(400, marks=pytest.mark.exhaustive)])
 def test_the_bound_of_steps_is_that_of_all_that_came(model, size, rng):
     """Not of the rows of an average chunk; a little below the bound of a fit, since early portions saw a poor q."""
     X = counts_by_components(rng)

@@ -405,7 +405,7 @@ def test_moves_end_a_fit_higher(global_random_seed):
 
 
 @pytest.mark.parametrize("moves", [pytest.param("merge", marks=pytest.mark.exhaustive), "all"])
-@pytest.mark.parametrize("n", [50, 100, 300, 1000])
+@pytest.mark.parametrize("n", [50, 100, 300, pytest.param(1000, marks=pytest.mark.exhaustive)])
 def test_noise_is_one_component(n, moves, global_random_seed):
     """No fit ends below the bound at all rows in one of its components, which noise is."""
     rng = np.random.default_rng([n, global_random_seed])
