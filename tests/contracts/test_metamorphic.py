@@ -77,7 +77,7 @@ def assert_agree(a, b, columns=slice(None), close=CLOSE):
 
 @pytest.mark.parametrize("covariance", ["full", "diag"])
 @pytest.mark.parametrize("likelihood", [*REGRESSORS, "labels", "softmax"])
-@pytest.mark.parametrize("d", [3, 80])
+@pytest.mark.parametrize("d", [3, pytest.param(80, marks=pytest.mark.exhaustive)])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:Student's t has")  # of so few rows, some of them thrice, most may be fitted
 def test_weights_are_repeats_and_zero_weights_remove(likelihood, covariance, d, rng):

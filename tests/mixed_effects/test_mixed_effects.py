@@ -711,7 +711,7 @@ def simulated(kind, rng, n=1500):
 
 @pytest.mark.parametrize("groups", [None, "g"])
 @pytest.mark.parametrize("kind", ["measured", "counts", "noisy"])
-@pytest.mark.parametrize("how", ["stream", "after a fit"])
+@pytest.mark.parametrize("how", ["stream", pytest.param("after a fit", marks=pytest.mark.exhaustive)])
 def test_a_default_stream_is_near_the_batch_fit(kind, groups, how, global_random_seed):
     """Within a quarter of a posterior deviation, a sixth of the rows kept; one step per chunk was tens of them off.
 

@@ -263,7 +263,14 @@ def test_the_bound_of_a_chain_is_the_evidence_of_one_component(missing, global_r
 
 
 # ---- how a fit ends
-@pytest.mark.parametrize(("n", "D", "K", "m"), [(300, 5, 2, 3), (150, 6, 3, 3), (300, 6, 3, 2), (200, 10, 3, 2)])
+@pytest.mark.parametrize(
+    ("n", "D", "K", "m"),
+    [
+        (300, 5, 2, 3),
+        (150, 6, 3, 3),
+        *(pytest.param(*own, marks=pytest.mark.exhaustive) for own in ((300, 6, 3, 2), (200, 10, 3, 2))),
+    ],
+)
 def test_groups_of_a_small_survey_are_found_by_default(n, D, K, m, global_random_seed):
     """A hundred components of a few rows each are alike and end as one; the bound of the true groups is no higher."""
     rng = np.random.default_rng([global_random_seed, n, 36])

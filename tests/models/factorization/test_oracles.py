@@ -237,7 +237,7 @@ def test_annealed_evidence_of_one_column(name, global_random_seed):
     assert abs(estimate - exact) < 4 * error
 
 
-@pytest.mark.parametrize("name", ["gaussian", "logit"])
+@pytest.mark.parametrize("name", ["gaussian", pytest.param("logit", marks=pytest.mark.exhaustive)])
 def test_annealed_evidence_of_ten_by_ten_repeats(name, global_random_seed):
     """Runs agree within their errors, and the best bound of the Gaussian stays below."""
     rng = np.random.default_rng(global_random_seed)
