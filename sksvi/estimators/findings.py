@@ -6,6 +6,7 @@ A finding is one sentence: what was found, and what to do. Any estimator contrib
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -85,22 +86,26 @@ def other_order(**tables: Any) -> Iterator[str]:
     for name, own in ((name, labels_of(table)) for name, table in tables.items()):
         if own is None:
             continue
-        differ = {"the same index in different orders": _reordered}
-        if name in PER_ROW:
-            differ["different dates"] = _otherwise_dated
-        for what, told in {} if any(index.equals(own) for index in earlier.values()) else differ.items():
-            first = next((other for other, index in earlier.items() if told(index, own)), None)
-            if first is None:
-                continue
-            row = int(np.argmax(np.asarray(earlier[first] != own)))
-            there, here = (index[[row]].tolist()[0] for index in (earlier[first], own))
-            yield (
-                f"{first} and {name} have {what} (row {row} is {there!r} in {first} and "
-                f"{here!r} in {name}), and rows were taken by their position. If they belong together by label, "
-                f"give {name}.loc[{first}.index]; if by position, {name}.to_numpy()."
-            )
-            break
+        if not any(index.equals(own) for index in earlier.values()):
+            told = (_misplaced(first, index, name, own) for first, index in earlier.items())
+            yield from islice(filter(None, told), 1)
         earlier[name] = own
+
+
+def _misplaced(first: str, index: Any, name: str, own: Any) -> str:
+    """What to say where labels of two tables, taken by position, say otherwise; empty where they do not."""
+    if _reordered(index, own):
+        what, mend = "the same index in different orders", f"label, give {name}.loc[{first}.index]"
+    elif name in PER_ROW and _otherwise_dated(index, own):
+        what, mend = "different dates", f"date, give {name} of the dates of {first}"
+    else:
+        return ""
+    row = int(np.argmax(np.asarray(index != own)))
+    there, here = (labels[[row]].tolist()[0] for labels in (index, own))
+    return (
+        f"{first} and {name} have {what} (row {row} is {there!r} in {first} and {here!r} in {name}), and rows were "
+        f"taken by their position. If they belong together by {mend}; if by position, {name}.to_numpy()."
+    )
 
 
 def labels_of(table: Any) -> Any:

@@ -40,8 +40,8 @@ def _weighted(weight: Array, row: Array, counted: Array, alpha: Array, own: floa
 def expected_logs(alpha: Array, counts: Array, phi: Array, counted: Array, logs: Array) -> None:
     """E log θ into `logs` (K,), words independent: E ψ(α + n) - ψ(Σ(α + n)), n the words of a topic.
 
-    n is 0 with probability Π (1 - φ)^c; of the others, mean and variance are matched to second order (Teh, Newman and
-    Welling 2007, equation 22): ψ at the mean takes a topic of few words for one that every document has.
+    n is 0 with probability Π (1 - φ)^c; of the others, mean and variance are matched to second order (as Teh, Kurihara
+    and Welling 2008 do): ψ at the mean takes a topic of few words for one that every document has.
     """
     total = 0.0
     for k in range(len(alpha)):
