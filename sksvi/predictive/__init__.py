@@ -1,5 +1,6 @@
 """What is predicted of y once the latents have a posterior, through scikit-learn's wrappers too."""
 
+from sksvi.predictive.mixture import MixturePredictive
 from sksvi.predictive.noisy import NoisyPredictive
 from sksvi.predictive.plain import Predictive
 from sksvi.predictive.wrappers import (
@@ -15,6 +16,7 @@ from sksvi.predictive.wrappers import (
 )
 
 __all__ = [
+    "MixturePredictive",
     "NoisyPredictive",
     "Predictive",
     "log_predictive_density",
