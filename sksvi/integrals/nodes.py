@@ -88,7 +88,7 @@ def nodes_about(
     >>> import numpy as np
     >>> from sksvi.integrals.nodes import nodes_about
     >>> found = nodes_about(lambda h: -0.5 * float(h @ h) / 0.09, np.zeros(1))
-    >>> found.std.round(2), abs(found.log_integral - 0.5 * np.log(2 * np.pi * 0.09)) < 1e-2
+    >>> found.std.round(2), bool(abs(found.log_integral - 0.5 * np.log(2 * np.pi * 0.09)) < 1e-2)
     (array([0.3]), True)
     """
     mode = np.asarray(mode, float)
@@ -120,7 +120,7 @@ def nodes_about(
     weights = np.exp(logs - total)
     own = weights > 0
     log_volume = 0.5 * size * np.log(2.0 * np.pi) + float(np.sum(np.log(np.linalg.norm(axes, axis=0))))
-    return Nodes(points[own], weights[own], peak + total + log_volume)
+    return Nodes(points[own], weights[own], float(peak + total + log_volume))
 
 
 def _curvature(log_density: Callable[[Array], float], mode: Array, peak: float, low: Array, high: Array) -> Array:

@@ -130,6 +130,7 @@ REGISTRY: dict[str, str] = {
     "MixtureDraw": "sksvi.models.mixture.sampler:Draw",
     "Gibbs": "sksvi.algorithms:Gibbs",
     "Posterior": "sksvi.estimators.posterior:Posterior",
+    "Nodes": "sksvi.integrals.nodes:Nodes",
     "LogScales": "sksvi.models.mixed.group_scales:LogScales",
     "SwitchedOff": "sksvi.linear_model._switched_off:SwitchedOff",
     "SiteGaussian": "sksvi.families.gaussian.dual:SiteGaussian",

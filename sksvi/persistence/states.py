@@ -351,6 +351,13 @@ def _log_scales(look: Look) -> None:
     look.at("weights").array((n,), least=0.0)
 
 
+def _nodes(look: Look) -> None:
+    n, _ = look.at("values").array((None, None)).shape
+    look.require(n > 0, "has no node")
+    weights = look.at("weights")
+    weights.require(abs(weights.array((n,), above=0.0).sum() - 1.0) < 1e-6, "does not sum to 1")
+
+
 def _features(look: Look) -> None:
     n, p = look.at("values").array((None, None)).shape
     look.at("scale").array((p,), above=0.0)
@@ -432,6 +439,7 @@ PARTS: dict[str, Callable[[Look], None]] = {
     "Known": _known,
     "Categories": _categories,
     "SwitchedOff": _switched_off,
+    "Nodes": _nodes,
     "LogScales": _log_scales,
     "IdFeatures": _features,
     "GibbsDraw": _draw,
