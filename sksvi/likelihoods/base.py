@@ -59,6 +59,8 @@ class Likelihood(BaseEstimator):
     ratio : {"odds", "rate"} or None
         What a step of log r in f multiplies by r: the odds of y (of more than a level, of one class against another)
         or its mean.
+    link_unit : float
+        Unit of f behind a link, 2 of a logit: 1 over the root of the most curvature that log p of a row has, or 1.
     learned : tuple of str
         Names of the parameters that `start` replaced by numbers and that a fit goes on to learn.
     positive : bool
@@ -93,6 +95,10 @@ class Likelihood(BaseEstimator):
     @property
     def width(self) -> float:
         return 1.0
+
+    @property
+    def link_unit(self) -> float:
+        return 2.0 if self.ratio == "odds" else 1.0
 
     @property
     def measured(self) -> bool:

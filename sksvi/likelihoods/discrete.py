@@ -82,6 +82,10 @@ class Bernoulli(Likelihood):
     def width(self) -> float:
         return 1.0 if self._is_logit() else 0.75
 
+    @property
+    def link_unit(self) -> float:
+        return 2.0 if self._is_logit() else np.sqrt(0.5 * np.pi)
+
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         f = as_float(f)
         sign = (2.0 * as_float(y) - 1.0).astype(f.dtype, copy=False)

@@ -58,6 +58,10 @@ class Ordinal(Likelihood):
         return 1.0 / self._number("slope")
 
     @property
+    def link_unit(self) -> float:
+        return 2.0 / self._number("slope")
+
+    @property
     def ratio(self) -> str | None:
         return "odds" if self._number("slope") == 1.0 else None
 
