@@ -3,8 +3,9 @@
 A density exp L(h) with its mode at ĥ is explored along the axes of its curvature there. Each half axis gets the scale
 of a normal that falls as much as the density does at `REACH` of them, so that a skewed density, or one whose mode lies
 at an end of its support, is followed on either side. Nodes are those of a rule for a standard normal, stretched by
-these scales (Rue, Martino & Chopin 2009, section 6.5: a central composite design), and weigh what the density is there
-over that normal: the rule is exact for a normal density, and its sum estimates the integral of any other.
+these scales (Rue, Martino & Chopin 2009, section 6.5, whose central composite design is here without its corners), and
+weigh what the density is there over that normal: the rule is exact for a normal density, and its sum estimates the
+integral of any other.
 """
 
 from __future__ import annotations
@@ -24,11 +25,9 @@ REACH = 1.5
 #: Widest scale, and widest ratio to that of the curvature, that a half axis may have.
 WIDEST, STRETCHED = 5.0, 12.0
 #: Nodes of one hyperparameter, and how far they reach in standard deviations.
-ON_A_LINE, LINE = 11, 3.0
+ON_A_LINE, LINE = 7, 2.7
 #: Radius of the design over the square root of the number of hyperparameters.
 RADIUS = 1.1
-#: Most hyperparameters for which corners are looked at; beyond, axes alone.
-CORNERS = 2
 #: Looks for the scale of a half axis, and the relative error of a fall at which it is found.
 STEPS, CLOSE = 6, 0.15
 #: Largest scale of a half axis that is asked once.
@@ -189,9 +188,7 @@ def _line() -> tuple[Array, Array]:
 
 
 def _composite(size: int) -> tuple[Array, Array]:
-    """Centre, axes and, of few, corners of a sphere: exact for a standard normal to the third degree."""
-    axes = np.sqrt(size) * np.concatenate([np.eye(size), -np.eye(size)])
-    corners = np.array(list(product((1.0, -1.0), repeat=size))) if 1 < size <= CORNERS else np.empty((0, size))
-    sphere = RADIUS * np.concatenate([axes, corners])
-    share = np.full(len(sphere), 1.0 / (RADIUS**2 * len(sphere)))
-    return np.concatenate([np.zeros((1, size)), sphere]), np.append(1.0 - RADIUS**-2, share)
+    """Centre and axes of a sphere: exact for a standard normal to the third degree."""
+    axes = RADIUS * np.sqrt(size) * np.concatenate([np.eye(size), -np.eye(size)])
+    share = np.full(len(axes), 1.0 / (RADIUS**2 * len(axes)))
+    return np.concatenate([np.zeros((1, size)), axes]), np.append(1.0 - RADIUS**-2, share)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,12 @@ from sksvi.inference.state import State
 from sksvi.models.linear.hyperposterior import LinearHyperposterior
 from sksvi.predictive import MixturePredictive
 from sksvi.predictive.latents import check_latents
-from sksvi.predictive.mixture import mixed_moments
+from sksvi.predictive.mixture import merged, mixed_moments
 
 Array = np.ndarray
+
+#: Least weight of a component of a prediction: lighter nodes are merged with their neighbours.
+LEAST = 0.2
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ class IntegratedScales(IntegratedHyperparameters):
     _subspace: Any
     _validated: Callable[[Any], Any]
     #: Where each block of hyperparameters is in the values of a node.
-    _places: dict[str, list[int]]
+    _places: Mapping[str, list[int]] = MappingProxyType({})
     #: While a fit has its rows: standard deviations of groups to the bound of the best q of the weights there.
     _along: Callable[[Array], float] | None = None
 
@@ -176,10 +180,13 @@ class IntegratedScales(IntegratedHyperparameters):
 
     def _predictive(self, X: Any, offset: Any) -> Any:
         parts = self._latents(X, offset)
-        found = [self._distribution(m, v, fit.likelihood) for fit, m, v in parts]
-        if len(found) == 1:
-            return found[0]
-        return MixturePredictive(found, np.array([fit.weight for fit, _, _ in parts]))
+        means, variances = [m for _, m, _ in parts], [v for _, _, v in parts]
+        likelihoods = [fit.likelihood for fit, _, _ in parts]
+        weights = np.array([fit.weight for fit, _, _ in parts])
+        if len(parts) > 1 and "likelihood" not in self._places:
+            means, variances, weights = merged(means, variances, weights, LEAST)
+        found = [self._distribution(*part) for part in zip(means, variances, likelihoods)]
+        return found[0] if len(found) == 1 else MixturePredictive(found, weights)
 
     def _latent_draws(self, X: Any, n_draws: int, seed: int, offset: Any) -> Iterator[tuple[slice, Array, Array]]:
         given, X = X, self._validated(X)

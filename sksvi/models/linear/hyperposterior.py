@@ -85,8 +85,7 @@ class LinearHyperposterior:
         """Which of them may move: a scale between limits that meet is fixed, (H,)."""
         free = np.ones(len(self.mode), bool)
         if "prior_precision" in self.places:
-            scales = self.model.scales
-            free[self.places["prior_precision"]] = (scales.highest > scales.lowest) & (scales.variance > 0)
+            free[self.places["prior_precision"]] = self.model.scales.free
         return free
 
     def limits(self) -> tuple[Array, Array]:
@@ -137,6 +136,10 @@ class LinearHyperposterior:
     def _reference(self) -> float:
         return self._log_evidence(self.mode)
 
+    @cached_property
+    def _prior_paid(self) -> float:
+        return self._log_prior(self.q)
+
     def __call__(self, h: Array) -> float:
         """log evidence + log prior at h, nats: at the mode the bound of the fit."""
         try:
@@ -144,7 +147,7 @@ class LinearHyperposterior:
         except NotPositiveDefinite:  # messages of a fit that has not settled, under a prior too flat for them
             return -np.inf
         q = self.blocks_at(h)
-        return self.bound + moved + self._log_prior(q) + self._noise_prior(h) - self._log_prior(self.q)
+        return self.bound + moved + self._log_prior(q) + self._noise_prior(h) - self._prior_paid
 
     def _noise_prior(self, h: Array) -> float:
         """Log density of log s, where √s is half-Cauchy in the unit of the target, nats."""

@@ -8,6 +8,7 @@ the unit of f, and √W_k is half-Cauchy(1) between the least and the largest sc
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -78,15 +79,22 @@ class ScalePrior:
         """W, (K,) or (..., K)."""
         return np.exp(-h) * self.variance / self.unit**2
 
+    @cached_property
+    def free(self) -> Array:
+        """Which scales are learned: those of limits that do not meet, of columns that vary, (K,)."""
+        return (self.highest > self.lowest) & (self.variance > 0)
+
+    @cached_property
+    def _log_constant(self) -> float:
+        """Of the half-Cauchy density between the limits, summed over free scales."""
+        low, high = (np.arctan(np.sqrt(self.ratio(end)[self.free])) for end in (self.highest, self.lowest))
+        return float(-np.sum(np.log(2.0 * (high - low))))
+
     def log_density(self, h: Array) -> Array:
         """log p(h) summed over kinds, nats; -inf beyond the limits."""
-        W = np.maximum(self.ratio(h), np.finfo(float).tiny)
-        ends = np.arctan(np.sqrt([self.ratio(self.lowest), self.ratio(self.highest)]))
-        free = (self.highest > self.lowest) & (self.variance > 0)
-        mass = np.where(free, ends[0] - ends[1], 1.0)
-        logs = np.where(free, np.log(0.5 * np.sqrt(W) / (1.0 + W)) - np.log(np.maximum(mass, 1e-300)), 0.0)
-        inside = (h >= self.lowest - 1e-9) & (h <= self.highest + 1e-9)
-        return np.sum(np.where(inside, logs, -np.inf), axis=-1)
+        inside = np.all((h >= self.lowest - 1e-9) & (h <= self.highest + 1e-9), axis=-1)
+        W = self.ratio(h)[..., self.free]
+        return np.where(inside, np.sum(0.5 * np.log(W) - np.log1p(W), axis=-1) + self._log_constant, -np.inf)
 
     def step(self, h: Array, determined: Array, squares: Array) -> tuple[Array, float]:
         """To the best h for q, and the gain that it promises, nats.
