@@ -135,6 +135,20 @@ class Likelihood(BaseEstimator):
         """Whether data y can show more variance than p(y | f): counts and rates without a dispersion of their own."""
         return False
 
+    def excess(self, y: Array, mean: Array) -> tuple[Array, Array, Array, Array] | None:
+        """Squares of y - mean beyond their expectation, their second and third moment, and the variance of y.
+
+        What they regress on y - mean is taken off, so that a mean that is estimated hardly moves them. None: of a
+        likelihood that is not asked whether y varies more than it lets it.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,), or (n, 2) successes and failures
+        mean : ndarray of shape (n,)
+            E[y], of successes and failures the proportion.
+        """
+        return None
+
     def check_target(self, y: Array) -> None:
         """Raise ValueError naming the first value of y, shape (n,), outside the support, and its row."""
         row = self.support.first_outside(y)
