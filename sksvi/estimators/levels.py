@@ -95,9 +95,7 @@ def positions(levels: Array, y: Any, where: str = "levels_") -> Array:
     return codes
 
 
-def levels_in_use(
-    levels: Array, codes: Array, base: Any, declared: bool, keep: bool = False
-) -> tuple[Array, Array]:
+def levels_in_use(levels: Array, codes: Array, base: Any, declared: bool, keep: bool = False) -> tuple[Array, Array]:
     """The levels of a fit, and the codes among them: those of some row, or all `declared` ones that have cut points.
 
     `keep`: cut points of levels that no row has can be learned too.
