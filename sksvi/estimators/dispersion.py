@@ -162,7 +162,7 @@ def varies_more(likelihood: Any, name: Any, found: Dispersion) -> str:
         else f"say {OF_COUNTS}, or give each row an effect of its own, GMERegressor(noise=True)"
     )
     return (
-        f"y varies {found.factor:.3g} times as much as likelihood={name!r} lets it: 90 % intervals of coefficients have "
-        f"{1.0 / wider:.0%} of the width that they should have ({wider:.3g} times as wide is right). If no column is "
-        f"missing that explains it, {remedy}."
+        f"y varies {found.factor:.3g} times as much as likelihood={name!r} lets it: 90 % intervals of coefficients "
+        f"have {1.0 / wider:.0%} of the width that they should have ({wider:.3g} times as wide is right). If no column "
+        f"is missing that explains it, {remedy}."
     )

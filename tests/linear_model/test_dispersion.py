@@ -112,6 +112,8 @@ def test_what_has_a_dispersion_of_its_own_is_not_told(global_random_seed):
     table = np.column_stack([X, np.arange(200) % 20])
     assert not told(GMERegressor(likelihood="poisson", groups=[2], max_iter=50), table, y)
     assert told(GMERegressor(likelihood="poisson", groups=[2], noise=False), table, y)
+    table[:, 2] = np.arange(200)
+    assert not told(GMERegressor(likelihood="poisson", groups=[2], noise=False), table, y)
 
 
 def test_the_factor_makes_intervals_hold(global_random_seed):
