@@ -141,8 +141,12 @@ class LinearModel(LinearLatents):
         if isinstance(self.prior_precision, str):
             rules["prior_precision"] = ClosedForm(self._precision_step, self._scale_density)
         if self.likelihood.learned:
-            rules["likelihood"] = Newton()
+            rules["likelihood"] = Newton(self._likelihood_density)
         return rules
+
+    def _likelihood_density(self, q: dict[str, Any]) -> tuple[float, Array, Array] | None:
+        """Log density of the likelihood's learned parameters with its slopes, or None where it is flat."""
+        return self.current_likelihood(q).parameter_prior()  # type: ignore[no-any-return]
 
     def begin(self, data: Table, rng: Any) -> dict[str, Any]:
         """Weights at zero, the intercept where it alone fits best, points at their start."""
