@@ -64,6 +64,7 @@ def mixed(likelihood: str, n_groups: int, n_each: int, repetitions: int, **truth
     estimator = "GMEClassifier" if likelihood == "logit" else "GMERegressor"
     effect = truth.get("between")
     name = f"Mixed {likelihood}, {n_groups} x {n_each}" + ("" if effect is None else f", treatment {effect:g}")
+    name += f", {len(truth['within'])} null columns" if "within" in truth and not any(truth["within"]) else ""
     peers = {"gaussian": "BayesianRidge()", "logit": "LogisticRegression()", "poisson": "PoissonRegressor()"}
     return Cell(
         name,

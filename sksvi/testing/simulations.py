@@ -201,7 +201,8 @@ def simulate_glm(
     n_samples, n_features : int
         Rows to fit, columns D.
     likelihood : str, default="gaussian"
-        As :func:`~sksvi.testing.draw_targets` has them. A softmax has three classes and effects of class 1 against class 0.
+        As :func:`~sksvi.testing.draw_targets` has them. A softmax has three classes and effects of class 1
+        against class 0.
     effects : str or sequence of float, default="one"
         "null": none. "one": the first is three standard errors. "few": three of 1.5 to 2. "many": every one N(0, 1)
         standard errors. "heavy": those of a t distribution with 1.5 degrees of freedom. "dense": N(0, 1 / D).
