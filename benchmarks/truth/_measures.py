@@ -1,4 +1,4 @@
-"""What one data set says of one estimator: which truths its intervals cover, its log density, its seconds."""
+"""What one data set says of one estimator: which truths its intervals cover, its log density, its CPU seconds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIMIT = 10.0
 
 @dataclass
 class Measured:
-    """Of one data set: hits by quantity, estimates over truths, other numbers, densities by part, seconds, warnings."""
+    """Of one data set: hits by quantity, estimates over truths, other numbers, densities by part, CPU seconds, warnings."""
 
     covered: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     ratio: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -38,16 +38,16 @@ def measure(simulated: Any, model: Any, peer: str | None = None) -> Measured:
     found = Measured()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        start = time.perf_counter()
+        start = time.process_time()
         model.fit(simulated.X, simulated.y)
-        found.seconds = time.perf_counter() - start
-        start = time.perf_counter()
+        found.seconds = time.process_time() - start
+        start = time.process_time()
         coefficients(found, simulated, model)
         if hasattr(model, "forecast"):
             ahead(found, simulated, model)
         else:
             rows(found, simulated, model)
-        found.seconds_after = time.perf_counter() - start
+        found.seconds_after = time.process_time() - start
     found.warned = tuple({type(w.message).__name__ for w in caught})
     if peer is not None:
         beside(found, simulated, model, peer)

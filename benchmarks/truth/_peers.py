@@ -37,12 +37,12 @@ def bayesian_ridge(X: Array, y: Array) -> Density:
 
 
 def ridge_cv(X: Array, y: Array) -> Density:
-    """RidgeCV of standardised columns with the variance of its residuals, n - 1 degrees of freedom."""
+    """RidgeCV() of standardised columns with the variance of its residuals, n - 1 degrees of freedom."""
     from sklearn.linear_model import RidgeCV
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    model = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 13))).fit(X, y)
+    model = make_pipeline(StandardScaler(), RidgeCV()).fit(X, y)
     sd = np.sqrt(np.sum((y - model.predict(X)) ** 2) / (len(y) - 1))
     return lambda Z, t: stats.norm.logpdf(t, model.predict(Z), max(sd, 1e-9))
 

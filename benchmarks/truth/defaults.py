@@ -74,7 +74,7 @@ def densities(cell: Cell, found: list[Measured]) -> list[dict[str, Any]]:
 
 
 def costs(cell: Cell, found: list[Measured]) -> dict[str, Any]:
-    """Seconds (medians, milliseconds), failures and warnings."""
+    """CPU milliseconds (medians), failures and warnings."""
     fits = [one.seconds for one in found if np.isfinite(one.seconds)]
     after = [one.seconds_after for one in found if np.isfinite(one.seconds_after)]
     warned = Counter(name for one in found for name in one.warned)
@@ -83,8 +83,8 @@ def costs(cell: Cell, found: list[Measured]) -> dict[str, Any]:
         "cell": cell.name,
         "data sets": len(found),
         "failed": sum(not np.isfinite(one.seconds_after) for one in found),
-        "fit, ms": 1e3 * float(np.median(fits)) if fits else None,
-        "summary and predictions, ms": 1e3 * float(np.median(after)) if after else None,
+        "fit, CPU ms": 1e3 * float(np.median(fits)) if fits else None,
+        "summary and predictions, CPU ms": 1e3 * float(np.median(after)) if after else None,
         "warnings": "; ".join(f"{name} {count}" for name, count in warned.most_common(3)),
     }
 
@@ -120,7 +120,7 @@ TITLES = {
     "covered": "What 90 % intervals cover with nothing set",
     "density": "Mean log density of new rows beside the peer's, nats a row",
     "numbers": "Other numbers with nothing set",
-    "cost": "Milliseconds, failures and warnings with nothing set",
+    "cost": "CPU milliseconds, failures and warnings with nothing set",
 }
 
 
