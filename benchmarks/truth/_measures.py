@@ -22,7 +22,7 @@ LIMIT = 10.0
 
 @dataclass
 class Measured:
-    """Of one data set: hits by quantity, estimates over truths, other numbers, densities by part, CPU seconds, warnings."""
+    """Of one data set: hits by quantity, estimates over truths, densities, CPU seconds, warnings."""
 
     covered: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     ratio: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks._lib.tables import arguments, progress, report
-from benchmarks.truth import _page
 from benchmarks.truth._cells import Cell, cells
 from benchmarks.truth._measures import Measured, enough, measure
+from benchmarks.truth.trust import stored
 
 #: Beginnings of the names of cells that are run again; none: all are.
 AGAIN = tuple(filter(None, os.environ.get("SKSVI_CELLS", "").split(",")))
@@ -133,11 +133,9 @@ def main(quick: bool = False) -> None:
         if not rows:
             continue
         if AGAIN and not quick:
-            rows += [row for row in _page.stored(f"defaults_{what}") if row["cell"] not in {c.name for c in chosen}]
+            rows += [row for row in stored(f"defaults_{what}") if row["cell"] not in {c.name for c in chosen}]
             rows = sorted((row for row in rows if row["cell"] in place), key=lambda row: place[row["cell"]])
         report(f"truth/defaults_{what}", TITLES[what], rows, quick=quick)
-    if not quick:
-        _page.main()
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from scipy.special import expit, ndtr
 from sksvi.testing._information import CUT_POINTS, DISPERSION, T_DF, T_SCALE, information
 
 if TYPE_CHECKING:
-    from sksvi._typing import RandomState
+    from sksvi._typing import MatrixLike, RandomState
 
 Array = np.ndarray
 
@@ -68,7 +68,7 @@ class Rows:
         Targets.
     """
 
-    X: Any
+    X: MatrixLike | None
     f: Array
     y: Array
 
@@ -95,7 +95,7 @@ class Simulated:
         Columns with the levels of a mixed model.
     """
 
-    X: Any
+    X: MatrixLike | None
     y: Array
     f: Array
     likelihood: str
