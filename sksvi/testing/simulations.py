@@ -42,8 +42,8 @@ class Effect:
     value : float
         The truth, on the scale of the linear predictor.
     kind : str
-        "null", "moderate" or "strong" (2.5 standard errors and more) for coefficients; "within", "between" and "sd"
-        in mixed models; "coefficient" and "level" in series.
+        "null", "moderate" or "strong" (2.5 standard errors and more) for coefficients; "null", "within", "between" and
+        "sd" in mixed models; "coefficient" and "level" in series.
     label : int or None, default=None
         The class of a softmax, against class 0.
     """
@@ -310,11 +310,11 @@ def simulate_mixed(
     group = std * rng.standard_normal(n_groups + n_new)
     f = {"gaussian": 2.0, "poisson": 0.5}.get(likelihood, -0.5) + W @ np.asarray(within, float) + group[levels]
     X = pd.DataFrame(W, columns=[f"w{j}" for j in range(len(within))])
-    effects = [Effect(f"w{j}", float(w), "within") for j, w in enumerate(within)]
+    effects = [Effect(f"w{j}", float(w), "within" if w else "null") for j, w in enumerate(within)]
     if between is not None:
         X["treatment"] = (levels % 2).astype(float)
         f = f + between * X["treatment"].to_numpy()
-        effects.append(Effect("treatment", between, "between"))
+        effects.append(Effect("treatment", between, "between" if between else "null"))
     X["group"] = levels
     effects.append(Effect("std(group, intercept)", std, "sd"))
     y = draw_targets(likelihood, f, rng)
