@@ -310,6 +310,7 @@ class BayesianGLM(
     def _refine(self, problem: Problem, state: State, looks: Looks) -> str | None:
         """An error where a flat prior leaves a coefficient undetermined."""
         self._check_determined(problem, state)
+        self._with_rows(problem, state)
         return None
 
     def _coordinate_name(self, coordinate: int) -> str:
