@@ -171,7 +171,7 @@ class CoefficientDisplay:
         ax: Axes | None = None,
         **errorbar_kwargs: Any,
     ) -> CoefficientDisplay:
-        """Draw the coefficients of a fitted estimator.
+        """Draw the coefficients of a fitted estimator, of linear models the rows of `summary`.
 
         Parameters
         ----------
@@ -230,9 +230,11 @@ class CoefficientDisplay:
         inner, before = unwrapped(estimator)
         mean, std = np.atleast_2d(fitted(inner, "coef_")), np.atleast_2d(fitted(inner, "coef_std_"))
         names, n_features = feature_names(inner, before), mean.shape[1]
-        if standardize:
-            spread = _spread(inner, before, X, n_features)
-            mean, std = mean * spread, std * spread
+        spread = _spread(inner, before, X, n_features) if standardize else np.ones(n_features)
+        if hasattr(inner, "_shown_coefficients"):
+            mean, std, named = inner._shown_coefficients()
+            names, spread, n_features = names[named], spread[named], len(named)
+        mean, std = mean * spread, std * spread
         if max_features is not None and n_features > max_features:
             # Without spread a coefficient counts by its size alone, far beyond all others.
             score = (np.abs(mean) / np.maximum(std, np.finfo(float).tiny)).max(0)

@@ -134,12 +134,17 @@ class SummaryText:
             of = "" if n < SCORED else f" (of {counted(n)} of the rows)"
             told.append((self._score_name, f"{score:.4f}{of}"))
         told.append(("intervals", f"{100 * coverage:g} %"))
+        told += self._told_of_table(**options)
         return page(type(self).__name__, told, table)
 
     def _told_of_data(self) -> list[tuple[str, str]]:
         """Names and values of header lines about the data."""
         lines = [("rows", counted(self.n_samples_seen_))]  # type: ignore[attr-defined]
         return [*lines, ("columns", counted(self.n_features_in_))]  # type: ignore[attr-defined]
+
+    def _told_of_table(self, **options: Any) -> list[tuple[str, str]]:
+        """Header lines about the question that the rows of `summary` answer, given its options."""
+        return []
 
     def _told_of_fit(self: Any) -> list[tuple[str, str]]:
         """Names and values of header lines about the fit."""

@@ -106,6 +106,8 @@ def nodes_about(
     low = np.full(size, -np.inf) if lowest is None else np.asarray(lowest, float)
     high = np.full(size, np.inf) if highest is None else np.asarray(highest, float)
 
+    mode = np.clip(mode, low, high)  # where a step ended on a limit, rounding may have led beyond
+
     def inside(h: Array, density: Callable[[Array], float] = log_density) -> float:
         value = density(h) if np.all((h >= low) & (h <= high)) else -np.inf
         return value if np.isfinite(value) else -np.inf
@@ -122,7 +124,11 @@ def nodes_about(
     if along is None:
         scales = np.array([[_scale(inside, mode, peak, side * axis) for axis in axes.T] for side in (-1.0, 1.0)])
     else:
-        scales = _scales_along(lambda h: inside(h, along), mode, axes)
+        scales = _scales_along(along, mode, axes, low, high)
+    wide = scales.sum(0) > 0  # of an axis without room the mode is all there is
+    axes, scales = axes[:, wide], scales[:, wide]
+    if not axes.shape[1]:
+        return Nodes(mode[None], np.ones(1), float(peak + log_volume))
     z, share = _line() if axes.shape[1] == 1 and along is None else _composite(axes.shape[1])
     stretch = np.where(z > 0, scales[1], scales[0])
     # The volume of an orthant is that of its half axes; of a node on an axis, the mean of both sides elsewhere.
@@ -141,11 +147,20 @@ def nodes_about(
     return Nodes(points[own], weights[own], float(peak + total + log_volume))
 
 
-def _scales_along(density: Callable[[Array], float], mode: Array, axes: Array) -> Array:
-    """Scales (2, axes) from the height of a density at `REACH` along each half axis; at most `FARTHEST`."""
-    peak = density(mode)
-    drop = np.array([[peak - density(mode + side * REACH * axis) for axis in axes.T] for side in (-1.0, 1.0)])
-    return REACH / np.sqrt(2.0 * np.maximum(drop, 0.5 * (REACH / FARTHEST) ** 2))
+def _scales_along(density: Callable[[Array], float], mode: Array, axes: Array, low: Array, high: Array) -> Array:
+    """Scales (2, axes) from one height of a density along each half axis, at `REACH` or where the support ends."""
+    peak, scales = density(mode), np.empty((2, axes.shape[1]))
+    for row, side in enumerate((-1.0, 1.0)):
+        for column, axis in enumerate(side * axes.T):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                room = np.where(axis > 0, (high - mode) / axis, np.where(axis < 0, (low - mode) / axis, np.inf))
+            far = min(REACH, float(np.min(room)))
+            if far <= 0.0:
+                scales[row, column] = 0.0
+                continue
+            fall = peak - density(mode + far * axis)
+            scales[row, column] = min(far / np.sqrt(2.0 * max(fall, 0.5 * (far / FARTHEST) ** 2)), float(np.min(room)))
+    return scales
 
 
 def _curvature(log_density: Callable[[Array], float], mode: Array, peak: float, low: Array, high: Array) -> Array:

@@ -81,7 +81,7 @@ class CoefficientTables:
         effects : {"own", "joint"}, default=None
             "own": each effect (of a categorical column, of the classes, all together) under N(0, (2.5 u / s)²), u the
             standard deviation of a measured target, 1 behind a link, s that of the column, half the distance of its two
-            values. "joint": under the prior that all effects share, for ``covariance="diag"`` the only one. None: "own"
+            values; of classes half that variance. "joint": under the prior that all effects share, for ``covariance="diag"`` the only one. None: "own"
             where `prior_precision` is "auto" or "ard", else "joint".
         contrasts : {"reference", "mean", "none"}, default="reference"
             Levels of a categorical column less its reference, less the mean of all rows, or each level beside zero.
@@ -135,6 +135,26 @@ class CoefficientTables:
             return lines
         return [*lines, ("categorical", self._categories.told(self._names_of_columns()))]
 
+    def _told_of_table(self, effects: str | None = None, **options: Any) -> list[tuple[str, str]]:
+        """A header line about the question that rows answer."""
+        own = self._own_by_default if effects is None else effects == "own"
+        if own:
+            return [("effects", "each under a weak prior of its own, the others' as learned")]
+        if self._prior_kind in ("auto", "ard"):
+            return [("effects", "under the prior that was learned for all")]
+        return []
+
+    def _shown_coefficients(self) -> tuple[Array, Array, Array]:
+        """Mean and std (C, R) of the rows that `summary` has by default but the intercept, and (R,) their coefficients.
+
+        Of a categorical column a row belongs to the level that is compared.
+        """
+        table = self._effects(0.9, None, None, "reference", None)
+        named = np.array(self._level_contrasts("reference", None).named, int)
+        width = len(named) + self.fit_intercept
+        mean, std = (table[name].to_numpy(float).reshape(-1, width)[:, : len(named)] for name in ("mean", "std"))
+        return mean, std, named
+
     def _scale_tables(self, coverage: float) -> list[Any]:
         """What a summary has below the coefficients."""
         spread = self._nodes is not None and len(self._nodes.weights) > 1
@@ -164,7 +184,9 @@ class CoefficientTables:
         assert spread is not None
         # Constant columns keep the prior of the fit.
         precision = np.atleast_1d(self.prior_precision_)
-        return np.where(spread > 0, np.square(spread / (2.0 * WIDEST * self._unit)), precision)
+        # Of classes the difference of two is as wide as a coefficient of two labels is.
+        several = 2.0 if self.likelihood_.n_latents > 1 else 1.0
+        return np.where(spread > 0, several * np.square(spread / (2.0 * WIDEST * self._unit)), precision)
 
     def _effects(
         self,
