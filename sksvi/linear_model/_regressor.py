@@ -41,16 +41,22 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         (n, 2): successes, failures), "logit", "probit" (y 0 or 1), "ordinal". Scales are learned unless the instance
         has a number.
     prior_precision : {"auto", "ard", "flat"}, float or array-like of shape (D,), default="auto"
-        Precision (1/variance) of the zero-mean Gaussian prior of the coefficients. "auto" learns one for all, "ard"
-        one per coefficient, both by maximising the bound (empirical Bayes), for columns on a scale of their own: the
-        distance of the two values of a column that has two, else two standard deviations, so that units do not matter.
-        "flat" or 0: no information, for data that determine every coefficient. Numbers are for the columns as given,
-        one of an array for all levels of a categorical column.
+        Precision (1/variance) of the zero-mean Gaussian prior of the coefficients. "auto" learns one for all, under
+        a half-Cauchy prior of the spread that all columns together give f; "ard" learns one
+        per coefficient by the bound alone. Both are for columns on a scale of their own, the distance of the two values
+        of a column that has two, else two standard deviations, so that units do not matter; `summary` then answers for
+        each effect under a weak prior of its own. "flat" or 0: no information, for data that determine every
+        coefficient. Numbers are for the columns as given, one of an array for all levels of a categorical column.
     intercept_precision : "auto" or float, default="auto"
         Prior precision of the intercept, about 0. "auto": at the columns' means the prior is centred where the
         intercept alone would be, with a standard deviation of 10 times that of a measured target, behind a link of 10;
         sparse columns count as centred at 0.
     fit_intercept : bool, default=True
+    hyperparameters : {"integrated", "point"}, default="integrated"
+        Whether scales of coefficients and of levels, and what the likelihood learns (noise, dispersion, degrees of
+        freedom; no cut points), have a posterior: a few nodes, over which tables, predictions, draws and `lower_bound_`
+        are mixtures. "point": all is given the values where the bound is largest. Nodes of parameters of a likelihood
+        that is not Gaussian need the rows at hand, at most 20,000.
     categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
         Columns in whose place indicators of their levels stand, by name, position or mask. "from_dtype": those of a
         frame whose type is categorical, or that hold text which is no number. Levels are what the type declares, else
@@ -93,9 +99,8 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     Attributes
     ----------
     coef_, coef_std_ : ndarray of shape (D,)
-        Posterior means and standard deviations, of a categorical column one per level, as ``summary`` names them. Of a
-        coefficient that a learned prior has switched off, whose posterior has no width, the deviation under the widest
-        prior that is not much less likely, as in ``summary``.
+        Means and standard deviations of the joint posterior, by which the fit predicts; of a categorical column one per
+        level. What the data say of one effect is in ``summary``.
     intercept_ : float
     noise_ : float
         Noise variance, dispersion or scale; where the likelihood has one.
@@ -108,7 +113,9 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     posterior_ : mapping
         ``posterior_["weights"]``: ``mean``, ``cov``, ``std``, ``sample``; the intercept is the last coordinate.
     lower_bound_, lower_bounds_ : float, ndarray
-        Bound on the log evidence at `posterior_` and per pass, nats.
+        Log evidence with hyperparameters integrated, and the bound on it at their best values per pass, nats.
+    hyperparameter_posterior_ : DataFrame
+        A row per node: its weight, and the hyperparameters there.
     history_ : DataFrame
         One row per pass.
     n_iter_, n_steps_, n_samples_seen_, converged_ : int, int, float, bool

@@ -81,8 +81,8 @@ class CoefficientTables:
         effects : {"own", "joint"}, default=None
             "own": each effect (of a categorical column, of the classes, all together) under N(0, (2.5 u / s)²), u the
             standard deviation of a measured target, 1 behind a link, s that of the column, half the distance of its two
-            values; of classes half that variance. "joint": under the prior that all effects share, for ``covariance="diag"`` the only one. None: "own"
-            where `prior_precision` is "auto" or "ard", else "joint".
+            values; of classes half that variance. "joint": under the prior that all effects share, the only one for
+            ``covariance="diag"``. None: "own" where `prior_precision` is "auto" or "ard", else "joint".
         contrasts : {"reference", "mean", "none"}, default="reference"
             Levels of a categorical column less its reference, less the mean of all rows, or each level beside zero.
         reference_levels : dict, default=None

@@ -45,21 +45,24 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         where a column has several and none of them is known, or one of another type than all of the fit ("501" where
         that had 501); single new levels are ordinary. "error": any of them is refused. Rows without a level are never
         told of. Of categorical columns beside groups "warn" tells every level that is new.
-    group_std_posterior : bool, default=True
-        Whether `fit`, once it has converged, lets q settle at smaller and larger standard deviations between levels,
-        for their posterior; those passes count in `max_iter` and `history_` (with rate 0). False: the posterior is read
-        off the converged fit, and is too narrow for labels and counts. Nothing to do with Gaussian noise.
     prior_precision : {"auto", "ard", "flat"}, float or array-like of shape (D,), default="auto"
-        Precision (1/variance) of the zero-mean Gaussian prior of the coefficients. "auto" learns one for all, "ard"
-        one per coefficient, both by maximising the bound (empirical Bayes), for columns on a scale of their own: the
-        distance of the two values of a column that has two, else two standard deviations, so that units do not matter.
-        "flat" or 0: no information, for data that determine every coefficient. Numbers are for the columns as given,
-        one of an array for all levels of a categorical column.
+        Precision (1/variance) of the zero-mean Gaussian prior of the coefficients. "auto" learns one for all columns
+        that vary within levels and one for those that every level of a group fixes, each under a half-Cauchy prior of
+        the spread that they together give f; "ard" learns one
+        per coefficient by the bound alone. Both are for columns on a scale of their own, the distance of the two values
+        of a column that has two, else two standard deviations, so that units do not matter; `summary` then answers for
+        each effect under a weak prior of its own. "flat" or 0: no information, for data that determine every
+        coefficient. Numbers are for the columns as given, one of an array for all levels of a categorical column.
     intercept_precision : "auto" or float, default="auto"
         Prior precision of the intercept, about 0. "auto": at the columns' means the prior is centred where the
         intercept alone would be, with a standard deviation of 10 times that of a measured target, behind a link of 10;
         sparse columns count as centred at 0.
     fit_intercept : bool, default=True
+    hyperparameters : {"integrated", "point"}, default="integrated"
+        Whether scales of coefficients and of levels, and what the likelihood learns (noise, dispersion, degrees of
+        freedom; no cut points), have a posterior: a few nodes, over which tables, predictions, draws and `lower_bound_`
+        are mixtures. "point": all is given the values where the bound is largest. Nodes of parameters of a likelihood
+        that is not Gaussian need the rows at hand, at most 20,000.
     categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
         Columns in whose place indicators of their levels stand, by name, position or mask. "from_dtype": those of a
         frame whose type is categorical, or that hold text which is no number. Levels are what the type declares, else
@@ -107,8 +110,8 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
     ----------
     classes_ : ndarray of shape (2,)
     coef_, coef_std_ : ndarray of shape (1, D)
-        Posterior means and standard deviations of the columns that are no grouping column; of a coefficient that a
-        learned prior has switched off, the deviation as in ``summary``.
+        Means and standard deviations of the joint posterior, by which the fit predicts, of the columns that are no
+        grouping column. What the data say of one effect is in ``summary``.
     intercept_ : ndarray of shape (1,)
     noise_scale_, noise_variance_ : float
         Scale of the Rayleigh q(w2), and E w2; 0 without noise.

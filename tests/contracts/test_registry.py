@@ -225,7 +225,7 @@ def test_a_fit_leaves_what_is_promised(cls):
     assert np.isfinite(model.lower_bound_) and len(model.lower_bounds_) == len(model.history_) == model.n_iter_
     assert {"bound", "rows", "seconds"} <= set(model.history_.columns)
     columns = list(model.summary().columns)
-    assert columns[:4] == ["mean", "std", "lower", "upper"] and set(columns[4:]) <= {"direction", "switched_off"}
+    assert columns[:4] == ["mean", "std", "lower", "upper"] and set(columns[4:]) <= {"direction"}
     assert model.n_features_in_ == X.shape[1] and model.posterior_
     assert not hasattr(model, "likelihood") or model.likelihood_ is not None
     assert not hasattr(clone(model), "posterior_") and repr(clone(model)) == repr(model)
