@@ -75,7 +75,7 @@ def test_as_behind_an_encoder(table, name, prior):
     for attribute in ("coef_", "coef_std_", "intercept_", "lower_bounds_", "prior_precision_"):
         np.testing.assert_array_equal(getattr(model, attribute), getattr(other, attribute))
     names = [*before.get_feature_names_out()]
-    assert model.summary().index[: len(names)].get_level_values(-1).tolist() == names
+    assert model.summary(effects="joint", contrasts="none").index[: len(names)].get_level_values(-1).tolist() == names
     assert model.n_features_in_ == 5 and model.feature_names_in_.tolist() == list(X.columns)
     np.testing.assert_array_equal(model.predict(X), other.predict(before.transform(X)))
 
@@ -84,7 +84,7 @@ def test_levels_stand_where_their_column_does(table):
     X, f, _ = table
     turned = X[["w", "size", "year", "flag", "city"]]
     model = BayesianGLMRegressor(prior_precision=2.0).fit(turned, f)
-    assert model.summary().index[:5].tolist() == ["w", "size_s", "size_m", "size_l", "year"]
+    assert model.summary(effects="joint", contrasts="none").index[:5].tolist() == ["w", "size_s", "size_m", "size_l", "year"]
     other = BayesianGLMRegressor(prior_precision=2.0).fit(X[turned.columns[::-1]], f)
     np.testing.assert_allclose(other.predict(X[turned.columns[::-1]]), model.predict(turned), rtol=1e-8)
 
@@ -124,7 +124,7 @@ def test_under_a_flat_prior_the_first_level_is_the_reference(table):
         y = target(name, f, rng)
         model = BayesianGLMRegressor(likelihood=name, prior_precision="flat", tol=1e-8).fit(X, y)
         theirs = formula.glm("y ~ C(city) + C(size) + year", X.assign(y=y), family=family).fit()
-        found = model.summary().iloc[:6]
+        found = model.summary(effects="joint", contrasts="none").iloc[:6]
         assert found.index.tolist() == names
         assert np.all(np.abs(found["mean"].to_numpy() - theirs.params[own]) < off * theirs.bse[own])
         np.testing.assert_allclose(found["std"], theirs.bse[own], rtol=0.02)
@@ -143,14 +143,14 @@ def test_which_columns(table):
     mask = np.isin(X.columns, names)
     fits = [BayesianGLMRegressor(categorical_features=given).fit(X, f) for given in (names, positions, mask)]
     for fit in fits:
-        assert fit.summary().index[-6:-2].tolist() == ["zone_100", "zone_101", "zone_102", "zone_103"]
+        assert fit.summary(effects="joint", contrasts="none").index[-6:-2].tolist() == ["zone_100", "zone_101", "zone_102", "zone_103"]
         np.testing.assert_array_equal(fit.coef_, fits[0].coef_)
     unnamed = BayesianGLMRegressor(categorical_features=mask).fit(X.to_numpy(), f)
     np.testing.assert_allclose(unnamed.predict(X.to_numpy()), fits[0].predict(X), rtol=1e-8)
-    assert unnamed.summary().index[0] == "x0_bern"
+    assert unnamed.summary(effects="joint", contrasts="none").index[0] == "x0_bern"
     sparse = sp.csr_matrix(X[["w", "zone"]].to_numpy())
     kinds = BayesianGLMRegressor(categorical_features=[1]).fit(sparse, f)
-    assert kinds.summary().index[:3].tolist() == ["x0", "x1_100.0", "x1_101.0"]
+    assert kinds.summary(effects="joint", contrasts="none").index[:3].tolist() == ["x0", "x1_100.0", "x1_101.0"]
     # What was read as numbers still is: numbers written out, truth values, and nothing where nothing is asked for.
     written = pd.DataFrame({"a": X["year"].astype(str), "b": X["flag"]})
     numbers = BayesianGLMRegressor().fit(written, f)
@@ -159,7 +159,7 @@ def test_which_columns(table):
     np.testing.assert_array_equal(empty.coef_, BayesianGLMRegressor(categorical_features=None).fit(X[["w"]], f).coef_)
     # Other values, such as intervals, by their text.
     cut = BayesianGLMRegressor().fit(X.assign(w=pd.cut(X["w"], [-9, 0, 9])), f)
-    assert "w_(-9, 0]" in cut.summary().index
+    assert "w_(-9, 0]" in cut.summary(effects="joint", contrasts="none").index
     with pytest.raises((TypeError, ValueError), match=r"array element|unhashable"):
         BayesianGLMRegressor().fit(X[["w"]].assign(w=[[1], [2, 3]] * (N // 2)), f)
 
@@ -176,7 +176,7 @@ def test_levels_that_are_new(table, prior):
         found = model.predict(new)
     assert len(told) == 1 and "column 'size' has 'xl' in 1 of 4 rows" in str(told[0].message)
     assert told[0].filename == __file__
-    coef = model.summary()["mean"]
+    coef = model.summary(effects="joint", contrasts="none")["mean"]
     if prior == "flat":
         known = new.assign(city=["bern"] * 4, size=pd.Categorical(["s"] * 4))
         np.testing.assert_array_equal(found, model.predict(known))
@@ -192,7 +192,7 @@ def test_a_missing_value_is_a_level_where_the_fit_saw_one(table, nothing):
     X.loc[:59, "city"], X.loc[200:, "zone"] = nothing, np.nan
     f = f + 3.0 * X["city"].isna()
     model = BayesianGLMRegressor(categorical_features=["city", "zone"]).fit(X, f)
-    coef = model.summary()["mean"]
+    coef = model.summary(effects="joint", contrasts="none")["mean"]
     assert list(coef.index[:4]) == ["city_bern", "city_oslo", "city_rome", "city_nan"] and "zone_nan" in coef
     assert coef["city_nan"] - coef["city_bern"] > 2.0
     with warnings.catch_warnings():
@@ -213,13 +213,13 @@ def test_streams_keep_the_first_levels(table):
     )
     for rows in parts:
         stream.partial_fit(X.loc[rows], f[rows])
-    assert stream.summary().index.tolist() == all_at_once.summary().index.tolist()
+    assert stream.summary(effects="joint", contrasts="none").index.tolist() == all_at_once.summary(effects="joint", contrasts="none").index.tolist()
     np.testing.assert_allclose(stream.predict(X), all_at_once.predict(X), atol=0.05)
     text = X.assign(city=X["city"].astype(object))
     stream = BayesianGLMRegressor().partial_fit(text.loc[parts[0]], f[parts[0]])
     with pytest.warns(UserWarning, match="column 'city' has 'rome' in"):
         stream.partial_fit(text.loc[parts[1]], f[parts[1]])
-    assert "city_rome" not in stream.summary().index
+    assert "city_rome" not in stream.summary(effects="joint", contrasts="none").index
     with pytest.raises(ValueError, match=r"categorical_features was 'from_dtype' .* and is 'None' now"):
         stream.set_params(categorical_features=None).partial_fit(text, f)
 
@@ -231,7 +231,7 @@ def test_fits_that_are_copied_and_go_on(table, tmp_path):
     loaded, pickled = sksvi.load(tmp_path / "fit.sksvi"), pickle.loads(pickle.dumps(model))
     for copy in (loaded, pickled):
         np.testing.assert_array_equal(copy.predict(X), model.predict(X))
-        assert copy.summary().equals(model.summary())
+        assert copy.summary(effects="joint", contrasts="none").equals(model.summary(effects="joint", contrasts="none"))
     again = loaded.fit(X.iloc[::-1], f[::-1])
     np.testing.assert_allclose(again.predict(X), model.predict(X), rtol=1e-4)
     # A fit to a table without categories forgets them, and a file from before there were any reads as it did.
@@ -288,7 +288,7 @@ def test_effects_and_pictures(table):
     assert found.loc["city"].index.tolist() == ["oslo - bern", "rome - bern"]
     assert found.loc["zone"].index.tolist() == ["101 - 100", "102 - 100", "103 - 100"]
     assert abs(found.loc[("zone", "101 - 100"), "mean"] - 2.0) < 0.2
-    coef = model.summary()["mean"]
+    coef = model.summary(effects="joint", contrasts="none")["mean"]
     assert abs(found.loc[("size", "l - s"), "mean"] - coef["size_l"] + coef["size_s"]) < 0.05
     points = PartialEffectDisplay.from_estimator(model, X, "zone", n_draws=20)
     assert points.values == ["100", "101", "102", "103"]
@@ -305,12 +305,12 @@ def test_frames_of_other_libraries(table):
     kinds = {"size": pl.Series(X["size"].astype(str).tolist(), dtype=pl.Enum(SIZES)), "w": X["w"].to_numpy()}
     frame = pl.DataFrame({"city": pl.Series(X["city"].tolist(), dtype=pl.Categorical), **kinds})
     other = BayesianGLMRegressor().fit(frame, f)
-    assert other.summary().equals(model.summary())
+    assert other.summary(effects="joint", contrasts="none").equals(model.summary(effects="joint", contrasts="none"))
     np.testing.assert_array_equal(other.predict(frame), model.predict(X))
     strings = X.astype({"city": pd.ArrowDtype(pytest.importorskip("pyarrow").string())})
     np.testing.assert_array_equal(BayesianGLMRegressor().fit(strings, f).coef_, model.coef_)
     arrow = BayesianGLMRegressor().fit(frame.drop("size").to_arrow(), f) if hasattr(frame, "to_arrow") else None
-    assert arrow is None or arrow.summary().index[:3].tolist() == ["city_bern", "city_oslo", "city_rome"]
+    assert arrow is None or arrow.summary(effects="joint", contrasts="none").index[:3].tolist() == ["city_bern", "city_oslo", "city_rome"]
 
 
 @pytest.mark.parametrize("kind", [GMERegressor, GMEClassifier])
@@ -326,7 +326,7 @@ def test_the_fixed_part_of_mixed_models(table, kind):
         own, other = clone(model).fit(X, y), clone(model).fit(beside, y)
     np.testing.assert_allclose(own.coef_, other.coef_, rtol=1e-10)
     np.testing.assert_allclose(own.group_effects_, other.group_effects_, rtol=1e-10)
-    assert own.n_features_in_ == 6 and own.summary().index.equals(other.summary().index)
+    assert own.n_features_in_ == 6 and own.summary(effects="joint", contrasts="none").index.equals(other.summary(effects="joint", contrasts="none").index)
     with pytest.raises(ValueError, match=r"column 'city' has 'cork' in 300 of 300 rows\. Leave such rows out"):
         own.set_params(on_unseen="error").predict(X.assign(city="cork"))
     with warnings.catch_warnings():
@@ -337,6 +337,6 @@ def test_the_fixed_part_of_mixed_models(table, kind):
 def test_names_of_which_some_are_figures_are_names():
     X = pd.DataFrame({"drive": ["4", "f", "r"] * 20, "power": np.linspace(-1.0, 1.0, 60)})
     model = BayesianGLMRegressor().fit(X, (X["drive"] == "4") + X["power"])
-    assert {"drive_4", "drive_f", "drive_r"} <= set(model.summary().index)
+    assert {"drive_4", "drive_f", "drive_r"} <= set(model.summary(effects="joint", contrasts="none").index)
     with pytest.raises(ValueError, match=r"'\?' in row 2, which is no number, beside '4'"):
         BayesianGLMRegressor().fit(X.assign(drive=["4", "6", "?"] * 20), X["power"])

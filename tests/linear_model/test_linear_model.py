@@ -249,7 +249,7 @@ def test_not_fitted(method, X):
 def test_binary_classifier(X, rng):
     y = labels(X, rng)
     for likelihood in ("logit", "bernoulli", "probit"):
-        model = BayesianGLMClassifier(likelihood=likelihood).fit(X, y)
+        model = BayesianGLMClassifier(likelihood=likelihood, hyperparameters="point").fit(X, y)
         proba = model.predict_proba(X)
         assert proba.shape == (N, 2)
         np.testing.assert_allclose(proba.sum(1), 1.0, rtol=1e-14)

@@ -49,12 +49,13 @@ def drawn(likelihood, X, rng):
 
 def classified(X, rng, covariance="full"):
     y = np.array(["a", "b", "c"])[drawn(Softmax(n_classes=3), X, rng).astype(int)]
-    return BayesianGLMClassifier(covariance=covariance).fit(X, y)
+    return BayesianGLMClassifier(covariance=covariance, hyperparameters="point").fit(X, y)
 
 
 # ---- signs
 def test_direction_is_the_share_of_draws_with_the_sign_of_the_mean(X, rng):
-    model = BayesianGLMRegressor().fit(X, drawn(Gaussian(variance=9.0), X, rng))
+    model = BayesianGLMRegressor(prior_precision=1.0, hyperparameters="point")
+    model.set_params(likelihood=Gaussian(variance=9.0)).fit(X, drawn(Gaussian(variance=9.0), X, rng))
     table = model.summary().iloc[: D + 1]
     np.testing.assert_allclose(table["direction"], norm.cdf(np.abs(table["mean"]) / table["std"]))
     draws = model.posterior_["weights"].sample(DRAWS, random_state=0)
@@ -97,14 +98,11 @@ def test_other_links_have_no_ratios(likelihood, X, rng):
 def test_contrasts_have_the_moments_of_draws(covariance, wide, rng):
     X = rng.standard_normal((25, 40)) + 3.0 if wide else 2.0 * rng.standard_normal((N, D)) + 1.0
     model = classified(X, rng, covariance)
-    table = model.summary(reference="b")
+    table = model.summary(reference="b", effects="joint")
     assert list(table.index.unique("class")) == ["a", "c"] and table.index.names == ["class", "coefficient"]
     draws = model.posterior_["weights"].sample(DRAWS, random_state=0)
     differences = (draws[:, [0, 2]] - draws[:, [1]]).reshape(DRAWS, -1)
     std = table["std"].to_numpy()
-    if "switched_off" in table:  # they are told under a wider prior
-        differences, std = differences[:, ~table["switched_off"]], std[~table["switched_off"]]
-        table = table[~table["switched_off"]]
     assert np.all(np.abs(differences.mean(0) - table["mean"]) < 5 * std / np.sqrt(DRAWS))
     assert np.all(np.abs(differences.std(0) / std - 1) < 5 / np.sqrt(2 * DRAWS))
     np.testing.assert_allclose(table["upper"] - table["mean"], norm.ppf(0.95) * std)
@@ -114,14 +112,15 @@ def test_contrasts_have_the_moments_of_draws(covariance, wide, rng):
 def test_contrasts_do_without_the_shift_that_a_softmax_does_not_feel(X, rng):
     """Each class's own coefficients are known up to a shift of all, their differences are known better."""
     model = classified(X, rng)
-    own, to_a, to_b = model.summary(), model.summary(reference="a"), model.summary(reference="b")
+    own = model.summary(effects="joint")
+    to_a, to_b = (model.summary(reference=name, effects="joint") for name in "ab")
     np.testing.assert_allclose(to_a.loc["b", "mean"], -to_b.loc["a", "mean"])
     np.testing.assert_allclose(to_a.loc["b", "std"], to_b.loc["a", "std"])
     cov = model.posterior_["weights"].inner.cov_blocks
     apart = np.sqrt(np.diagonal(cov[0, 0] + cov[1, 1] - cov[0, 1] - cov[1, 0]))[:D] / model._columns.scale
     np.testing.assert_allclose(to_a.loc["b", "std"][:D], apart)
     assert np.all(to_a.loc["b", "std"] < np.hypot(own.loc["a", "std"], own.loc["b", "std"]))
-    odds = model.summary(reference="a", exponentiate=True)
+    odds = model.summary(reference="a", exponentiate=True, effects="joint")
     np.testing.assert_allclose(odds["exp(upper)"], np.exp(to_a["upper"]))
     with pytest.raises(ValueError, match=r"exponentiate=True.*set reference to one of \['a', 'b', 'c'\]"):
         model.summary(exponentiate=True)
@@ -142,19 +141,18 @@ def test_a_reference_needs_coefficients_by_class(X, rng):
     np.testing.assert_allclose(odds["std"], same["std"], rtol=0.2)
 
 
-def test_contrasts_of_coefficients_that_are_off_have_a_width(X, rng):
+def test_contrasts_of_what_the_prior_shrinks_to_nothing_have_a_width(X, rng):
     y = np.array(["a", "b", "c"])[drawn(Softmax(n_classes=3), X, rng).astype(int)]
     known = np.column_stack([X, y[:, None] == ["a", "b", "c"], BayesianGLMClassifier().fit(X, y).predict_proba(X)])
     idle = rng.standard_normal(N)
     idle -= known @ np.linalg.lstsq(known, idle, rcond=None)[0]  # nothing is left for it to say
     model = BayesianGLMClassifier(prior_precision="ard").fit(np.column_stack([X, idle]), y)
-    own, table = model.summary(), model.summary(reference="c")
-    assert list(own.columns) == list(table.columns) == ["mean", "std", "lower", "upper", "switched_off", "direction"]
+    table, to_b = model.summary(reference="c"), model.summary(reference="b")
+    joint = model.summary(reference="c", effects="joint")
+    np.testing.assert_allclose(table.loc[("b", "x3"), "mean"], -to_b.loc[("c", "x3"), "mean"], atol=1e-10)
     for name in ("a", "b"):
-        assert table.loc[(name, "x3"), "switched_off"] and not table.loc[(name, "x0"), "switched_off"]
-        apart = np.hypot(own.loc[(name, "x3"), "std"], own.loc[("c", "x3"), "std"])
-        assert table.loc[(name, "x3"), "std"] == pytest.approx(apart)
-        assert table.loc[(name, "x3"), "lower"] < 0 < table.loc[(name, "x3"), "upper"]
+        row = table.loc[(name, "x3")]
+        assert row["std"] > 2.0 * joint.loc[(name, "x3"), "std"] and row["lower"] < 0 < row["upper"]
 
 
 # ---- parameters of the likelihood

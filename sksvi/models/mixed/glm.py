@@ -26,6 +26,8 @@ Array = np.ndarray
 
 #: Scale of the prior of a group's standard deviation, in units of the target's natural scale (its sd if measured).
 GROUP_PRIOR_SCALE = 2.5
+#: Log of the constant of that density of s, a half-Student-t of 3 degrees of freedom, in those units.
+GROUP_CONSTANT = float(np.log(4.0 / (np.sqrt(3.0) * np.pi * GROUP_PRIOR_SCALE)))
 #: First standard deviation of a group's effects in those units.
 GROUP_START = 0.5
 #: Distance of slopes' columns from zero, in their units, from which a second start is tried.
@@ -179,7 +181,7 @@ class MixedModel(LinearModel):
     def log_group_density(self, q: dict[str, Any]) -> float:
         """Half-Student-t of the groups' standard deviations, in the logarithm of what they are in the unit of f."""
         log_std = q["group_std"].value
-        return float(np.sum(log_std - self.log_unit - 2.0 * np.log1p(self._squared(log_std) / 3.0)))
+        return float(np.sum(GROUP_CONSTANT + log_std - self.log_unit - 2.0 * np.log1p(self._squared(log_std) / 3.0)))
 
     def _squared(self, log_std: Array) -> Array:
         """(s / prior scale)²."""

@@ -10,6 +10,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.special import logsumexp
+from scipy.stats import t as student
 from sklearn.exceptions import ConvergenceWarning
 
 from sksvi import algorithms, expectations
@@ -184,8 +185,9 @@ def test_bound_on_a_grid(name, bound, rng):
 
 
 def log_hyperprior(log_std, unit=1.0):
-    """Half-Student-t of 3 degrees of freedom, in the logarithm, up to a constant."""
-    return float(np.sum(log_std - 2 * np.log1p(np.exp(2 * log_std) / (3 * (GROUP_PRIOR_SCALE * unit) ** 2))))
+    """Half-Student-t of 3 degrees of freedom, in the logarithm; the density is one in the unit of f."""
+    own = student.logpdf(np.exp(log_std), 3, scale=GROUP_PRIOR_SCALE * unit)
+    return float(np.sum(np.log(2.0) + own + log_std))
 
 
 @pytest.mark.parametrize("arrow", [None, 0, 1])

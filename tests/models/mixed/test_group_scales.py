@@ -11,8 +11,8 @@ from scipy.special import ndtr
 from sksvi.estimators.hyperparameters import node_table
 from sksvi.families import Gaussian, Point
 from sksvi.models.base import Table
-from sksvi.models.mixed.glm import Groups, MixedModel
 from sksvi.models.linear.hyperposterior import LinearHyperposterior
+from sksvi.models.mixed.glm import Groups, MixedModel
 from sksvi.models.mixed.group_scales import LogScales
 from sksvi.models.mixed.levels import GroupedDesign
 from tests.cases import TRUTH, fitted, gaussian_answer, problem_for
