@@ -2,7 +2,7 @@
 
 Counted are the rows of ``summary()`` by kind (an effect of 2.5 standard errors and more is strong), the linear
 predictor f and y of new rows, and the mean log density of new y beside the peer's. A point is a data set: standard
-errors are over independent ones. `SKSVI_CELLS=Mixed,Series` runs only the cells whose names begin so, the others'
+errors are over independent ones. `SKSVI_CELLS="Mixed;Series"` runs only the cells whose names begin so, the others'
 rows stay as they are stored.
 """
 
@@ -22,7 +22,7 @@ from benchmarks.truth._measures import Measured, enough, measure
 from benchmarks.truth.trust import stored
 
 #: Beginnings of the names of cells that are run again; none: all are.
-AGAIN = tuple(filter(None, os.environ.get("SKSVI_CELLS", "").split(",")))
+AGAIN = tuple(filter(None, os.environ.get("SKSVI_CELLS", "").split(";")))
 #: A quick run has so many data sets of every so manyth cell.
 QUICK_SETS, QUICK_EVERY = 4, 4
 

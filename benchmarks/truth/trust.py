@@ -1,7 +1,7 @@
 """What the page "How far to trust it" shows: the grid before anything was mended and now, from stored tables alone.
 
-Nothing is measured here: `truth.defaults` and `truth.real` do, and the tables named `defaults_before_...` are those of
-the code before.
+Nothing is measured here: `truth.defaults` and `truth.real` do, and the tables named `defaults_before_...` and
+`real_before_...` are those of the code before.
 """
 
 from __future__ import annotations
@@ -123,6 +123,22 @@ def numbers() -> list[dict[str, Any]]:
     return out
 
 
+def real() -> list[dict[str, Any]]:
+    """A row for each kind of target, size and peer of the real sets."""
+    was = {(row["kind"], row["n"], row["peer"]): row for row in stored("real_before_summary")}
+    out = []
+    for row in stored("real_summary"):
+        old = was.get((row["kind"], row["n"], row["peer"]), {})
+        named = {name: row[name] for name in ("kind", "n", "peer", "sets")}
+        ends = {
+            f"{name}, {when}": found.get(name)
+            for name in ("median", "worst", "sets behind")
+            for when, found in (("before", old), ("now", row))
+        }
+        out.append({**named, **{name: None if value is None else round(value, 3) for name, value in ends.items()}})
+    return out
+
+
 def draw() -> None:
     """A dot for each cell: hollow before, filled now; a row for each family, a panel for each kind of interval."""
     import matplotlib.pyplot as plt
@@ -166,6 +182,9 @@ def main(quick: bool = False) -> None:
     report("truth/trust", "What 90 % intervals cover with nothing set", covers(), notes, quick)
     report("truth/trust_density", "Log density of new rows less the peer's, nats a row", densities(), (), quick)
     report("truth/trust_numbers", "Other numbers with nothing set", numbers(), (), quick)
+    report(
+        "truth/trust_real", "Log density of held-out rows of real sets less the peer's, nats a row", real(), (), quick
+    )
     if not quick:
         draw()
 
