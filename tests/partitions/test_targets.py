@@ -101,6 +101,7 @@ CASES = [
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("likelihood, with_offset, looks_again", CASES)
+@pytest.mark.filterwarnings("ignore:y varies .* times as much as:UserWarning")  # failures are drawn alone
 def test_a_fit_starts_where_the_fit_in_memory_does(likelihood, with_offset, looks_again, weighted, small, looks):
     rng = np.random.default_rng(0)
     X, f, offset = rows(rng)
