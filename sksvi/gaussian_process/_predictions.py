@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,17 +14,17 @@ from sksvi._typing import MatrixLike, PerRow
 from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.response import MOST, ResponseDraws
 from sksvi.estimators.validation import validate_data
+from sksvi.gaussian_process._hyperparameters import Part, ProcessHyperparameters
 from sksvi.models.gp.bounds import left_over
 from sksvi.models.gp.geometry import Geometry
 from sksvi.models.linear.latents import moments
 from sksvi.models.linear.rows import DenseRows
-from sksvi.predictive import Predictive
 from sksvi.predictive.latents import check_latents
 
 Array = np.ndarray
 
 
-class ProcessPredictions(ResponseDraws):
+class ProcessPredictions(ProcessHyperparameters, ResponseDraws):
     """Needs what a fit leaves behind."""
 
     kernel_: Any
@@ -32,11 +33,19 @@ class ProcessPredictions(ResponseDraws):
     n_jobs: Any
     _white: Any
 
-    def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
+    def _latents(self, X: Any, offset: Any) -> tuple[list[Part], list[tuple[Array, Array]]]:
         check_is_fitted(self)
         given, X = X, validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         offset = checked_offset(self, offset, given)
-        white, n_latents = self._white, self.likelihood_.n_latents
+        parts = self._parts(self._white)
+        with parallel.working():
+            return parts, [self._latents_of(part, X, offset) for part in parts]
+
+    def _latents_of(self, part: Part, X: Array, offset: Any) -> tuple[Array, Array]:
+        """Mean and variance of f under one process."""
+        white, n_latents = part.block, self.likelihood_.n_latents
+        geometry = self._place(part)
+        white.prepare()
 
         def one(rows: slice) -> tuple[Array, Array]:
             _, H, d = geometry.rows(X[rows].astype(float, copy=False))
@@ -44,12 +53,9 @@ class ProcessPredictions(ResponseDraws):
             m = m + self.mean_
             return m if offset is None else m + offset[rows].reshape(-1, *[1] * (m.ndim - 1)), left_over(s, d)
 
-        with parallel.working():
-            geometry = Geometry(self.kernel_, self.inducing_points_)
-            white.prepare()
-            parts = parallel.slices(X.shape[0], parallel.chunk_rows(len(geometry.Z), False))
-            parts = list(parallel.in_order(one, parts, parallel.n_threads(self.n_jobs)))
-        m, v = (np.concatenate(part) for part in zip(*parts, strict=True))
+        blocks = parallel.slices(X.shape[0], parallel.chunk_rows(len(geometry.Z), False))
+        found = list(parallel.in_order(one, blocks, parallel.n_threads(self.n_jobs)))
+        m, v = (np.concatenate(both) for both in zip(*found, strict=True))
         check_latents(m, v, X.dtype, not self.likelihood_.measured)
         return m.astype(X.dtype, copy=False), v.astype(X.dtype, copy=False)
 
@@ -68,17 +74,43 @@ class ProcessPredictions(ResponseDraws):
         m, v = self._latent(X, offset)
         return m, np.diagonal(v, axis1=1, axis2=2).copy() if v.ndim == 3 else v
 
-    def _predictive(self, X: Any, offset: Any) -> Predictive:
-        m, v = self._latent(X, offset)
-        return Predictive(self.likelihood_, m, v)
+    def _mean_draws(self, X: Any, n_draws: int, seed: int, offset: Any = None) -> Iterator[tuple[slice, Array]]:
+        """Means of y given draws of hyperparameters and inducing values: each draw has one node for all rows.
 
-    def _latent_draws(self, X: Any, n_draws: int, seed: int, offset: Any) -> Iterator[tuple[slice, Array, Array]]:
-        """Draws of the inducing values; what these leave open of a row counts as its own."""
+        What the inducing values leave open of a row counts as its own.
+        """
         given, X = X, validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         offset = checked_offset(self, offset, given)
-        geometry = Geometry(self.kernel_, self.inducing_points_)
-        draws = self._white.sample(n_draws, seed)
-        for rows in parallel.slices(X.shape[0], max(1, MOST // draws[..., 0].size)):
-            _, H, d = geometry.rows(X[rows].astype(float, copy=False))
-            f = np.tensordot(H, draws, (1, draws.ndim - 1)) + self.mean_
-            yield rows, f if offset is None else f + offset[rows].reshape(-1, *[1] * (f.ndim - 1)), d
+        drawn, order = self._drawn(n_draws, seed)
+        for rows in parallel.slices(X.shape[0], max(1, MOST // (n_draws * drawn[0][1].shape[-1]))):
+            here, means = X[rows].astype(float, copy=False), []
+            for part, draws, geometry in drawn:
+                _, H, d = geometry.rows(here)
+                f = np.tensordot(H, draws, (1, draws.ndim - 1)) + self.mean_
+                f = f if offset is None else f + offset[rows].reshape(-1, *[1] * (f.ndim - 1))
+                means.append(self._with_likelihood(part.likelihood)._means_given(f, d))
+            yield rows, means[0] if len(means) == 1 else np.concatenate(means, axis=1)[:, order]
+
+    def _drawn(self, n_draws: int, seed: int) -> tuple[list[tuple[Part, Array, Geometry]], Array]:
+        """Processes with draws of their inducing values, and the order that mixes these."""
+        parts = self._parts(self._white)
+        if len(parts) == 1:
+            return [(parts[0], parts[0].block.sample(n_draws, seed), self._place(parts[0]))], np.arange(n_draws)
+        rng = np.random.default_rng(seed)
+        counts = rng.multinomial(n_draws, [part.weight for part in parts])
+        seeds = rng.integers(np.iinfo(np.int32).max, size=len(parts))
+        drawn = [
+            (part, part.block.sample(int(count), int(own)), self._place(part))
+            for part, count, own in zip(parts, counts, seeds, strict=True)
+            if count
+        ]
+        return drawn, rng.permutation(n_draws)
+
+    def _with_likelihood(self, likelihood: Any) -> Any:
+        """This estimator under the likelihood of a node."""
+        twin = copy.copy(self)
+        twin.likelihood_ = likelihood
+        return twin
+
+    def _place(self, part: Part) -> Geometry:
+        return Geometry(part.kernel, self.inducing_points_)

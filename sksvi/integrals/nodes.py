@@ -21,6 +21,8 @@ Array = np.ndarray
 STEP = 0.05
 #: Standard deviations at which the density is compared with a normal one along each half axis.
 REACH = 1.5
+#: Looks for it at most, how near it must be, and how much farther a look goes than the one before.
+LOOKS, NEAR, FURTHER = 6, (0.75, 1.3), 3.0
 #: Widest scale, and widest ratio to that of the curvature, that a half axis may have.
 WIDEST, STRETCHED = 5.0, 12.0
 #: Nodes of one hyperparameter, and how far they reach in standard deviations.
@@ -51,6 +53,12 @@ class Nodes:
         """(H,)."""
         return np.sqrt(np.maximum(self.weights @ np.square(self.values - self.mean), 0.0))
 
+    def corrected(self, by: Array) -> Nodes:
+        """With a log density that is larger by `by` (k,) at the nodes than the one that they were found from."""
+        logs = np.log(self.weights) + by
+        total = float(np.logaddexp.reduce(logs))
+        return Nodes(self.values, np.exp(logs - total), self.log_integral + total)
+
     def few(self, dropped: float = DROPPED) -> Nodes:
         """Without the lightest nodes, which weigh `dropped` at most together."""
         order = np.argsort(self.weights, kind="stable")
@@ -65,6 +73,8 @@ def nodes_about(
     curvature: Array | None = None,
     lowest: Array | None = None,
     highest: Array | None = None,
+    step: float = STEP,
+    corners: int = CORNERS,
 ) -> Nodes:
     """Nodes of a density of hyperparameters about its mode.
 
@@ -78,6 +88,10 @@ def nodes_about(
         Of -log density at the mode; None: by finite differences.
     lowest, highest : ndarray of shape (H,), optional
         Ends of the support; None: none.
+    step : float
+        Of the finite differences: larger where the density has an error of its own.
+    corners : int
+        Most hyperparameters for which corners are looked at.
 
     Returns
     -------
@@ -102,11 +116,11 @@ def nodes_about(
 
     peak = inside(mode)
     if curvature is None:
-        curvature = _curvature(inside, mode, peak, low, high)
+        curvature = _curvature(inside, mode, peak, low, high, step)
     values, vectors = np.linalg.eigh(curvature)
     axes = vectors / np.sqrt(np.maximum(values, WIDEST**-2))
     scales = np.array([[_scale(inside, mode, peak, side * axis) for axis in axes.T] for side in (-1.0, 1.0)])
-    z, share = _line() if size == 1 else _composite(size)
+    z, share = _line() if size == 1 else _composite(size, size <= corners)
     stretch = np.where(z > 0, scales[1], scales[0])
     # The volume of an orthant is that of its half axes; of a node on an axis, the mean of both sides elsewhere.
     volume = np.prod(np.where(z == 0, scales.mean(0), stretch), axis=1)
@@ -123,37 +137,42 @@ def nodes_about(
     return Nodes(points[own], weights[own], float(peak + total + log_volume))
 
 
-def _curvature(log_density: Callable[[Array], float], mode: Array, peak: float, low: Array, high: Array) -> Array:
+def _curvature(
+    log_density: Callable[[Array], float], mode: Array, peak: float, low: Array, high: Array, step: float
+) -> Array:
     """By differences about the mode, or inwards from an end of the support."""
     size = len(mode)
-    centre = np.clip(mode, np.where(np.isfinite(low), low + STEP, mode), np.where(np.isfinite(high), high - STEP, mode))
+    centre = np.clip(mode, np.where(np.isfinite(low), low + step, mode), np.where(np.isfinite(high), high - step, mode))
     middle = peak if np.array_equal(centre, mode) else log_density(centre)
-    out, steps = np.empty((size, size)), STEP * np.eye(size)
+    steps = step * np.eye(size)
+    sides = np.array([log_density(centre + one) + log_density(centre - one) for one in steps])
+    out = np.diag(2.0 * middle - sides)
     for a in range(size):
-        for b in range(a + 1):
-            corners = [log_density(centre + s * steps[a] + t * steps[b]) for s, t in product((1, -1), repeat=2)]
-            second = (corners[0] - corners[1] - corners[2] + corners[3]) / (4 * STEP**2)
-            if a == b:
-                second = (corners[0] - 2 * middle + corners[3]) / (4 * STEP**2)
-            out[a, b] = out[b, a] = -second
+        for b in range(a):
+            both = steps[a] + steps[b]
+            pair = log_density(centre + both) + log_density(centre - both)
+            out[a, b] = out[b, a] = -0.5 * (pair - sides[a] - sides[b] + 2.0 * middle)
+    out /= step**2
     return out if np.all(np.isfinite(out)) else np.eye(size)
 
 
 def _scale(log_density: Callable[[Array], float], mode: Array, peak: float, axis: Array) -> float:
     """Scale of a half axis, in units of it: where the density has fallen as a normal has at `REACH`."""
-    wanted, length = 0.5 * REACH**2, float(np.linalg.norm(axis))
-    far = min(STRETCHED, WIDEST / length) * REACH
-    inner, outer = 0.0, REACH
-    while outer < far and peak - log_density(mode + outer * axis) < wanted:
-        inner, outer = outer, 1.6 * outer
-    if outer >= far and peak - log_density(mode + far * axis) < wanted:
-        return far / REACH
-    outer = min(outer, far)
-    for _ in range(8):
-        middle = 0.5 * (inner + outer)
-        near = peak - log_density(mode + middle * axis) < wanted
-        inner, outer = (middle, outer) if near else (inner, middle)
-    return 0.5 * (inner + outer) / REACH
+    far = min(STRETCHED, WIDEST / float(np.linalg.norm(axis))) * REACH
+    inner, outer, at = 0.0, np.inf, min(REACH, far)
+    for _ in range(LOOKS):
+        fall = peak - log_density(mode + at * axis)
+        reached = np.sqrt(2.0 * max(fall, 0.0))
+        if NEAR[0] * REACH <= reached <= NEAR[1] * REACH:
+            return float(at / reached)
+        inner, outer = (at, outer) if reached < REACH else (inner, at)
+        if inner >= far:
+            break
+        # As if it fell like a normal from here on; between what is known, and at most some times as far.
+        guess = at * REACH / max(reached, REACH / FURTHER) if np.isfinite(reached) else 0.0
+        least, most = inner + 0.1 * (min(outer, far) - inner), min(inner + 0.9 * (outer - inner), FURTHER * at, far)
+        at = float(np.clip(guess, min(least, most), most))
+    return at / REACH
 
 
 def _line() -> tuple[Array, Array]:
@@ -163,11 +182,11 @@ def _line() -> tuple[Array, Array]:
     return z[:, None], share / share.sum()
 
 
-def _composite(size: int) -> tuple[Array, Array]:
+def _composite(size: int, with_corners: bool) -> tuple[Array, Array]:
     """Centre, axes and corners (or half of them) of a sphere: exact for a standard normal to the third degree."""
     axes = np.sqrt(size) * np.concatenate([np.eye(size), -np.eye(size)])
     corners = np.empty((0, size))
-    if size <= CORNERS:
+    if with_corners:
         signs = np.array(list(product((1.0, -1.0), repeat=size)))
         if size >= 5:  # the half fraction whose signs multiply to one keeps squares and products of two apart
             signs = signs[np.prod(signs, axis=1) > 0]

@@ -20,7 +20,7 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, auto_or_number, stays, text, truth
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.from_partitions import FromPartitions
-from sksvi.estimators.joint import Joint, bound_said, check_same_rows
+from sksvi.estimators.joint import Joint, bound_said, check_same_rows, paid_by
 from sksvi.estimators.offsets import checked_offset, offset_of
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.response import MOST, ResponseDraws
@@ -378,7 +378,7 @@ class BayesianGLM(LinearFindings, CoefficientTables, ResponseDraws, WithCategori
             mean=weights.mean.ravel(),
             std=weights.std.ravel(),
             shown=lambda draws: weights.shown(draws).reshape(len(draws), -1),
-            said=bound_said(self, model),
+            said=bound_said(self, paid_by(self, model)),
         )
 
     def _model_of_fit(self, data: Table) -> tuple[Any, Table]:

@@ -1,0 +1,377 @@
+"""The posterior of a process's hyperparameters: nodes about the mode of bound + log prior, and q at each of them.
+
+With Gaussian noise the best q has a closed form at every node. Else what the data said at the mode, a Gaussian message
+about each latent, is kept while curvature and scales are looked for: the integral of the prior at a node times these
+messages has a closed form. At the nodes themselves q takes a few natural steps from there, and a node weighs what its
+bound does.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from copy import copy, deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lapack
+
+from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
+from sksvi.families.gaussian.dual import SiteGaussian
+from sksvi.integrals.nodes import Nodes, nodes_about
+from sksvi.models.gp import kernels
+from sksvi.models.gp.bounds import LOG_2PI
+from sksvi.models.gp.collapsed import WIDEST
+from sksvi.models.gp.exact import log_evidence
+from sksvi.models.gp.geometry import Geometry
+from sksvi.models.gp.hyperpriors import HyperPrior
+from sksvi.models.linear.rows import DenseRows
+
+Array = np.ndarray
+
+#: Natural steps of q at a node, at most, and the gain that is not worth another, nats.
+NODE_STEPS, WORTH = 2, 0.02
+#: Most hyperparameters whose corners are looked at.
+CORNERS = 3
+#: Numbers of a block of all rows by inducing points beyond which the mode is taken.
+MOST_NUMBERS = 2**23
+#: Step of the finite differences in a log parameter.
+STEP = 0.2
+#: Standard deviations of all log parameters below which predictions take the mode.
+NARROW = 0.1
+
+
+@dataclass
+class Integrated:
+    """Nodes of all hyperparameters, and q's main block at each; `narrow`: the mode predicts as well."""
+
+    nodes: Nodes
+    blocks: list[Any]
+    narrow: bool
+
+
+class Explored(ABC):
+    """Bound + log prior about a fit's mode, as a function of the hyperparameters that are learned.
+
+    Parameters
+    ----------
+    model : SparseGPModel or FullGP
+    q : dict of blocks
+        Where the fit ended.
+    data : Table
+    expect : Expectation
+    density : HyperPrior
+    names : list of str
+        Blocks of q that were learned, of "kernel" and "likelihood".
+    """
+
+    main = "inducing"
+
+    def __init__(self, model: Any, q: dict[str, Any], data: Any, expect: Any, density: HyperPrior, names: list[str]):
+        self.model, self.q, self.data, self.expect, self.density = copy(model), q, data, expect, density
+        self.names = names
+        self.full = {name: np.ravel(q[name].value) for name in names}
+        moves = [
+            np.array(density.columns) if name == "kernel" else np.ones(self.full[name].size, bool) for name in names
+        ]
+        self.moves = np.concatenate(moves) if moves else np.zeros(0, bool)
+        self.kernel = deepcopy(model.current_kernel(q))
+
+    @property
+    def mode(self) -> Array:
+        """Of the hyperparameters that move."""
+        return np.concatenate([self.full[name] for name in self.names])[self.moves]
+
+    def ends(self) -> tuple[Array, Array]:
+        """Least and greatest values."""
+        box = []
+        for name in self.names:
+            if name == "kernel":
+                box.append(np.reshape(self.model.kernel.bounds, (-1, 2)))
+            else:
+                box.append(self.full[name][:, None] + WIDEST * np.array([-1.0, 1.0]))
+        both = np.concatenate(box)[self.moves]
+        # A mode at an end that a search has clipped to may lie a rounding beyond it.
+        return np.minimum(both[:, 0], self.mode), np.maximum(both[:, 1], self.mode)
+
+    def at(self, h: Array) -> dict[str, Any]:
+        """q with these hyperparameters."""
+        whole = np.concatenate([self.full[name] for name in self.names])
+        whole[self.moves] = h
+        q, begin = dict(self.q), 0
+        for name in self.names:
+            values = whole[begin : begin + self.full[name].size]
+            begin += len(values)
+            q[name] = Point(values) if name == "likelihood" else Free(values)
+        return q
+
+    def kernel_at(self, q: dict[str, Any]) -> Any:
+        """The kernel with q's parameters: one object that is set anew, as scikit-learn's copies take their time."""
+        self.kernel.theta = q["kernel"].value
+        return self.kernel
+
+    @abstractmethod
+    def quick(self, q: dict[str, Any]) -> float:
+        """Bound at the best q, or what the messages of the mode say of it."""
+
+    @abstractmethod
+    def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
+        """Bound and main block after a few steps."""
+
+    def _log_density(self, h: Array) -> float:
+        q = self.at(h)
+        try:
+            return self.quick(q) + self.density(q)
+        except NotPositiveDefinite:
+            return -np.inf
+
+    def integrated(self) -> Integrated | None:
+        """Nodes with their blocks; None where nothing was learned."""
+        if not len(self.mode):
+            return None
+        low, high = self.ends()
+        nodes = nodes_about(self._log_density, self.mode, None, low, high, STEP, CORNERS)
+        if np.all(nodes.std < NARROW):
+            return Integrated(self.whole(nodes), [], True)
+        blocks, change, found = [], [], []
+        for k, h in enumerate(nodes.values):
+            q = self.at(h)
+            try:
+                value, block = self.settled(q)
+                change.append(value - self.quick(q))
+            except NotPositiveDefinite:
+                continue
+            blocks.append(block)
+            found.append(k)
+        nodes = Nodes(nodes.values[found], nodes.weights[found], nodes.log_integral).corrected(np.array(change))
+        few, order = nodes.few(), []
+        for h in few.values:
+            order.append(int(np.flatnonzero(np.all(nodes.values == h, axis=1))[0]))
+        return Integrated(self.whole(few), [blocks[k] for k in order], False)
+
+    def whole(self, nodes: Nodes) -> Nodes:
+        """Nodes with the kernel parameters that stay."""
+        values = np.tile(np.concatenate([self.full[name] for name in self.names]), (len(nodes.values), 1))
+        values[:, self.moves] = nodes.values
+        return Nodes(values, nodes.weights, nodes.log_integral)
+
+
+class _Sparse(Explored):
+    """What sparse processes share: where rows lie among the inducing points."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.Z = self.q["inputs"].value * self.model.scale
+
+    def rows(self, q: dict[str, Any]) -> tuple[Array, Array]:
+        """h (n, M) and d (n,)."""
+        _, H, d = Geometry(self.kernel_at(q), self.Z).rows(self.data.X)
+        return H, d
+
+    def block(self, linear: Array, precision: Array) -> Any:
+        """q(v) from its natural parameters."""
+        best = Gaussian(np.zeros_like(linear), precision)
+        mean = best.solve(linear)
+        if self.model.full:
+            return Gaussian(mean, precision, best.root)
+        return DiagonalGaussian(mean, np.diagonal(precision).copy())
+
+
+class Closed(_Sparse):
+    """Gaussian noise: everything has a closed form."""
+
+    def _parts(self, q: dict[str, Any]) -> tuple[float, Array, Array]:
+        """Bound, linear and quadratic natural parameter of q(v)."""
+        model, data = self.model, self.data
+        noise = model.current_likelihood(q).noise_variance
+        H, d = self.rows(q)
+        y = data.y if data.offset is None else data.y - data.offset
+        weight = np.ones(len(y)) if data.weight is None else data.weight
+        c = noise + d if model.teacher == "v1" else np.full(len(y), noise)
+        W = weight / c
+        scaled = H * W[:, None]
+        precision = np.eye(H.shape[1]) + scaled.T @ H
+        linear = scaled.T @ y
+        L, info = lapack.dpotrf(precision, lower=1, clean=1)
+        if info:
+            raise NotPositiveDefinite("the precision of q is not positive definite")
+        half, _ = lapack.dtrtrs(L, linear, lower=1)
+        value = -0.5 * float(weight @ (LOG_2PI + np.log(c)) + W @ np.square(y) - half @ half)
+        value -= float(np.log(np.diagonal(L)).sum())
+        if model.teacher == "simple":
+            value -= 0.5 * float(W @ d)
+        return value, linear, precision
+
+    def quick(self, q: dict[str, Any]) -> float:
+        """The collapsed bound; of the optimal one the exact evidence."""
+        if self.model.bound == "optimal":
+            return log_evidence(self.kernel_at(q), self.data, self.model.current_likelihood(q).noise_variance)[0]
+        return self._parts(q)[0]
+
+    def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
+        """The same, and the best q(v)."""
+        if self.model.bound == "optimal":
+            batch = self.model.batch(self.data, slice(0, len(self.data)))
+            batch.fill(self.model, Geometry(self.kernel_at(q), self.Z), q)
+            A = batch.rows.A
+            return self.quick(q), self.block(A.T @ batch.data.y, np.eye(A.shape[1]) + A.T @ A)
+        value, linear, precision = self._parts(q)
+        return value, self.block(linear, precision)
+
+
+class BySteps(_Sparse):
+    """Any likelihood: messages about f at the rows, and natural steps."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        model = self.model
+        model.keep, model.by = False, "nothing"
+        terms = self._terms(self.q, self.q["inducing"])
+        self.messages, self.there = self._heard(terms), self._value(terms, self.q["inducing"])
+        self.base = self._evidence(self.q)
+
+    def _terms(self, q: dict[str, Any], block: Any) -> Any:
+        model = self.model
+        batch = model.batch(self.data, slice(0, len(self.data)))
+        block.prepare()
+        return model.terms({**q, "inducing": block}, batch, self.expect, None)
+
+    def _value(self, terms: Any, block: Any) -> float:
+        prior = self.model.prior({"inducing": block})["inducing"]
+        return float(terms.value.sum()) - float(block.kl(prior))
+
+    @staticmethod
+    def _heard(terms: Any) -> tuple[Array, Array]:
+        """Messages, without those that open upwards."""
+        if terms.gamma.ndim == 3:
+            return terms.message()
+        gamma = np.minimum(terms.gamma, 0.0)
+        return terms.alpha - 2.0 * gamma * terms.linear, gamma
+
+    def _natural(self, H: Array, messages: tuple[Array, Array]) -> tuple[Array, Array]:
+        linear, gamma = messages
+        lin, quad = self.model._pull(DenseRows.of(H), linear, gamma)
+        quad = np.asarray(quad)
+        if quad.ndim == 1 or not self.model.full:
+            return lin, 1.0 - 2.0 * quad
+        return lin, np.eye(len(quad)) - 2.0 * quad
+
+    def _block(self, H: Array, messages: tuple[Array, Array]) -> Any:
+        linear, precision = self._natural(H, messages)
+        if precision.shape == linear.shape:
+            return DiagonalGaussian(linear / precision, precision)
+        return self.block(linear, precision)
+
+    def _evidence(self, q: dict[str, Any]) -> float:
+        """Log of the integral of the prior times the messages of the mode."""
+        H, d = self.rows(q)
+        linear, precision = self._natural(H, self.messages)
+        gamma = self.messages[1]
+        left = float(
+            np.sum((gamma if gamma.ndim == 1 else np.einsum("naa->n", gamma) if gamma.ndim == 3 else gamma.sum(1)) * d)
+        )
+        if precision.shape == linear.shape:
+            return 0.5 * float(np.sum(linear**2 / precision - np.log(precision))) + left
+        L, info = lapack.dpotrf(precision, lower=1, clean=1)
+        if info:
+            raise NotPositiveDefinite("the precision of q is not positive definite")
+        half, _ = lapack.dtrtrs(L, linear, lower=1)
+        return 0.5 * float(half @ half) - float(np.log(np.diagonal(L)).sum()) + left
+
+    def quick(self, q: dict[str, Any]) -> float:
+        """By messages; those of another likelihood are found where q was."""
+        value = self.there + self._evidence(q) - self.base
+        if "likelihood" not in self.names:
+            return value
+        return value + self._gain_of_likelihood(q)
+
+    def _gain_of_likelihood(self, q: dict[str, Any]) -> float:
+        """What other parameters of the likelihood gain at the mode's q."""
+        there = {**self.q, "likelihood": q["likelihood"]}
+        return self._value(self._terms(there, self.q["inducing"]), self.q["inducing"]) - self.there
+
+    def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
+        """Natural steps from the messages of the mode; the best of them."""
+        self.model.kernel = self.kernel_at(q)
+        H, _ = self.rows(q)
+        best, messages = (-np.inf, None), self.messages
+        for _ in range(1 + NODE_STEPS):
+            block = self._block(H, messages)
+            terms = self._terms(q, block)
+            value = self._value(terms, block)
+            gained = value - best[0]
+            if gained > 0:
+                best = value, block
+            if gained < WORTH:
+                break
+            messages = self._heard(terms)
+        return best
+
+
+class OfV2(BySteps, Closed):
+    """Bound "v2", whose hyperparameters are those of "v1": nodes weigh what that bound does."""
+
+    def quick(self, q: dict[str, Any]) -> float:
+        """Of "v1"."""
+        return Closed.quick(self, q)
+
+    def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
+        """Of "v1", and q(v) of "v2"."""
+        return self.quick(q), BySteps.settled(self, q)[1]
+
+
+class Full(Explored):
+    """The full process under any likelihood: its messages are about the latents themselves."""
+
+    main = "latents"
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        block = self.q["latents"]
+        self.said = block.over(SiteGaussian(block.prior_cov))
+        self.there = self._value(block)
+        self.base = block.log_evidence()
+
+    def _terms(self, block: Any) -> Any:
+        return self.model.terms({**self.q, "latents": block}, self.data, self.expect, None)
+
+    def _value(self, block: Any) -> float:
+        return float(self._terms(block).value.sum()) - float(block.kl(SiteGaussian(block.prior_cov)))
+
+    def _under(self, q: dict[str, Any]) -> SiteGaussian:
+        X = self.model.X
+        K = kernels.cross(self.kernel_at(q), X, X)
+        return SiteGaussian(K).times(self.said)
+
+    def quick(self, q: dict[str, Any]) -> float:
+        """By messages."""
+        return self.there + self._under(q).log_evidence() - self.base
+
+    def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
+        """Natural steps from the messages of the mode; the best of them."""
+        block, best = self._under(q), (-np.inf, None)
+        for _ in range(1 + NODE_STEPS):
+            terms = self._terms(block)
+            value = float(terms.value.sum()) - float(block.kl(SiteGaussian(block.prior_cov)))
+            gained = value - best[0]
+            if gained > 0:
+                best = value, block
+            if gained < WORTH:
+                break
+            block = block.replace((terms.alpha, -2.0 * np.minimum(terms.gamma, 0.0)))
+        return best
+
+
+def explored(
+    model: Any, q: dict[str, Any], data: Any, expect: Any, density: HyperPrior, frozen: frozenset[str]
+) -> Explored:
+    """What looks at the hyperparameters of this model."""
+    if not hasattr(model, "bound"):
+        names = ["kernel"] if model.learned and q["kernel"].value.size else []
+        return Full(model, q, data, expect, density, names)
+    names = ["kernel"] if model.learn_kernel else []
+    names += ["likelihood"] if "likelihood" in q and "likelihood" not in frozen else []
+    noisy = model.likelihood.noise_variance is not None
+    kind: Callable[..., Explored] = (OfV2 if model.bound == "v2" else Closed) if noisy else BySteps
+    return kind(model, q, data, expect, density, names)
