@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -338,20 +337,13 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
 
     def _kept_blocks(self, model: FullGP, blocks: Sequence[SiteGaussian]) -> tuple[Array, Array]:
         """Two numbers per row and node; covariances are those of the kernels."""
-        vars(self).pop("_sites_of_nodes", None)
+        if not blocks:
+            return np.zeros((0, len(model.X))), np.zeros((0, len(model.X)))
         return np.stack([block.dual for block in blocks]), np.stack([block.weights for block in blocks])
 
-    @cached_property
-    def _sites_of_nodes(self) -> list[SiteGaussian]:
-        """q at every node; files have what it is made of."""
-        found = []
-        for h, dual, weights in zip(self._nodes.values, *self._node_blocks, strict=True):  # type: ignore[union-attr]
-            K = kernels.cross(self.kernel_.clone_with_theta(h), self.X_train_, self.X_train_)
-            found.append(SiteGaussian(K, dual, weights))
-        return found
-
-    def _node_block(self, k: int) -> SiteGaussian:
-        return self._sites_of_nodes[k]
+    def _node_block(self, kernel: Kernel, k: int) -> SiteGaussian:
+        K = kernels.cross(kernel, self.X_train_, self.X_train_)
+        return SiteGaussian(K, *(part[k] for part in self._node_blocks))
 
     def predict_latent(self, X: MatrixLike, offset: PerRow | None = None) -> tuple[Array, Array]:
         """Mean and variance of f(x) + offset under the posterior.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,9 +39,8 @@ class ProcessHyperparameters(IntegratedHyperparameters):
     _target_unit: float = 1.0
     #: Of the hyperparameters where the fit ended, a part of its bound.
     _log_prior: float = 0.0
-    #: Whether the mode predicts for all nodes.
-    _narrow: bool = False
-    #: What is kept of q at every node.
+    #: The few nodes that predict: the first is the mode; what is kept of q at the others.
+    _few: Any = None
     _node_blocks: Any = None
 
     # ---- the fit
@@ -52,8 +52,9 @@ class ProcessHyperparameters(IntegratedHyperparameters):
 
     def _at_a_point(self) -> None:
         """Forget the nodes of an earlier fit."""
-        self._nodes, self._node_blocks, self._narrow, self._log_prior = None, None, False, 0.0
-        vars(self).pop("_sites_of_nodes", None)
+        self._nodes, self._node_blocks, self._few, self._log_prior = None, None, None, 0.0
+        for name in ("_away", "_places_away"):
+            vars(self).pop(name, None)
 
     def _refine(self, problem: Any, state: Any, looks: Any) -> str | None:
         model, data = problem.model, problem.data
@@ -69,26 +70,32 @@ class ProcessHyperparameters(IntegratedHyperparameters):
         """Keep what was found."""
         if found is None:
             return
-        self._nodes, self._narrow = found.nodes, found.narrow
+        self._nodes, self._few = found.nodes, found.few
         self.lower_bound_ = found.nodes.log_integral
-        self._node_blocks = None if found.narrow else self._kept_blocks(model, found.blocks)
+        self._node_blocks = self._kept_blocks(model, found.blocks[1:])
 
     def _kept_blocks(self, model: Any, blocks: Sequence[Any]) -> Any:
         raise AttributeError(f"{type(self).__name__} keeps nothing of its nodes")
 
     # ---- the processes
     def _parts(self, block: Any) -> list[Part]:
-        """Those that predict: one for each node, or that of the mode, with its block."""
-        if self._nodes is None or self._narrow:
-            return [Part(1.0, self.kernel_, self.likelihood_, block)]
-        size = self.kernel_.n_dims
-        out = []
-        for k, (weight, h) in enumerate(zip(self._nodes.weights, self._nodes.values, strict=True)):
+        """Those that predict: that of the mode, with its block, and those of the few nodes about it."""
+        weight = 1.0 if self._few is None else float(self._few.weights[0])
+        here = Part(weight, self.kernel_, self.likelihood_, block)
+        return [here] if self._few is None else [here, *self._away]
+
+    @cached_property
+    def _away(self) -> list[Part]:
+        """Processes of nodes beside the mode; files have what they are made of."""
+        size, out = self.kernel_.n_dims, []
+        for k, (weight, h) in enumerate(zip(self._few.weights[1:], self._few.values[1:], strict=True)):
             likelihood = self.likelihood_.replace(h[size:]) if len(h) > size else self.likelihood_
-            out.append(Part(float(weight), self.kernel_.clone_with_theta(h[:size]), likelihood, self._node_block(k)))
+            kernel = self.kernel_.clone_with_theta(h[:size])
+            out.append(Part(float(weight), kernel, likelihood, self._node_block(kernel, k)))
         return out
 
-    def _node_block(self, k: int) -> Any:
+    def _node_block(self, kernel: Any, k: int) -> Any:
+        """What is kept of node k, as a block."""
         return self._node_blocks[k]
 
     def _latents(self, X: Any, offset: Any) -> tuple[list[Part], list[tuple[Array, Array]]]:

@@ -67,6 +67,78 @@ class Nodes:
         return Nodes(self.values[left], self.weights[left] / self.weights[left].sum(), self.log_integral)
 
 
+@dataclass(frozen=True)
+class Shape:
+    """A density about its mode: axes (H, H) as columns, and the scale of either half (2, H) of each."""
+
+    log_density: Callable[[Array], float]
+    mode: Array
+    peak: float
+    axes: Array
+    scales: Array
+
+    def nodes(self, rule: tuple[Array, Array]) -> Nodes:
+        """Nodes of a rule for a standard normal, z (k, H) and shares (k,), stretched, with the density's weights."""
+        z, share = rule
+        stretch = np.where(z > 0, self.scales[1], self.scales[0])
+        # The volume of an orthant is that of its half axes; of a node on an axis, the mean of both sides elsewhere.
+        volume = np.prod(np.where(z == 0, self.scales.mean(0), stretch), axis=1)
+        points = self.mode + (z * stretch) @ self.axes.T
+        heights = np.array([self.log_density(h) for h in points]) - self.peak + 0.5 * np.square(z).sum(1)
+        with np.errstate(divide="ignore"):
+            logs = np.log(share) + np.log(volume) + heights
+        if not np.any(np.isfinite(logs)):
+            return Nodes(self.mode[None], np.ones(1), self.peak)
+        total = float(np.logaddexp.reduce(logs))
+        weights = np.exp(logs - total)
+        own = weights > 0
+        lengths = np.linalg.norm(self.axes, axis=0)
+        log_volume = 0.5 * len(self.mode) * np.log(2.0 * np.pi) + float(np.sum(np.log(lengths)))
+        return Nodes(points[own], weights[own], float(self.peak + total + log_volume))
+
+    def few(self, narrow: float) -> Nodes:
+        """One node more than there are wide axes, and one at the mode: mean and covariance are those of a normal's.
+
+        Parameters
+        ----------
+        narrow : float
+            Axes that no coordinate follows so far, at one standard deviation, are left out.
+        """
+        reach = np.abs(self.axes).max(axis=0) * self.scales.max(axis=0)
+        wide = np.flatnonzero(reach >= narrow)
+        z, share = _simplex(len(wide))
+        whole = np.zeros((len(z), len(self.mode)))
+        whole[:, wide] = z
+        return self.nodes((whole, share))
+
+
+def shape_about(
+    log_density: Callable[[Array], float],
+    mode: Array,
+    curvature: Array | None = None,
+    lowest: Array | None = None,
+    highest: Array | None = None,
+    step: float = STEP,
+) -> Shape:
+    """Axes and scales of a density of hyperparameters about its mode: see `nodes_about`."""
+    mode = np.asarray(mode, float)
+    size = len(mode)
+    low = np.full(size, -np.inf) if lowest is None else np.asarray(lowest, float)
+    high = np.full(size, np.inf) if highest is None else np.asarray(highest, float)
+
+    def inside(h: Array) -> float:
+        value = log_density(h) if np.all((h >= low) & (h <= high)) else -np.inf
+        return value if np.isfinite(value) else -np.inf
+
+    peak = inside(mode)
+    if curvature is None:
+        curvature = _curvature(inside, mode, peak, low, high, step)
+    values, vectors = np.linalg.eigh(curvature)
+    axes = vectors / np.sqrt(np.maximum(values, WIDEST**-2))
+    scales = np.array([[_scale(inside, mode, peak, side * axis) for axis in axes.T] for side in (-1.0, 1.0)])
+    return Shape(inside, mode, peak, axes, scales)
+
+
 def nodes_about(
     log_density: Callable[[Array], float],
     mode: Array,
@@ -105,36 +177,12 @@ def nodes_about(
     >>> found.std.round(2), bool(abs(found.log_integral - 0.5 * np.log(2 * np.pi * 0.09)) < 1e-2)
     (array([0.3]), True)
     """
-    mode = np.asarray(mode, float)
-    size = len(mode)
-    low = np.full(size, -np.inf) if lowest is None else np.asarray(lowest, float)
-    high = np.full(size, np.inf) if highest is None else np.asarray(highest, float)
+    return shape_about(log_density, mode, curvature, lowest, highest, step).nodes(design(len(mode), corners))
 
-    def inside(h: Array) -> float:
-        value = log_density(h) if np.all((h >= low) & (h <= high)) else -np.inf
-        return value if np.isfinite(value) else -np.inf
 
-    peak = inside(mode)
-    if curvature is None:
-        curvature = _curvature(inside, mode, peak, low, high, step)
-    values, vectors = np.linalg.eigh(curvature)
-    axes = vectors / np.sqrt(np.maximum(values, WIDEST**-2))
-    scales = np.array([[_scale(inside, mode, peak, side * axis) for axis in axes.T] for side in (-1.0, 1.0)])
-    z, share = _line() if size == 1 else _composite(size, size <= corners)
-    stretch = np.where(z > 0, scales[1], scales[0])
-    # The volume of an orthant is that of its half axes; of a node on an axis, the mean of both sides elsewhere.
-    volume = np.prod(np.where(z == 0, scales.mean(0), stretch), axis=1)
-    points = mode + (z * stretch) @ axes.T
-    heights = np.array([inside(h) for h in points]) - peak + 0.5 * np.square(z).sum(1)
-    with np.errstate(divide="ignore"):
-        logs = np.log(share) + np.log(volume) + heights
-    if not np.any(np.isfinite(logs)):
-        return Nodes(mode[None], np.ones(1), peak)
-    total = float(np.logaddexp.reduce(logs))
-    weights = np.exp(logs - total)
-    own = weights > 0
-    log_volume = 0.5 * size * np.log(2.0 * np.pi) + float(np.sum(np.log(np.linalg.norm(axes, axis=0))))
-    return Nodes(points[own], weights[own], float(peak + total + log_volume))
+def design(size: int, corners: int = CORNERS) -> tuple[Array, Array]:
+    """A rule for a standard normal: on a line, or a central composite one."""
+    return _line() if size == 1 else _composite(size, size <= corners)
 
 
 def _curvature(
@@ -194,3 +242,16 @@ def _composite(size: int, with_corners: bool) -> tuple[Array, Array]:
     sphere = RADIUS * np.concatenate([axes, corners])
     share = np.full(len(sphere), 1.0 / (RADIUS**2 * len(sphere)))
     return np.concatenate([np.zeros((1, size)), sphere]), np.append(1.0 - RADIUS**-2, share)
+
+
+def _simplex(size: int) -> tuple[Array, Array]:
+    """Centre and vertices of a regular simplex: exact for a standard normal to the second degree."""
+    if size == 0:
+        return np.zeros((1, 0)), np.ones(1)
+    vertices = np.eye(size + 1) - 1.0 / (size + 1)
+    # Helmert's rows span what is orthogonal to the vector of ones.
+    basis = np.array([np.r_[np.ones(k), -k, np.zeros(size - k)] / np.sqrt(k * (k + 1.0)) for k in range(1, size + 1)])
+    z = vertices @ basis.T
+    z *= RADIUS * np.sqrt(size) / np.linalg.norm(z, axis=1, keepdims=True)
+    share = np.full(size + 1, 1.0 / (RADIUS**2 * (size + 1)))
+    return np.concatenate([np.zeros((1, size)), z]), np.append(1.0 - RADIUS**-2, share)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -90,31 +91,52 @@ class MixturePredictive(Predictive):
         below, at_most = zip(*(part.cdf_steps(y) for part in self.components), strict=True)
         return self._mixed(below), self._mixed(at_most)
 
+    @cached_property
+    def _normals(self) -> tuple[Array, Array] | None:
+        """Means and standard deviations (k, n) of y where every component is normal."""
+        noises = [part.likelihood.noise_variance for part in self.components]
+        if any(noise is None for noise in noises):
+            return None
+        means = np.array([part.latent_mean for part in self.components], float)
+        pairs = zip(self.components, noises, strict=True)
+        return means, np.sqrt(np.array([np.asarray(part.latent_variance, float) + noise for part, noise in pairs]))
+
     def _cdf(self, y: Array, rows: Array) -> Array:
+        if self._normals is not None:
+            means, stds = self._normals
+            return np.asarray(self.weights @ ndtr((y - means[:, rows]) / stds[:, rows]))
         values = [part._cdf(y, rows) for part in self.components]
         return np.asarray(sum(w * value for w, value in zip(self.weights, values, strict=True)))
 
     def _continuous_quantile(self, level: float) -> Array:
         """Between the quantiles of the components, by secants of the normal score and bisection."""
-        ends = np.array([part._continuous_quantile(level) for part in self.components], float)
+        if self._normals is None:
+            ends = np.array([part._continuous_quantile(level) for part in self.components], float)
+        else:
+            ends = self._normals[0] + ndtri(level) * self._normals[1]
         low, high = ends.min(0), ends.max(0)
-        y, active = np.asarray(self._mixed(list(ends)), float), np.flatnonzero(high > low)
-        score, width = ndtri(level), high - low
+        score, width, slope = ndtri(level), high - low, np.maximum(self._spread().astype(float), np.finfo(float).tiny)
+        y, active = np.clip(self.mean() + score * slope, low, high).astype(float), np.flatnonzero(high > low)
+        last, scores = y.copy(), np.zeros(len(y))
         for step in range(BISECTIONS):
             if not len(active):
                 break
-            cdf = self._cdf(y[active], active)
-            under = cdf < level
-            low[active[under]], high[active[~under]] = y[active[under]], y[active[~under]]
-            # The normal score is nearly linear in y, with the slope of the moments' normal.
-            slope = np.maximum(np.asarray(self._spread()[active], float), np.finfo(float).tiny)
+            at = y[active]
+            # The normal score is nearly linear in y: at first with the slope of the moments' normal, then as it was.
+            off = ndtri(np.clip(self._cdf(at, active), 1e-300, 1.0 - 1e-16)) - score
+            under = off < 0
+            low[active[under]], high[active[~under]] = at[under], at[~under]
+            if step:
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    slope[active] = (at - last[active]) / (off - scores[active])
+            last[active], scores[active] = at, off
             with np.errstate(invalid="ignore"):
-                guess = y[active] + (score - ndtri(np.clip(cdf, 1e-300, 1.0 - 1e-16))) * slope
+                guess = at - off * slope[active]
             a, b = low[active], high[active]
-            inside = (guess > a) & (guess < b) & (step % 3 != 2)
-            new = np.where(inside, guess, 0.5 * (a + b))
-            done = np.abs(new - y[active]) <= CLOSE * width[active]
-            y[active] = new
+            inside = (guess > a) & (guess < b) & (step % 4 != 3)
+            new = np.where(inside | (off == 0), guess, 0.5 * (a + b))
+            done = (np.abs(new - at) <= CLOSE * width[active]) | (off == 0)
+            y[active] = np.where(off == 0, at, new)
             active = active[~done]
         return y
 

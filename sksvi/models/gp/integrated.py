@@ -17,15 +17,16 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
+from sksvi._machine.blas import over_triangle
 from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
 from sksvi.families.gaussian.dual import SiteGaussian
-from sksvi.integrals.nodes import Nodes, nodes_about
+from sksvi.integrals.nodes import Nodes, design, shape_about
 from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import LOG_2PI
 from sksvi.models.gp.collapsed import WIDEST
-from sksvi.models.gp.exact import log_evidence
-from sksvi.models.gp.geometry import Geometry
+from sksvi.models.gp.geometry import Geometry, factor
 from sksvi.models.gp.hyperpriors import HyperPrior
+from sksvi.models.gp.kernel_nodes import Pair
 from sksvi.models.linear.rows import DenseRows
 
 Array = np.ndarray
@@ -38,17 +39,17 @@ CORNERS = 3
 MOST_NUMBERS = 2**23
 #: Step of the finite differences in a log parameter.
 STEP = 0.2
-#: Standard deviations of all log parameters below which predictions take the mode.
+#: Standard deviation of an axis, in every log parameter, below which its middle predicts as well.
 NARROW = 0.1
 
 
 @dataclass
 class Integrated:
-    """Nodes of all hyperparameters, and q's main block at each; `narrow`: the mode predicts as well."""
+    """Nodes of the hyperparameters, and the few that predict, with q's main block at each (None: that of the mode)."""
 
     nodes: Nodes
+    few: Nodes
     blocks: list[Any]
-    narrow: bool
 
 
 class Explored(ABC):
@@ -76,7 +77,15 @@ class Explored(ABC):
             np.array(density.columns) if name == "kernel" else np.ones(self.full[name].size, bool) for name in names
         ]
         self.moves = np.concatenate(moves) if moves else np.zeros(0, bool)
-        self.kernel = deepcopy(model.current_kernel(q))
+        self.kernel, self.seen = deepcopy(model.current_kernel(q)), {}
+        free = [part for part in self.kernel.hyperparameters if not part.fixed]
+        owners = self.kernel.get_params()
+        paths = [part.name.rpartition("__") for part in free]
+        sizes = [part.n_elements for part in free]
+        self.slots = [
+            (owners[path] if path else self.kernel, name, n) for (path, _, name), n in zip(paths, sizes, strict=True)
+        ]
+        self.cuts = np.cumsum(sizes)[:-1]
 
     @property
     def mode(self) -> Array:
@@ -108,7 +117,8 @@ class Explored(ABC):
 
     def kernel_at(self, q: dict[str, Any]) -> Any:
         """The kernel with q's parameters: one object that is set anew, as scikit-learn's copies take their time."""
-        self.kernel.theta = q["kernel"].value
+        for (owner, name, size), values in zip(self.slots, np.split(np.exp(q["kernel"].value), self.cuts), strict=True):
+            setattr(owner, name, values if size > 1 else float(values[0]))
         return self.kernel
 
     @abstractmethod
@@ -117,38 +127,43 @@ class Explored(ABC):
 
     @abstractmethod
     def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
-        """Bound and main block after a few steps."""
+        """Bound beyond `quick`, and main block, after a few steps."""
 
-    def _log_density(self, h: Array) -> float:
-        q = self.at(h)
-        try:
-            return self.quick(q) + self.density(q)
-        except NotPositiveDefinite:
-            return -np.inf
+    def log_density(self, h: Array) -> float:
+        """`quick`, and the log prior; remembered."""
+        key = h.tobytes()
+        if key not in self.seen:
+            q = self.at(h)
+            try:
+                self.seen[key] = self.quick(q) + self.density(q)
+            except NotPositiveDefinite:
+                self.seen[key] = -np.inf
+        return self.seen[key]
 
     def integrated(self) -> Integrated | None:
         """Nodes with their blocks; None where nothing was learned."""
-        if not len(self.mode):
+        mode = self.mode
+        if not len(mode):
             return None
         low, high = self.ends()
-        nodes = nodes_about(self._log_density, self.mode, None, low, high, STEP, CORNERS)
-        if np.all(nodes.std < NARROW):
-            return Integrated(self.whole(nodes), [], True)
-        blocks, change, found = [], [], []
-        for k, h in enumerate(nodes.values):
-            q = self.at(h)
-            try:
-                value, block = self.settled(q)
-                change.append(value - self.quick(q))
-            except NotPositiveDefinite:
-                continue
-            blocks.append(block)
-            found.append(k)
-        nodes = Nodes(nodes.values[found], nodes.weights[found], nodes.log_integral).corrected(np.array(change))
-        few, order = nodes.few(), []
+        shape = shape_about(self.log_density, mode, None, low, high, STEP)
+        nodes, few = shape.nodes(design(len(mode), CORNERS)), shape.few(NARROW)
+        blocks, gains = [], []
         for h in few.values:
-            order.append(int(np.flatnonzero(np.all(nodes.values == h, axis=1))[0]))
-        return Integrated(self.whole(few), [blocks[k] for k in order], False)
+            block, gain = None, 0.0
+            if not np.array_equal(h, mode):
+                try:
+                    gain, block = self.settled(self.at(h))
+                except NotPositiveDefinite:
+                    gain = -np.inf
+            blocks.append(block)
+            gains.append(gain)
+        left = np.isfinite(gains)
+        own = Nodes(few.values[left], few.weights[left], 0.0).corrected(np.array(gains)[left])
+        # What a few steps gain beyond the messages is the same share of the integral over either set of nodes.
+        nodes = Nodes(nodes.values, nodes.weights, nodes.log_integral + own.log_integral)
+        blocks = [block for block, here in zip(blocks, left, strict=True) if here]
+        return Integrated(self.whole(nodes), self.whole(own), blocks)
 
     def whole(self, nodes: Nodes) -> Nodes:
         """Nodes with the kernel parameters that stay."""
@@ -166,8 +181,11 @@ class _Sparse(Explored):
 
     def rows(self, q: dict[str, Any]) -> tuple[Array, Array]:
         """h (n, M) and d (n,)."""
-        _, H, d = Geometry(self.kernel_at(q), self.Z).rows(self.data.X)
-        return H, d
+        tree = kernels.node(self.kernel_at(q))
+        L, _ = factor(tree.value(Pair(self.Z, self.Z, False)), "the kernel matrix of the inducing points")
+        X = self.data.X
+        H = over_triangle(tree.value(Pair(X, self.Z, False)), L)
+        return H, np.maximum(tree.diagonal(X) - np.einsum("ij,ij->i", H, H), 0.0)
 
     def block(self, linear: Array, precision: Array) -> Any:
         """q(v) from its natural parameters."""
@@ -181,43 +199,65 @@ class _Sparse(Explored):
 class Closed(_Sparse):
     """Gaussian noise: everything has a closed form."""
 
-    def _parts(self, q: dict[str, Any]) -> tuple[float, Array, Array]:
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        data = self.data
+        self.y = data.y if data.offset is None else data.y - data.offset
+        self.weight = np.ones(len(data)) if data.weight is None else data.weight
+        # With every row an inducing point, in their order, the process has no more points than rows.
+        self.exact = self.Z.shape == data.X.shape and np.allclose(self.Z, data.X, rtol=1e-12, atol=0.0)
+
+    def noise(self, q: dict[str, Any]) -> float:
+        """Variance of the noise."""
+        return float(self.model.current_likelihood(q).noise_variance)
+
+    def parts(self, q: dict[str, Any]) -> tuple[float, Array, Array]:
         """Bound, linear and quadratic natural parameter of q(v)."""
-        model, data = self.model, self.data
-        noise = model.current_likelihood(q).noise_variance
+        noise, teacher = self.noise(q), self.model.teacher
         H, d = self.rows(q)
-        y = data.y if data.offset is None else data.y - data.offset
-        weight = np.ones(len(y)) if data.weight is None else data.weight
-        c = noise + d if model.teacher == "v1" else np.full(len(y), noise)
-        W = weight / c
+        c = noise + d if teacher == "v1" else np.full(len(d), noise)
+        W = self.weight / c
         scaled = H * W[:, None]
-        precision = np.eye(H.shape[1]) + scaled.T @ H
-        linear = scaled.T @ y
-        L, info = lapack.dpotrf(precision, lower=1, clean=1)
-        if info:
-            raise NotPositiveDefinite("the precision of q is not positive definite")
-        half, _ = lapack.dtrtrs(L, linear, lower=1)
-        value = -0.5 * float(weight @ (LOG_2PI + np.log(c)) + W @ np.square(y) - half @ half)
+        precision = scaled.T @ H
+        precision.flat[:: len(precision) + 1] += 1.0
+        linear = scaled.T @ self.y
+        L, half = solved(precision, linear)
+        value = -0.5 * float(self.weight @ (LOG_2PI + np.log(c)) + W @ np.square(self.y) - half @ half)
         value -= float(np.log(np.diagonal(L)).sum())
-        if model.teacher == "simple":
-            value -= 0.5 * float(W @ d)
-        return value, linear, precision
+        return value - (0.5 * float(W @ d) if teacher == "simple" else 0.0), linear, precision
 
     def quick(self, q: dict[str, Any]) -> float:
-        """The collapsed bound; of the optimal one the exact evidence."""
-        if self.model.bound == "optimal":
-            return log_evidence(self.kernel_at(q), self.data, self.model.current_likelihood(q).noise_variance)[0]
-        return self._parts(q)[0]
+        """The collapsed bound; where nothing is left open, and of the optimal one, the exact evidence."""
+        if self.exact or self.model.bound == "optimal":
+            return self.evidence(q)
+        return self.parts(q)[0]
+
+    def evidence(self, q: dict[str, Any]) -> float:
+        """log p(y)."""
+        noise, X = self.noise(q), self.data.X
+        A = kernels.node(self.kernel_at(q)).value(Pair(X, X, False))
+        A.flat[:: len(A) + 1] += noise / self.weight
+        L, half = solved(A, self.y)
+        # A row of weight k is k rows.
+        repeats = float(np.sum(self.weight - 1.0)) * (LOG_2PI + np.log(noise)) + float(np.sum(np.log(self.weight)))
+        return -0.5 * float(half @ half + len(half) * LOG_2PI + repeats) - float(np.log(np.diagonal(L)).sum())
 
     def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
-        """The same, and the best q(v)."""
-        if self.model.bound == "optimal":
-            batch = self.model.batch(self.data, slice(0, len(self.data)))
-            batch.fill(self.model, Geometry(self.kernel_at(q), self.Z), q)
-            A = batch.rows.A
-            return self.quick(q), self.block(A.T @ batch.data.y, np.eye(A.shape[1]) + A.T @ A)
-        value, linear, precision = self._parts(q)
-        return value, self.block(linear, precision)
+        """The best q(v)."""
+        if self.model.bound != "optimal":
+            return 0.0, self.block(*self.parts(q)[1:])
+        batch = self.model.batch(self.data, slice(0, len(self.data)))
+        batch.fill(self.model, Geometry(self.kernel_at(q), self.Z), q)
+        A = batch.rows.A
+        return 0.0, self.block(A.T @ batch.data.y, np.eye(A.shape[1]) + A.T @ A)
+
+
+def solved(A: Array, b: Array) -> tuple[Array, Array]:
+    """L with L Lᵀ = A, and L⁻¹ b."""
+    L, info = lapack.dpotrf(A, lower=1, clean=1)
+    if info:
+        raise NotPositiveDefinite("a covariance or precision matrix is not positive definite")
+    return L, lapack.dtrtrs(L, b, lower=1)[0]
 
 
 class BySteps(_Sparse):
@@ -273,10 +313,7 @@ class BySteps(_Sparse):
         )
         if precision.shape == linear.shape:
             return 0.5 * float(np.sum(linear**2 / precision - np.log(precision))) + left
-        L, info = lapack.dpotrf(precision, lower=1, clean=1)
-        if info:
-            raise NotPositiveDefinite("the precision of q is not positive definite")
-        half, _ = lapack.dtrtrs(L, linear, lower=1)
+        L, half = solved(precision, linear)
         return 0.5 * float(half @ half) - float(np.log(np.diagonal(L)).sum()) + left
 
     def quick(self, q: dict[str, Any]) -> float:
@@ -293,20 +330,17 @@ class BySteps(_Sparse):
 
     def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
         """Natural steps from the messages of the mode; the best of them."""
-        self.model.kernel = self.kernel_at(q)
         H, _ = self.rows(q)
-        best, messages = (-np.inf, None), self.messages
-        for _ in range(1 + NODE_STEPS):
-            block = self._block(H, messages)
+
+        def step(terms: Any) -> Any:
+            return self._block(H, self._heard(terms))
+
+        def value(block: Any) -> tuple[float, Any]:
             terms = self._terms(q, block)
-            value = self._value(terms, block)
-            gained = value - best[0]
-            if gained > 0:
-                best = value, block
-            if gained < WORTH:
-                break
-            messages = self._heard(terms)
-        return best
+            return self._value(terms, block), terms
+
+        best, block = climbed(self._block(H, self.messages), value, step)
+        return best - self.quick(q), block
 
 
 class OfV2(BySteps, Closed):
@@ -318,7 +352,7 @@ class OfV2(BySteps, Closed):
 
     def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
         """Of "v1", and q(v) of "v2"."""
-        return self.quick(q), BySteps.settled(self, q)[1]
+        return 0.0, BySteps.settled(self, q)[1]
 
 
 class Full(Explored):
@@ -350,17 +384,36 @@ class Full(Explored):
 
     def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
         """Natural steps from the messages of the mode; the best of them."""
-        block, best = self._under(q), (-np.inf, None)
-        for _ in range(1 + NODE_STEPS):
-            terms = self._terms(block)
-            value = float(terms.value.sum()) - float(block.kl(SiteGaussian(block.prior_cov)))
-            gained = value - best[0]
-            if gained > 0:
-                best = value, block
-            if gained < WORTH:
-                break
-            block = block.replace((terms.alpha, -2.0 * np.minimum(terms.gamma, 0.0)))
-        return best
+        latest = self._under(q)
+        start = self.there + latest.log_evidence() - self.base
+
+        def value(block: Any) -> tuple[float, Any]:
+            nonlocal latest
+            latest, terms = block, self._terms(block)
+            return float(terms.value.sum()) - float(block.kl(SiteGaussian(block.prior_cov))), terms
+
+        def step(terms: Any) -> Any:
+            return latest.replace((terms.alpha, -2.0 * np.minimum(terms.gamma, 0.0)))
+
+        best, block = climbed(latest, value, step)
+        return best - start, block
+
+
+def climbed(block: Any, value: Callable[[Any], tuple[float, Any]], step: Callable[[Any], Any]) -> tuple[float, Any]:
+    """The best bound that a few natural steps find, and its block.
+
+    ``value`` : of a block its bound and terms. ``step`` : the block that terms lead to.
+    """
+    best: tuple[float, Any] = -np.inf, block
+    for _ in range(1 + NODE_STEPS):
+        bound, terms = value(block)
+        gained = bound - best[0]
+        if gained > 0:
+            best = bound, block
+        if gained < WORTH:
+            break
+        block = step(terms)
+    return best
 
 
 def explored(
