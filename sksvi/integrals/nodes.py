@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from scipy.special import chdtri, gammaln, ndtri
 
 Array = np.ndarray
 
@@ -31,6 +32,8 @@ ON_A_LINE, LINE = 11, 3.0
 RADIUS = 1.1
 #: Most hyperparameters for which corners are looked at; beyond, axes alone.
 CORNERS = 6
+#: Degrees of freedom of scattered points.
+TAILS = 4.0
 #: Weight that may be dropped in all.
 DROPPED = 0.02
 
@@ -255,3 +258,21 @@ def _simplex(size: int) -> tuple[Array, Array]:
     z *= RADIUS * np.sqrt(size) / np.linalg.norm(z, axis=1, keepdims=True)
     share = np.full(size + 1, 1.0 / (RADIUS**2 * (size + 1)))
     return np.concatenate([np.zeros((1, size)), z]), np.append(1.0 - RADIUS**-2, share)
+
+
+def scattered(size: int, n: int) -> tuple[Array, Array]:
+    """Points of a t distribution, evenly spread, with a standard normal's density over their own.
+
+    Unlike a design of few nodes it follows tails that are heavy, and a second mode that is not far.
+    """
+    ratio = 2.0
+    for _ in range(30):  # the root of x^(d + 1) = x + 1, whose powers spread points evenly in d dimensions
+        ratio = (1.0 + ratio) ** (1.0 / (size + 2))
+    steps = ratio ** -np.arange(1.0, size + 2)
+    uniform = (0.5 + np.arange(1, n // 2 + 1)[:, None] * steps) % 1.0
+    normal, spread = ndtri(uniform[:, :-1]), chdtri(TAILS, 1.0 - uniform[:, -1]) / TAILS
+    z = np.concatenate([normal, -normal]) / np.sqrt(np.tile(spread, 2))[:, None]
+    square = np.square(z).sum(1)
+    log_t = gammaln(0.5 * (TAILS + size)) - gammaln(0.5 * TAILS) - 0.5 * size * np.log(TAILS * np.pi)
+    log_t = log_t - 0.5 * (TAILS + size) * np.log1p(square / TAILS)
+    return z, np.exp(-0.5 * square - 0.5 * size * np.log(2.0 * np.pi) - log_t) / len(z)

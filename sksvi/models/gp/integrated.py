@@ -20,7 +20,7 @@ from scipy.linalg import lapack
 from sksvi._machine.blas import over_triangle
 from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
 from sksvi.families.gaussian.dual import SiteGaussian
-from sksvi.integrals.nodes import Nodes, design, shape_about
+from sksvi.integrals.nodes import Nodes, design, scattered, shape_about
 from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import LOG_2PI
 from sksvi.models.gp.collapsed import WIDEST
@@ -33,6 +33,9 @@ Array = np.ndarray
 
 #: Natural steps of q at a node, at most, and the gain that is not worth another, nats.
 NODE_STEPS, WORTH = 2, 0.02
+#: Numbers of a block of all rows by inducing points up to which many points are looked at, and how many: with few rows
+#: a posterior has heavy tails, and a look costs little.
+SCATTERED_NUMBERS, SCATTERED = 2500, 64
 #: Most hyperparameters whose corners are looked at.
 CORNERS = 3
 #: Numbers of a block of all rows by inducing points beyond which the mode is taken.
@@ -147,7 +150,9 @@ class Explored(ABC):
             return None
         low, high = self.ends()
         shape = shape_about(self.log_density, mode, None, low, high, STEP)
-        nodes, few = shape.nodes(design(len(mode), CORNERS)), shape.few(NARROW)
+        few_rows = len(mode) > 1 and len(self.data) * np.size(self.q[self.main].mean) <= SCATTERED_NUMBERS
+        rule = scattered(len(mode), SCATTERED) if few_rows else design(len(mode), CORNERS)
+        nodes, few = shape.nodes(rule).few(), shape.few(NARROW)
         blocks, gains = [], []
         for h in few.values:
             block, gain = None, 0.0
