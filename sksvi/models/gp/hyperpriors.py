@@ -12,6 +12,7 @@ All densities are of unconstrained coordinates, logarithms mostly, Jacobians inc
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import exp, log, log1p, pi
 from typing import Any
 
 import numpy as np
@@ -40,8 +41,8 @@ class Length:
 
     def __call__(self, x: float) -> tuple[float, float]:
         """Log density and its slope."""
-        rate = self.unit * np.exp(-x)
-        return float(np.log(self.unit) - x - rate), float(rate - 1.0)
+        rate = self.unit * exp(-x)
+        return log(self.unit) - x - rate, rate - 1.0
 
 
 @dataclass(frozen=True)
@@ -54,14 +55,14 @@ class Deviation:
 
     def __call__(self, x: float) -> tuple[float, float]:
         """Log density and its slope."""
-        above = np.exp(x)
+        above = exp(x)
         size = self.least + above
         square = (size**self.power / self.unit) ** 2 / DF
-        jacobian = np.log(self.power / self.unit) + x + (self.power - 1.0) * np.log(size)
-        value = LOG_HALF_T - 0.5 * (DF + 1) * np.log1p(square) + jacobian
+        jacobian = log(self.power / self.unit) + x + (self.power - 1.0) * log(size)
+        value = LOG_HALF_T - 0.5 * (DF + 1) * log1p(square) + jacobian
         share = above / size
         slope = 1.0 + share * (self.power - 1.0 - (DF + 1) * self.power * square / (1.0 + square))
-        return float(value), float(slope)
+        return value, slope
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class About:
     def __call__(self, x: float) -> tuple[float, float]:
         """Log density and its slope."""
         z = (x - self.centre) / self.spread
-        return float(-0.5 * z**2 - np.log(self.spread) - 0.5 * np.log(2.0 * np.pi)), float(-z / self.spread)
+        return -0.5 * z**2 - log(self.spread) - 0.5 * log(2.0 * pi), -z / self.spread
 
 
 Prior = Length | Deviation | About
@@ -93,14 +94,20 @@ class HyperPrior:
 
     def __call__(self, q: dict[str, Any]) -> float:
         """Log density of what q has of both, nats."""
-        return sum(self.of(name, q[name].value)[0] for name in ("kernel", "likelihood") if name in q)
+        return sum(
+            value for name in ("kernel", "likelihood") if name in q for value, _ in self._each(name, q[name].value)
+        )
 
     def of(self, name: str, values: Array) -> tuple[float, Array]:
         """Log density of a block and its slope."""
-        priors, x = getattr(self, name), np.ravel(values)
+        found = self._each(name, values)
+        return sum(value for value, _ in found), np.array([slope for _, slope in found], float)
+
+    def _each(self, name: str, values: Array) -> list[tuple[float, float]]:
+        priors = getattr(self, name)
         counts = self.columns if name == "kernel" else (True,) * len(priors)
-        found = [prior(float(value)) if own else NOTHING for prior, value, own in zip(priors, x, counts, strict=True)]
-        return float(sum(value for value, _ in found)), np.array([slope for _, slope in found], float)
+        pairs = zip(priors, values.ravel().tolist(), counts, strict=True)
+        return [prior(x) if own else NOTHING for prior, x, own in pairs]
 
 
 def hyper_prior(kernel: Any, likelihood: Any, spread: Array, target: float, given: Any = None) -> HyperPrior:

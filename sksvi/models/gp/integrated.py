@@ -35,7 +35,7 @@ Array = np.ndarray
 NODE_STEPS, WORTH = 2, 0.02
 #: Numbers of a block of all rows by inducing points up to which many points are looked at, and how many: with few rows
 #: a posterior has heavy tails, and a look costs little.
-SCATTERED_NUMBERS, SCATTERED = 2500, 64
+SCATTERED_NUMBERS, SCATTERED = 2500, 32
 #: Most hyperparameters whose corners are looked at.
 CORNERS = 3
 #: Numbers of a block of all rows by inducing points beyond which the mode is taken.
@@ -88,7 +88,6 @@ class Explored(ABC):
         self.slots = [
             (owners[path] if path else self.kernel, name, n) for (path, _, name), n in zip(paths, sizes, strict=True)
         ]
-        self.cuts = np.cumsum(sizes)[:-1]
 
     @property
     def mode(self) -> Array:
@@ -120,8 +119,10 @@ class Explored(ABC):
 
     def kernel_at(self, q: dict[str, Any]) -> Any:
         """The kernel with q's parameters: one object that is set anew, as scikit-learn's copies take their time."""
-        for (owner, name, size), values in zip(self.slots, np.split(np.exp(q["kernel"].value), self.cuts), strict=True):
-            setattr(owner, name, values if size > 1 else float(values[0]))
+        begin, values = 0, np.exp(q["kernel"].value)
+        for owner, name, size in self.slots:
+            setattr(owner, name, values[begin : begin + size] if size > 1 else float(values[begin]))
+            begin += size
         return self.kernel
 
     @abstractmethod
