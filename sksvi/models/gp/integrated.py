@@ -20,7 +20,8 @@ from scipy.linalg import lapack
 from sksvi._machine.blas import over_triangle
 from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
 from sksvi.families.gaussian.dual import SiteGaussian
-from sksvi.integrals.nodes import Nodes, design, scattered, shape_about
+from sksvi.integrals.designs import design, scattered, simplex
+from sksvi.integrals.nodes import Nodes, shape_about
 from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import LOG_2PI
 from sksvi.models.gp.collapsed import WIDEST
@@ -150,10 +151,11 @@ class Explored(ABC):
         if not len(mode):
             return None
         low, high = self.ends()
-        shape = shape_about(self.log_density, mode, None, low, high, STEP)
+        shape = shape_about(self.log_density, mode, None, low, high, step=STEP)
+        wide = shape.wide(NARROW)
         few_rows = len(mode) > 1 and len(self.data) * np.size(self.q[self.main].mean) <= SCATTERED_NUMBERS
         rule = scattered(len(mode), SCATTERED) if few_rows else design(len(mode), CORNERS)
-        nodes, few = shape.nodes(rule).few(), shape.few(NARROW)
+        nodes, few = shape.nodes(rule).few(), wide.nodes(simplex(wide.axes.shape[1]))
         blocks, gains = [], []
         for h in few.values:
             block, gain = None, 0.0
