@@ -4,14 +4,50 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from scipy.special import ndtri
+
 from sksvi._typing import DataFrame
 from sksvi.estimators.changes import FREE
+from sksvi.estimators.summaries import COLUMNS
 from sksvi.estimators.validation import StrOptions
 from sksvi.integrals.nodes import Nodes
+from sksvi.predictive.coverage import tail_of
 
 #: Of the parameter `hyperparameters`.
 CONSTRAINTS: dict[str, list[Any]] = {"hyperparameters": [StrOptions({"integrated", "point"})]}
 CHANGES = {"hyperparameters": FREE}
+
+
+def node_table(values: dict[str, Any], weights: Any, coverage: float, positive: bool = True) -> Any:
+    """Rows of a summary of hyperparameters with nodes: moments, and intervals of a normal of their logarithms.
+
+    Parameters
+    ----------
+    values : dict
+        Names to values (k,) at the nodes.
+    weights : ndarray of shape (k,)
+    coverage : float
+        Of the equal-tailed interval.
+    positive : bool, default=True
+        Whether values are positive: else the normal is one of the values.
+
+    Returns
+    -------
+    DataFrame
+        Columns mean, std, lower, upper.
+    """
+    import pandas as pd
+
+    half, rows = ndtri(1.0 - tail_of(coverage)), {}
+    for name, value in values.items():
+        mean = weights @ value
+        std = np.sqrt(max(weights @ np.square(value - mean), 0.0))
+        on = np.log(value) if positive else value
+        centre = weights @ on
+        ends = centre + half * np.sqrt(max(weights @ np.square(on - centre), 0.0)) * np.array([-1.0, 1.0])
+        rows[name] = [mean, std, *(np.exp(ends) if positive else ends)]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS)
 
 
 class IntegratedHyperparameters:

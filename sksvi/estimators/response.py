@@ -39,9 +39,11 @@ class ResponseDraws:
             return list(self.levels_)  # type: ignore[attr-defined]
         return list(self.classes_) if self.likelihood_.n_latents > 1 else [None]  # type: ignore[attr-defined]
 
-    def _mean_draws(self, X: Any, n_draws: int, seed: int, offset: Any = None) -> Iterator[tuple[slice, Array]]:
-        """Blocks of rows in turn: their slice and means of y, (n, S, number of names)."""
-        for rows, latents, left in self._latent_draws(X, n_draws, seed, offset):
+    def _mean_draws(
+        self, X: Any, n_draws: int, seed: int, offset: Any = None, **options: Any
+    ) -> Iterator[tuple[slice, Array]]:
+        """Blocks of rows in turn: their slice and means of y, (n, S, number of names); options: of `_latent_draws`."""
+        for rows, latents, left in self._latent_draws(X, n_draws, seed, offset, **options):
             yield rows, self._means_given(latents, left)
 
     def _means_given(self, latents: Array, left: Array) -> Array:

@@ -95,8 +95,9 @@ def marginal_effects(
     Notes
     -----
     The "average marginal effect" of econometrics (Long and Freese 2014, ch. 4): posterior draws in the place of the
-    delta method. Of coefficients that a learned prior has switched off, draws are those of `summary`: under the widest
-    prior that the data allow. Of a Gaussian process, what the inducing values leave open counts as each row's own and
+    delta method. Of a linear model whose prior was learned the effect of the column has a weak prior of its own, as in
+    `summary`, and the other coefficients follow it as they do in the posterior; not where columns are more than rows.
+    Of a Gaussian process, what the inducing values leave open counts as each row's own and
     averages out.
 
     Examples
@@ -118,10 +119,10 @@ def marginal_effects(
     found = {}
     for feature in _features(features, table, by, answers.inner):
         for contrast, low, high, unit in _contrasts(answers, table, feature, named):
-            draws = 0.0
-            for values, sign in ((high, 1.0), (low, -1.0)):
-                changed = with_column(table, feature, values, named)
-                draws = draws + sign * answers.averages(changed, groups, len(names), weight)
+            low, high = (with_column(table, feature, values, named) for values in (low, high))
+            effect = answers.effect_of(low, high)
+            ends = (answers.averages(changed, groups, len(names), weight, effect) for changed in (high, low))
+            draws = np.subtract(*ends)
             for g, name in enumerate(names):
                 for label, own in zip(answers.names, np.asarray(draws)[g].T / unit, strict=True):
                     found[feature, contrast, name, label] = own
@@ -159,12 +160,24 @@ class Answers:
             )
         self.names = self.inner._response_names()
 
-    def of(self, X: Any) -> Iterator[tuple[slice, Array]]:
-        """Blocks of rows and their means, (n, S, labels)."""
+    def of(self, X: Any, effect: Any = None) -> Iterator[tuple[slice, Array]]:
+        """Blocks of rows and their means, (n, S, labels); `effect`: of `effect_of`."""
+        X = self.transformed(X)
+        offset = with_exposure(self.inner, self.offset, self.exposure, X)
+        options = {} if effect is None else {"effect": effect}
+        yield from self.inner._mean_draws(X, self.n_draws, self.seed, offset, **options)
+
+    def transformed(self, X: Any) -> Any:
+        """Rows as the estimator inside takes them."""
         for step in self.steps:
             X = step.transform(X)
-        offset = with_exposure(self.inner, self.offset, self.exposure, X)
-        yield from self.inner._mean_draws(X, self.n_draws, self.seed, offset)
+        return X
+
+    def effect_of(self, low: Any, high: Any) -> Any:
+        """What of a linear model is under a weak prior of its own where these rows are compared; None: nothing."""
+        if not hasattr(self.inner, "_effect_of"):
+            return None
+        return self.inner._effect_of(self.transformed(low), self.transformed(high))
 
     def smooth(self, table: Any, feature: Any, named: bool, x: Any, step: float) -> bool:
         """Whether a small step of a column in all rows, either way, changes the mean of y by as much and by little.
@@ -189,11 +202,11 @@ class Answers:
         few = replace(self, n_draws=2)
         return np.concatenate([means.mean(axis=1) for _, means in few.of(X)])
 
-    def averages(self, X: Any, groups: Array, n_groups: int, weight: Array | None) -> Array:
-        """Weighted means over the rows of each group, (groups, S, labels)."""
+    def averages(self, X: Any, groups: Array, n_groups: int, weight: Array | None, effect: Any = None) -> Array:
+        """Weighted means over the rows of each group, (groups, S, labels); `effect`: of `effect_of`."""
         weight = np.ones(len(groups)) if weight is None else weight
         total = np.zeros((n_groups, self.n_draws, len(self.names)))
-        for rows, means in self.of(X):
+        for rows, means in self.of(X, effect):
             for g in np.unique(groups[rows]):
                 own = np.where(groups[rows] == g, weight[rows], 0.0)
                 total[g] += np.tensordot(own, means.astype(float), 1)

@@ -523,6 +523,14 @@ class NegativeBinomial(Likelihood):
     def unconstrained(self) -> np.ndarray:
         return np.log([self._number("dispersion")]) if self.learned else np.zeros(0)
 
+    def parameter_prior(self) -> tuple[float, np.ndarray, np.ndarray] | None:
+        """Of a learned dispersion: its root, the spread of the rate, is exponential of mean 1 (Simpson et al. 2017)."""
+        if not self.learned:
+            return None
+        root = np.sqrt(self._number("dispersion"))
+        gradient, hessian = np.array([0.5 - 0.5 * root]), np.array([[-0.25 * root]])
+        return float(np.log(0.5 * root) - root), gradient, hessian
+
     def _constrain(self, unconstrained: np.ndarray) -> dict[str, Any]:
         return {"dispersion": max(float(np.exp(unconstrained[0])), self.least)} if self.learned else {}
 

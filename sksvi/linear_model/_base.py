@@ -145,7 +145,7 @@ class BayesianGLM(
             intercept_precision=self._intercept_prior[1],
             unit=self._unit,
             stretch=self._stretch,
-            scales=self._scale_prior(n_features) if precision == "auto" else None,
+            scales=self._scale_prior(n_features) if isinstance(precision, str) else None,
             n_features=n_features,
             fit_intercept=self.fit_intercept,
             full=self.covariance == "full",
@@ -242,13 +242,15 @@ class BayesianGLM(
         seem to be told something of weights that the prior pins, and the prior's precision rise on it.
         """
         kept = self._subspace is not None  # the same one has the same prior
+        q = self._within_limits(problem.model, state.q)
         if kept or not state.finished or not plan.remembers(problem):
-            return state
+            return replace(state, q=q)
         before = copy.copy(problem.model)
-        before.stretch = self._stretch_before
-        if np.array_equal(before.stretch, problem.model.stretch):
-            return state
-        old, now = (model.prior(state.q) for model in (before, problem.model))
+        before.stretch, before.scales = self._stretch_before, self._scales_before(problem.model.scales)
+        old, now = before.prior(state.q), problem.model.prior(q)
+        if all(np.array_equal(old[name].precision, now[name].precision) for name in old if name == "weights"):
+            return replace(state, q=q)
+        state = replace(state, q={**q, **{name: state.q[name] for name in old}})
         if isinstance(state.messages, Said):
             try:
                 return replace(
@@ -258,6 +260,18 @@ class BayesianGLM(
                 return state
         paid = sum(state.q[name].kl(now[name]) - state.q[name].kl(old[name]) for name in old)
         return replace(state, messages=Said.between(state.q, old), bound=state.bound - paid)
+
+    @staticmethod
+    def _within_limits(model: Any, q: dict[str, Any]) -> dict[str, Any]:
+        """q with the scales that it learned where the limits of these rows let them be."""
+        if model.scales is None or "prior_precision" not in q:
+            return q
+        point = q["prior_precision"]
+        return {**q, "prior_precision": point.at(np.clip(point.value, model.scales.lowest, model.scales.highest))}
+
+    def _scales_before(self, scales: Any) -> Any:
+        """The prior of scales that the fit has had so far: its columns are of the same kinds."""
+        return scales
 
     def _from_earlier(self) -> None:
         in_units(vars(self))
@@ -296,6 +310,7 @@ class BayesianGLM(
     def _refine(self, problem: Problem, state: State, looks: Looks) -> str | None:
         """An error where a flat prior leaves a coefficient undetermined."""
         self._check_determined(problem, state)
+        self._with_rows(problem, state)
         return None
 
     def _coordinate_name(self, coordinate: int) -> str:

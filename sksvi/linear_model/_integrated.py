@@ -16,8 +16,14 @@ from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.response import MOST
 from sksvi.families import NotPositiveDefinite
 from sksvi.families.gaussian.mixture import NodeMixture
+from sksvi.inference.engine import evaluate, whole
+from sksvi.inference.hyper import still
+from sksvi.inference.memory.of_rows import DIRECT
+from sksvi.inference.problem import Problem
+from sksvi.inference.records import replace
 from sksvi.inference.state import State
 from sksvi.models.linear.hyperposterior import LinearHyperposterior
+from sksvi.models.linear.own_prior import own_sets
 from sksvi.predictive import MixturePredictive
 from sksvi.predictive.latents import check_latents
 from sksvi.predictive.mixture import merged, mixed_moments
@@ -26,6 +32,8 @@ Array = np.ndarray
 
 #: Least weight of a component of a prediction: lighter nodes are merged with their neighbours.
 LEAST = 0.2
+#: Rows that are looked at for parameters of a likelihood at most: those of more leave them no spread worth a node.
+MOST_ROWS = 20_000
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,39 @@ class NodeFit:
     values: Array | None
 
 
+class Looked:
+    """Looks at all rows of a fit for parameters of its likelihood, all else as it is.
+
+    Parameters
+    ----------
+    problem, state : Problem and State
+        Of a finished fit.
+    """
+
+    def __init__(self, problem: Problem, state: State) -> None:
+        self.problem, self.state = still(problem, expect=problem.exact, messages=DIRECT), state
+        self.known: dict[bytes, float] = {}
+        self.weighed = self._weight(state.q)
+
+    def _at(self, theta: Array) -> State:
+        return replace(self.state, q={**self.state.q, "likelihood": self.state.q["likelihood"].at(theta)})
+
+    def _weight(self, q: dict[str, Any]) -> float:
+        """What the rows weigh in the directions in which q is uncertain."""
+        gradient, _ = evaluate(self.problem, replace(self.state, q=q), whole(self.problem))
+        block, curvature = q["weights"], gradient["weights"][1]
+        return -2.0 * float(block.structure.expected_quadratic(curvature, np.zeros_like(block.mean), block))
+
+    def __call__(self, theta: Array, weighed: bool) -> tuple[float, float]:
+        """E log p of the rows, nats, and what they weigh over what they weigh in the fit; 1 where that is not asked."""
+        there = self._at(theta)
+        share = self._weight(there.q) / self.weighed if weighed else 1.0
+        key = theta.tobytes()
+        if key not in self.known:
+            self.known[key] = evaluate(self.problem, there, whole(self.problem), False)[1]
+        return self.known[key], share
+
+
 class IntegratedScales(IntegratedHyperparameters):
     """Scales of coefficients, of groups and of noise; needs what a fit of a linear latent leaves behind."""
 
@@ -57,7 +98,12 @@ class IntegratedScales(IntegratedHyperparameters):
     posterior_: Any
     total_samples: Any
     _columns: Any
+    _categories: Any
     _distribution: Callable[..., Any]
+    _fixed_part: Callable[[Any], Any]
+    _own_by_default: bool
+    _own_precision: Callable[[str | None], Any]
+    _prior_at: Callable[[NodeFit], Array]
     _in_units: Callable[[Any], Any]
     _subspace: Any
     _validated: Callable[[Any], Any]
@@ -66,10 +112,26 @@ class IntegratedScales(IntegratedHyperparameters):
     #: While a fit has its rows: standard deviations of groups to the bound of the best q of the weights there.
     _along: Callable[[Array], float] | None = None
 
+    #: While a fit has its rows: parameters of the likelihood to what these say of them under q.
+    _looks: Callable[[Array, bool], tuple[float, float]] | None = None
+
     # ---- after a fit
+    def _with_rows(self, problem: Problem, state: State) -> None:
+        """Nodes of the likelihood's parameters too, for which rows have to be looked at."""
+        model, q = problem.model, state.q
+        learned = "likelihood" in q and "likelihood" not in problem.frozen and not model.likelihood.closed_posterior
+        few = problem.data.at_hand and len(problem.data) <= MOST_ROWS
+        if not (learned and few and state.converged) or model.likelihood.creeps or self.hyperparameters == "point":
+            return
+        self._looks = Looked(problem, state)
+        try:
+            self._expose(model, replace(state, q=state.shown))
+        finally:
+            del self._looks
+
     def _hyperposterior(self, model: Any, state: State) -> LinearHyperposterior:
         counted = self.total_samples or state.counted or self.n_samples_seen_
-        return LinearHyperposterior(model, dict(state.shown), float(state.bound), float(counted))
+        return LinearHyperposterior(model, dict(state.shown), float(state.bound), float(counted), self._looks)
 
     def _integrated(self, model: Any, state: State, view: Any) -> Any:
         """The posterior of the weights over nodes of the hyperparameters; the view itself where these are a point."""
@@ -130,10 +192,14 @@ class IntegratedScales(IntegratedHyperparameters):
             scales = 0.5 * np.exp(-0.5 * precision)
             names = ["coefficients"] if scales.shape[1] == 1 else self._kind_names()
             columns |= {f"scale({name})": scales[:, k] for k, name in enumerate(names)}
-        if "likelihood" in self._places:
-            rows = [self._likelihood_at(h).reported for h in values]
-            columns |= {name: np.array([row[name] for row in rows]) for name in rows[0]}
-        return columns
+        return columns | self._likelihood_columns(values)
+
+    def _likelihood_columns(self, values: Array) -> dict[str, Any]:
+        """Learned parameters of the likelihood at nodes, as tables show them; none where they are a point."""
+        if "likelihood" not in self._places:
+            return {}
+        rows = [self._likelihood_at(h).reported for h in values]
+        return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
     def _kind_names(self) -> list[str]:
         """What each kind of columns is called."""
@@ -188,14 +254,16 @@ class IntegratedScales(IntegratedHyperparameters):
         found = [self._distribution(*part) for part in zip(means, variances, likelihoods)]
         return found[0] if len(found) == 1 else MixturePredictive(found, weights)
 
-    def _latent_draws(self, X: Any, n_draws: int, seed: int, offset: Any) -> Iterator[tuple[slice, Array, Array]]:
+    def _latent_draws(
+        self, X: Any, n_draws: int, seed: int, offset: Any, effect: Array | None = None
+    ) -> Iterator[tuple[slice, Array, Array]]:
         given, X = X, self._validated(X)
         offset = checked_offset(self, offset, given)
         fits, rng = self._node_fits(), check_random_state(seed)
         shares = np.array([fit.weight for fit in fits])
         counts = [n_draws] if len(fits) == 1 else rng.multinomial(n_draws, shares / shares.sum())
         used = [(fit, self._predicting(X, fit), int(c)) for fit, c in zip(fits, counts, strict=True) if c]
-        draws = [(model, fit.block.sample(c, rng), c / n_draws) for fit, model, c in used]
+        draws = [(model, self._own_draws(fit, fit.block.sample(c, rng), effect), c / n_draws) for fit, model, c in used]
         size = sum(part[..., 0].size for _, part, _ in draws)
         for rows in parallel.slices(X.shape[0], max(1, MOST // size)):
             design = self._in_units(X[rows])
@@ -203,3 +271,37 @@ class IntegratedScales(IntegratedHyperparameters):
             f = np.concatenate([part for part, _, _ in found], axis=1)
             left = np.asarray(sum(share * own for _, own, share in found))
             yield rows, f if offset is None else f + offset[rows].reshape(-1, *[1] * (f.ndim - 1)), left
+
+    # ---- one effect under a weak prior of its own
+    def _effect_of(self, low: Any, high: Any) -> Array | None:
+        """Coefficients in which rows differ, with the other levels of their columns; None: under the joint prior."""
+        if not self._own_by_default or self._subspace is not None:
+            return None
+        low, high = (self._fixed_part(self._validated(part)) for part in (low, high))
+        off = abs(low - high)
+        moved = np.flatnonzero(np.asarray(off.max(axis=0).todense() if hasattr(off, "todense") else off.max(axis=0)))
+        own = self._categories
+        for column, size in () if own is None else zip(own.columns, own.counts[own.columns], strict=True):
+            levels = own.at(column) + np.arange(size)
+            if np.any(np.isin(levels, moved)):
+                moved = np.union1d(moved, levels)
+        return moved
+
+    def _own_draws(self, fit: NodeFit, draws: Array, effect: Array | None) -> Array:
+        """Draws of all weights with an effect under its own prior, the others following as they do under q."""
+        if effect is None or not len(effect):
+            return draws
+        d, scale = len(self._columns.scale), self._columns.scale
+        prior, own = self._prior_at(fit) / np.square(scale), self._own_precision("own") / np.square(scale)
+        block = getattr(fit.block, "joint", fit.block)
+        flat = draws.reshape(len(draws), -1)
+        k = self.likelihood_.n_latents
+        at = (np.arange(k)[:, None] * (flat.shape[1] // k) + effect).ravel()
+        units = np.zeros((len(at), flat.shape[1]))
+        units[np.arange(len(at)), at] = 1.0
+        across = block.coloured(block.uncoloured(units))
+        S, m = across[:, at], np.ravel(block.mean)[at]
+        mean, cov = own_sets(m, S, np.tile(prior[:d][effect], k), np.tile(own[effect], k))
+        standard = np.linalg.solve(np.linalg.cholesky(S), (flat[:, at] - m).T)
+        moved = mean + (np.linalg.cholesky(cov) @ standard).T - flat[:, at]
+        return (flat + moved @ np.linalg.solve(S, across)).reshape(draws.shape)

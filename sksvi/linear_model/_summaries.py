@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi._names import own_name
 from sksvi._typing import DataFrame
 from sksvi.estimators.checks import check_choice, check_flag
+from sksvi.estimators.hyperparameters import node_table
 from sksvi.estimators.summaries import checked_reference, exponentiated, joined, learned_rows, mixture_table
 from sksvi.families.gaussian.mixture import NodeMixture
 from sksvi.linear_model._contrasts import LevelContrasts
@@ -32,8 +33,11 @@ class CoefficientTables:
     _column_spread: Array | None
     _columns: Any
     _kinds: Callable[[int], tuple[Array, Array]]
+    _likelihood_columns: Callable[[Array], dict[str, Any]]
+    _node_fits: Callable[[], list[Any]]
     _nodes: Any
     _places: dict[str, list[int]]
+    _subspace: Any
     _unit: float
     _values_of: Callable[[str, Any], Any]
     classes_: np.ndarray
@@ -133,6 +137,10 @@ class CoefficientTables:
 
     def _scale_tables(self, coverage: float) -> list[Any]:
         """What a summary has below the coefficients."""
+        spread = self._nodes is not None and len(self._nodes.weights) > 1
+        columns = self._likelihood_columns(self._nodes.values) if spread else {}
+        if any(np.ptp(value) > 0 for value in columns.values()):
+            return [node_table(columns, self._nodes.weights, coverage, self.likelihood_.positive)]
         return [learned_rows(self.likelihood_, self.state_.q.get("likelihood"), coverage)]
 
     # ---- coefficients
@@ -189,19 +197,21 @@ class CoefficientTables:
         df = self._degrees_of_freedom() if len(parts) == 1 else None
         return mixture_table(means[..., order], stds[..., order], weights, coverage, index, df)
 
-    def _views_and_priors(self, view: Any) -> list[tuple[Any, Array]]:
-        """The weights in the user's units and the precision of their prior, (D,), of every node."""
+    def _prior_at(self, fit: Any) -> Array:
+        """Precision of the prior of the coefficients at a node, in the user's units, (D,)."""
         d = len(self._columns.scale)
         fitted = np.broadcast_to(np.atleast_1d(np.asarray(self.prior_precision_, float)), (d,))
-        if not isinstance(view, NodeMixture):
-            return [(view, fitted)]
-        assert self._nodes is not None
-        h = self._values_of("prior_precision", self._nodes.values)
-        if h is None:
-            return [(part, fitted) for part in view.components]
-        mode = self.state_.q["prior_precision"].value
-        kinds = self._kinds(d)[0]
-        return [(part, fitted * np.exp(own - mode)[kinds]) for part, own in zip(view.components, h, strict=True)]
+        own = None if fit.values is None else self._values_of("prior_precision", fit.values)
+        if own is None:
+            return fitted
+        # In a subspace the columns are of one kind.
+        kinds = np.zeros(d, int) if self._subspace is not None else self._kinds(d)[0]
+        return fitted * np.exp(own - self.state_.q["prior_precision"].value)[kinds]
+
+    def _views_and_priors(self, view: Any) -> list[tuple[Any, Array]]:
+        """The weights in the user's units and the precision of their prior, (D,), of every node."""
+        views = view.components if isinstance(view, NodeMixture) else [view]
+        return [(part, self._prior_at(fit)) for part, fit in zip(views, self._node_fits(), strict=True)]
 
     def _degrees_of_freedom(self) -> float | None:
         """Of t quantiles where a noise was learned that has no nodes; None: normal ones."""

@@ -183,7 +183,7 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
             groups=self._layout,
             unit=self._unit,
             stretch=self._stretch,
-            scales=self._scale_prior(self._n_fixed) if precision == "auto" else None,
+            scales=self._scale_prior(self._n_fixed) if isinstance(precision, str) else None,
             prior_precision=precision,
             intercept_mean=self._intercept_prior[0],
             intercept_precision=self._intercept_prior[1],
@@ -217,6 +217,7 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
                 self._slope_scales = [self._scale_by(self._slope_columns(data, columns)) for _, columns in self._slopes]
             if not start.share:
                 constant = np.stack([values.constant for values in self._level_values(data)])
+                self._kinds_before = None if start.fresh else self._kinds(constant.shape[1])[0]
                 # What varied within a level of an earlier chunk does.
                 self._constant = constant if not start.portion or start.fresh else constant & self._constant
         return super()._working(data, start)
@@ -298,6 +299,10 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
         model.tabulate(data.y)
         return model, data
 
+    def _scales_before(self, scales: Any) -> Any:
+        kinds = getattr(self, "_kinds_before", None)
+        return scales if scales is None or kinds is None else replace(scales, kinds=kinds)
+
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: Any) -> None:
         super()._expose(model, state)
@@ -313,7 +318,7 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
             scale = np.concatenate([np.tile(own, size) for own, size in pairs])
             view: Any = InUnits(effects, np.zeros(len(scale)), scale)
             weights = self.posterior_["weights"]
-            blocks["groups"] = NodeMixture(view, weights.nodes) if isinstance(weights, NodeMixture) else view
+            blocks["groups"] = NodeMixture(view, weights.node_blocks) if isinstance(weights, NodeMixture) else view
             # In the coordinates of the fit, as predictions need them.
             mode = state.q["group_std"].value
             nodes = None if self._nodes is None else self._values_of("group_std", self._nodes.values)

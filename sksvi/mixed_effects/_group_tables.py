@@ -10,6 +10,7 @@ import numpy as np
 from sksvi._names import own_name
 from sksvi._typing import DataFrame
 from sksvi.estimators.checks import interval_table
+from sksvi.estimators.hyperparameters import node_table
 from sksvi.estimators.summaries import COLUMNS
 from sksvi.models.mixed.group_scales import LogScales
 from sksvi.predictive.coverage import tail_of
@@ -128,6 +129,19 @@ class GroupTables:
             reference_levels=reference_levels,
         )
 
+    def _hyperparameter_columns(self, values: Any) -> dict[str, Any]:
+        columns = super()._hyperparameter_columns(values)
+        own = self._values_of("group_std", values)
+        if own is None:
+            return columns
+        scales = np.exp(own - np.log(np.concatenate(self._slope_scales)))
+        names = [f"std({group}, {effect})" for group, effect in self.group_std_.index]
+        return {**dict(zip(names, scales.T, strict=True)), **columns}
+
+    def _kind_names(self) -> list[str]:
+        """Columns that vary within levels, and those that the levels of each group fix."""
+        return ["coefficients"] + [f"coefficients, {name}" for name in self._group_names()]
+
     def _told_of_data(self) -> list[tuple[str, str]]:
         lines = super()._told_of_data()
         if self.groups is None:
@@ -143,7 +157,9 @@ class GroupTables:
         tables = super()._scale_tables(coverage)
         if self.groups is not None:
             names = [f"std({group}, {effect})" for group, effect in self.group_std_.index]
-            tables.insert(0, self._user_scales.table(names, coverage))
+            scales = self._user_scales
+            values = dict(zip(names, np.exp(scales.nodes).T, strict=True))
+            tables.insert(0, node_table(values, scales.weights, coverage))
         if self.noise_scale_:
             tail = tail_of(coverage)
             ends = [self.noise_scale_ * np.sqrt(-2.0 * np.log1p(-p)) for p in (tail, 1 - tail)]

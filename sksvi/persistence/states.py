@@ -350,7 +350,7 @@ def _node_blocks(look: Look) -> None:
 
 
 def _node_mixture(look: Look) -> None:
-    k = len(look.at("nodes").at("weights").array())
+    k = len(look.at("node_blocks").at("weights").array())
     look.unless_none("prior_std", lambda std: std.array((k,), above=0.0))
 
 

@@ -50,6 +50,8 @@ class MixturePredictive(Predictive):
             [part.latent_variance for part in self.components],
             self.weights,
         )
+        dtype = self.components[0].latent_mean.dtype
+        mean, variance = mean.astype(dtype, copy=False), variance.astype(dtype, copy=False)
         heaviest = self.components[int(np.argmax(self.weights))]
         super().__init__(heaviest.likelihood, mean, variance)
 
@@ -155,7 +157,7 @@ def mixed_moments(means: Sequence[Array], variances: Sequence[Array], weights: A
         Of the components.
     weights : ndarray of shape (k,)
     """
-    mean: Any = sum(w * m for w, m in zip(weights, means, strict=True))
+    mean: Any = sum(w * np.asarray(m, float) for w, m in zip(weights, means, strict=True))
     variance: Any = 0.0
     for w, m, v in zip(weights, means, variances, strict=True):
         off = m - mean
@@ -182,7 +184,8 @@ def merged(means: list[Array], variances: list[Array], weights: Array, least: fl
             groups.append([])
         groups[-1].append(int(k))
     if len(groups) > 1 and weights[groups[-1]].sum() < least:
-        groups[-2] += groups.pop()
+        last = groups.pop()
+        groups[-1] += last
     found = []
     for group in groups:
         own = weights[group] / weights[group].sum()

@@ -76,7 +76,7 @@ class NodeMixture(Family):
     ----------
     view : Gaussian view
         Of the block of the fit, `InUnits` and the like.
-    nodes : NodeBlocks
+    node_blocks : NodeBlocks
     prior_std : ndarray of shape (k,), optional
         Of what the fit does not hold, over that in the fit: the weights off a subspace.
     """
@@ -84,19 +84,19 @@ class NodeMixture(Family):
     column = "gaussian"
     full = True
 
-    def __init__(self, view: Any, nodes: NodeBlocks, prior_std: Array | None = None) -> None:
-        self.view, self.nodes, self.prior_std = view, nodes, prior_std
+    def __init__(self, view: Any, node_blocks: NodeBlocks, prior_std: Array | None = None) -> None:
+        self.view, self.node_blocks, self.prior_std = view, node_blocks, prior_std
 
     @property
     def weights(self) -> Array:
         """Of the components, (k,)."""
-        return self.nodes.weights
+        return self.node_blocks.weights
 
     @cached_property
     def components(self) -> list[Any]:
         """A view per node."""
         stds = np.ones(len(self.weights)) if self.prior_std is None else self.prior_std
-        return [self.view.around(block, float(std)) for block, std in zip(self.nodes.blocks, stds, strict=True)]
+        return [self.view.around(block, float(std)) for block, std in zip(self.node_blocks.blocks, stds, strict=True)]
 
     @property
     def inner(self) -> Any:

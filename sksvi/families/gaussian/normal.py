@@ -94,6 +94,10 @@ class Normal(Family):
         half = self.uncoloured(rows)
         return (half @ half.T)[None, :, None, :]
 
+    def across(self) -> Array:
+        """Covariance (P, K, K) between the plates of each coordinate: they are independent."""
+        return self.variance.T[..., None] * np.eye(len(self.variance))
+
     def around(self, block: Any, prior_std: float = 1.0) -> Any:
         """What a view of this block shows of another: the block itself."""
         return block

@@ -40,12 +40,16 @@ class LinearHyperposterior:
         Of the fit, nats.
     n : float
         Weight of the rows that the fit stands for.
+    looks : callable, optional
+        Unconstrained parameters of a likelihood other than a Gaussian to E log p of the rows under q, nats, and what
+        they weigh over what they weigh in the fit; None: the rows are not at hand, and these parameters are a point.
     """
 
     model: Any
     q: dict[str, Any]
     bound: float
     n: float
+    looks: Callable[[Array, bool], tuple[float, float]] | None = None
 
     def __post_init__(self) -> None:
         block = self.q[self.model.main]
@@ -61,7 +65,8 @@ class LinearHyperposterior:
         model, q = self.model, self.q
         names = ["prior_precision"] if "prior_precision" in q and model.scales is not None else []
         names += ["group_std"] if "group_std" in q else []
-        return names + (["likelihood"] if "likelihood" in q and self.noise is not None else [])
+        learned = "likelihood" in q and (self.noise is not None or self.looks is not None)
+        return names + (["likelihood"] if learned else [])
 
     @cached_property
     def noise(self) -> float | None:
@@ -103,8 +108,11 @@ class LinearHyperposterior:
 
     def information(self, h: Array) -> float:
         """What the data weigh at h, over what they weigh in the fit."""
-        if self.noise is None or "likelihood" not in self.places:
+        if "likelihood" not in self.places:
             return 1.0
+        if self.noise is None:
+            theta = h[self.places["likelihood"]]
+            return 1.0 if np.array_equal(theta, self.mode[self.places["likelihood"]]) else self.looks(theta, True)[1]  # type: ignore[misc]
         return float(self.noise / self.model.current_likelihood(self.blocks_at(h)).noise_variance)
 
     # ---- the density
@@ -124,11 +132,13 @@ class LinearHyperposterior:
     def _log_evidence(self, h: Array) -> float:
         """Of weights and noise at h, up to a constant."""
         q = self.blocks_at(h)
-        prior, share = self.model.prior(q)[self.model.main], self.information(h)
+        prior, share = self.model.prior(q)[self.model.main], 1.0 if self.noise is None else self.information(h)
         post = prior.times(self.message.faded(share))
         quadratic = np.sum(post.mean * post.dot(post.mean)) - np.sum(prior.mean * prior.dot(prior.mean))
         total = 0.5 * (post.log_det_cov() + prior.log_det_precision() + float(quadratic))
-        if share != 1.0 or "likelihood" in self.places:
+        if "likelihood" in self.places and self.noise is None:
+            total += self.looks(h[self.places["likelihood"]], False)[0]  # type: ignore[misc]
+        elif "likelihood" in self.places:
             total += 0.5 * self.n * np.log(share) - 0.5 * share * self._squares
         return float(total)
 
@@ -151,7 +161,7 @@ class LinearHyperposterior:
 
     def _noise_prior(self, h: Array) -> float:
         """Log density of log s, where √s is half-Cauchy in the unit of the target, nats."""
-        if "likelihood" not in self.places:
+        if "likelihood" not in self.places or self.noise is None:
             return 0.0
         noise = self.model.current_likelihood(self.blocks_at(h)).noise_variance
         ratio = noise / (NOISE_SCALE * self.model.unit) ** 2

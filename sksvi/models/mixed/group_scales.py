@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -34,13 +33,3 @@ class LogScales:
     def std(self) -> Array:
         """Standard deviation of s, (P,)."""
         return np.sqrt(np.maximum(self.mean_square - np.square(self.mean), 0.0))
-
-    def table(self, names: list[str], coverage: float) -> Any:
-        """Mean, std and an interval from a log-normal of the same moments of log s."""
-        import pandas as pd
-        from scipy.special import ndtri
-
-        centre = self.weights @ self.nodes
-        half = ndtri(0.5 + coverage / 2) * np.sqrt(self.weights @ np.square(self.nodes - centre))
-        columns = {"mean": self.mean, "std": self.std, "lower": np.exp(centre - half), "upper": np.exp(centre + half)}
-        return pd.DataFrame(columns, index=names)

@@ -1,0 +1,1 @@
+"""Simulated truths and real sets, every estimator with nothing set."""
