@@ -72,6 +72,10 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
     likelihood : {"logit", "probit"} or instance, default="logit"
     optimize_hyperparameters : bool, default=True
         Whether the kernel's parameters maximise the bound, starting from the ones given; its fixed ones stay.
+    hyperparameters : {"integrated", "point"}, default="integrated"
+        Whether predictions, draws and ``summary()`` are a mixture over few nodes of the posterior of what is learned
+        of kernel and likelihood, or take its best values. "point" maximises the bound alone; "integrated" has weak
+        priors in the units of X and y, and takes the point in batches and streams, which do not look at all rows.
     class_weight : {"balanced"}, dict or None, default=None
         What rows of each label count for, beside their sample_weight: "balanced" as if all labels were equally
         frequent. Probabilities are then those of data weighted so, and no longer of the data as they come.

@@ -78,6 +78,10 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         Of Gaussian noise; "auto" learns it.
     optimize_hyperparameters : bool, default=True
         Whether the kernel's parameters are learned; its fixed ones stay.
+    hyperparameters : {"integrated", "point"}, default="integrated"
+        Whether predictions, draws and ``summary()`` are a mixture over few nodes of the posterior of what is learned
+        of kernel and likelihood, or take its best values. "point" maximises the bound alone; "integrated" has weak
+        priors in the units of X and y, and takes the point in batches and streams, which do not look at all rows.
     optimize_inducing : bool, default=True
         Whether the inducing points are moved (not with "optimal", whose value they do not change).
     algorithm : {"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi", "fp"} or instance, default="cvi"
@@ -308,6 +312,10 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         Labels have no Gaussian noise: "auto" is the only value that means something here, a number is an error.
     optimize_hyperparameters : bool, default=True
         Whether the kernel's parameters are learned; its fixed ones stay.
+    hyperparameters : {"integrated", "point"}, default="integrated"
+        Whether predictions, draws and ``summary()`` are a mixture over few nodes of the posterior of what is learned
+        of kernel and likelihood, or take its best values. "point" maximises the bound alone; "integrated" has weak
+        priors in the units of X and y, and takes the point in batches and streams, which do not look at all rows.
     optimize_inducing : bool, default=True
         Whether the inducing points are moved.
     class_weight : {"balanced"}, dict or None, default=None

@@ -7,11 +7,13 @@ import pandas as pd
 import pytest
 from scipy.integrate import quad
 from scipy.special import expit, logsumexp
+from scipy.stats import t as student
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, RationalQuadratic
 
 import sksvi
 from sksvi import GPClassifier, SparseGPClassifier, SparseGPRegressor
-from sksvi.integrals.nodes import Nodes, design, nodes_about, scattered, shape_about
+from sksvi.integrals.designs import design, scattered, simplex
+from sksvi.integrals.nodes import Nodes, nodes_about, shape_about
 from sksvi.models.gp.hyperpriors import About, Deviation, Length, hyper_prior
 from sksvi.predictive.mixture import normal_quantiles
 from tests.chance import ERRORS
@@ -37,7 +39,8 @@ def labels(seed, n, d=2, variance=2.0, more=0):
 @pytest.mark.parametrize("prior", [Length(2.0), Deviation(3.0, 0.5), Deviation(0.5, 1.0, 1e-3), About(1.0, 1.5)])
 def test_a_prior_is_a_density_with_its_slope(prior):
     total, _ = quad(lambda x: np.exp(prior(x)[0]), -60, 60, points=[-10, 0, 10], limit=500)
-    assert total == pytest.approx(1.0, rel=1e-6)
+    least = getattr(prior, "least", 0.0)
+    assert total == pytest.approx(1.0 if least == 0 else 2 * student.sf(least / prior.unit, 3), rel=1e-6)
     for x in (-3.0, 0.2, 2.5):
         assert prior(x)[1] == pytest.approx((prior(x + 1e-5)[0] - prior(x - 1e-5)[0]) / 2e-5, rel=1e-6, abs=1e-8)
 
@@ -64,7 +67,7 @@ def test_designs_are_exact_for_a_normal_density(size):
 
     exact = 3.0 + 0.5 * size * np.log(2 * np.pi) - 0.5 * np.linalg.slogdet(precision)[1]
     shape = shape_about(density, mode)
-    for nodes in (nodes_about(density, mode), shape.few(0.0)):
+    for nodes in (nodes_about(density, mode), shape.nodes(simplex(size))):
         assert nodes.weights.sum() == pytest.approx(1.0)
         assert nodes.log_integral == pytest.approx(exact, abs=0.02)
         off = nodes.values - nodes.mean
@@ -72,7 +75,8 @@ def test_designs_are_exact_for_a_normal_density(size):
         np.testing.assert_allclose((off.T * nodes.weights) @ off, np.linalg.inv(precision), atol=0.03)
     if size > 1:
         assert shape.nodes(scattered(size, 256)).log_integral == pytest.approx(exact, abs=0.15)
-    assert len(shape.few(0.0).values) == size + 2 and len(shape.few(100.0).values) == 1
+    assert shape.wide(0.0).axes.shape == (size, size) and shape.wide(100.0).axes.shape == (size, 0)
+    assert len(nodes_about(density, mode, sharp=100.0).values) == 1
     assert design(size)[1].sum() == pytest.approx(1.0)
 
 

@@ -47,7 +47,7 @@ class Length:
 
 @dataclass(frozen=True)
 class Deviation:
-    """(least + exp(x)) ** power is half-t with scale `unit`."""
+    """(least + exp(x)) ** power is half-t with scale `unit`, of which nothing below `least` is there."""
 
     unit: float
     power: float = 1.0
