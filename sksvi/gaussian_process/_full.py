@@ -115,8 +115,12 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
     posterior_ : mapping
         ``posterior_["latents"]``: ``mean``, ``cov``, ``std``, ``sample`` of f without offset at the training rows of
         positive weight.
-    lower_bound_, lower_bounds_ : float, ndarray
-        Bound on the log evidence at `posterior_` and per pass, nats.
+    lower_bound_ : float
+        Log evidence with hyperparameters integrated over nodes, nats; where they are a point its bound at `posterior_`.
+    lower_bounds_ : ndarray
+        Bound, and log prior of the hyperparameters where these are integrated, at their values per pass, nats.
+    hyperparameter_posterior_ : DataFrame
+        A row per node, its weight and hyperparameters; where they are integrated.
     history_ : DataFrame
         One row per pass.
     n_iter_, n_steps_, n_samples_seen_, converged_ : int, int, float, bool

@@ -137,8 +137,13 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         The fitted likelihood, its learned scales as numbers.
     posterior_ : mapping
         ``posterior_["inducing"]``: ``mean``, ``cov``, ``std``, ``sample`` of f - `mean_` at the inducing points.
-    lower_bound_, lower_bounds_ : float, ndarray
-        Bound on the log evidence at `posterior_` and per pass, nats; for "v1" and "v2" an objective, not a bound.
+    lower_bound_ : float
+        Log evidence with hyperparameters integrated over nodes, nats; where they are a point its bound at `posterior_`.
+        For "v1" and "v2" of an objective, not a bound.
+    lower_bounds_ : ndarray
+        Bound, and log prior of the hyperparameters where these are integrated, at their values per pass, nats.
+    hyperparameter_posterior_ : DataFrame
+        A row per node, its weight and hyperparameters; where they are integrated.
     history_ : DataFrame
         One row per pass.
     n_iter_, n_steps_, n_samples_seen_, converged_ : int, int, float, bool
@@ -369,8 +374,12 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
     posterior_ : mapping
         ``posterior_["inducing"]``: ``mean``, ``cov``, ``std``, ``sample`` of f at the inducing points; softmax: a plate
         for each class.
-    lower_bound_, lower_bounds_ : float, ndarray
-        Bound on the log evidence at `posterior_` and per pass, nats.
+    lower_bound_ : float
+        Log evidence with hyperparameters integrated over nodes, nats; where they are a point its bound at `posterior_`.
+    lower_bounds_ : ndarray
+        Bound, and log prior of the hyperparameters where these are integrated, at their values per pass, nats.
+    hyperparameter_posterior_ : DataFrame
+        A row per node, its weight and hyperparameters; where they are integrated.
     history_ : DataFrame
         One row per pass.
     n_iter_, n_steps_, n_samples_seen_, converged_ : int, int, float, bool
