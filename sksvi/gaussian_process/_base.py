@@ -374,7 +374,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         self.posterior_ = Posterior({"inducing": model.exposed(unwhitened(model.geometry(q).L, q["inducing"]))})
         self._choices = self._fitted_choices()
 
-    def _kept_blocks(self, model: SparseGPModel, blocks: Sequence[Any]) -> list[Any]:
+    def _blocks_of_nodes(self, model: SparseGPModel, blocks: Sequence[Any]) -> list[Any]:
         """In white coordinates, where predictions project from."""
         return [model.exposed(block) for block in blocks]
 

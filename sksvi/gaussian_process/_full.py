@@ -343,7 +343,7 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
         m, v = (np.concatenate(both).astype(X.dtype, copy=False) for both in zip(*found, strict=True))
         return m, v
 
-    def _kept_blocks(self, model: FullGP, blocks: Sequence[SiteGaussian]) -> tuple[Array, Array]:
+    def _blocks_of_nodes(self, model: FullGP, blocks: Sequence[SiteGaussian]) -> tuple[Array, Array]:
         """Two numbers per row and node; covariances are those of the kernels."""
         if not blocks:
             return np.zeros((0, len(model.X))), np.zeros((0, len(model.X)))

@@ -12,7 +12,8 @@ from sksvi.estimators.checks import interval_table
 from sksvi.estimators.hyperparameters import IntegratedHyperparameters
 from sksvi.gaussian_process._start import hyperparameters, spread_of
 from sksvi.models.gp.hyperpriors import HyperPrior, hyper_prior
-from sksvi.models.gp.integrated import MOST_NUMBERS, Integrated, explored
+from sksvi.models.gp.integrated import MOST_NUMBERS, Integrated
+from sksvi.models.gp.looks import explored
 from sksvi.predictive import MixturePredictive, Predictive
 from sksvi.predictive.coverage import tail_of
 from sksvi.predictive.mixture import mixed_moments
@@ -39,7 +40,7 @@ class ProcessHyperparameters(IntegratedHyperparameters):
     _target_unit: float = 1.0
     #: Of the hyperparameters where the fit ended, a part of its bound.
     _log_prior: float = 0.0
-    #: The few nodes that predict: the first is the mode; what is kept of q at the others.
+    #: The few nodes that predict: the first is the mode; what files have of q at the others.
     _few: Any = None
     _node_blocks: Any = None
 
@@ -67,15 +68,15 @@ class ProcessHyperparameters(IntegratedHyperparameters):
         return super()._refine(problem, state, looks)  # type: ignore[misc,no-any-return]
 
     def _hold(self, model: Any, found: Integrated | None) -> None:
-        """Keep what was found."""
+        """What was found, as attributes."""
         if found is None:
             return
         self._nodes, self._few = found.nodes, found.few
         self.lower_bound_ = found.nodes.log_integral
-        self._node_blocks = self._kept_blocks(model, found.blocks[1:])
+        self._node_blocks = self._blocks_of_nodes(model, found.blocks[1:])
 
-    def _kept_blocks(self, model: Any, blocks: Sequence[Any]) -> Any:
-        raise AttributeError(f"{type(self).__name__} keeps nothing of its nodes")
+    def _blocks_of_nodes(self, model: Any, blocks: Sequence[Any]) -> Any:
+        raise AttributeError(f"{type(self).__name__} has no blocks of its nodes")
 
     # ---- the processes
     def _parts(self, block: Any) -> list[Part]:
@@ -95,7 +96,7 @@ class ProcessHyperparameters(IntegratedHyperparameters):
         return out
 
     def _node_block(self, kernel: Any, k: int) -> Any:
-        """What is kept of node k, as a block."""
+        """The main block of q at node k."""
         return self._node_blocks[k]
 
     def _latents(self, X: Any, offset: Any) -> tuple[list[Part], list[tuple[Array, Array]]]:

@@ -1,11 +1,11 @@
-"""Rules for a standard normal of several dimensions: points z (k, H) and shares (k,), which sum to about 1."""
+"""Rules for a standard normal of several dimensions: points z (k, H) and shares (k,), which sum to 1."""
 
 from __future__ import annotations
 
 from itertools import product
 
 import numpy as np
-from scipy.special import chdtri, gammaln, ndtri
+from scipy.special import chdtri, ndtri
 
 Array = np.ndarray
 Rule = tuple[Array, Array]
@@ -61,7 +61,7 @@ def _about_the_centre(sphere: Array) -> Rule:
 
 
 def scattered(size: int, n: int) -> Rule:
-    """Points of a t distribution, evenly spread, with a standard normal's density over their own.
+    """Points of a t distribution, evenly spread, with a standard normal's density over their own, scaled to a sum of 1.
 
     Unlike a design of few nodes it follows tails that are heavy, and a second mode that is not far.
     """
@@ -73,6 +73,6 @@ def scattered(size: int, n: int) -> Rule:
     normal, spread = ndtri(uniform[:, :-1]), chdtri(TAILS, 1.0 - uniform[:, -1]) / TAILS
     z = np.concatenate([normal, -normal]) / np.sqrt(np.tile(spread, 2))[:, None]
     square = np.square(z).sum(1)
-    log_t = gammaln(0.5 * (TAILS + size)) - gammaln(0.5 * TAILS) - 0.5 * size * np.log(TAILS * np.pi)
-    log_t = log_t - 0.5 * (TAILS + size) * np.log1p(square / TAILS)
-    return z, np.exp(-0.5 * square - 0.5 * size * np.log(2.0 * np.pi) - log_t) / len(z)
+    log_t = -0.5 * (TAILS + size) * np.log1p(square / TAILS)
+    share = np.exp(-0.5 * square - log_t)
+    return z, share / share.sum()

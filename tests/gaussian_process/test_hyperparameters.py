@@ -8,6 +8,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import expit, logsumexp
 from scipy.stats import t as student
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, RationalQuadratic
 
 import sksvi
@@ -77,7 +78,8 @@ def test_designs_are_exact_for_a_normal_density(size):
         assert shape.nodes(scattered(size, 256)).log_integral == pytest.approx(exact, abs=0.15)
     assert shape.wide(0.0).axes.shape == (size, size) and shape.wide(100.0).axes.shape == (size, 0)
     assert len(nodes_about(density, mode, sharp=100.0).values) == 1
-    assert design(size)[1].sum() == pytest.approx(1.0)
+    for rule in (design(size), design(size, 6), simplex(size), scattered(size, 32)):
+        assert rule[1].sum() == pytest.approx(1.0)
 
 
 def test_few_nodes_drop_little():
@@ -115,12 +117,13 @@ def grid(model, X, y, at):
 def test_evidence_and_predictions_are_those_of_quadrature(seed):
     X, _, y = process(seed, 16)
     at = np.linspace(-2.5, 2.5, 9)[:, None]
-    evidence, mean, variance = grid(SparseGPRegressor(random_state=0).fit(X, y), X, y, at)
     model = SparseGPRegressor(random_state=0).fit(X, y)
+    evidence, mean, variance = grid(model, X, y, at)
     assert model.lower_bound_ == pytest.approx(evidence, abs=0.1)
     found, spread = model.predict_latent(at)
-    np.testing.assert_allclose(found, mean, atol=0.15 * np.sqrt(variance).max())
-    np.testing.assert_allclose(np.sqrt(spread), np.sqrt(variance), rtol=0.25)
+    # Five nodes predict.
+    np.testing.assert_allclose(found, mean, atol=0.25 * np.sqrt(variance).max())
+    np.testing.assert_allclose(np.sqrt(spread), np.sqrt(variance), rtol=0.3)
     point = SparseGPRegressor(hyperparameters="point", random_state=0).fit(X, y)
     apart = [np.abs(np.log(part / variance)).max() for part in (spread, point.predict_latent(at)[1])]
     assert apart[0] < apart[1]
@@ -130,7 +133,7 @@ def test_evidence_and_predictions_are_those_of_quadrature(seed):
 @pytest.mark.parametrize("n_inducing", [6, 200])
 def test_the_density_of_nodes_is_the_bound_of_the_fit(bound, n_inducing):
     """Bound and log prior at the mode, as the engine has them."""
-    from sksvi.models.gp.integrated import explored
+    from sksvi.models.gp.looks import explored
 
     X, _, y = process(4, 30)
     weight = np.random.default_rng(4).uniform(0.5, 3.0, 30)
@@ -167,7 +170,8 @@ def test_a_point_has_no_nodes():
     X, _, y = process(5, 25)
     point = SparseGPRegressor(hyperparameters="point", random_state=0).fit(X, y)
     fixed = SparseGPRegressor(kernel=RBF(1.0), optimize_hyperparameters=False, random_state=0).fit(X, y)
-    batches = SparseGPRegressor(batch_size=10, max_iter=5, tol=1.0, random_state=0).fit(X, y)
+    with pytest.warns(ConvergenceWarning):
+        batches = SparseGPRegressor(batch_size=10, max_iter=5, random_state=0).fit(X, y)
     stream = SparseGPRegressor(random_state=0).partial_fit(X, y)
     for model in (point, fixed, batches, stream):
         with pytest.raises(AttributeError, match="hyperparameters='integrated'"):
