@@ -65,7 +65,7 @@ class ProcessHyperparameters(IntegratedHyperparameters):
             if len(data) * np.size(state.q[model.main].mean) <= MOST_NUMBERS:
                 found = explored(model, state.q, data, problem.exact, density, problem.frozen).integrated()
                 self._hold(model, found)
-        return super()._refine(problem, state, looks)  # type: ignore[misc,no-any-return]
+        return super()._refine(problem, state, looks)  # type: ignore[misc]
 
     def _hold(self, model: Any, found: Integrated | None) -> None:
         """What was found, as attributes."""
@@ -145,11 +145,10 @@ class ProcessHyperparameters(IntegratedHyperparameters):
             return table
         from scipy.special import ndtri
 
-        half, columns, weights = (
-            ndtri(1.0 - tail_of(coverage)),
-            self._hyperparameter_columns(self._nodes.values),
-            self._nodes.weights,
-        )
+        half, weights = ndtri(1.0 - tail_of(coverage)), self._nodes.weights
+        columns = self._hyperparameter_columns(self._nodes.values)
+        if "noise_variance" in columns:
+            columns["std(residual)"] = np.sqrt(columns["noise_variance"])
         table = table.copy()
         for name in table.index:
             values = columns.get(name)

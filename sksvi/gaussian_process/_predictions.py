@@ -74,7 +74,9 @@ class ProcessPredictions(ProcessHyperparameters, ResponseDraws):
         m, v = self._latent(X, offset)
         return m, np.diagonal(v, axis1=1, axis2=2).copy() if v.ndim == 3 else v
 
-    def _mean_draws(self, X: Any, n_draws: int, seed: int, offset: Any = None) -> Iterator[tuple[slice, Array]]:
+    def _mean_draws(
+        self, X: Any, n_draws: int, seed: int, offset: Any = None, **options: Any
+    ) -> Iterator[tuple[slice, Array]]:
         """Means of y given draws of hyperparameters and inducing values: each draw has one node for all rows.
 
         What the inducing values leave open of a row counts as its own.

@@ -70,7 +70,8 @@ class Explored(ABC):
             np.array(density.columns) if name == "kernel" else np.ones(self.full[name].size, bool) for name in names
         ]
         self.moves = np.concatenate(moves) if moves else np.zeros(0, bool)
-        self.kernel, self.seen = deepcopy(model.current_kernel(q)), {}
+        self.kernel = deepcopy(model.current_kernel(q))
+        self.seen: dict[bytes, float] = {}
         free = [part for part in self.kernel.hyperparameters if not part.fixed]
         owners = self.kernel.get_params()
         paths = [part.name.rpartition("__") for part in free]
@@ -82,7 +83,11 @@ class Explored(ABC):
     @property
     def mode(self) -> Array:
         """Of the hyperparameters that move."""
-        return np.concatenate([self.full[name] for name in self.names])[self.moves]
+        return self._everything()[self.moves]
+
+    def _everything(self) -> Array:
+        """Values of all blocks that were learned, also of those that the data say nothing of."""
+        return np.concatenate([np.zeros(0), *(self.full[name] for name in self.names)])
 
     def ends(self) -> tuple[Array, Array]:
         """Least and greatest values."""
@@ -98,7 +103,7 @@ class Explored(ABC):
 
     def at(self, h: Array) -> dict[str, Any]:
         """q with these hyperparameters."""
-        whole = np.concatenate([self.full[name] for name in self.names])
+        whole = self._everything()
         whole[self.moves] = h
         q, begin = dict(self.q), 0
         for name in self.names:
@@ -164,6 +169,6 @@ class Explored(ABC):
 
     def whole(self, nodes: Nodes) -> Nodes:
         """Nodes with the kernel parameters that stay."""
-        values = np.tile(np.concatenate([self.full[name] for name in self.names]), (len(nodes.values), 1))
+        values = np.tile(self._everything(), (len(nodes.values), 1))
         values[:, self.moves] = nodes.values
         return Nodes(values, nodes.weights, nodes.log_integral)
