@@ -162,7 +162,7 @@ def test_a_node_a_row(global_random_seed):
     table = model.summary().loc[names]
     np.testing.assert_allclose(table["mean"], nodes.weight @ nodes[names])
     assert (table["std"] > 0).all() and (table.lower < table["mean"]).all() and (table["mean"] < table.upper).all()
-    noise, std = table.loc["noise_variance"], table.loc["std(residual)"]
+    noise, std = (model.summary().loc[name] for name in ("noise_variance", "std(residual)"))
     np.testing.assert_allclose(noise[["lower", "upper"]], std[["lower", "upper"]] ** 2)
     few = [part.weight for part in model._parts(model._white)]
     assert sum(few) == pytest.approx(1.0) and len(few) <= 7
