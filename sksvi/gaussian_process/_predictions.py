@@ -79,7 +79,7 @@ class ProcessPredictions(ProcessHyperparameters, ResponseDraws):
     ) -> Iterator[tuple[slice, Array]]:
         """Means of y given draws of hyperparameters and inducing values: each draw has one node for all rows.
 
-        What the inducing values leave open of a row counts as its own. There are no options: those are of linear models.
+        What the inducing values leave open of a row counts as its own. Options are of linear models alone.
         """
         given, X = X, validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         offset = checked_offset(self, offset, given)
