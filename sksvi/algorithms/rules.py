@@ -122,7 +122,13 @@ FIXED = Fixed()
 
 
 class Searched(Fixed):
-    """A block that the model's own search moves, once q has settled."""
+    """A block that the model's own search moves, once q has settled.
+
+    Parameters
+    ----------
+    density : callable, optional
+        q to the log density of the block, nats.
+    """
 
     lagged = True
 

@@ -46,12 +46,20 @@ class Joint:
             )
 
 
-def bound_said(estimator: Any, model: Any) -> float | None:
-    """`Joint.said` of a fit; of a stream, which has looked at its rows one by one, None."""
+def bound_said(estimator: Any, paid: float) -> float | None:
+    """`Joint.said` of a fit; of a stream, which has looked at its rows one by one, None.
+
+    ``paid`` : log density of the hyperparameters, a part of the bound that the fit ended at.
+    """
     state = estimator.state_
     if not state.finished or state.counted:
         return None
-    return float(state.bound - sum(rule.log_density(state.shown) for rule in model.hyper.values()))
+    return float(state.bound - paid)
+
+
+def paid_by(estimator: Any, model: Any) -> float:
+    """Log density of the hyperparameters of a model whose rules say it."""
+    return float(sum(rule.log_density(estimator.state_.shown) for rule in model.hyper.values()))
 
 
 def check_same_rows(estimator: Any, weight: float, offset: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -28,6 +28,8 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, stays, string_or_array
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.from_partitions import FromPartitions
+from sksvi.estimators.hyperparameters import CHANGES
+from sksvi.estimators.hyperparameters import CONSTRAINTS as HYPERPARAMETERS
 from sksvi.estimators.joint import Joint, bound_said, check_same_rows
 from sksvi.estimators.offsets import offset_of
 from sksvi.estimators.posterior import Posterior
@@ -56,6 +58,7 @@ from sksvi.inference.state import State
 from sksvi.likelihoods.weighted import own_unit, weighted_moments
 from sksvi.models.base import Table
 from sksvi.models.gp import kernels
+from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.gp.inducing import unwhitened
 from sksvi.models.gp.sparse import KEPT_NUMBERS, SparseGPModel
 from sksvi.models.targets import starting
@@ -85,6 +88,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         "noise_variance": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "optimize_hyperparameters": ["boolean"],
         "optimize_inducing": ["boolean"],
+        **HYPERPARAMETERS,
     }
     _changes = {
         **STREAMED,
@@ -98,6 +102,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         "optimize_inducing": FREE,
         "covariance": COVARIANCE,
         "stream_sample": FREE,
+        **CHANGES,
     }
 
     def __init__(
@@ -110,6 +115,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         bound: str = "simple",
         noise_variance: float | str = "auto",
         optimize_hyperparameters: bool = True,
+        hyperparameters: str = "integrated",
         optimize_inducing: bool = True,
         algorithm: AlgorithmLike = "cvi",
         expectation: ExpectationLike = "auto",
@@ -134,6 +140,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         self.bound = bound
         self.noise_variance = noise_variance
         self.optimize_hyperparameters = optimize_hyperparameters
+        self.hyperparameters = hyperparameters
         self.optimize_inducing = optimize_inducing
         self.algorithm = algorithm
         self.expectation = expectation
@@ -242,7 +249,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
     def _encode_partition(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: int, dtype: Any) -> Table:
         return replace(self._encode(X, y, sample_weight, offset, PARTITION), first=start)
 
-    def _model(self, data: Table, by: str) -> SparseGPModel:
+    def _model(self, data: Table, by: str, density: HyperPrior | None = None) -> SparseGPModel:
         if self.bound != "simple" and self.likelihood_.noise_variance is None:
             raise ValueError(
                 f"bound={self.bound!r} is for likelihood='gaussian'; found {self.likelihood!r}: set bound='simple'."
@@ -266,6 +273,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
             by=by,
             unit=self._target_unit,
             keep=data.at_hand or len(data) * self._most_points <= KEPT_NUMBERS,
+            density=density,
         )
 
     def _check_memory(self, data: Table) -> None:
@@ -282,7 +290,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         self._learned_rows = None
-        return self._model(data, "evidence"), data
+        return self._model(data, "evidence", self._hyper_prior(self.kernel_, data)), data
 
     def _problem(self, model: Any, data: Table) -> Problem:
         n = len(data)
@@ -296,7 +304,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
             )
         problem = super()._problem(model, data)
         if model.by == "evidence" and not problem.deterministic:
-            model.by = "gradient"
+            model.by, model.density = "gradient", None
             if problem.algorithm.row.messages and (model.learn_kernel or model.learn_inputs):
                 # A message in h_iᵀv is stale once h_i has moved with the kernel: steps that forget.
                 problem = plan.changed(problem, algorithm=algorithms.MCSSVI(problem.algorithm.schedule))
@@ -352,6 +360,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
 
     def _expose(self, model: SparseGPModel, state: State) -> None:
         q = state.q
+        self._at_a_point()
         self.likelihood_ = model.current_likelihood(q)
         self.kernel_, self.inducing_points_ = model.kernel_and_points(q)
         if self._began_at is not None:
@@ -364,6 +373,10 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         self._white = model.exposed(q["inducing"])
         self.posterior_ = Posterior({"inducing": model.exposed(unwhitened(model.geometry(q).L, q["inducing"]))})
         self._choices = self._fitted_choices()
+
+    def _blocks_of_nodes(self, model: SparseGPModel, blocks: Sequence[Any]) -> list[Any]:
+        """In white coordinates, where predictions project from."""
+        return [model.exposed(block) for block in blocks]
 
     def _without_rows(self) -> Any:
         if self._points_at_rows:
@@ -386,7 +399,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         data = twin._encode(X, y, sample_weight, offset, PARTITION)
         check_same_rows(self, data.total_weight, offset)
         model, q = twin._model(data, "nothing"), self.state_.shown
-        said = bound_said(self, model) if model.bound == model.teacher else None
+        said = bound_said(self, self._log_prior) if model.bound == model.teacher else None
         model.bound = model.teacher  # "v2" is no density of y given the inducing values
         L, inducing = model.geometry(q).L, self.posterior_["inducing"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import FREE, LIKELIHOOD, SHARED, stays
 from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
+from sksvi.estimators.hyperparameters import CHANGES
+from sksvi.estimators.hyperparameters import CONSTRAINTS as HYPERPARAMETERS
 from sksvi.estimators.joint import Joint, bound_said, check_same_rows
 from sksvi.estimators.labels import labels_given
 from sksvi.estimators.offsets import checked_offset, offset_of
@@ -34,9 +37,11 @@ from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.start import FIT, MORE, PARTITION, Start
 from sksvi.estimators.summaries import joined
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
+from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.families.gaussian.views import ChosenRows
+from sksvi.gaussian_process._hyperparameters import Part, ProcessHyperparameters
 from sksvi.gaussian_process._needs import ALONE, OF_ALL_ROWS
-from sksvi.gaussian_process._start import distinct, hyperparameters
+from sksvi.gaussian_process._start import distinct
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START
 from sksvi.inference.state import State
@@ -44,7 +49,6 @@ from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Table
 from sksvi.models.gp import kernels
 from sksvi.models.gp.full import FullGP
-from sksvi.predictive import Predictive
 
 if TYPE_CHECKING:
     from sksvi.gaussian_process._sparse import SparseGPClassifier
@@ -53,7 +57,7 @@ Array = np.ndarray
 
 
 @with_own_methods
-class GPClassifier(ClassificationMethods, BaseSVI):
+class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
     """Gaussian process classification on all rows, two classes.
 
     p(y|f) = σ(±f(x)), f ~ GP(0, kernel), and the Gaussian q over f at the training rows that maximises the bound
@@ -68,6 +72,10 @@ class GPClassifier(ClassificationMethods, BaseSVI):
     likelihood : {"logit", "probit"} or instance, default="logit"
     optimize_hyperparameters : bool, default=True
         Whether the kernel's parameters maximise the bound, starting from the ones given; its fixed ones stay.
+    hyperparameters : {"integrated", "point"}, default="integrated"
+        Whether predictions, draws and ``summary()`` are a mixture over few nodes of the posterior of what is learned
+        of kernel and likelihood, or take its best values. "point" maximises the bound alone; "integrated" has weak
+        priors in the units of X and y, and takes the point in batches and streams, which do not look at all rows.
     class_weight : {"balanced"}, dict or None, default=None
         What rows of each label count for, beside their sample_weight: "balanced" as if all labels were equally
         frequent. Probabilities are then those of data weighted so, and no longer of the data as they come.
@@ -107,8 +115,12 @@ class GPClassifier(ClassificationMethods, BaseSVI):
     posterior_ : mapping
         ``posterior_["latents"]``: ``mean``, ``cov``, ``std``, ``sample`` of f without offset at the training rows of
         positive weight.
-    lower_bound_, lower_bounds_ : float, ndarray
-        Bound on the log evidence at `posterior_` and per pass, nats.
+    lower_bound_ : float
+        Log evidence with hyperparameters integrated over nodes, nats; where they are a point its bound at `posterior_`.
+    lower_bounds_ : ndarray
+        Bound, and log prior of the hyperparameters where these are integrated, at their values per pass, nats.
+    hyperparameter_posterior_ : DataFrame
+        A row per node, its weight and hyperparameters; where they are integrated.
     history_ : DataFrame
         One row per pass.
     n_iter_, n_steps_, n_samples_seen_, converged_ : int, int, float, bool
@@ -139,6 +151,7 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         "likelihood": [StrOptions({"logit", "bernoulli", "probit"}), Likelihood],
         "class_weight": CLASS_WEIGHT,
         "optimize_hyperparameters": ["boolean"],
+        **HYPERPARAMETERS,
         **BaseSVI._parameter_constraints,
         "algorithm": [StrOptions({"cvi", "fp", "mc-ssvi"}), algorithms.Algorithm],
     }
@@ -149,6 +162,7 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         "likelihood": LIKELIHOOD,
         "class_weight": FREE,
         "optimize_hyperparameters": FREE,
+        **CHANGES,
         "covariance": FREE,
         "batch_size": FREE,
         "total_samples": FREE,
@@ -160,6 +174,7 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         kernel: Kernel | None = None,
         likelihood: LikelihoodLike = "logit",
         optimize_hyperparameters: bool = True,
+        hyperparameters: str = "integrated",
         class_weight: ClassWeight = None,
         algorithm: AlgorithmLike = "cvi",
         expectation: ExpectationLike = "auto",
@@ -177,6 +192,7 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         self.kernel = kernel
         self.likelihood = likelihood
         self.optimize_hyperparameters = optimize_hyperparameters
+        self.hyperparameters = hyperparameters
         self.class_weight = class_weight
         self.algorithm = algorithm
         self.expectation = expectation
@@ -254,7 +270,8 @@ class GPClassifier(ClassificationMethods, BaseSVI):
 
     def _build_model(self, data: Table) -> tuple[FullGP, Table]:
         kernel = kernel_of_one_scale(data) if self.kernel is None else kernels.checked(self.kernel, data.X.shape[1])
-        return FullGP(self.likelihood_, kernel, data.X, self.optimize_hyperparameters), data
+        learned, density = self.optimize_hyperparameters, self._hyper_prior(kernel, data)
+        return FullGP(self.likelihood_, kernel, data.X, learned, density), data
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
         return None
@@ -266,6 +283,7 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         return replace(state, q=problem.model.at(state.q["kernel"].value), progress=START)
 
     def _expose(self, model: FullGP, state: State) -> None:
+        self._at_a_point()
         self.kernel_ = model.current_kernel(state.q)
         self.X_train_ = model.X
         self.posterior_ = Posterior({"latents": ChosenRows(state.q["latents"], self._rows)})
@@ -298,27 +316,42 @@ class GPClassifier(ClassificationMethods, BaseSVI):
             mean=latents.mean[rows],
             std=latents.std[rows],
             shown=lambda draws: draws[:, rows],
-            said=bound_said(self, model),
+            said=bound_said(self, self._log_prior),
         )
 
     # ---- prediction
-    def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
+    def _latents(self, X: Any, offset: Any) -> tuple[list[Part], list[tuple[Array, Array]]]:
         check_is_fitted(self)
         given, X = X, validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         offset = checked_offset(self, offset, given)
-        block = self.posterior_["latents"].block
-        rows = parallel.slices(X.shape[0], parallel.chunk_rows(len(self.X_train_), False))
-
-        def one(part: slice) -> tuple[Array, Array]:
-            here = X[part].astype(float, copy=False)
-            m, v = block.latents(kernels.cross(self.kernel_, here, self.X_train_), kernels.diagonal(self.kernel_, here))
-            return (m if offset is None else m + offset[part]), v
-
         with parallel.working():
-            block.prepare()
-            parts = list(parallel.in_order(one, rows, parallel.n_threads(self.n_jobs)))
-        m, v = (np.concatenate(part).astype(X.dtype, copy=False) for part in zip(*parts, strict=True))
+            parts = self._parts(self.posterior_["latents"].block)
+            return parts, [self._latents_of(part, X, offset) for part in parts]
+
+    def _latents_of(self, part: Part, X: Array, offset: Any) -> tuple[Array, Array]:
+        """Mean and variance of f under one process."""
+        block, kernel = part.block, part.kernel
+        rows = parallel.slices(X.shape[0], parallel.chunk_rows(len(self.X_train_), False))
+        block.prepare()
+
+        def one(rows: slice) -> tuple[Array, Array]:
+            here = X[rows].astype(float, copy=False)
+            m, v = block.latents(kernels.cross(kernel, here, self.X_train_), kernels.diagonal(kernel, here))
+            return (m if offset is None else m + offset[rows]), v
+
+        found = list(parallel.in_order(one, rows, parallel.n_threads(self.n_jobs)))
+        m, v = (np.concatenate(both).astype(X.dtype, copy=False) for both in zip(*found, strict=True))
         return m, v
+
+    def _blocks_of_nodes(self, model: FullGP, blocks: Sequence[SiteGaussian]) -> tuple[Array, Array]:
+        """Two numbers per row and node; covariances are those of the kernels."""
+        if not blocks:
+            return np.zeros((0, len(model.X))), np.zeros((0, len(model.X)))
+        return np.stack([block.dual for block in blocks]), np.stack([block.weights for block in blocks])
+
+    def _node_block(self, kernel: Kernel, k: int) -> SiteGaussian:
+        K = kernels.cross(kernel, self.X_train_, self.X_train_)
+        return SiteGaussian(K, *(part[k] for part in self._node_blocks))
 
     def predict_latent(self, X: MatrixLike, offset: PerRow | None = None) -> tuple[Array, Array]:
         """Mean and variance of f(x) + offset under the posterior.
@@ -333,10 +366,6 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         mean, variance : ndarrays of shape (n,)
         """
         return self._latent(X, offset)
-
-    def _predictive(self, X: Any, offset: Any) -> Predictive:
-        m, v = self._latent(X, offset)
-        return Predictive(self.likelihood_, m, v)
 
     def to_sparse(self, n_inducing: int | None = None, random_state: RandomState = None) -> SparseGPClassifier:
         """The nearest sparse process with this kernel, which needs no training row: smaller, faster, for files too.
@@ -407,9 +436,7 @@ class GPClassifier(ClassificationMethods, BaseSVI):
         check_is_fitted(self)
         latents = self.posterior_["latents"]
         rows = interval_table(latents.mean, latents.std, coverage, pd.Index(self._counted))
-        names, values = hyperparameters(self.kernel_, getattr(self, "feature_names_in_", None))
-        kernel = interval_table(np.array(values), np.full(len(values), np.nan), coverage, pd.Index(names, dtype=object))
-        return joined([kernel.rename_axis("quantity"), rows])
+        return joined([self._kernel_table(coverage).rename_axis("quantity"), rows])
 
 
 def kernel_of_one_scale(data: Table) -> Any:

@@ -78,6 +78,10 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         Of Gaussian noise; "auto" learns it.
     optimize_hyperparameters : bool, default=True
         Whether the kernel's parameters are learned; its fixed ones stay.
+    hyperparameters : {"integrated", "point"}, default="integrated"
+        Whether predictions, draws and ``summary()`` are a mixture over few nodes of the posterior of what is learned
+        of kernel and likelihood, or take its best values. "point" maximises the bound alone; "integrated" has weak
+        priors in the units of X and y, and takes the point in batches and streams, which do not look at all rows.
     optimize_inducing : bool, default=True
         Whether the inducing points are moved (not with "optimal", whose value they do not change).
     algorithm : {"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi", "fp"} or instance, default="cvi"
@@ -133,8 +137,13 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         The fitted likelihood, its learned scales as numbers.
     posterior_ : mapping
         ``posterior_["inducing"]``: ``mean``, ``cov``, ``std``, ``sample`` of f - `mean_` at the inducing points.
-    lower_bound_, lower_bounds_ : float, ndarray
-        Bound on the log evidence at `posterior_` and per pass, nats; for "v1" and "v2" an objective, not a bound.
+    lower_bound_ : float
+        Log evidence with hyperparameters integrated over nodes, nats; where they are a point its bound at `posterior_`.
+        For "v1" and "v2" of an objective, not a bound.
+    lower_bounds_ : ndarray
+        Bound, and log prior of the hyperparameters where these are integrated, at their values per pass, nats.
+    hyperparameter_posterior_ : DataFrame
+        A row per node, its weight and hyperparameters; where they are integrated.
     history_ : DataFrame
         One row per pass.
     n_iter_, n_steps_, n_samples_seen_, converged_ : int, int, float, bool
@@ -308,6 +317,10 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         Labels have no Gaussian noise: "auto" is the only value that means something here, a number is an error.
     optimize_hyperparameters : bool, default=True
         Whether the kernel's parameters are learned; its fixed ones stay.
+    hyperparameters : {"integrated", "point"}, default="integrated"
+        Whether predictions, draws and ``summary()`` are a mixture over few nodes of the posterior of what is learned
+        of kernel and likelihood, or take its best values. "point" maximises the bound alone; "integrated" has weak
+        priors in the units of X and y, and takes the point in batches and streams, which do not look at all rows.
     optimize_inducing : bool, default=True
         Whether the inducing points are moved.
     class_weight : {"balanced"}, dict or None, default=None
@@ -361,8 +374,12 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
     posterior_ : mapping
         ``posterior_["inducing"]``: ``mean``, ``cov``, ``std``, ``sample`` of f at the inducing points; softmax: a plate
         for each class.
-    lower_bound_, lower_bounds_ : float, ndarray
-        Bound on the log evidence at `posterior_` and per pass, nats.
+    lower_bound_ : float
+        Log evidence with hyperparameters integrated over nodes, nats; where they are a point its bound at `posterior_`.
+    lower_bounds_ : ndarray
+        Bound, and log prior of the hyperparameters where these are integrated, at their values per pass, nats.
+    hyperparameter_posterior_ : DataFrame
+        A row per node, its weight and hyperparameters; where they are integrated.
     history_ : DataFrame
         One row per pass.
     n_iter_, n_steps_, n_samples_seen_, converged_ : int, int, float, bool
@@ -407,6 +424,7 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         bound: str = "simple",
         noise_variance: float | str = "auto",
         optimize_hyperparameters: bool = True,
+        hyperparameters: str = "integrated",
         optimize_inducing: bool = True,
         class_weight: ClassWeight = None,
         algorithm: AlgorithmLike = "cvi",
@@ -433,6 +451,7 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
             bound=bound,
             noise_variance=noise_variance,
             optimize_hyperparameters=optimize_hyperparameters,
+            hyperparameters=hyperparameters,
             optimize_inducing=optimize_inducing,
             algorithm=algorithm,
             expectation=expectation,

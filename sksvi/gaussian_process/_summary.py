@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi._typing import DataFrame
 from sksvi.estimators.checks import interval_table
 from sksvi.estimators.summaries import joined, learned_rows
-from sksvi.gaussian_process._start import hyperparameters
 from sksvi.predictive.coverage import tail_of
 
 
@@ -22,6 +22,8 @@ class ProcessSummary:
     mean_: float
     posterior_: Any
     state_: Any
+    _kernel_table: Callable[[float], Any]
+    _with_spread: Callable[[Any, float], Any]
 
     def summary(self, coverage: float = 0.9) -> DataFrame:
         """Hyperparameters, the posterior of f at every inducing point, and learned parameters of the likelihood.
@@ -40,18 +42,16 @@ class ProcessSummary:
             ``scale``, ``df``, ``cut_points[k]`` in the last rows), whose spread is what the curvature of the data
             leaves them, kernel and f as fitted; NaN where they were fixed or the fit keeps none.
         """
-        import pandas as pd
 
         check_is_fitted(self)
         tail_of(coverage)
-        names, values = hyperparameters(self.kernel_, getattr(self, "feature_names_in_", None))
         inducing, learned = self.posterior_["inducing"], self.state_.q.get("likelihood")
-        points = interval_table(np.array(values), np.full(len(values), np.nan), coverage, pd.Index(names))
         latents = interval_table(inducing.mean + self.mean_, inducing.std, coverage, self._places())
-        tables = [latents, learned_rows(self.likelihood_, learned, coverage)]
+        tables = [latents, self._with_spread(learned_rows(self.likelihood_, learned, coverage), coverage)]
         if self.likelihood_.noise is not None:
-            tables.insert(0, learned_rows(self.likelihood_, learned, coverage, _noise))
-        return joined([points.rename_axis("quantity"), *tables])
+            noise = learned_rows(self.likelihood_, learned, coverage, _noise)
+            tables.insert(0, self._with_spread(noise, coverage))
+        return joined([self._kernel_table(coverage).rename_axis("quantity"), *tables])
 
     def _places(self) -> Any:
         """What a summary calls f at the inducing points."""

@@ -148,7 +148,7 @@ class Answers:
 
     def __post_init__(self) -> None:
         self.inner, self.steps, inverses = unwrapped(self.model)
-        if not hasattr(self.inner, "_latent_draws"):
+        if not hasattr(self.inner, "_mean_draws"):
             raise TypeError(
                 f"{type(self.inner).__name__} has no draws of its latents: marginal effects are there of linear "
                 "models, mixed effects and sparse Gaussian processes."

@@ -3,33 +3,30 @@
 A density exp L(h) with its mode at ĥ is explored along the axes of its curvature there. Each half axis gets the scale
 of a normal that falls as much as the density does at `REACH` of them, so that a skewed density, or one whose mode lies
 at an end of its support, is followed on either side. Nodes are those of a rule for a standard normal, stretched by
-these scales (Rue, Martino & Chopin 2009, section 6.5, whose central composite design is here without its corners), and
-weigh what the density is there over that normal: the rule is exact for a normal density, and its sum estimates the
-integral of any other.
+these scales (Rue, Martino & Chopin 2009, section 6.5: a central composite design), and weigh what the density is there
+over that normal: the rule is exact for a normal density, and its sum estimates the integral of any other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 
+from sksvi.integrals.designs import Rule, composite, design
+
 Array = np.ndarray
+Density = Callable[[Array], float]
 
 #: Step of the finite differences that give the curvature at the mode.
-STEP = 0.05
+STEP = 0.1
 #: Standard deviations at which the density is compared with a normal one along each half axis.
 REACH = 1.5
+#: Looks for it at most, how near it must be, and how much farther a look goes than the one before.
+LOOKS, NEAR, FURTHER = 6, (0.75, 1.3), 3.0
 #: Widest scale, and widest ratio to that of the curvature, that a half axis may have.
 WIDEST, STRETCHED = 5.0, 12.0
-#: Nodes of one hyperparameter, and how far they reach in standard deviations.
-ON_A_LINE, LINE = 7, 2.7
-#: Radius of the design over the square root of the number of hyperparameters.
-RADIUS = 1.1
-#: Looks for the scale of a half axis, and the relative error of a fall at which it is found.
-STEPS, CLOSE = 6, 0.15
 #: Largest scale of a half axis that is asked once.
 FARTHEST = 4.0
 #: Weight that may be dropped in all.
@@ -54,6 +51,12 @@ class Nodes:
         """(H,)."""
         return np.sqrt(np.maximum(self.weights @ np.square(self.values - self.mean), 0.0))
 
+    def corrected(self, by: Array) -> Nodes:
+        """With a log density that is larger by `by` (k,) at the nodes than the one that they were found from."""
+        logs = np.log(self.weights) + by
+        total = float(np.logaddexp.reduce(logs))
+        return Nodes(self.values, np.exp(logs - total), self.log_integral + total)
+
     def few(self, dropped: float = DROPPED) -> Nodes:
         """Without the lightest nodes, which weigh `dropped` at most together."""
         order = np.argsort(self.weights, kind="stable")
@@ -62,14 +65,58 @@ class Nodes:
         return Nodes(self.values[left], self.weights[left] / self.weights[left].sum(), self.log_integral)
 
 
+@dataclass(frozen=True)
+class Shape:
+    """A density about its mode.
+
+    ``axes`` (H, a): those along which nodes are, as columns. ``scales`` (2, a): of either half of each. ``log_volume``
+    : log of the integral of the normal with the curvature at the mode, over the density there.
+    """
+
+    log_density: Density
+    mode: Array
+    peak: float
+    axes: Array
+    scales: Array
+    log_volume: float
+
+    def nodes(self, rule: Rule, as_normals: bool = False) -> Nodes:
+        """Nodes of a rule for a standard normal, z (k, a) and shares (k,), stretched.
+
+        They weigh what the density is, or as the normals that the scales are of. Where the density is zero at all of
+        them (of a mode in a corner of the support) the mode is the only node, and the integral that of the normal.
+        """
+        z, share = rule
+        stretch = np.where(z > 0, self.scales[1], self.scales[0])
+        # The volume of an orthant is that of its half axes; of a node on an axis, the mean of both sides elsewhere.
+        volume = np.prod(np.where(z == 0, self.scales.mean(0), stretch), axis=1)
+        points = self.mode + (z * stretch) @ self.axes.T
+        logs = np.array([self.log_density(h) for h in points]) - self.peak + 0.5 * np.square(z).sum(1)
+        if as_normals:
+            logs = np.where(np.isfinite(logs), 0.0, logs)
+        with np.errstate(divide="ignore"):
+            logs = logs + np.log(share) + np.log(volume)
+        total = float(np.logaddexp.reduce(logs))
+        if not np.isfinite(total):
+            return Nodes(self.mode[None], np.ones(1), self.peak + self.log_volume)
+        weights = np.exp(logs - total)
+        own = weights > 0
+        return Nodes(points[own], weights[own], float(self.peak + total + self.log_volume))
+
+    def wide(self, sharp: float) -> Shape:
+        """Without axes along which no hyperparameter has a standard deviation of `sharp`."""
+        own = (np.abs(self.axes).max(axis=0) * self.scales.max(axis=0)) >= sharp
+        return Shape(self.log_density, self.mode, self.peak, self.axes[:, own], self.scales[:, own], self.log_volume)
+
+
 def nodes_about(
-    log_density: Callable[[Array], float],
+    log_density: Density,
     mode: Array,
     curvature: Array | None = None,
     lowest: Array | None = None,
     highest: Array | None = None,
     sharp: float = 0.0,
-    along: Callable[[Array], float] | None = None,
+    along: Density | None = None,
 ) -> Nodes:
     """Nodes of a density of hyperparameters about its mode.
 
@@ -101,6 +148,26 @@ def nodes_about(
     >>> found.std.round(2), bool(abs(found.log_integral - 0.5 * np.log(2 * np.pi * 0.09)) < 1e-2)
     (array([0.3]), True)
     """
+    shape = shape_about(log_density, mode, curvature, lowest, highest, sharp=sharp, along=along)
+    size = shape.axes.shape[1]
+    return shape.nodes(design(size) if along is None else composite(size), along is not None)
+
+
+def shape_about(
+    log_density: Density,
+    mode: Array,
+    curvature: Array | None = None,
+    lowest: Array | None = None,
+    highest: Array | None = None,
+    *,
+    sharp: float = 0.0,
+    along: Density | None = None,
+    step: float = STEP,
+) -> Shape:
+    """Axes and scales of a density of hyperparameters about its mode: see `nodes_about`.
+
+    ``step`` : of the finite differences; larger where the density has an error of its own.
+    """
     mode = np.asarray(mode, float)
     size = len(mode)
     low = np.full(size, -np.inf) if lowest is None else np.asarray(lowest, float)
@@ -108,102 +175,70 @@ def nodes_about(
 
     mode = np.clip(mode, low, high)  # where a step ended on a limit, rounding may have led beyond
 
-    def inside(h: Array, density: Callable[[Array], float] = log_density) -> float:
+    def inside(h: Array, density: Density = log_density) -> float:
         value = density(h) if np.all((h >= low) & (h <= high)) else -np.inf
         return value if np.isfinite(value) else -np.inf
 
     peak = inside(mode)
     if curvature is None:
-        curvature = _curvature(inside, mode, peak, low, high)
+        curvature = _curvature(inside, mode, peak, low, high, step)
     values, vectors = np.linalg.eigh(curvature)
     axes = vectors / np.sqrt(np.maximum(values, WIDEST**-2))
     log_volume = 0.5 * size * np.log(2.0 * np.pi) + float(np.sum(np.log(np.linalg.norm(axes, axis=0))))
     axes = axes[:, np.abs(axes).max(axis=0) >= sharp]
-    if not axes.shape[1]:
-        return Nodes(mode[None], np.ones(1), float(peak + log_volume))
     if along is None:
-        scales = np.array([[_scale(inside, mode, peak, side * axis) for axis in axes.T] for side in (-1.0, 1.0)])
+        sides = [[_scale(inside, mode, peak, side * axis) for axis in axes.T] for side in (-1.0, 1.0)]
     else:
-        scales = _scales_along(along, mode, axes, low, high)
-    wide = scales.sum(0) > 0  # of an axis without room the mode is all there is
-    axes, scales = axes[:, wide], scales[:, wide]
-    if not axes.shape[1]:
-        return Nodes(mode[None], np.ones(1), float(peak + log_volume))
-    z, share = _line() if axes.shape[1] == 1 and along is None else _composite(axes.shape[1])
-    stretch = np.where(z > 0, scales[1], scales[0])
-    # The volume of an orthant is that of its half axes; of a node on an axis, the mean of both sides elsewhere.
-    volume = np.prod(np.where(z == 0, scales.mean(0), stretch), axis=1)
-    points = mode + (z * stretch) @ axes.T
-    heights = np.zeros(len(z))
-    if along is None:
-        heights = np.array([inside(h) for h in points]) - peak + 0.5 * np.square(z).sum(1)
-    else:
-        heights[~np.all((points >= low) & (points <= high), axis=1)] = -np.inf
-    with np.errstate(divide="ignore"):
-        logs = np.log(share) + np.log(volume) + heights
-    total = float(np.logaddexp.reduce(logs))
-    weights = np.exp(logs - total)
-    own = weights > 0
-    return Nodes(points[own], weights[own], float(peak + total + log_volume))
+        top = along(mode)
+        sides = [[_scale_along(along, top, mode, s * axis, low, high) for axis in axes.T] for s in (-1.0, 1.0)]
+    scales = np.array(sides)
+    roomy = scales.sum(axis=0) > 0  # of an axis without room the mode is all there is
+    return Shape(inside, mode, peak, axes[:, roomy], scales[:, roomy], log_volume)
 
 
-def _scales_along(density: Callable[[Array], float], mode: Array, axes: Array, low: Array, high: Array) -> Array:
-    """Scales (2, axes) from one height of a density along each half axis, at `REACH` or where the support ends."""
-    peak, scales = density(mode), np.empty((2, axes.shape[1]))
-    for row, side in enumerate((-1.0, 1.0)):
-        for column, axis in enumerate(side * axes.T):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                room = np.where(axis > 0, (high - mode) / axis, np.where(axis < 0, (low - mode) / axis, np.inf))
-            far = min(REACH, float(np.min(room)))
-            if far <= 0.0:
-                scales[row, column] = 0.0
-                continue
-            fall = peak - density(mode + far * axis)
-            scales[row, column] = min(far / np.sqrt(2.0 * max(fall, 0.5 * (far / FARTHEST) ** 2)), float(np.min(room)))
-    return scales
-
-
-def _curvature(log_density: Callable[[Array], float], mode: Array, peak: float, low: Array, high: Array) -> Array:
+def _curvature(log_density: Density, mode: Array, peak: float, low: Array, high: Array, step: float) -> Array:
     """By differences about the mode, or inwards from an end of the support."""
     size = len(mode)
-    centre = np.clip(mode, np.where(np.isfinite(low), low + STEP, mode), np.where(np.isfinite(high), high - STEP, mode))
+    centre = np.clip(mode, np.where(np.isfinite(low), low + step, mode), np.where(np.isfinite(high), high - step, mode))
     middle = peak if np.array_equal(centre, mode) else log_density(centre)
-    out, steps = np.empty((size, size)), STEP * np.eye(size)
+    steps = step * np.eye(size)
+    sides = np.array([log_density(centre + one) + log_density(centre - one) for one in steps])
+    out = np.diag(2.0 * middle - sides)
     for a in range(size):
-        for b in range(a + 1):
-            corners = [log_density(centre + s * steps[a] + t * steps[b]) for s, t in product((1, -1), repeat=2)]
-            second = (corners[0] - corners[1] - corners[2] + corners[3]) / (4 * STEP**2)
-            if a == b:
-                second = (corners[0] - 2 * middle + corners[3]) / (4 * STEP**2)
-            out[a, b] = out[b, a] = -second
+        for b in range(a):
+            both = steps[a] + steps[b]
+            pair = log_density(centre + both) + log_density(centre - both)
+            out[a, b] = out[b, a] = -0.5 * (pair - sides[a] - sides[b] + 2.0 * middle)
+    out /= step**2
     return out if np.all(np.isfinite(out)) else np.eye(size)
 
 
-def _scale(log_density: Callable[[Array], float], mode: Array, peak: float, axis: Array) -> float:
+def _scale_along(density: Density, peak: float, mode: Array, axis: Array, low: Array, high: Array) -> float:
+    """Scale of a half axis from one height of a density along it, at `REACH` or where the support ends."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        room = np.where(axis > 0, (high - mode) / axis, np.where(axis < 0, (low - mode) / axis, np.inf))
+    most = float(np.min(room))
+    if most <= 0.0:
+        return 0.0
+    far = min(REACH, most)
+    fall = peak - density(mode + far * axis)
+    return min(far / float(np.sqrt(2.0 * max(fall, 0.5 * (far / FARTHEST) ** 2))), most)
+
+
+def _scale(log_density: Density, mode: Array, peak: float, axis: Array) -> float:
     """Scale of a half axis, in units of it: where the density has fallen as a normal has at `REACH`."""
-    wanted, length = 0.5 * REACH**2, float(np.linalg.norm(axis))
-    far = min(STRETCHED, WIDEST / length) * REACH
-    inner, outer, at = 0.0, far, min(REACH, far)
-    for _ in range(STEPS):
-        drop = peak - log_density(mode + at * axis)
-        inner, outer = (at, outer) if drop < wanted else (inner, at)
-        if abs(drop - wanted) < CLOSE * wanted or (at == far and drop < wanted):
-            return at / REACH
-        # A normal's fall goes with the square of the distance.
-        guess = at * np.sqrt(wanted / drop) if 0.0 < drop < np.inf else far
-        at = guess if inner < guess < outer else (far if outer == far else 0.5 * (inner + outer))
+    far = min(STRETCHED, WIDEST / float(np.linalg.norm(axis))) * REACH
+    inner, outer, at = 0.0, np.inf, min(REACH, far)
+    for _ in range(LOOKS):
+        fall = peak - log_density(mode + at * axis)
+        reached = np.sqrt(2.0 * max(fall, 0.0))
+        if NEAR[0] * REACH <= reached <= NEAR[1] * REACH:
+            return float(at / reached)
+        inner, outer = (at, outer) if reached < REACH else (inner, at)
+        if inner >= far:
+            break
+        # As if it fell like a normal from here on; between what is known, and at most some times as far.
+        guess = at * REACH / max(reached, REACH / FURTHER) if np.isfinite(reached) else 0.0
+        least, most = inner + 0.1 * (min(outer, far) - inner), min(inner + 0.9 * (outer - inner), FURTHER * at, far)
+        at = float(np.clip(guess, min(least, most), most))
     return at / REACH
-
-
-def _line() -> tuple[Array, Array]:
-    """The trapezoidal rule for a standard normal."""
-    z = np.linspace(-LINE, LINE, ON_A_LINE)
-    share = np.exp(-0.5 * np.square(z))
-    return z[:, None], share / share.sum()
-
-
-def _composite(size: int) -> tuple[Array, Array]:
-    """Centre and axes of a sphere: exact for a standard normal to the third degree."""
-    axes = RADIUS * np.sqrt(size) * np.concatenate([np.eye(size), -np.eye(size)])
-    share = np.full(len(axes), 1.0 / (RADIUS**2 * len(axes)))
-    return np.concatenate([np.zeros((1, size)), axes]), np.append(1.0 - RADIUS**-2, share)

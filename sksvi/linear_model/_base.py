@@ -20,7 +20,7 @@ from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, aut
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.from_partitions import FromPartitions
 from sksvi.estimators.hyperparameters import CHANGES, CONSTRAINTS
-from sksvi.estimators.joint import Joint, bound_said, check_same_rows
+from sksvi.estimators.joint import Joint, bound_said, check_same_rows, paid_by
 from sksvi.estimators.offsets import offset_of
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.response import ResponseDraws
@@ -367,7 +367,7 @@ class BayesianGLM(
             mean=weights.mean.ravel(),
             std=weights.std.ravel(),
             shown=lambda draws: weights.shown(draws).reshape(len(draws), -1),
-            said=bound_said(self, model),
+            said=bound_said(self, paid_by(self, model)),
         )
 
     def _model_of_fit(self, data: Table) -> tuple[Any, Table]:

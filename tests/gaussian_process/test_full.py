@@ -198,7 +198,7 @@ def test_reported_bound_is_that_of_its_posterior(global_random_seed):
     """By dense quadrature and the dense divergence, at learned parameters."""
     X, y = labels(global_random_seed)
     weight = np.random.default_rng(global_random_seed).uniform(0.3, 2.0, 60)
-    model = GPClassifier(kernel=ConstantKernel(4.0) * Matern(1.0, nu=0.5)).fit(X, y, weight)
+    model = GPClassifier(hyperparameters="point", kernel=ConstantKernel(4.0) * Matern(1.0, nu=0.5)).fit(X, y, weight)
     q, K = model.posterior_["latents"], model.kernel_(X)
     trace, distance = np.trace(np.linalg.solve(K, q.cov)), q.mean @ np.linalg.solve(K, q.mean)
     kl = 0.5 * (trace + distance - 60 + np.linalg.slogdet(K)[1] - np.linalg.slogdet(q.cov)[1])
@@ -272,13 +272,13 @@ def test_gradient_of_the_settled_bound(global_random_seed):
 
 def test_learned_parameters_maximise_the_bound(global_random_seed):
     X, y = labels(global_random_seed, n=100)
-    model = GPClassifier(kernel=ConstantKernel(1.0) * RBF(0.2), tol=1e-7).fit(X, y)
+    model = GPClassifier(hyperparameters="point", kernel=ConstantKernel(1.0) * RBF(0.2), tol=1e-7).fit(X, y)
     assert model.converged_ and np.all(np.diff(model.lower_bounds_) >= -1e-9)
     theta = model.kernel_.theta
     for unit in 0.1 * np.vstack([np.eye(2), -np.eye(2)]):
         there = fixed(kernel=model.kernel_.clone_with_theta(theta + unit)).fit(X, y)
         assert there.lower_bound_ <= model.lower_bound_ + 1e-6
-    loose = GPClassifier(kernel=ConstantKernel(1.0) * RBF(0.2)).fit(X, y)
+    loose = GPClassifier(hyperparameters="point", kernel=ConstantKernel(1.0) * RBF(0.2)).fit(X, y)
     assert loose.lower_bound_ == pytest.approx(model.lower_bound_, abs=5e-4 * (1 + abs(model.lower_bound_)))
 
 
@@ -347,7 +347,7 @@ def test_posterior_is_in_the_order_of_the_rows(global_random_seed):
     X, y = np.vstack([X, X[:5]]), np.append(y, y[:5])
     offset = np.random.default_rng(global_random_seed).standard_normal(65)
     offset[60:] = offset[:5]
-    model = GPClassifier(kernel=KERNEL).fit(X, y, None, offset)
+    model = GPClassifier(hyperparameters="point", kernel=KERNEL).fit(X, y, None, offset)
     latents = model.posterior_["latents"]
     mean, variance = model.predict_latent(X, offset)
     np.testing.assert_allclose(latents.mean + offset, mean, atol=1e-8)
@@ -365,7 +365,7 @@ def test_posterior_is_in_the_order_of_the_rows(global_random_seed):
 
 def test_predictions_do_not_depend_on_threads_or_on_other_rows(global_random_seed):
     X, y = labels(global_random_seed, n=200)
-    model = GPClassifier(kernel=KERNEL, n_jobs=1).fit(X, y)
+    model = GPClassifier(hyperparameters="point", kernel=KERNEL, n_jobs=1).fit(X, y)
     wide = np.random.default_rng(global_random_seed).standard_normal((9000, 2))
     whole = model.predict_proba(wide)
     np.testing.assert_array_equal(model.set_params(n_jobs=3).predict_proba(wide), whole)

@@ -401,7 +401,7 @@ def test_mini_batches_come_near_the_full_fit(algorithm, global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     X = rng.uniform(0, 6, (600, 1))
     y = np.sin(2 * X[:, 0]) + 0.2 * rng.standard_normal(600)
-    full = SparseGPRegressor(n_inducing=16, random_state=0).fit(X, y)
+    full = SparseGPRegressor(hyperparameters="point", n_inducing=16, random_state=0).fit(X, y)
     model = SparseGPRegressor(n_inducing=16, random_state=0, algorithm=algorithm, batch_size=60, max_iter=160, tol=0)
     with pytest.warns(match="did not converge"):
         model.fit(X, y)
@@ -504,7 +504,9 @@ def test_single_precision_in_single_precision_out(global_random_seed):
 
 def test_summary_and_warm_start(global_random_seed):
     data = data_for("gaussian", global_random_seed, weight=False)
-    model = SparseGPRegressor(n_inducing=8, random_state=0, warm_start=True).fit(data.X, data.y)
+    model = SparseGPRegressor(n_inducing=8, hyperparameters="point", random_state=0, warm_start=True).fit(
+        data.X, data.y
+    )
     table = model.summary()
     assert list(table.columns) == ["mean", "std", "lower", "upper"] and len(table) == 1 + 2 + 1 + 8 + 1
     assert table.loc["noise_variance", "mean"] == model.noise_variance_

@@ -87,11 +87,23 @@ class Search:
             self.value, self.q = value, q
         return value, np.concatenate([gradient[name].ravel() for name in self.names])
 
+    def _with_prior(self, q: dict[str, Any], gradient: dict[str, Array]) -> dict[str, Array]:
+        """Gradients with those of the hyperparameters' log prior."""
+        density = self.model.density
+        if density is None:
+            return gradient
+        return {
+            n: g + density.of(n, q[n].value)[1] if n in ("kernel", "likelihood") else g for n, g in gradient.items()
+        }
+
     def _exact(self, q: dict[str, Any]) -> tuple[float, dict[str, Array]]:
         likelihood = self.model.current_likelihood(q)
         variance = likelihood.noise_variance
         value, theta, noise = log_evidence(self.model.current_kernel(q), self.fit.data, variance)
-        return value, {"kernel": theta, "likelihood": np.array([noise * (variance - likelihood.least)])}
+        gradient = {"kernel": theta, "likelihood": np.array([noise * (variance - likelihood.least)])}
+        gradient = {name: gradient[name] for name in self.names if name in gradient}
+        value += 0.0 if self.model.density is None else self.model.density(q)
+        return value, self._with_prior(q, gradient)
 
     def _over_rows(self, one: Any, *args: Any) -> Any:
         """Sum of what `one` says of the chunks of all rows."""
@@ -134,7 +146,7 @@ class Search:
         gradient = model.slopes(q, sums)
         scale = fit.scale
         gradient = {name: scale * part for name, part in (gradient | points).items()}
-        return scale * value - fit.divergence(q), gradient
+        return scale * value - fit.divergence(q), self._with_prior(q, gradient)
 
 
 def over_chunks(one: Any, model: Any, threads: int, *args: Any) -> Any:

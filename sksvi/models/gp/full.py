@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from sksvi.algorithms.rules import SEARCHED, Rule
+from sksvi.algorithms.rules import SEARCHED, Rule, Searched
 from sksvi.families import Free
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.models.base import Fit, LinearTerms, Table
 from sksvi.models.gp import kernels
+from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.per_latent import PerLatent, Tried
 from sksvi.models.settled import SettledSearch, already_searched
 
@@ -34,13 +35,18 @@ class FullGP(PerLatent):
         The rows that the latents belong to.
     learned : bool, default=True
         Whether the kernel's free parameters move.
+    density : HyperPrior, optional
+        Their prior; None: the bound alone is maximised.
     """
 
-    def __init__(self, likelihood: Any, kernel: Any, X: Array, learned: bool = True) -> None:
+    def __init__(
+        self, likelihood: Any, kernel: Any, X: Array, learned: bool = True, density: HyperPrior | None = None
+    ) -> None:
         self.likelihood = likelihood
         self.kernel = kernel
         self.X = X
         self.learned = learned
+        self.density = density
 
     # ---- blocks
     def current_kernel(self, q: dict[str, Any]) -> Any:
@@ -64,7 +70,7 @@ class FullGP(PerLatent):
     @property
     def hyper(self) -> dict[str, Rule]:
         """Kernel parameters: `search` finds them."""
-        return {"kernel": SEARCHED}
+        return {"kernel": SEARCHED if self.density is None else Searched(self.density)}
 
     def begin(self, data: Table, rng: Any) -> dict[str, Any]:
         """The prior: no messages yet."""
@@ -127,4 +133,5 @@ class _Search(SettledSearch):
     def evaluated(self, x: Array) -> tuple[Any, Array]:
         """q settles from the messages of the best parameters so far."""
         here = self.settled(self.model.at(x, self.best.q["latents"]))
-        return here, self.model.evidence_gradient(here.q)
+        slope, density = self.model.evidence_gradient(here.q), self.model.density
+        return here, slope if density is None else slope + density.of("kernel", here.q["kernel"].value)[1]

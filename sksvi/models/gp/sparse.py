@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.algorithms.rules import FIXED, SEARCHED, Adam, Newton, Rule
+from sksvi.algorithms.rules import FIXED, SEARCHED, Adam, Newton, Rule, Searched
 from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
 from sksvi.models.base import Fit, LinearTerms, Table, summed
 from sksvi.models.gp.bounds import BOUNDS, LOG_2PI, VALUES, left_over
 from sksvi.models.gp.exact import whitened_rows
 from sksvi.models.gp.geometry import Geometry
+from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.gp.inducing import candidates, choose
 from sksvi.models.linear.latents import LinearLatents, as_matrices, like
 from sksvi.models.linear.rows import DenseRows, row_slices
@@ -105,6 +106,8 @@ class SparseGPModel(LinearLatents):
         Of a measured target.
     keep : bool, default=True
         Whether rows h_i may be kept between two looks, where data are few.
+    density : HyperPrior, optional
+        Prior of kernel and likelihood, where the evidence finds them; None: the bound alone is maximised.
     """
 
     main = "inducing"
@@ -128,13 +131,14 @@ class SparseGPModel(LinearLatents):
         by: str = "evidence",
         unit: float = 1.0,
         keep: bool = True,
+        density: HyperPrior | None = None,
     ) -> None:
         self.likelihood, self.kernel, self.bound = likelihood, kernel, bound
         self.n_inducing = n_inducing if isinstance(inducing, str) else len(inducing)
         self.inducing, self.seed, self.scale, self.full = inducing, seed, scale, full
         self.learn_kernel = learn_kernel and kernel.n_dims > 0
         self.learn_inputs = learn_inputs and bound != "optimal"
-        self.by, self.log_unit, self.keep = by, float(np.log(unit)), keep
+        self.by, self.log_unit, self.keep, self.density = by, float(np.log(unit)), keep, density
         self._place: tuple[Any, Any, Geometry] | None = None
         self._adjoint: tuple[Any, Any, tuple[Array, ...]] | None = None
         self._lock = Lock()
@@ -173,6 +177,8 @@ class SparseGPModel(LinearLatents):
         """Kernel and inducing inputs along their gradient, the likelihood by Newton; the evidence finds all of them."""
         found = self.by == "evidence"
         rules: dict[str, Rule] = {name: SEARCHED if found else Adam() for name in ("kernel", "inputs")}
+        if found and self.density is not None:
+            rules["kernel"] = Searched(self.density)
         if self.likelihood.learned:
             rules["likelihood"] = FIXED if found else Newton()
         return rules

@@ -1,0 +1,283 @@
+"""What a look at the hyperparameters of a process costs least: in closed form, or by the messages of the mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lapack
+
+from sksvi._machine.blas import over_triangle
+from sksvi.families import DiagonalGaussian, Gaussian, NotPositiveDefinite
+from sksvi.families.gaussian.dual import SiteGaussian
+from sksvi.models.gp import kernels
+from sksvi.models.gp.bounds import LOG_2PI
+from sksvi.models.gp.geometry import Geometry, factor
+from sksvi.models.gp.hyperpriors import HyperPrior
+from sksvi.models.gp.integrated import Explored
+from sksvi.models.gp.kernel_nodes import Pair
+from sksvi.models.linear.rows import DenseRows
+
+Array = np.ndarray
+
+#: Natural steps of q at a node, at most, and the gain that is not worth another, nats.
+NODE_STEPS, WORTH = 2, 0.02
+
+
+class _Sparse(Explored):
+    """What sparse processes share: where rows lie among the inducing points."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.Z = self.q["inputs"].value * self.model.scale
+
+    def rows(self, q: dict[str, Any]) -> tuple[Array, Array]:
+        """h (n, M) and d (n,)."""
+        tree = kernels.node(self.kernel_at(q))
+        L, _ = factor(tree.value(Pair(self.Z, self.Z, False)), "the kernel matrix of the inducing points")
+        X = self.data.X
+        H = over_triangle(tree.value(Pair(X, self.Z, False)), L)
+        return H, np.maximum(tree.diagonal(X) - np.einsum("ij,ij->i", H, H), 0.0)
+
+    def block(self, linear: Array, precision: Array) -> Any:
+        """q(v) from its natural parameters."""
+        best = Gaussian(np.zeros_like(linear), precision)
+        mean = best.solve(linear)
+        if self.model.full:
+            return Gaussian(mean, precision, best.root)
+        return DiagonalGaussian(mean, np.diagonal(precision).copy())
+
+
+class Closed(_Sparse):
+    """Gaussian noise: everything has a closed form."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        data = self.data
+        self.y = data.y if data.offset is None else data.y - data.offset
+        self.weight = np.ones(len(data)) if data.weight is None else data.weight
+        # With every row an inducing point, in their order, the process has no more points than rows.
+        self.exact = self.Z.shape == data.X.shape and np.allclose(self.Z, data.X, rtol=1e-12, atol=0.0)
+
+    def noise(self, q: dict[str, Any]) -> float:
+        """Variance of the noise."""
+        return float(self.model.current_likelihood(q).noise_variance)
+
+    def parts(self, q: dict[str, Any]) -> tuple[float, Array, Array]:
+        """Bound, linear and quadratic natural parameter of q(v)."""
+        noise, teacher = self.noise(q), self.model.teacher
+        H, d = self.rows(q)
+        c = noise + d if teacher == "v1" else np.full(len(d), noise)
+        W = self.weight / c
+        scaled = H * W[:, None]
+        precision = scaled.T @ H
+        precision.flat[:: len(precision) + 1] += 1.0
+        linear = scaled.T @ self.y
+        L, half = solved(precision, linear)
+        value = -0.5 * float(self.weight @ (LOG_2PI + np.log(c)) + W @ np.square(self.y) - half @ half)
+        value -= float(np.log(np.diagonal(L)).sum())
+        return value - (0.5 * float(W @ d) if teacher == "simple" else 0.0), linear, precision
+
+    def quick(self, q: dict[str, Any]) -> float:
+        """The collapsed bound; where nothing is left open, and of the optimal one, the exact evidence."""
+        if self.exact or self.model.bound == "optimal":
+            return self.evidence(q)
+        return self.parts(q)[0]
+
+    def evidence(self, q: dict[str, Any]) -> float:
+        """log p(y)."""
+        noise, X = self.noise(q), self.data.X
+        A = kernels.node(self.kernel_at(q)).value(Pair(X, X, False))
+        A.flat[:: len(A) + 1] += noise / self.weight
+        L, half = solved(A, self.y)
+        # A row of weight k is k rows.
+        repeats = float(np.sum(self.weight - 1.0)) * (LOG_2PI + np.log(noise)) + float(np.sum(np.log(self.weight)))
+        return -0.5 * float(half @ half + len(half) * LOG_2PI + repeats) - float(np.log(np.diagonal(L)).sum())
+
+    def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
+        """The best q(v)."""
+        if self.model.bound != "optimal":
+            return 0.0, self.block(*self.parts(q)[1:])
+        batch = self.model.batch(self.data, slice(0, len(self.data)))
+        batch.fill(self.model, Geometry(self.kernel_at(q), self.Z), q)
+        A = batch.rows.A
+        return 0.0, self.block(A.T @ batch.data.y, np.eye(A.shape[1]) + A.T @ A)
+
+
+def solved(A: Array, b: Array) -> tuple[Array, Array]:
+    """L with L Lᵀ = A, and L⁻¹ b."""
+    L, info = lapack.dpotrf(A, lower=1, clean=1)
+    if info:
+        raise NotPositiveDefinite("a covariance or precision matrix is not positive definite")
+    return L, lapack.dtrtrs(L, b, lower=1)[0]
+
+
+class BySteps(_Sparse):
+    """Any likelihood: messages about f at the rows, and natural steps."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        model = self.model
+        model.keep, model.by = False, "nothing"
+        terms = self._terms(self.q, self.q["inducing"])
+        self.messages, self.there = self._messages_of(terms), self._value(terms, self.q["inducing"])
+        self.base = self._evidence(self.q)
+
+    def _terms(self, q: dict[str, Any], block: Any) -> Any:
+        model = self.model
+        batch = model.batch(self.data, slice(0, len(self.data)))
+        block.prepare()
+        return model.terms({**q, "inducing": block}, batch, self.expect, None)
+
+    def _value(self, terms: Any, block: Any) -> float:
+        prior = self.model.prior({"inducing": block})["inducing"]
+        return float(terms.value.sum()) - float(block.kl(prior))
+
+    @staticmethod
+    def _messages_of(terms: Any) -> tuple[Array, Array]:
+        """Messages, without those that open upwards."""
+        if terms.gamma.ndim == 3:
+            return terms.message()
+        gamma = np.minimum(terms.gamma, 0.0)
+        return terms.alpha - 2.0 * gamma * terms.linear, gamma
+
+    def _natural(self, H: Array, messages: tuple[Array, Array]) -> tuple[Array, Array]:
+        linear, gamma = messages
+        lin, quad = self.model._pull(DenseRows.of(H), linear, gamma)
+        quad = np.asarray(quad)
+        if quad.ndim == 1 or not self.model.full:
+            return lin, 1.0 - 2.0 * quad
+        return lin, np.eye(len(quad)) - 2.0 * quad
+
+    def _block(self, H: Array, messages: tuple[Array, Array]) -> Any:
+        linear, precision = self._natural(H, messages)
+        if precision.shape == linear.shape:
+            return DiagonalGaussian(linear / precision, precision)
+        return self.block(linear, precision)
+
+    def _evidence(self, q: dict[str, Any]) -> float:
+        """Log of the integral of the prior times the messages of the mode."""
+        H, d = self.rows(q)
+        linear, precision = self._natural(H, self.messages)
+        gamma = self.messages[1]
+        left = float(
+            np.sum((gamma if gamma.ndim == 1 else np.einsum("naa->n", gamma) if gamma.ndim == 3 else gamma.sum(1)) * d)
+        )
+        if precision.shape == linear.shape:
+            return 0.5 * float(np.sum(linear**2 / precision - np.log(precision))) + left
+        L, half = solved(precision, linear)
+        return 0.5 * float(half @ half) - float(np.log(np.diagonal(L)).sum()) + left
+
+    def quick(self, q: dict[str, Any]) -> float:
+        """By messages; those of another likelihood are found where q was."""
+        value = self.there + self._evidence(q) - self.base
+        if "likelihood" not in self.names:
+            return value
+        return value + self._gain_of_likelihood(q)
+
+    def _gain_of_likelihood(self, q: dict[str, Any]) -> float:
+        """What other parameters of the likelihood gain at the mode's q."""
+        there = {**self.q, "likelihood": q["likelihood"]}
+        return self._value(self._terms(there, self.q["inducing"]), self.q["inducing"]) - self.there
+
+    def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
+        """Natural steps from the messages of the mode; the best of them."""
+        H, _ = self.rows(q)
+
+        def step(terms: Any) -> Any:
+            return self._block(H, self._messages_of(terms))
+
+        def value(block: Any) -> tuple[float, Any]:
+            terms = self._terms(q, block)
+            return self._value(terms, block), terms
+
+        best, block = climbed(self._block(H, self.messages), value, step)
+        return best - self.quick(q), block
+
+
+class OfV2(BySteps, Closed):
+    """Bound "v2", whose hyperparameters are those of "v1": nodes weigh what that bound does."""
+
+    def quick(self, q: dict[str, Any]) -> float:
+        """Of "v1"."""
+        return Closed.quick(self, q)
+
+    def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
+        """Of "v1", and q(v) of "v2"."""
+        return 0.0, BySteps.settled(self, q)[1]
+
+
+class Full(Explored):
+    """The full process under any likelihood: its messages are about the latents themselves."""
+
+    main = "latents"
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        block = self.q["latents"]
+        self.messages = block.over(SiteGaussian(block.prior_cov))
+        self.there = self._value(block)
+        self.base = block.log_evidence()
+
+    def _terms(self, block: Any) -> Any:
+        return self.model.terms({**self.q, "latents": block}, self.data, self.expect, None)
+
+    def _value(self, block: Any) -> float:
+        return float(self._terms(block).value.sum()) - float(block.kl(SiteGaussian(block.prior_cov)))
+
+    def _under(self, q: dict[str, Any]) -> SiteGaussian:
+        X = self.model.X
+        K = kernels.cross(self.kernel_at(q), X, X)
+        return SiteGaussian(K).times(self.messages)
+
+    def quick(self, q: dict[str, Any]) -> float:
+        """By messages."""
+        return self.there + self._under(q).log_evidence() - self.base
+
+    def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
+        """Natural steps from the messages of the mode; the best of them."""
+        latest = self._under(q)
+        start = self.there + latest.log_evidence() - self.base
+
+        def value(block: Any) -> tuple[float, Any]:
+            nonlocal latest
+            latest, terms = block, self._terms(block)
+            return float(terms.value.sum()) - float(block.kl(SiteGaussian(block.prior_cov))), terms
+
+        def step(terms: Any) -> Any:
+            return latest.replace((terms.alpha, -2.0 * np.minimum(terms.gamma, 0.0)))
+
+        best, block = climbed(latest, value, step)
+        return best - start, block
+
+
+def climbed(block: Any, value: Callable[[Any], tuple[float, Any]], step: Callable[[Any], Any]) -> tuple[float, Any]:
+    """The best bound that a few natural steps find, and its block.
+
+    ``value`` : of a block its bound and terms. ``step`` : the block that terms lead to.
+    """
+    best: tuple[float, Any] = -np.inf, block
+    for _ in range(1 + NODE_STEPS):
+        bound, terms = value(block)
+        gained = bound - best[0]
+        if gained > 0:
+            best = bound, block
+        if gained < WORTH:
+            break
+        block = step(terms)
+    return best
+
+
+def explored(
+    model: Any, q: dict[str, Any], data: Any, expect: Any, density: HyperPrior, frozen: frozenset[str]
+) -> Explored:
+    """What looks at the hyperparameters of this model."""
+    if not hasattr(model, "bound"):
+        names = ["kernel"] if model.learned and q["kernel"].value.size else []
+        return Full(model, q, data, expect, density, names)
+    names = ["kernel"] if model.learn_kernel else []
+    names += ["likelihood"] if "likelihood" in q and "likelihood" not in frozen else []
+    noisy = model.likelihood.noise_variance is not None
+    kind: Callable[..., Explored] = (OfV2 if model.bound == "v2" else Closed) if noisy else BySteps
+    return kind(model, q, data, expect, density, names)
