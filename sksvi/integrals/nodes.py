@@ -23,6 +23,8 @@ STEP = 0.05
 REACH = 1.5
 #: Widest scale, and widest ratio to that of the curvature, that a half axis may have.
 WIDEST, STRETCHED = 5.0, 12.0
+#: Looks along a half axis at most, and the share by which the fall there may differ from a normal's.
+MOST_LOOKS, CLOSE = 8, 0.1
 #: Nodes of one hyperparameter, and how far they reach in standard deviations.
 ON_A_LINE, LINE = 11, 3.0
 #: Radius of the design over the square root of the number of hyperparameters.
@@ -143,17 +145,18 @@ def _scale(log_density: Callable[[Array], float], mode: Array, peak: float, axis
     """Scale of a half axis, in units of it: where the density has fallen as a normal has at `REACH`."""
     wanted, length = 0.5 * REACH**2, float(np.linalg.norm(axis))
     far = min(STRETCHED, WIDEST / length) * REACH
-    inner, outer = 0.0, REACH
-    while outer < far and peak - log_density(mode + outer * axis) < wanted:
-        inner, outer = outer, 1.6 * outer
-    if outer >= far and peak - log_density(mode + far * axis) < wanted:
-        return far / REACH
-    outer = min(outer, far)
-    for _ in range(8):
-        middle = 0.5 * (inner + outer)
-        near = peak - log_density(mode + middle * axis) < wanted
-        inner, outer = (middle, outer) if near else (inner, middle)
-    return 0.5 * (inner + outer) / REACH
+    inner, outer, at = 0.0, np.inf, min(REACH, far)
+    for _ in range(MOST_LOOKS):
+        fall = peak - log_density(mode + at * axis)
+        if abs(fall - wanted) <= CLOSE * wanted:
+            break
+        inner, outer = (at, outer) if fall < wanted else (inner, at)
+        if inner >= far:
+            return far / REACH
+        # A fall goes with the square of the distance, or with less of it.
+        guess = at * float(np.clip(np.sqrt(wanted / fall), 0.25, 3.0)) if fall > 0.0 else 3.0 * at
+        at = min(guess if inner < guess < outer else 0.5 * (inner + outer), far)
+    return at / REACH
 
 
 def _line() -> tuple[Array, Array]:

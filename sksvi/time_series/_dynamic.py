@@ -15,12 +15,12 @@ from sklearn.utils._param_validation import Interval
 from sksvi import algorithms, expectations, likelihoods
 from sksvi._machine import memory
 from sksvi._typing import AlgorithmLike, Columns, ExpectationLike, LikelihoodLike, MatrixLike, PerRow, RandomState
+from sksvi.estimators import hyperparameters
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import FREE, LIKELIHOOD, SHARED, Change, auto_or_number, stays
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.levels import given_order
 from sksvi.estimators.offsets import offset_of, remember_exposure, with_exposure
-from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
@@ -33,7 +33,8 @@ from sksvi.likelihoods.weighted import unit_of, weighted_moments
 from sksvi.models.base import Table
 from sksvi.models.time_series.components import WIDE, Dynamics, dominant_period
 from sksvi.models.time_series.model import DynamicModel, first_messages
-from sksvi.time_series._answers import Answers
+from sksvi.models.time_series.weak_prior import WeakPrior
+from sksvi.time_series._answers import Answers, parameters_of
 from sksvi.time_series._diagnostics import Diagnostics
 from sksvi.time_series._dynamics import dynamics_of, long_seasons, periods_of, plain
 from sksvi.time_series._index import index_of, kept, made, only_times, untold
@@ -56,6 +57,11 @@ DIFFERENCES = 2
 STRUCTURE = (
     "level", "trend", "seasonal", "seasonal_type", "autoregressive", "cycle", "level_variance", "trend_variance",
     "seasonal_variance", "coefficient_variance", "damping", "initial_variance",
+)  # fmt: skip
+#: Numbers that a fit learns, or has been given.
+LEARNED = (
+    "level_variance", "trend_variance", "seasonal_variance", "cycle_variance", "coefficient_variance", "damping",
+    "cycle_damping", "cycle_period",
 )  # fmt: skip
 VARIANCE: list[Any] = [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")]
 #: What the states are: a fit that goes on keeps them.
@@ -104,6 +110,10 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         Prior variance of the first states. "auto": 100 in squared units of f (of a measured y: times its variance; of
         coefficients: for columns divided by their standard deviation). The bound falls by half of the logarithm of it
         for every state that it makes wide: ``diffuse_lower_bound_`` does not.
+    hyperparameters : {"integrated", "point"}, default="integrated"
+        "integrated": variances, dampings, periods and the likelihood's scales have weakly informative priors and a
+        posterior, ``hyperparameter_posterior_``, over whose nodes predictions, components and tables are mixtures.
+        "point": they are where the bound has its maximum.
     groups : str or int, default=None
         Column of X, or level of its index or of that of y, that says which of several series a row is of; each is
         fitted by itself, in threads. None: there is one.
@@ -193,8 +203,6 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     damping_: float
     cycle_damping_: float
     cycle_period_: float
-    coef_: np.ndarray
-    coef_std_: np.ndarray
     noise_: float
     likelihood_: Likelihood
     groups_: np.ndarray
@@ -224,6 +232,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         "initial_variance": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "algorithm": [StrOptions({"cvi", "fp", "mc-ssvi"}), algorithms.Algorithm],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        **hyperparameters.CONSTRAINTS,
     }
     _changes: dict[str, Change] = {
         **{name: change for name, change in SHARED.items() if name not in ("batch_size", "total_samples")},
@@ -242,6 +251,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         "coefficient_variance": stays("a variance has been learned, or not", auto_or_number),
         "damping": stays("it has been learned, or not", auto_or_number),
         "initial_variance": FREE,
+        **hyperparameters.CHANGES,
         "groups": stays("the fit is to these series"),
         "share_variances": stays("the series have learned their variances together, or not"),
     }
@@ -262,6 +272,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         coefficient_variance: float | str = 0.0,
         damping: float | str = "auto",
         initial_variance: float | str = "auto",
+        hyperparameters: str = "integrated",
         groups: Columns | None = None,
         share_variances: bool = False,
         algorithm: AlgorithmLike = "cvi",
@@ -287,6 +298,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         self.coefficient_variance = coefficient_variance
         self.damping = damping
         self.initial_variance = initial_variance
+        self.hyperparameters = hyperparameters
         self.groups = groups
         self.share_variances = share_variances
         self.algorithm = algorithm
@@ -393,6 +405,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         data, index = self._read(base, X, y, sample_weight, offset, start.fresh)
         for name in ("_left_out", "_dynamics"):
             vars(self).pop(name, None)
+        self._leave_nodes()
         self._hold_times(kept(index))
         if start.fresh:
             data = self._fix_units(base, data)
@@ -401,8 +414,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
 
     def _hold_times(self, times: dict[str, Any]) -> None:
         """Keep the points in time; what was found at others is forgotten."""
-        for name in ("index_", "_one_ahead"):
-            vars(self).pop(name, None)
+        vars(self).pop("index_", None)
+        self._leave_mixture()
         self._times = times
 
     @cached_property
@@ -523,7 +536,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     def _model_of(self, data: Table) -> DynamicModel:
         """The model of a series with the states of the fit."""
         own = {"learned": False, "theta": self._shared["theta"]} if self._shared else {}
-        return DynamicModel(self.likelihood_, self._dynamics, data.X, data.weight, unit=self._unit, **own)
+        prior = WeakPrior(self._dynamics, self.likelihood_) if self.hyperparameters == "integrated" else None
+        return DynamicModel(self.likelihood_, self._dynamics, data.X, data.weight, unit=self._unit, prior=prior, **own)
 
     @cached_property
     def _dynamics(self) -> Dynamics:
@@ -568,48 +582,27 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
 
     # ---- what a fit leaves behind
     def _finish(self, model: DynamicModel, state: State, weight: float, bounds: Array | None = None) -> None:
-        vars(self).pop("_one_ahead", None)
+        self._leave_mixture()
         block = state.q["latents"]
         if "swept" in vars(block):  # points that were appended are swept alone
             self._last, self._last_cov = block.swept.last, block.swept.last_cov
         super()._finish(model, state, weight, bounds)
+        self._add_gain()
 
     def _expose(self, model: DynamicModel, state: State) -> None:
         q = state.q
         self.likelihood_ = model.current_likelihood(q)
         self.noise_ = self.likelihood_.noise
-        self.posterior_ = Posterior({"latents": q["latents"]})
         self._choices = self._fitted_choices()
         self._expose_parameters(model.dynamics, q["dynamics"].value)
         self.diffuse_lower_bound_ = self.lower_bound_ + model.dynamics.diffuse_log_sd
-        last, cov, E = self._last, self._last_cov, model.dynamics.n_coefficients
-        self.coef_ = (last[len(last) - E :] / self._scale).astype(self._dtype)
-        variance = np.diagonal(cov)[len(last) - E :]
-        self.coef_std_ = (np.sqrt(np.maximum(variance, 0.0)) / self._scale).astype(self._dtype)
 
     def _expose_parameters(self, dynamics: Any, theta: Array) -> None:
         """Variances, dampings and periods under the user's names."""
-        for name in ("level_variance_", "trend_variance_", "seasonal_variance_", "coefficient_variance_", "damping_"):
-            vars(self).pop(name, None)
-        for name in ("cycle_variance_", "cycle_damping_", "cycle_period_"):
-            vars(self).pop(name, None)
-        variances = {group: dynamics.amounts[states[0]].at(theta) for group, states in dynamics.groups.items()}
-        if "level" in dynamics.groups:  # of a damped one the mean comes first, which does not move
-            self.level_variance_ = dynamics.amounts[dynamics.groups["level"][-1]].at(theta)
-        if "trend" in dynamics.groups:
-            self.trend_variance_ = variances["trend"]
-        seasons = [variances[group] for group in dynamics.groups if group.startswith("seasonal_")]
-        if seasons:
-            self.seasonal_variance_ = seasons[0] if len(seasons) == 1 else np.array(seasons)
-        if dynamics.n_coefficients:
-            amounts = [dynamics.amounts[state].at(theta) for state in dynamics.groups["regression"]]
-            self.coefficient_variance_ = np.array(amounts) / np.square(self._scale)
-        for part in dynamics.damped:
-            if len(part.states) == 1:
-                self.damping_ = part.damping.at(theta)
-            else:
-                self.cycle_damping_, self.cycle_variance_ = part.damping.at(theta), part.amount.at(theta)
-                self.cycle_period_ = float(2.0 * np.pi / part.angle(theta))
+        for name in LEARNED:
+            vars(self).pop(f"{name}_", None)
+        for name, value in parameters_of(dynamics, theta, self._scale).items():
+            setattr(self, f"{name}_", value)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

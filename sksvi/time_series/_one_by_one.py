@@ -13,8 +13,8 @@ from sksvi.estimators.offsets import remember_offset
 from sksvi.likelihoods.support import LARGEST_TARGET, SMALLEST_COUNT
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
-from sksvi.time_series._answers import after
 from sksvi.time_series._index import longer
+from sksvi.time_series._integrated import after
 from sksvi.time_series._one import Message, Steps, met, states, value_of
 
 if TYPE_CHECKING:
