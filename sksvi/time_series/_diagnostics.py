@@ -345,9 +345,10 @@ class Diagnostics:
         )
 
     def log_evidence(self, n_samples: int = 1000, random_state: RandomState = None) -> LogEvidence:
-        """Log evidence of the data at the learned parameters by importance sampling: the bound is below it.
+        """Log evidence of the data at the mode of the learned parameters by importance sampling.
 
-        Paths of f are drawn from q, in pairs about its mean.
+        Paths of f are drawn from q there, in pairs about its mean. The bound at that mode is below it; `lower_bound_`
+        is, where parameters have a posterior, an integral over them, their prior included.
 
         Parameters
         ----------

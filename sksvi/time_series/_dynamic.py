@@ -41,7 +41,17 @@ from sksvi.time_series._index import index_of, kept, made, only_times, untold
 from sksvi.time_series._long import begin_from, first_part
 from sksvi.time_series._online import Online
 from sksvi.time_series._panel import Panel, by_series
-from sksvi.time_series._rows import check_series, observed, of_counts, own_units, roughness, same_length, series, unseen
+from sksvi.time_series._rows import (
+    check_series,
+    middle_spread,
+    observed,
+    of_counts,
+    own_units,
+    roughness,
+    same_length,
+    series,
+    unseen,
+)
 from sksvi.time_series._taken_in import noise_taken_in
 
 if TYPE_CHECKING:
@@ -412,6 +422,12 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         self._series = self._working(data)
         return self._series
 
+    def _from_earlier(self) -> None:
+        super()._from_earlier()
+        if "_unit" in vars(self) and "_spread" not in vars(self):
+            self._spread = self._unit
+            self._leave_mixture()  # what is found of the messages now
+
     def _hold_times(self, times: dict[str, Any]) -> None:
         """Keep the points in time; what was found at others is forgotten."""
         vars(self).pop("index_", None)
@@ -487,6 +503,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         measured = self.likelihood_.measured
         mean, variance = weighted_moments(at, weight) if measured else (0.0, 0.0)
         self._unit = unit_of(mean, variance) if measured else self._latent_unit(data)
+        self._spread = min(self._unit, middle_spread(at)) if measured else self._unit
         self.mean_ = mean if self.level else 0.0
         self._centre, self._scale = own_units(data.X, self.level)
         return data
@@ -536,7 +553,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     def _model_of(self, data: Table) -> DynamicModel:
         """The model of a series with the states of the fit."""
         own = {"learned": False, "theta": self._shared["theta"]} if self._shared else {}
-        prior = WeakPrior(self._dynamics, self.likelihood_) if self.hyperparameters == "integrated" else None
+        integrated = self.hyperparameters == "integrated"
+        prior = WeakPrior(self._dynamics, self.likelihood_, self._spread) if integrated else None
         return DynamicModel(self.likelihood_, self._dynamics, data.X, data.weight, unit=self._unit, prior=prior, **own)
 
     @cached_property
@@ -588,6 +606,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
             self._last, self._last_cov = block.swept.last, block.swept.last_cov
         super()._finish(model, state, weight, bounds)
         self._add_gain()
+        if self._nodes is None:
+            _ = self._views  # predictions leave an estimator as it is
 
     def _expose(self, model: DynamicModel, state: State) -> None:
         q = state.q

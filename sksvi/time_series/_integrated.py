@@ -118,6 +118,7 @@ class Integrated(IntegratedHyperparameters):
                 self._gain = float(self._nodes.log_integral - self.lower_bound_)
                 self._leave_mixture()
                 self._add_gain()
+                _ = self._views  # predictions leave an estimator as it is
         return super()._refine(problem, state, looks)  # type: ignore[misc,no-any-return]
 
     def _add_gain(self: Any) -> None:

@@ -140,7 +140,9 @@ class Search(SettledSearch):
         """
         assert self.names[0] == "dynamics"
         first = self.model.dynamics.start
-        for other in {tuple(sorted(other.items())): other for other in self.model.dynamics.others}.values():
+        prior, others = self.model.weak_prior, self.model.dynamics.others
+        others = others if prior is None else [prior.starts(other) for other in others]
+        for other in {tuple(sorted(other.items())): other for other in others}.values():
             if self.ended:
                 return
             if not any(self.start[place] == first[place] for place in other):

@@ -29,6 +29,8 @@ HALF_T = float(np.log(2.0) + gammaln(0.5 * (NOISE_DF + 1.0)) - gammaln(0.5 * NOI
 DISPERSION = 0.5
 #: Shape and rate of the gamma prior of degrees of freedom (Juárez and Steel 2010).
 DF_SHAPE, DF_RATE = 2.0, 0.1
+#: A standard deviation that is all but none beside its prior mean: where a finished search looks too.
+SMALL = 0.04
 #: Step of the differences that give second derivatives.
 STEP = 1e-4
 
@@ -40,13 +42,23 @@ class WeakPrior:
     ----------
     dynamics : Dynamics
     likelihood : Likelihood
+    unit : float
+        What f varies by, whatever a few values far off do to that of the dynamics.
     """
 
-    def __init__(self, dynamics: Dynamics, likelihood: Any) -> None:
-        self.dynamics, self.likelihood = dynamics, likelihood
-        self.unit = dynamics.unit
+    def __init__(self, dynamics: Dynamics, likelihood: Any, unit: float) -> None:
+        self.likelihood, self.unit = likelihood, unit
         damped = {part.amount.learned: part for part in dynamics.damped if part.amount.learned >= 0}
         self.parts = [(place, p, damped.get(place)) for place, p in enumerate(dynamics.parameters)]
+
+    def starts(self, other: dict[int, float]) -> dict[int, float]:
+        """Where else a search begins: with variances that are small, not so small that the prior alone moves them."""
+        found = dict(other)
+        for place, parameter, _ in self.parts:
+            if place in other and parameter.name.endswith("_variance"):
+                mean = STEPS[parameter.name.split("_")[0]]
+                found[place] = max(other[place], 2.0 * float(np.log(SMALL * mean * self.unit)))
+        return found
 
     def dynamic(self, theta: Array) -> tuple[float, Array]:
         """Log density of the parameters of the states, and its slope."""

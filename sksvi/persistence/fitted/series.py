@@ -16,6 +16,7 @@ def check_dynamic(look: Look) -> None:
     for name in ("_centre", "_scale"):
         look.at(name).array((d,), above=0.0 if name == "_scale" else None)
     look.at("_unit").number(above=0.0)
+    look.at("_spread").number(above=0.0)
     look.at("mean_").number()
     series = look.at("_series")
     T, width = series.at("X").array((None, d)).shape
