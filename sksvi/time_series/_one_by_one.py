@@ -42,7 +42,8 @@ class Observed(NamedTuple):
 class OnlineFilter:
     """Points that follow a fitted series one by one; the estimator stays as it is until `update`.
 
-    Made by `DynamicGLM.online`. It stands at the mode of what was learned, not over its posterior. Each point has the message that `partial_fit` of its row finds, to the same bits.
+    Made by `DynamicGLM.online`. It stands at the mode of what was learned, not over its posterior. Each point has the
+    message that `partial_fit` of its row finds, to the same bits.
     Points are held until `update`: call it now and then in a stream without an end.
 
     Parameters

@@ -38,7 +38,7 @@ def roughness(y: Array) -> float:
 
 
 def middle_spread(y: Array) -> float:
-    """Standard deviation of a normal with the quartiles of y, which a few values far off leave; inf where these meet."""
+    """Standard deviation of a normal with the quartiles of y, which few values far off leave; inf where these meet."""
     low, high = np.quantile(y, [0.25, 0.75])
     return float(high - low) / NORMAL_QUARTILES or np.inf
 
