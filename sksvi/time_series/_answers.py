@@ -460,6 +460,14 @@ class Answers(Rowless, Integrated):
         return pd.DataFrame((drawn if len(paths) == 1 else drawn[rng.permutation(n_samples)]).T, index=index)
 
     # ---- parts
+    def _told_of_level(self) -> list[tuple[str, str]]:
+        """Of a level that was chosen: which, and by what."""
+        tried = vars(self).get("level_evidence_")
+        if not tried:
+            return []
+        told = "; ".join(f"{name} {value:,.1f}" for name, value in tried.items())
+        return [("level", f"{self.level_}, by the log evidence ({told})")]  # type: ignore[attr-defined]
+
     def _parts(self) -> tuple[list[str], Array, Array]:
         """Names of the parts of f, their combinations of states, and their shares of the columns."""
         dynamics, n = self._dynamics, self._dynamics.n_states

@@ -28,7 +28,7 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START
 from sksvi.inference.records import replace
 from sksvi.inference.state import State
-from sksvi.likelihoods import Likelihood
+from sksvi.likelihoods import Likelihood, NegativeBinomial
 from sksvi.likelihoods.weighted import unit_of, weighted_moments
 from sksvi.models.base import Table
 from sksvi.models.time_series.components import WIDE, Dynamics, dominant_period
@@ -38,6 +38,7 @@ from sksvi.time_series._answers import Answers, parameters_of
 from sksvi.time_series._diagnostics import Diagnostics
 from sksvi.time_series._dynamics import dynamics_of, long_seasons, periods_of, plain
 from sksvi.time_series._index import index_of, kept, made, only_times, untold
+from sksvi.time_series._level import KINDS, asked_kind, choose, structure_of
 from sksvi.time_series._long import begin_from, first_part
 from sksvi.time_series._online import Online
 from sksvi.time_series._panel import Panel, by_series
@@ -90,12 +91,15 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
 
     Parameters
     ----------
-    likelihood : str or instance, default="poisson"
-        "gaussian", "student-t", "poisson" (exp), "poisson-softplus", "negative-binomial", "binomial" (y of shape
-        (T, 2): successes, failures), "logit", "probit" (y 0 or 1), "ordinal". Scales are learned unless the instance
-        has a number.
-    level : bool, default=True
-        Whether f has a level that walks at random.
+    likelihood : str or instance, default="auto"
+        "auto": of counts "poisson", or "negative-binomial" where they vary more, as `level` is chosen. "gaussian",
+        "student-t", "poisson" (exp), "poisson-softplus", "negative-binomial", "binomial" (y of shape (T, 2):
+        successes, failures), "logit", "probit" (y 0 or 1), "ordinal". Scales are learned unless the instance has a
+        number.
+    level : {"auto", "walk", "damped", "constant"} or bool, default="auto"
+        How the level of f moves: it walks at random, it returns to a constant (with `trend` to a line), or it stays.
+        "auto": as ``lower_bound_`` likes best; a walk gives way to another with a nat more. True: "walk", or "damped"
+        with `autoregressive`. False: there is no level. A given `level_variance`, and `share_variances`, are of a walk.
     trend : bool, default=False
         Whether the level has a slope that walks at random.
     seasonal : int, float, list of them or None, default=None
@@ -104,8 +108,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         How a season moves: point by point or wave by wave. Seasons longer than 31 points are six waves, of which
         "dummy" warns; those whose period is no whole number are waves.
     autoregressive : bool, default=False
-        Whether the level returns to a constant (with `trend` to a line) in the place of walking: forecasts far ahead
-        then have a bounded spread.
+        Whether the level returns, as with ``level="damped"``: forecasts far ahead then have a bounded spread.
     cycle : bool or float, default=False
         Whether f has a damped cycle, of a learned period or of this one.
     level_variance, trend_variance : "auto" or float, default="auto"
@@ -159,6 +162,10 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         Level, trend, seasons, cycle and regression at every point: mean and std given all data.
     states_ : DataFrame
         The same of every state.
+    level_ : str
+        How the level moves, "walk", "damped" or "constant"; "none" without one.
+    level_evidence_ : dict
+        Where it was chosen: the log evidence of each level and likelihood that was tried, nats.
     level_variance_, trend_variance_, cycle_variance_ : float
         Those that the model has.
     seasonal_variance_ : float or ndarray
@@ -225,8 +232,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
             if name not in ("covariance", "batch_size", "total_samples", "forgetting", "half_life")
         },
         "expectation": [StrOptions({"auto", "quadrature", "gauss-hermite"}), expectations.Expectation],
-        "likelihood": [StrOptions(set(likelihoods.NAMES - {"softmax"})), likelihoods.Likelihood],
-        "level": ["boolean"],
+        "likelihood": [StrOptions(set(likelihoods.NAMES - {"softmax"} | {"auto"})), likelihoods.Likelihood],
+        "level": [StrOptions({"auto", *KINDS}), "boolean"],
         "trend": ["boolean"],
         "seasonal": [Interval(Real, 2, None, closed="left"), "array-like", None],
         "seasonal_type": [StrOptions({"dummy", "trigonometric"})],
@@ -269,8 +276,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     def __init__(
         self,
         *,
-        likelihood: LikelihoodLike = "poisson",
-        level: bool = True,
+        likelihood: LikelihoodLike = "auto",
+        level: str | bool = "auto",
         trend: bool = False,
         seasonal: float | Sequence[float] | None = None,
         seasonal_type: str = "dummy",
@@ -407,7 +414,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
         if not start.fresh:
             self._check_choices()
-        base = likelihoods.resolve(self.likelihood) if start.fresh else self.likelihood_
+        base = likelihoods.resolve(self._likelihood_given) if start.fresh else self.likelihood_
         if base.n_latents > 1:
             raise ValueError(
                 f"likelihood={self.likelihood!r} has a latent for every class: choose one with one latent."
@@ -418,6 +425,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         self._leave_nodes()
         self._hold_times(kept(index))
         if start.fresh:
+            for name in ("level_", "level_evidence_"):
+                vars(self).pop(name, None)
             data = self._fix_units(base, data)
         self._series = self._working(data)
         return self._series
@@ -438,6 +447,11 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     def index_(self) -> Index:
         """Points in time."""
         return made(self._times)
+
+    @property
+    def _likelihood_given(self) -> Any:
+        """The parameter, or where counts choose between several the first of these."""
+        return "poisson" if self.likelihood == "auto" else self.likelihood
 
     def _read(
         self, base: Any, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool, least: int = 1
@@ -504,8 +518,9 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         mean, variance = weighted_moments(at, weight) if measured else (0.0, 0.0)
         self._unit = unit_of(mean, variance) if measured else self._latent_unit(data)
         self._spread = min(self._unit, middle_spread(at)) if measured else self._unit
-        self.mean_ = mean if self.level else 0.0
-        self._centre, self._scale = own_units(data.X, self.level)
+        has_level = bool(self.level)
+        self.mean_ = mean if has_level else 0.0
+        self._centre, self._scale = own_units(data.X, has_level)
         return data
 
     def _latent_unit(self, data: Table) -> float:
@@ -525,9 +540,17 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     def _build_model(self, data: Table, periods: list[float] | None = None) -> tuple[DynamicModel, Table]:
         turn, *others = self._first_periods([self._shown(data)]) if periods is None else periods
         told = {"length": len(data), "turn": turn}
-        self._structure = {name: plain(getattr(self, name)) for name in STRUCTURE} | told
+        structure = {name: plain(getattr(self, name)) for name in STRUCTURE} | told
+        kind, found = vars(self).get("level_", asked_kind(self)), None
+        if kind == "auto":
+            found, self.level_evidence_ = choose(self, data, structure)
+            kind, self.likelihood_ = found.kind, found.likelihood
+        self.level_, self._structure = kind, structure_of(kind, structure)
         self._dynamics.turns = others
         model, n = self._model_of(data), self._dynamics.n_states
+        if found is not None and len(found.block.chain) == len(data) and self.hyperparameters == "integrated":
+            model.theta = np.array([found.values[p.name] for p in self._dynamics.parameters])
+            model.messages, self._found_nodes = found.block, found.nodes
         held = n + ARRAYS + SEARCHED_ARRAYS * model.exact_only
         what = f"a smoother of {len(data)} points in time and {n} states"
         memory.need(8.0 * len(data) * held, what, "take fewer points, or shorter seasons")
@@ -560,9 +583,13 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     @cached_property
     def _dynamics(self) -> Dynamics:
         """The states, as the parameters of the fit have them."""
+        return self._states_of(self._structure)
+
+    def _states_of(self, structure: dict[str, Any]) -> Dynamics:
+        """The states that parameters ask for."""
         names = [str(name) for name in getattr(self, "feature_names_in_", range(len(self._scale)))]
-        length, turn = self._structure["length"], self._structure["turn"]
-        return dynamics_of(SimpleNamespace(**self._structure), self._unit, names, self._scale, length, turn)
+        length, turn = structure["length"], structure["turn"]
+        return dynamics_of(SimpleNamespace(**structure), self._unit, names, self._scale, length, turn)
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
         return None
@@ -591,8 +618,9 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     def _findings(self, problem: Problem, state: State) -> Iterator[str]:
         yield from super()._findings(problem, state)
         block, learned = state.q["latents"], bool(state.q["dynamics"].value.size)
-        mistaken = list(of_counts(self.likelihood_, self.likelihood, problem.data))
-        yield from mistaken or noise_taken_in(self.likelihood_, self.likelihood, learned, block, problem.data)
+        name = self._likelihood_given if type(self.likelihood_) is not NegativeBinomial else "negative-binomial"
+        mistaken = list(of_counts(self.likelihood_, name, problem.data))
+        yield from mistaken or noise_taken_in(self.likelihood_, name, learned, block, problem.data)
         if told := untold(self.index_):
             yield told
         yield from unseen(periods_of(self), problem.data)

@@ -15,13 +15,17 @@ from sksvi.estimators.hyperparameters import IntegratedHyperparameters
 from sksvi.estimators.posterior import Posterior
 from sksvi.families.gaussian.chain import Chain, ChainGaussian
 from sksvi.inference.records import replace
-from sksvi.models.time_series.integrated import nodes_of
+from sksvi.integrals.nodes import Nodes
+from sksvi.models.time_series.integrated import all_parameters, nodes_of
 from sksvi.models.time_series.search import closed_messages, without_offsets
 from sksvi.predictive import MixturePredictive, Predictive
 from sksvi.predictive.coverage import tail_of
 from sksvi.predictive.mixture import mixed_moments, normal_quantiles
 
 Array = np.ndarray
+
+#: Share of their spread within which a node is where a fit ended.
+NEARBY = 0.1
 
 
 def after(chain: Chain, last: Array, last_cov: Array, X: Array) -> Chain:
@@ -93,13 +97,15 @@ class Integrated(IntegratedHyperparameters):
     _node_messages: Array | None = None
     #: Of a file without rows: mean and covariance of the last states at each node.
     _node_ends: tuple[Array, Array] | None = None
+    #: Nodes of the fit that chose the level.
+    _found_nodes: tuple[Nodes, Array | None] | None = None
     #: By how much the log evidence exceeds the bound at the mode, nats.
     _gain = 0.0
 
     # ---- at the end of a fit
     def _leave_nodes(self: Any) -> None:
         """Forget the nodes of the last fit."""
-        for name in ("_nodes", "_node_messages", "_node_ends", "_gain"):
+        for name in ("_nodes", "_node_messages", "_node_ends", "_gain", "_found_nodes"):
             vars(self).pop(name, None)
         self._leave_mixture()
 
@@ -112,7 +118,9 @@ class Integrated(IntegratedHyperparameters):
         """Nodes of what was learned."""
         if self.hyperparameters == "integrated":
             frozen = "likelihood" in problem.frozen
-            found = nodes_of(problem.model, problem.data, self._rule(), state.shown, frozen)
+            found, self._found_nodes = self._found_nodes, None
+            if found is None or not self._about(found[0], state.shown):
+                found = nodes_of(problem.model, problem.data, self._rule(), state.shown, frozen)
             if found is not None:
                 self._nodes, self._node_messages = found
                 self._gain = float(self._nodes.log_integral - self.lower_bound_)
@@ -120,6 +128,13 @@ class Integrated(IntegratedHyperparameters):
                 self._add_gain()
                 _ = self._views  # predictions leave an estimator as it is
         return super()._refine(problem, state, looks)  # type: ignore[misc,no-any-return]
+
+    @staticmethod
+    def _about(nodes: Nodes, q: Any) -> bool:
+        """Whether nodes that were found before lie about where a fit ended."""
+        value = all_parameters(q)
+        off = np.abs(nodes.values - value).min(axis=0)
+        return bool(np.all(off <= NEARBY * np.maximum(nodes.std, NEARBY)))
 
     def _add_gain(self: Any) -> None:
         """From the bound at the mode to the log evidence."""

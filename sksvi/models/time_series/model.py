@@ -72,6 +72,8 @@ class DynamicModel(PerLatent):
         self.chain = chain
         self.weak_prior = prior if self.learned else None
         self.theta = dynamics.start if theta is None else theta
+        #: Messages that a fit begins with, where others than those of each point alone are known.
+        self.messages: ChainGaussian | None = None
         self.log_unit = float(np.log(unit))
 
     # ---- blocks
@@ -124,9 +126,9 @@ class DynamicModel(PerLatent):
         return q | {name: Free(value) for name, value in values.items()}
 
     def begin(self, data: Table, rng: Any) -> dict[str, Any]:
-        """The prior under first parameters."""
+        """The prior under first parameters, or the messages that are known."""
         values = {"dynamics": self.theta, "likelihood": self.likelihood.unconstrained}
-        return self.at({name: values[name] for name in self.hyper})
+        return self.at({name: values[name] for name in self.hyper}, self.messages)
 
     def filled(self, q: dict[str, Any], data: Table) -> dict[str, Any]:
         """Messages as each point alone would have them: from none, under a wide prior, no first step succeeds."""
