@@ -576,8 +576,9 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     def _model_of(self, data: Table) -> DynamicModel:
         """The model of a series with the states of the fit."""
         own = {"learned": False, "theta": self._shared["theta"]} if self._shared else {}
-        integrated = self.hyperparameters == "integrated"
-        prior = WeakPrior(self._dynamics, self.likelihood_, self._spread) if integrated else None
+        prior = None
+        if self.hyperparameters == "integrated":
+            prior = WeakPrior(self._dynamics, self.likelihood_, self._spread, self._structure["length"])
         return DynamicModel(self.likelihood_, self._dynamics, data.X, data.weight, unit=self._unit, prior=prior, **own)
 
     @cached_property

@@ -87,7 +87,7 @@ def choose(estimator: Any, data: Table, structure: dict[str, Any]) -> tuple[Trie
     """
     part = data.take(slice(0, len(data) // PARTS)) if len(data) >= LONG else data
     found = _levels(estimator, estimator.likelihood_, part, structure)
-    if estimator.likelihood == "auto" and found and worth_of_noise(_best(found).block) > NOISY:
+    if estimator.likelihood == "auto" and found and _takes_noise(found):
         seen = slice(None) if data.weight is None else data.weight > 0
         weight = None if data.weight is None else data.weight[seen]
         wider = likelihoods.resolve("negative-binomial").start(data.y[seen], weight)
@@ -95,6 +95,11 @@ def choose(estimator: Any, data: Table, structure: dict[str, Any]) -> tuple[Trie
     if not found:
         raise ValueError("no level has a fit to these data: lower initial_variance, or say level='constant'.")
     return _best(found), {f"{each.kind}, {type(each.likelihood).__name__}": each.evidence for each in found}
+
+
+def _takes_noise(found: list[Tried]) -> bool:
+    """Whether a level may move because counts vary more than a Poisson lets them: noise has a worth, or it returns."""
+    return _best(found).kind == "damped" or any(worth_of_noise(each.block) > NOISY for each in found)
 
 
 def _levels(estimator: Any, likelihood: Any, data: Table, structure: dict[str, Any]) -> list[Tried]:
@@ -117,7 +122,7 @@ def _tried(
     dynamics = estimator._states_of(structure_of(kind, structure))
     if walk is not None:
         likelihood = walk.likelihood
-    prior = WeakPrior(dynamics, likelihood, estimator._spread)
+    prior = WeakPrior(dynamics, likelihood, estimator._spread, structure["length"])
     model = DynamicModel(likelihood, dynamics, data.X, data.weight, unit=estimator._unit, prior=prior)
     if walk is not None:
         model.theta, model.messages = _begun(model, walk), walk.block

@@ -16,17 +16,20 @@ from sksvi.models.time_series.components import Damped, Dynamics, Parameter
 
 Array = np.ndarray
 
-#: Prior mean of the standard deviation of a step, in units of f: of what walks.
-STEPS = {"level": 0.5, "trend": 0.1, "seasonal": 0.1, "cycle": 0.5, "coefficient": 0.1}
+#: Prior means of standard deviations of steps, in units of f: that of what moves over all points of the series, by
+#: independent steps (of a slope by steps of steps), and the most that it is.
+SPANS = {"level": 1.5, "trend": 1.5, "seasonal": 0.5, "cycle": 0.5, "coefficient": 0.5}
+MOST = {"level": 0.5, "trend": 0.1, "seasonal": 0.1, "cycle": 0.5, "coefficient": 0.1}
 #: The same of what returns: of its stationary standard deviation.
-STATIONARY = 1.0
+STATIONARY = 0.7
 #: The logit of a damping is normal: dampings of 0.28 to 0.99.
 DAMPING_MEAN, DAMPING_SD = 2.0, 1.5
 #: Degrees of freedom of the half-t prior of a noise's standard deviation, whose scale is the unit of f.
 NOISE_DF = 3.0
 HALF_T = float(np.log(2.0) + gammaln(0.5 * (NOISE_DF + 1.0)) - gammaln(0.5 * NOISE_DF) - 0.5 * np.log(np.pi * NOISE_DF))
-#: Prior mean of the square root of a dispersion: the relative standard deviation of a rate from point to point.
-DISPERSION = 0.5
+#: Scale of the half-t prior of the square root of a dispersion, the relative standard deviation of a rate from point to
+#: point: where most counts are 0 it is 3 and more.
+DISPERSION = 1.0
 #: Shape and rate of the gamma prior of degrees of freedom (Juárez and Steel 2010).
 DF_SHAPE, DF_RATE = 2.0, 0.1
 #: A standard deviation that is all but none beside its prior mean: where a finished search looks too.
@@ -44,10 +47,15 @@ class WeakPrior:
     likelihood : Likelihood
     unit : float
         What f varies by, whatever a few values far off do to that of the dynamics.
+    length : int
+        Points of the series.
     """
 
-    def __init__(self, dynamics: Dynamics, likelihood: Any, unit: float) -> None:
+    def __init__(self, dynamics: Dynamics, likelihood: Any, unit: float, length: int) -> None:
         self.likelihood, self.unit = likelihood, unit
+        by_steps = {kind: span / np.sqrt(length) for kind, span in SPANS.items()}
+        by_steps["trend"] *= np.sqrt(3.0) / length
+        self.steps = {kind: float(min(MOST[kind], by_steps[kind])) for kind in SPANS}
         damped = {part.amount.learned: part for part in dynamics.damped if part.amount.learned >= 0}
         self.parts = [(place, p, damped.get(place)) for place, p in enumerate(dynamics.parameters)]
 
@@ -56,7 +64,7 @@ class WeakPrior:
         found = dict(other)
         for place, parameter, _ in self.parts:
             if place in other and parameter.name.endswith("_variance"):
-                mean = STEPS[parameter.name.split("_")[0]]
+                mean = self.steps[parameter.name.split("_")[0]]
                 found[place] = max(other[place], 2.0 * float(np.log(SMALL * mean * self.unit)))
         return found
 
@@ -77,7 +85,7 @@ class WeakPrior:
     def _variance(self, theta: Array, slope: Array, place: int, parameter: Parameter, part: Damped | None) -> float:
         """Of the logarithm of a variance; of what returns, by the stationary standard deviation."""
         if part is None:
-            mean, log_sd = STEPS[parameter.name.split("_")[0]], 0.5 * theta[place]
+            mean, log_sd = self.steps[parameter.name.split("_")[0]], 0.5 * theta[place]
         else:
             damping = part.damping.at(theta)
             mean, log_sd = STATIONARY, 0.5 * (theta[place] - np.log1p(-(damping**2)))
@@ -120,8 +128,8 @@ def _variance(value: float, unit: float) -> tuple[float, float]:
 
 
 def _dispersion(value: float, unit: float) -> tuple[float, float]:
-    ratio = float(np.exp(0.5 * value)) / DISPERSION
-    return float(np.log(0.5 * ratio)) - ratio, 0.5 * (1.0 - ratio)
+    density, slope = _scale(0.5 * value, DISPERSION)
+    return density - float(np.log(2.0)), 0.5 * slope
 
 
 def _df(value: float, unit: float) -> tuple[float, float]:
