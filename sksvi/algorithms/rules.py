@@ -244,14 +244,31 @@ class Flat(_ByAdaGrad):
 
 # ---- hyperparameters: blocks whose q is a point
 class Newton(Rule):
-    """A point by Newton's step on the data's gradient and Hessian and on what it remembers of earlier data."""
+    """A point by Newton's step on the data's gradient and Hessian and on what it remembers of earlier data.
+
+    Parameters
+    ----------
+    density : callable, optional
+        q to the block's log density (nats), its gradient and its Hessian; or to None, where it is flat.
+    """
 
     streams = True
+
+    def __init__(self, density: Callable[[Blocks], tuple[float, Array, Array] | None] | None = None) -> None:
+        self.density = density
+
+    def log_density(self, q: Blocks) -> float:
+        """Log density of the block."""
+        found = None if self.density is None else self.density(q)
+        return 0.0 if found is None else found[0]
 
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
         """The step, cut to the trust radius; half of |step · gradient| is what it promises."""
         if gradient is None:
             return Moved(q[name], memory)
+        found = None if self.density is None else self.density(q)
+        if found is not None:
+            gradient = tuple(a + b for a, b in zip(gradient, found[1:], strict=True))
         step = q[name].newton(gradient)
         gain = 0.5 * float(np.abs(step @ gradient[0]))
         return Moved(q[name].moved(step, pace.rate * pace.damping), memory, gain)

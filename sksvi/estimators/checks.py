@@ -140,6 +140,19 @@ def interval_table(mean: Array, std: Array, coverage: float, index: Any) -> Any:
     return pd.DataFrame({name: np.ravel(values) for name, values in columns.items()}, index=index)
 
 
+def check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> Any:
+    """The value, where it is one of the choices.
+
+    Raises
+    ------
+    ValueError
+        Naming them.
+    """
+    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; found {value!r}.")
+    return value
+
+
 def check_counts(X: Any, name: str, estimator: str, columns: Any = None) -> None:
     """An error that names the column and row of the first negative number, or of NaN in a sparse matrix.
 

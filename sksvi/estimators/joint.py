@@ -51,7 +51,7 @@ def bound_said(estimator: Any, model: Any) -> float | None:
     state = estimator.state_
     if not state.finished or state.counted:
         return None
-    return float(estimator.lower_bound_ - sum(rule.log_density(state.shown) for rule in model.hyper.values()))
+    return float(state.bound - sum(rule.log_density(state.shown) for rule in model.hyper.values()))
 
 
 def check_same_rows(estimator: Any, weight: float, offset: Any) -> None:

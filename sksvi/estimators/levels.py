@@ -95,8 +95,10 @@ def positions(levels: Array, y: Any, where: str = "levels_") -> Array:
     return codes
 
 
-def levels_in_use(levels: Array, codes: Array, base: Any, declared: bool) -> tuple[Array, Array]:
+def levels_in_use(levels: Array, codes: Array, base: Any, declared: bool, keep: bool = False) -> tuple[Array, Array]:
     """The levels of a fit, and the codes among them: those of some row, or all `declared` ones that have cut points.
+
+    `keep`: cut points of levels that no row has can be learned too.
 
     Raises
     ------
@@ -111,6 +113,8 @@ def levels_in_use(levels: Array, codes: Array, base: Any, declared: bool) -> tup
             f"an ordinal y needs at least two levels; it contains only {levels[used].tolist()[0]!r} "
             f"(n_samples={len(codes)})." + FIRST_ROWS
         )
+    if keep and base.levels is None:
+        return levels, codes
     if base.levels is not None and len(base.levels) != len(used):
         raise ValueError(
             f"likelihood={base!r} has {len(base.levels)} levels; y has {len(used)}: {levels[used].tolist()}."

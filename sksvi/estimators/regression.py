@@ -55,6 +55,8 @@ class RegressionMethods(RegressorMixin):
     likelihood: Any
     likelihood_: Any
     levels_: Array
+    #: Whether a fit keeps declared levels that no row has.
+    _keeps_levels = False
     _predictive: Callable[[Any, Any], Any]
     _base: Callable[[bool], Any]
 
@@ -70,7 +72,8 @@ class RegressionMethods(RegressorMixin):
 
     def _fix_levels(self, base: Any, codes: Array, declared: bool) -> Array:
         """Positions, of the rows that count, among the levels that the fit keeps; `declared`: by the type of y."""
-        self.levels_, codes = levels_in_use(self.levels_, codes.astype(int), base, declared)
+        keep = declared and self._keeps_levels
+        self.levels_, codes = levels_in_use(self.levels_, codes.astype(int), base, declared, keep)
         return codes
 
     # ---- rows in partitions

@@ -26,9 +26,9 @@ class ResponseDraws:
     likelihood_: Any
     _latent_draws: Callable[..., Iterator[tuple[slice, Array, Array]]]
 
-    def _distribution(self, m: Array, v: Array) -> Any:
-        """Predictive distribution of y for latents of this mean and variance."""
-        return Predictive(self.likelihood_, m, v)
+    def _distribution(self, m: Array, v: Array, likelihood: Any = None) -> Any:
+        """Predictive distribution of y for latents of this mean and variance; None: the likelihood of the fit."""
+        return Predictive(self.likelihood_ if likelihood is None else likelihood, m, v)
 
     #: Noise of each row's own that `_distribution` adds; 0: none.
     noise_scale_: float = 0.0

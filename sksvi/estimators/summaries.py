@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from sksvi._names import own_name
 from sksvi.estimators.checks import interval_table
 from sksvi.predictive.coverage import tail_of
+from sksvi.predictive.mixture import normal_quantiles
 
 Array = np.ndarray
 
@@ -39,6 +40,40 @@ def direction(mean: Array, std: Array) -> Array:
 def effect_table(mean: Array, std: Array, coverage: float, index: Any) -> Any:
     """`interval_table` of effects, which have a sign: with their `direction`."""
     return interval_table(mean, std, coverage, index).assign(direction=direction(np.ravel(mean), np.ravel(std)))
+
+
+def mixture_table(
+    means: Array, stds: Array, weights: Array, coverage: float, index: Any, df: float | None = None
+) -> Any:
+    """Table of effects over nodes of hyperparameters: moments, quantiles and direction of mixtures of normals.
+
+    Parameters
+    ----------
+    means, stds : ndarray of shape (k, ...)
+        Of each node.
+    weights : ndarray of shape (k,)
+    coverage : float
+        Of the equal-tailed interval.
+    index : Index
+    df : float, optional
+        Degrees of freedom of t quantiles, of a single node.
+    """
+    tail = tail_of(coverage)
+    if len(weights) == 1:
+        table = effect_table(means[0], stds[0], coverage, index)
+        if df is not None:
+            half = stdtrit(df, 1.0 - tail) * stds[0]
+            sign = stdtr(df, np.abs(means[0]) / stds[0])
+            ends = {"lower": means[0] - half, "upper": means[0] + half, "direction": sign}
+            table = table.assign(**{name: np.ravel(values) for name, values in ends.items()})
+        return table
+    mean = np.tensordot(weights, means, 1)
+    std = np.sqrt(np.tensordot(weights, np.square(stds) + np.square(means - mean), 1))
+    table = effect_table(mean, std, coverage, index)
+    ends = [normal_quantiles(means, stds, weights, level) for level in (tail, 1.0 - tail)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sign = np.tensordot(weights, ndtr(np.sign(mean) * means / stds), 1)
+    return table.assign(lower=np.ravel(ends[0]), upper=np.ravel(ends[1]), direction=np.ravel(sign))
 
 
 # ---- parameters of the likelihood
@@ -198,10 +233,3 @@ def checked_reference(reference: Any, classes: Any, several: bool, what: str) ->
     if reference not in known:
         raise ValueError(f"reference={reference!r} is none of the classes, which are {known}.")
     return int(known.index(reference))
-
-
-def contrasts(weights: Any, reference: int) -> tuple[list[int], Array, Array]:
-    """Classes but one, and mean and std (K - 1, P) of their weights less those of that one."""
-    classes = [k for k in range(len(weights.mean)) if k != reference]
-    blocks = [weights.contrast(k, reference) for k in classes]
-    return classes, np.stack([block.mean for block in blocks]), np.stack([block.std for block in blocks])

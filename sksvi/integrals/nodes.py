@@ -3,8 +3,9 @@
 A density exp L(h) with its mode at ĥ is explored along the axes of its curvature there. Each half axis gets the scale
 of a normal that falls as much as the density does at `REACH` of them, so that a skewed density, or one whose mode lies
 at an end of its support, is followed on either side. Nodes are those of a rule for a standard normal, stretched by
-these scales (Rue, Martino & Chopin 2009, section 6.5: a central composite design), and weigh what the density is there
-over that normal: the rule is exact for a normal density, and its sum estimates the integral of any other.
+these scales (Rue, Martino & Chopin 2009, section 6.5, whose central composite design is here without its corners), and
+weigh what the density is there over that normal: the rule is exact for a normal density, and its sum estimates the
+integral of any other.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ STEP = 0.05
 REACH = 1.5
 #: Widest scale, and widest ratio to that of the curvature, that a half axis may have.
 WIDEST, STRETCHED = 5.0, 12.0
-#: Looks along a half axis at most, and the share by which the fall there may differ from a normal's.
-MOST_LOOKS, CLOSE = 8, 0.1
 #: Nodes of one hyperparameter, and how far they reach in standard deviations.
-ON_A_LINE, LINE = 11, 3.0
+ON_A_LINE, LINE = 7, 2.7
 #: Radius of the design over the square root of the number of hyperparameters.
 RADIUS = 1.1
-#: Most hyperparameters for which corners are looked at; beyond, axes alone.
-CORNERS = 6
+#: Looks for the scale of a half axis, and the relative error of a fall at which it is found.
+STEPS, CLOSE = 6, 0.15
+#: Largest scale of a half axis that is asked once.
+FARTHEST = 4.0
 #: Weight that may be dropped in all.
 DROPPED = 0.02
 
@@ -67,6 +68,8 @@ def nodes_about(
     curvature: Array | None = None,
     lowest: Array | None = None,
     highest: Array | None = None,
+    sharp: float = 0.0,
+    along: Callable[[Array], float] | None = None,
 ) -> Nodes:
     """Nodes of a density of hyperparameters about its mode.
 
@@ -80,6 +83,11 @@ def nodes_about(
         Of -log density at the mode; None: by finite differences.
     lowest, highest : ndarray of shape (H,), optional
         Ends of the support; None: none.
+    sharp : float, default=0.0
+        Axes along which no hyperparameter has so large a standard deviation stay at the mode.
+    along : callable, optional
+        A density that is better and dearer: asked once per half axis, and nodes then weigh as the normals that it
+        gives.
 
     Returns
     -------
@@ -98,8 +106,8 @@ def nodes_about(
     low = np.full(size, -np.inf) if lowest is None else np.asarray(lowest, float)
     high = np.full(size, np.inf) if highest is None else np.asarray(highest, float)
 
-    def inside(h: Array) -> float:
-        value = log_density(h) if np.all((h >= low) & (h <= high)) else -np.inf
+    def inside(h: Array, density: Callable[[Array], float] = log_density) -> float:
+        value = density(h) if np.all((h >= low) & (h <= high)) else -np.inf
         return value if np.isfinite(value) else -np.inf
 
     peak = inside(mode)
@@ -107,22 +115,37 @@ def nodes_about(
         curvature = _curvature(inside, mode, peak, low, high)
     values, vectors = np.linalg.eigh(curvature)
     axes = vectors / np.sqrt(np.maximum(values, WIDEST**-2))
-    scales = np.array([[_scale(inside, mode, peak, side * axis) for axis in axes.T] for side in (-1.0, 1.0)])
-    z, share = _line() if size == 1 else _composite(size)
+    log_volume = 0.5 * size * np.log(2.0 * np.pi) + float(np.sum(np.log(np.linalg.norm(axes, axis=0))))
+    axes = axes[:, np.abs(axes).max(axis=0) >= sharp]
+    if not axes.shape[1]:
+        return Nodes(mode[None], np.ones(1), float(peak + log_volume))
+    if along is None:
+        scales = np.array([[_scale(inside, mode, peak, side * axis) for axis in axes.T] for side in (-1.0, 1.0)])
+    else:
+        scales = _scales_along(lambda h: inside(h, along), mode, axes)
+    z, share = _line() if axes.shape[1] == 1 and along is None else _composite(axes.shape[1])
     stretch = np.where(z > 0, scales[1], scales[0])
     # The volume of an orthant is that of its half axes; of a node on an axis, the mean of both sides elsewhere.
     volume = np.prod(np.where(z == 0, scales.mean(0), stretch), axis=1)
     points = mode + (z * stretch) @ axes.T
-    heights = np.array([inside(h) for h in points]) - peak + 0.5 * np.square(z).sum(1)
+    heights = np.zeros(len(z))
+    if along is None:
+        heights = np.array([inside(h) for h in points]) - peak + 0.5 * np.square(z).sum(1)
+    else:
+        heights[~np.all((points >= low) & (points <= high), axis=1)] = -np.inf
     with np.errstate(divide="ignore"):
         logs = np.log(share) + np.log(volume) + heights
-    if not np.any(np.isfinite(logs)):
-        return Nodes(mode[None], np.ones(1), peak)
     total = float(np.logaddexp.reduce(logs))
     weights = np.exp(logs - total)
     own = weights > 0
-    log_volume = 0.5 * size * np.log(2.0 * np.pi) + float(np.sum(np.log(np.linalg.norm(axes, axis=0))))
     return Nodes(points[own], weights[own], float(peak + total + log_volume))
+
+
+def _scales_along(density: Callable[[Array], float], mode: Array, axes: Array) -> Array:
+    """Scales (2, axes) from the height of a density at `REACH` along each half axis; at most `FARTHEST`."""
+    peak = density(mode)
+    drop = np.array([[peak - density(mode + side * REACH * axis) for axis in axes.T] for side in (-1.0, 1.0)])
+    return REACH / np.sqrt(2.0 * np.maximum(drop, 0.5 * (REACH / FARTHEST) ** 2))
 
 
 def _curvature(log_density: Callable[[Array], float], mode: Array, peak: float, low: Array, high: Array) -> Array:
@@ -145,17 +168,15 @@ def _scale(log_density: Callable[[Array], float], mode: Array, peak: float, axis
     """Scale of a half axis, in units of it: where the density has fallen as a normal has at `REACH`."""
     wanted, length = 0.5 * REACH**2, float(np.linalg.norm(axis))
     far = min(STRETCHED, WIDEST / length) * REACH
-    inner, outer, at = 0.0, np.inf, min(REACH, far)
-    for _ in range(MOST_LOOKS):
-        fall = peak - log_density(mode + at * axis)
-        if abs(fall - wanted) <= CLOSE * wanted:
-            break
-        inner, outer = (at, outer) if fall < wanted else (inner, at)
-        if inner >= far:
-            return far / REACH
-        # A fall goes with the square of the distance, or with less of it.
-        guess = at * float(np.clip(np.sqrt(wanted / fall), 0.25, 3.0)) if fall > 0.0 else 3.0 * at
-        at = min(guess if inner < guess < outer else 0.5 * (inner + outer), far)
+    inner, outer, at = 0.0, far, min(REACH, far)
+    for _ in range(STEPS):
+        drop = peak - log_density(mode + at * axis)
+        inner, outer = (at, outer) if drop < wanted else (inner, at)
+        if abs(drop - wanted) < CLOSE * wanted or (at == far and drop < wanted):
+            return at / REACH
+        # A normal's fall goes with the square of the distance.
+        guess = at * np.sqrt(wanted / drop) if 0.0 < drop < np.inf else far
+        at = guess if inner < guess < outer else (far if outer == far else 0.5 * (inner + outer))
     return at / REACH
 
 
@@ -167,14 +188,7 @@ def _line() -> tuple[Array, Array]:
 
 
 def _composite(size: int) -> tuple[Array, Array]:
-    """Centre, axes and corners (or half of them) of a sphere: exact for a standard normal to the third degree."""
-    axes = np.sqrt(size) * np.concatenate([np.eye(size), -np.eye(size)])
-    corners = np.empty((0, size))
-    if size <= CORNERS:
-        signs = np.array(list(product((1.0, -1.0), repeat=size)))
-        if size >= 5:  # the half fraction whose signs multiply to one keeps squares and products of two apart
-            signs = signs[np.prod(signs, axis=1) > 0]
-        corners = signs
-    sphere = RADIUS * np.concatenate([axes, corners])
-    share = np.full(len(sphere), 1.0 / (RADIUS**2 * len(sphere)))
-    return np.concatenate([np.zeros((1, size)), sphere]), np.append(1.0 - RADIUS**-2, share)
+    """Centre and axes of a sphere: exact for a standard normal to the third degree."""
+    axes = RADIUS * np.sqrt(size) * np.concatenate([np.eye(size), -np.eye(size)])
+    share = np.full(len(axes), 1.0 / (RADIUS**2 * len(axes)))
+    return np.concatenate([np.zeros((1, size)), axes]), np.append(1.0 - RADIUS**-2, share)

@@ -59,6 +59,8 @@ class Likelihood(BaseEstimator):
     ratio : {"odds", "rate"} or None
         What a step of log r in f multiplies by r: the odds of y (of more than a level, of one class against another)
         or its mean.
+    link_unit : float
+        Unit of f behind a link, 2 of a logit: 1 over the root of the most curvature that log p of a row has, or 1.
     learned : tuple of str
         Names of the parameters that `start` replaced by numbers and that a fit goes on to learn.
     positive : bool
@@ -89,10 +91,17 @@ class Likelihood(BaseEstimator):
     positive: bool = True
     #: Least value of a learned scale, as `start` finds it: data that are fitted exactly would take it to zero.
     least: float = 0.0
+    #: Levels that no row has had, in the place of each of which half a row stands; and how many there are at least.
+    without: tuple[int, ...] = ()
+    n_levels: int = 0
 
     @property
     def width(self) -> float:
         return 1.0
+
+    @property
+    def link_unit(self) -> float:
+        return 2.0 if self.ratio == "odds" else 1.0
 
     @property
     def measured(self) -> bool:
@@ -134,6 +143,20 @@ class Likelihood(BaseEstimator):
     def overdispersible(self, y: Array) -> bool:
         """Whether data y can show more variance than p(y | f): counts and rates without a dispersion of their own."""
         return False
+
+    def excess(self, y: Array, mean: Array) -> tuple[Array, Array, Array, Array] | None:
+        """Squares of y - mean beyond their expectation, their second and third moment, and the variance of y.
+
+        What they regress on y - mean is taken off, so that a mean that is estimated hardly moves them. None: of a
+        likelihood that is not asked whether y varies more than it lets it.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,), or (n, 2) successes and failures
+        mean : ndarray of shape (n,)
+            E[y], of successes and failures the proportion.
+        """
+        return None
 
     def check_target(self, y: Array) -> None:
         """Raise ValueError naming the first value of y, shape (n,), outside the support, and its row."""
@@ -355,6 +378,16 @@ class Likelihood(BaseEstimator):
             raise ValueError(f"{name} learns {size} parameters; found an array of shape {found.shape}.")
         return self._replaced(self._constrain(found), self.learned)
 
+    def among(self, n_levels: int) -> Likelihood:
+        """Copy whose `start` has so many levels, also those that no row has."""
+        copied = self._replaced({}, self.learned)
+        copied.n_levels = n_levels
+        return copied
+
+    def parameter_prior(self) -> tuple[float, Array, Array] | None:
+        """Log density of the unconstrained parameters, its gradient (P,) and Hessian (P, P); None: it is flat."""
+        return None
+
     def shifted(self, by: float) -> Likelihood | None:
         """Copy with other learned parameters, under which f + by is what f is here; None: there is none."""
         return None
@@ -393,7 +426,7 @@ class Likelihood(BaseEstimator):
         for name in _names(type(self)):
             setattr(fitted, name, values[name] if name in values else copy.deepcopy(getattr(self, name)))
         fitted.learned = tuple(learned)
-        fitted.least = self.least
+        fitted.least, fitted.without, fitted.n_levels = self.least, self.without, self.n_levels
         return fitted
 
     def _number(self, name: str) -> float:

@@ -82,6 +82,10 @@ class Bernoulli(Likelihood):
     def width(self) -> float:
         return 1.0 if self._is_logit() else 0.75
 
+    @property
+    def link_unit(self) -> float:
+        return 2.0 if self._is_logit() else np.sqrt(0.5 * np.pi)
+
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         f = as_float(f)
         sign = (2.0 * as_float(y) - 1.0).astype(f.dtype, copy=False)
@@ -180,6 +184,17 @@ class Binomial(Likelihood):
     def overdispersible(self, y: Array) -> bool:
         successes, failures = self.outcomes(y)
         return bool(np.any(successes + failures > 1.0))
+
+    def excess(self, y: Array, mean: Array) -> tuple[Array, Array, Array, Array]:
+        # With z the trials less their mean it is the sum of z_i z_j over pairs i ≠ j: nothing of a single trial.
+        successes, failures = self.outcomes(np.asarray(y, dtype=float))
+        trials = successes + failures
+        one = mean * (1.0 - mean)
+        off, pairs = successes - trials * mean, np.where(trials > 1.0, trials * (trials - 1.0), 0.0)
+        value = off * off - (1.0 - 2.0 * mean) * off - trials * one
+        skew = np.square(1.0 - 2.0 * mean)
+        cube = pairs * one * one * (8.0 * (trials - 2.0) * one + 4.0 * skew)
+        return np.where(trials > 1.0, value, 0.0), 2.0 * pairs * one * one, cube, trials * one
 
     def null_mean(self, y: Array, weight: Array | None) -> Array:
         successes, failures = self.outcomes(np.average(y, axis=0, weights=weight))
@@ -287,6 +302,10 @@ class Poisson(Likelihood):
 
     def overdispersible(self, y: Array) -> bool:
         return True
+
+    def excess(self, y: Array, mean: Array) -> tuple[Array, Array, Array, Array]:
+        square = mean * mean
+        return np.square(y - mean) - y, 2.0 * square, (8.0 * mean + 4.0) * square, mean
 
     def _is_exp(self) -> bool:
         if self.rate not in ("exp", "softplus"):

@@ -12,6 +12,7 @@ from sksvi._typing import ArrayLike
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.links import Array, as_float, log_sigmoid_slopes, sigmoid
 from sksvi.likelihoods.support import Support
+from sksvi.likelihoods.unseen_levels import half_rows
 
 
 class Ordinal(Likelihood):
@@ -56,6 +57,10 @@ class Ordinal(Likelihood):
     @property
     def width(self) -> float:
         return 1.0 / self._number("slope")
+
+    @property
+    def link_unit(self) -> float:
+        return 2.0 / self._number("slope")
 
     @property
     def ratio(self) -> str | None:
@@ -146,10 +151,13 @@ class Ordinal(Likelihood):
         if len(codes) == 0 or codes.max() < 1:
             raise ValueError("Ordinal needs at least two levels in y; found one.")
         # half a count more per level keeps the increments positive for a level without weight
-        counts = np.bincount(codes, weights=weight) + 0.5
+        counts = np.bincount(codes, weights=weight, minlength=self.n_levels)
+        without, counts = tuple(np.flatnonzero(counts == 0.0).tolist()), counts + 0.5
         share = np.cumsum(counts)[:-1] / counts.sum()
         cuts = np.log(share / (1.0 - share)) / self._number("slope")
-        return self._replaced({"cut_points": cuts}, ("cut_points",))
+        started = self._replaced({"cut_points": cuts}, ("cut_points",))
+        started.without = without
+        return started
 
     @property
     def unconstrained(self) -> np.ndarray:
@@ -200,6 +208,17 @@ class Ordinal(Likelihood):
         for p in np.flatnonzero(diagonal):
             h[p, p] += g[p]  # an increment is its own second derivative in its logarithm
         return g, h
+
+    def parameter_prior(self) -> tuple[float, Array, Array] | None:
+        """Half a row of each level that no row had: in its own middle, or where the nearest level with rows begins."""
+        if not self.without or not self.learned:
+            return None
+        value, slope, bend = half_rows(self._cuts(), self.without, self._number("slope"))
+        jacobian = self._jacobian()[:, 1:-1]
+        g = jacobian @ slope
+        h = jacobian @ bend @ jacobian.T
+        h[np.diag_indices(len(g))] += np.concatenate([[0.0], g[1:]])  # as of the rows
+        return value, g, h
 
     def _jacobian(self) -> np.ndarray:
         """d c_k / d parameter, (P, L + 1), zero for the infinite first and last cut point."""

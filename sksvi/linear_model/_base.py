@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
@@ -14,16 +13,17 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
-from sksvi._machine import memory, parallel
+from sksvi._machine import memory
 from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, LikelihoodLike, MatrixLike, PerRow, RandomState
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, auto_or_number, stays, text, truth
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.from_partitions import FromPartitions
+from sksvi.estimators.hyperparameters import CHANGES, CONSTRAINTS
 from sksvi.estimators.joint import Joint, bound_said, check_same_rows
-from sksvi.estimators.offsets import checked_offset, offset_of
+from sksvi.estimators.offsets import offset_of
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.response import MOST, ResponseDraws
+from sksvi.estimators.response import ResponseDraws
 from sksvi.estimators.start import PARTITION
 from sksvi.estimators.validation import StrOptions
 from sksvi.families import InUnits, ProjectedGaussian
@@ -37,16 +37,15 @@ from sksvi.inference.state import State, with_own_lists
 from sksvi.linear_model._columns import Columns
 from sksvi.linear_model._earlier import in_units
 from sksvi.linear_model._findings import LinearFindings
+from sksvi.linear_model._integrated import IntegratedScales, NodeFit
+from sksvi.linear_model._scale_prior import SharedScales
 from sksvi.linear_model._subspace import in_basis, in_subspace, informed
 from sksvi.linear_model._summaries import CoefficientTables
-from sksvi.linear_model._switched_off import SwitchedOff, switched_off
 from sksvi.linear_model._units import OwnScales
 from sksvi.linear_model._with_categories import WithCategories
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
 from sksvi.partitions.facts import Either, Facts
-from sksvi.predictive import Predictive
-from sksvi.predictive.latents import check_latents
 
 Array = np.ndarray
 
@@ -55,7 +54,17 @@ Array = np.ndarray
 COVARIANCES = 13
 
 
-class BayesianGLM(LinearFindings, CoefficientTables, ResponseDraws, WithCategories, FromPartitions, OwnScales, BaseSVI):
+class BayesianGLM(
+    LinearFindings,
+    CoefficientTables,
+    IntegratedScales,
+    ResponseDraws,
+    WithCategories,
+    FromPartitions,
+    SharedScales,
+    OwnScales,
+    BaseSVI,
+):
     """Parameters and fitted attributes that classifier and regressor share."""
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -65,6 +74,7 @@ class BayesianGLM(LinearFindings, CoefficientTables, ResponseDraws, WithCategori
         "prior_precision": [StrOptions({"auto", "ard", "flat"}), Interval(Real, 0, None, closed="left"), "array-like"],
         "intercept_precision": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "fit_intercept": ["boolean"],
+        **CONSTRAINTS,
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
     }
     _changes = {
@@ -76,6 +86,7 @@ class BayesianGLM(LinearFindings, CoefficientTables, ResponseDraws, WithCategori
         "categorical_features": stays("q has coordinates for the levels that the first rows had", text),
         "covariance": COVARIANCE,
         "stream_sample": FREE,
+        **CHANGES,
     }
 
     def __init__(
@@ -85,6 +96,7 @@ class BayesianGLM(LinearFindings, CoefficientTables, ResponseDraws, WithCategori
         prior_precision: float | str | ArrayLike = "auto",
         intercept_precision: float | str = "auto",
         fit_intercept: bool = True,
+        hyperparameters: str = "integrated",
         categorical_features: str | ArrayLike | None = "from_dtype",
         algorithm: AlgorithmLike = "cvi",
         expectation: ExpectationLike = "auto",
@@ -106,6 +118,7 @@ class BayesianGLM(LinearFindings, CoefficientTables, ResponseDraws, WithCategori
         self.prior_precision = prior_precision
         self.intercept_precision = intercept_precision
         self.fit_intercept = fit_intercept
+        self.hyperparameters = hyperparameters
         self.categorical_features = categorical_features
         self.algorithm = algorithm
         self.expectation = expectation
@@ -132,6 +145,7 @@ class BayesianGLM(LinearFindings, CoefficientTables, ResponseDraws, WithCategori
             intercept_precision=self._intercept_prior[1],
             unit=self._unit,
             stretch=self._stretch,
+            scales=self._scale_prior(n_features) if precision == "auto" else None,
             n_features=n_features,
             fit_intercept=self.fit_intercept,
             full=self.covariance == "full",
@@ -264,10 +278,12 @@ class BayesianGLM(LinearFindings, CoefficientTables, ResponseDraws, WithCategori
             learned = float(np.exp(q["prior_precision"].value[0])) if "prior_precision" in q else 1.0
             weights = ProjectedGaussian(scale, basis, weights, 1.0 / np.sqrt(learned))
             precision = learned / np.square(scale)
-        weights = InUnits(weights, self._columns.centre, self._columns.scale)
-        self.posterior_ = Posterior({"weights": weights})
         self.likelihood_ = model.current_likelihood(q)
-        self._switched_off: SwitchedOff | None = None
+        view = InUnits(weights, self._columns.centre, self._columns.scale)
+        weights = self._integrated(model, state, view)
+        if self._nodes is not None:
+            self.lower_bound_ = float(self._nodes.log_integral)
+        self.posterior_ = Posterior({"weights": weights})
         shared = isinstance(self.prior_precision, Real)
         precision = precision * np.square(self._columns.scale)
         self.prior_precision_ = float(self.prior_precision) if shared else precision
@@ -278,20 +294,9 @@ class BayesianGLM(LinearFindings, CoefficientTables, ResponseDraws, WithCategori
         self._expose_coefficients(mean[..., :d], std[..., :d], intercept)
 
     def _refine(self, problem: Problem, state: State, looks: Looks) -> str | None:
-        """What a learned prior switched off; an error where a flat one leaves a coefficient undetermined."""
-        if self._prior_kind in ("auto", "ard") and self._subspace is None:
-            self._switched_off = switched_off(problem, state)
-            self._widen()
+        """An error where a flat prior leaves a coefficient undetermined."""
         self._check_determined(problem, state)
         return None
-
-    def _widen(self) -> None:
-        """`coef_std_` of a coefficient that is switched off: its deviation as `summary` has it, not one of no width."""
-        off = self._switched_off
-        if off is not None:
-            d = self.coef_std_.shape[-1]
-            wide = np.where(off.which[:, :d], off.std[:, :d], 1.0).reshape(self.coef_std_.shape)
-            self.coef_std_ = (self.coef_std_ * wide).astype(self._dtype)
 
     def _coordinate_name(self, coordinate: int) -> str:
         names = self._coordinate_names()
@@ -310,26 +315,8 @@ class BayesianGLM(LinearFindings, CoefficientTables, ResponseDraws, WithCategori
         raise AttributeError(f"{type(self).__name__} does not name its coefficients")
 
     # ---- prediction
-    def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
-        given, X = X, self._validated(X)
-        offset = checked_offset(self, offset, given)
-        weights, model = self._predicting(X)
-        size = max(parallel.chunk_rows(X.shape[1], False), 512)
-
-        def one(rows: slice) -> tuple[Array, Array]:
-            return model.predict_latent(weights, self._in_units(X[rows]), None if offset is None else offset[rows])
-
-        with parallel.working():
-            weights.prepare()
-            size = size if not model.joint else max(64, size // 4)
-            parts = list(parallel.in_order(one, parallel.slices(X.shape[0], size), parallel.n_threads(self.n_jobs)))
-        m, v = (np.concatenate(part) for part in zip(*parts, strict=True))
-        check_latents(m, v, X.dtype, not self.likelihood_.measured)
-        return m.astype(X.dtype, copy=False), v.astype(X.dtype, copy=False)
-
-    def _predicting(self, X: Any) -> tuple[Any, Any]:
-        """The block that latents are projected from, and the model that does it."""
-        return self.posterior_["weights"].inner, self._model(X.shape[1], self.likelihood_, 1.0)
+    def _predicting(self, X: Any, fit: NodeFit) -> Any:
+        return self._model(X.shape[1], fit.likelihood, 1.0)
 
     def predict_latent(self, X: MatrixLike, offset: PerRow | None = None) -> tuple[Array, Array]:
         """Mean and variance of f = Xw + offset under the posterior.
@@ -347,20 +334,6 @@ class BayesianGLM(LinearFindings, CoefficientTables, ResponseDraws, WithCategori
         m, v = self._latent(X, offset)
         return m, np.diagonal(v, axis1=1, axis2=2).copy() if v.ndim == 3 else v
 
-    def _predictive(self, X: Any, offset: Any) -> Predictive:
-        m, v = self._latent(X, offset)
-        return self._distribution(m, v)
-
-    def _latent_draws(self, X: Any, n_draws: int, seed: int, offset: Any) -> Iterator[tuple[slice, Array, Array]]:
-        given, X = X, self._validated(X)
-        offset = checked_offset(self, offset, given)
-        weights, model = self._predicting(X)
-        draws, off = weights.sample(n_draws, seed), getattr(self, "_switched_off", None)
-        draws = draws if off is None else off.widened(draws, weights.mean, weights.std)
-        for rows in parallel.slices(X.shape[0], max(1, MOST // draws[..., 0].size)):
-            f, left = model.latents_at(draws, self._in_units(X[rows]))
-            yield rows, f if offset is None else f + offset[rows].reshape(-1, *[1] * (f.ndim - 1)), left
-
     # ---- the posterior that q stands for
     def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Joint:
         """The fit with its rows, for a comparison of q with its posterior."""
@@ -370,6 +343,7 @@ class BayesianGLM(LinearFindings, CoefficientTables, ResponseDraws, WithCategori
         check_same_rows(self, data.total_weight, offset)
         model, data = twin._model_of_fit(data)
         weights = self.posterior_["weights"]
+        weights = getattr(weights, "view", weights)  # hyperparameters are those of the fit
         return Joint(
             problem=twin._problem(model, data),
             q=self.state_.shown,

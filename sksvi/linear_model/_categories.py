@@ -77,21 +77,23 @@ class Categories:
 
     def names(self, columns: Sequence[Any]) -> list[str]:
         """Names of coefficients, as `OneHotEncoder` gives them, from those of columns."""
-        of = dict(zip(self.columns, self._level_names(), strict=True))
+        of = dict(zip(self.columns, self.labels, strict=True))
         return [
             text
             for j, name in enumerate(columns)
             for text in ([f"{name}_{level}" for level in of[j][int(self.reference) :]] if j in of else [name])
         ]
 
-    def _level_names(self) -> list[list[Any]]:
+    @property
+    def labels(self) -> list[list[Any]]:
+        """Levels of each column in order, "nan" for the missing one, the reference among them."""
         pairs = zip(self.levels, self.missing, strict=True)
         return [[*levels.tolist(), *["nan"] * missing] for levels, missing in pairs]
 
     def told(self, columns: Sequence[Any]) -> str:
         """The columns with the number of their levels, and what their coefficients are compared with."""
         parts = []
-        for j, names in zip(self.columns, self._level_names(), strict=True):
+        for j, names in zip(self.columns, self.labels, strict=True):
             against = f" against {names[0]}" if self.reference else ""
             parts.append(f"{columns[j]} ({len(names):,} level{'s' * (len(names) != 1)}{against})")
         return ", ".join(parts)
@@ -105,7 +107,7 @@ class Categories:
         ValueError
             They declare different ones.
         """
-        mine, its = ([(j, *levels) for j, levels in zip(one.columns, one._level_names())] for one in (self, other))
+        mine, its = ([(j, *levels) for j, levels in zip(one.columns, one.labels)] for one in (self, other))
         if mine != its:
             raise ValueError(
                 "the partitions of X have categorical columns, or categories of them, of their own: give these a type "

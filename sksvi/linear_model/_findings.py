@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from sksvi.estimators import findings
+from sksvi.estimators.dispersion import Dispersion, dispersion, has_excess, may_vary_more, varies_more
 from sksvi.inference.past import Past
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
@@ -47,6 +48,19 @@ class LinearFindings:
         yield from self._pinned()
         yield from self._constants(len(problem.data))
         yield from self._separated(problem, state)
+        yield from self._varies_more(problem, state)
+
+    def _varies_more(self, problem: Problem, state: State) -> Iterator[str]:
+        """Counts that vary more than their likelihood lets them, about a fit that has found its means."""
+        likelihood, y, q = problem.model.likelihood, problem.data.y, state.shown
+        settled = state.converged and "noise" not in q
+        if not settled or not may_vary_more(likelihood, y) or not has_excess(likelihood, y):
+            return
+        rates = not likelihood.paired and bool(np.any(y % 1))
+        one = partial(dispersion, problem.model, q, problem.exact, problem.threads, rates)
+        found = problem.data.reduced(one, Dispersion.joined)
+        if found.matters:
+            yield varies_more(likelihood, self.likelihood, found)
 
     def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
         """Rows of one value that went into the past before another came, told once."""

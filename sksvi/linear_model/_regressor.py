@@ -129,6 +129,7 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     array([[110., 290.]])
     """
 
+    _keeps_levels = True
     coef_: np.ndarray
     coef_std_: np.ndarray
     intercept_: float
@@ -246,6 +247,7 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     def _start_likelihood(self, data: Table) -> None:
         """The likelihood with first values of what is learned, by the targets of the first rows."""
         base = self._base(True)
+        base = base.among(len(self.levels_)) if base.ordered else base
         known = starting(data.alone, base.by_moments)
         self.likelihood_ = base.start(known.y, known.weight)
 

@@ -54,6 +54,8 @@ class OwnScales:
     _largest: Callable[[Problem, State], list[str]]
     _coordinate_names: Callable[[], list[str]]
     _fade: Callable[[float], float]
+    _inform: Callable[[Table, float], None]
+    _information: tuple[float, float]
     _to_centre: Callable[[Any], Any]
     _categories: Any
 
@@ -74,7 +76,7 @@ class OwnScales:
             self._spreads = spreads(fixed, data.weight) if self._one_for_all else None
         elif not start.share:
             share = self._fade(data.total_weight) if start.portion else 0.0
-            self._fix_more(self._columns.seen(fixed, data.weight, share), data)
+            self._fix_more(self._columns.seen(fixed, data.weight, share), data, share)
         return replace(
             data, X=self._columns.by_block(data.X) if self._passes_over(data, start) else self._in_units(data.X)
         )
@@ -107,9 +109,12 @@ class OwnScales:
         targets = starting(targets, self.likelihood_.by_moments)
         self._unit = self._natural_unit(targets)
         self._intercept_prior = self._intercept(targets)
+        self._information = 1.0, 0.0
+        self._inform(targets, 0.0)
 
-    def _fix_more(self, columns: Columns, targets: Table) -> None:
-        """What more rows change: what columns spread over, and an intercept's prior that the user gives."""
+    def _fix_more(self, columns: Columns, targets: Table, share: float) -> None:
+        """What more rows change: what columns spread over and rows tell, an intercept's prior that the user gives."""
+        self._inform(starting(targets, self.likelihood_.by_moments), share)
         self._stretch_before, self._columns = self._columns.stretch, columns
         if not isinstance(self.intercept_precision, str):
             self._intercept_prior = self._intercept(targets)
@@ -117,7 +122,7 @@ class OwnScales:
     def _fix_by(self, known: Known, targets: Table, fresh: bool, centred: Any) -> None:
         """The same by what columns of rows that lie elsewhere are known to spread over; `centred`: which are."""
         if not fresh:
-            self._fix_more(self._columns.told(known, 0.0) if self._scaled else self._columns, targets)
+            self._fix_more(self._columns.told(known, 0.0) if self._scaled else self._columns, targets, 0.0)
             return
         self._columns = Columns.known_by(known, centred, self._scaled)
         self._fix_scales(targets)

@@ -27,15 +27,18 @@ from sksvi.estimators.strangers import ON_UNSEEN
 from sksvi.estimators.tables import as_table
 from sksvi.estimators.validation import StrOptions, check_numeric_target, validate_data
 from sksvi.families import InUnits, Marginal
+from sksvi.families.gaussian.mixture import NodeMixture
 from sksvi.inference.search import Ended, Looks, profile
 from sksvi.linear_model._base import COVARIANCES, BayesianGLM
 from sksvi.linear_model._columns import Known
+from sksvi.linear_model._integrated import NodeFit
 from sksvi.mixed_effects._group_tables import GroupTables
 from sksvi.mixed_effects._groups_in_partitions import GroupsInPartitions
+from sksvi.mixed_effects._kinds import LevelValues, kinds_of
 from sksvi.mixed_effects._levels import check_levels, coded, factor_names, slope_columns, slopes_among
 from sksvi.models.base import Table, summed
 from sksvi.models.mixed.glm import Groups, MixedModel
-from sksvi.models.mixed.group_scales import SETTLED, SETTLING_PASSES, LogScales, log_scales
+from sksvi.models.mixed.group_scales import SETTLED, SETTLING_PASSES, LogScales
 from sksvi.models.mixed.levels import GroupedDesign
 
 Array = np.ndarray
@@ -61,7 +64,6 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
         "groups": ["array-like", str, Integral, None],
         "random_slopes": ["array-like", str, Integral, Mapping, None],
         "on_unseen": [StrOptions(set(ON_UNSEEN))],
-        "group_std_posterior": ["boolean"],
     }
     _changes = {
         **BayesianGLM._changes,
@@ -71,7 +73,6 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
         "groups": stays("q has the effects of their levels", text),
         "random_slopes": stays("q has the effects of their columns", text),
         "on_unseen": FREE,
-        "group_std_posterior": FREE,
     }
     _for_text = f"{BayesianGLM._for_text}, or in groups"
     bound: str
@@ -80,7 +81,6 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
     groups: Any
     random_slopes: Any
     on_unseen: str
-    group_std_posterior: bool
     #: Whether the call under way, or the last one, is one of a stream.
     _streams = False
 
@@ -183,6 +183,7 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
             groups=self._layout,
             unit=self._unit,
             stretch=self._stretch,
+            scales=self._scale_prior(self._n_fixed) if precision == "auto" else None,
             prior_precision=precision,
             intercept_mean=self._intercept_prior[0],
             intercept_precision=self._intercept_prior[1],
@@ -211,9 +212,25 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
         return X if self.groups is None else X.X
 
     def _working(self, data: Table, start: Start) -> Table:
-        if start.fresh and self.groups is not None:
-            self._slope_scales = [self._scale_by(self._slope_columns(data, columns)) for _, columns in self._slopes]
+        if self.groups is not None:
+            if start.fresh:
+                self._slope_scales = [self._scale_by(self._slope_columns(data, columns)) for _, columns in self._slopes]
+            if not start.share:
+                constant = np.stack([values.constant for values in self._level_values(data)])
+                # What varied within a level of an earlier chunk does.
+                self._constant = constant if not start.portion or start.fresh else constant & self._constant
         return super()._working(data, start)
+
+    def _level_values(self, data: Table) -> list[LevelValues]:
+        """By grouping column, which of the fixed columns its levels fix."""
+        pairs = zip(self._levels, data.X.codes.T, strict=True)
+        return [LevelValues.of(names, codes, data.X.X) for names, codes in pairs]
+
+    def _kinds(self, n_columns: int) -> tuple[Array, Array]:
+        if self.groups is None:
+            return super()._kinds(n_columns)
+        sizes = np.array([len(names) for names in self._levels])
+        return kinds_of(self._constant, sizes), np.append(np.inf, sizes - 1.0)
 
     @staticmethod
     def _slope_columns(data: Table, columns: list[int]) -> Known:
@@ -294,26 +311,33 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
             effects = Marginal(state.q["weights"], np.arange(model.n_fixed, model.n_features))
             pairs = zip(self._slope_scales, self._sizes, strict=True)
             scale = np.concatenate([np.tile(own, size) for own, size in pairs])
-            blocks["groups"] = InUnits(effects, np.zeros(len(scale)), scale)
+            view: Any = InUnits(effects, np.zeros(len(scale)), scale)
+            weights = self.posterior_["weights"]
+            blocks["groups"] = NodeMixture(view, weights.nodes) if isinstance(weights, NodeMixture) else view
             # In the coordinates of the fit, as predictions need them.
-            self._log_scales: LogScales = log_scales(model, state.q)
+            mode = state.q["group_std"].value
+            nodes = None if self._nodes is None else self._values_of("group_std", self._nodes.values)
+            alone = nodes is None
+            self._log_scales = LogScales(mode[None] if alone else nodes, np.ones(1) if alone else self._nodes.weights)
         self.posterior_ = Posterior(blocks)
 
     def _refine(self, problem: Any, state: Any, looks: Looks) -> str | None:
-        """Standard deviations of the groups with q(w) settled anew; with Gaussian noise alone messages are exact."""
+        """Nodes with q(w) settled anew along the axes; with Gaussian noise alone messages are exact."""
         undone = super()._refine(problem, state, looks)
         exact = not self._noisy and self.likelihood_.closed_posterior
-        if self.groups is None or exact or not self.group_std_posterior or not state.converged:
+        if self.groups is None or exact or self.hyperparameters == "point" or not state.converged:
             return undone
         model, q = problem.model.held(state.q, problem.data.y)
         there = replace(problem, model=model), replace(state, q=q)
         try:
             if looks.ended:
                 raise Ended
-            settled = profile(*there, "group_std", SETTLING_PASSES, SETTLED, looks)
-            self._log_scales = log_scales(model, q, settled)
+            self._along = profile(*there, "group_std", SETTLING_PASSES, SETTLED, looks)
+            self._expose(problem.model, replace(state, q=state.shown))
         except Ended:
             return "did not settle the posterior of group_std_, which is too narrow,"
+        finally:
+            self._along = None
         return undone
 
     def _findings(self, problem: Any, state: Any) -> Iterator[str]:
@@ -358,19 +382,26 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
         return names + [f"effect {effect!r} of level {level!r} of group {group!r}" for group, level, effect in index]
 
     # ---- prediction
-    def _predicting(self, X: Any) -> tuple[Any, Any]:
-        if self.groups is None:
-            return super()._predicting(X)
-        model = self._model(X.shape[1], self.likelihood_, 1.0)
-        model.unseen = self._log_scales.mean_square
-        return self.posterior_["groups"].inner.joint, model
+    @property
+    def _weights_view(self) -> Any:
+        return self.posterior_["weights" if self.groups is None else "groups"]
 
-    def _distribution(self, m: Array, v: Array) -> Any:
+    def _inner_block(self, component: Any) -> Any:
+        return component.inner if self.groups is None else component.inner.joint
+
+    def _predicting(self, X: Any, fit: NodeFit) -> Any:
+        model = super()._predicting(X, fit)
+        if self.groups is not None:
+            own = None if fit.values is None else self._values_of("group_std", fit.values)
+            model.unseen = self._log_scales.mean_square if own is None else np.exp(2.0 * own)
+        return model
+
+    def _distribution(self, m: Array, v: Array, likelihood: Any = None) -> Any:
         if not self.noise_scale_:
-            return super()._distribution(m, v)
+            return super()._distribution(m, v, likelihood)
         from sksvi.predictive.noisy import NoisyPredictive
 
-        return NoisyPredictive(self.likelihood_, m, v, self.noise_scale_)
+        return NoisyPredictive(self.likelihood_ if likelihood is None else likelihood, m, v, self.noise_scale_)
 
     def predict_latent(self, X: MatrixLike, offset: PerRow | None = None) -> tuple[Array, Array]:
         """Mean and variance of f under the posterior, noise included.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -81,8 +82,17 @@ class GroupTables:
         if not hasattr(self, "posterior_") or self.groups is None:
             raise AttributeError("group effects are there after a fit with groups")
 
-    def summary(self, coverage: float = 0.9, exponentiate: bool = False, reference: object = None) -> DataFrame:
-        """Posterior of every coefficient, the groups' standard deviations, the likelihood's parameters, the noise.
+    def summary(
+        self,
+        coverage: float = 0.9,
+        exponentiate: bool = False,
+        reference: object = None,
+        *,
+        effects: str | None = None,
+        contrasts: str = "reference",
+        reference_levels: Mapping[Any, Any] | None = None,
+    ) -> DataFrame:
+        """What the data say of every effect, the groups' standard deviations, the likelihood's parameters, the noise.
 
         Parameters
         ----------
@@ -93,6 +103,8 @@ class GroupTables:
             link, rate ratios of a log link, within a group.
         reference : None
             For more than two classes, which mixed effects do not have: a label is an error.
+        effects, contrasts, reference_levels
+            As in `BayesianGLMRegressor.summary`.
 
         Returns
         -------
@@ -107,7 +119,14 @@ class GroupTables:
         ValueError
             exponentiate=True with a link that is neither log nor logit.
         """
-        return super().summary(coverage, exponentiate, reference)
+        return super().summary(
+            coverage,
+            exponentiate,
+            reference,
+            effects=effects,
+            contrasts=contrasts,
+            reference_levels=reference_levels,
+        )
 
     def _told_of_data(self) -> list[tuple[str, str]]:
         lines = super()._told_of_data()

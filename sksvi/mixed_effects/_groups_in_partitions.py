@@ -28,6 +28,9 @@ class GroupsInPartitions:
     _fix_factors: Callable[[], None]
     _fix_group_levels: Callable[[list[Levels]], None]
     _layout: Any
+    _prior_kind: str
+    _level_values: Callable[[Table], list[Any]]
+    _constant: Array
     _scale_by: Callable[[Any], Array]
     _slope_columns: Callable[..., Any]
     _slopes: Any
@@ -52,7 +55,8 @@ class GroupsInPartitions:
         if self.groups is None:
             return facts
         slopes = {f"slopes {f}": self._slope_columns(data, columns) for f, (_, columns) in enumerate(self._slopes)}
-        return {**facts, **slopes}
+        values = {f"values {f}": own for f, own in enumerate(self._level_values(data))}
+        return {**facts, **slopes, **values}
 
     def _fix_columns(self, facts: Facts, targets: Table, fresh: bool) -> None:
         if fresh:
@@ -63,6 +67,10 @@ class GroupsInPartitions:
                 levels = [facts.own[f"levels {f}"] for f in range(len(self._factors))]
                 self._fix_group_levels(levels)
                 self._slope_scales = [self._scale_by(facts.own[f"slopes {f}"]) for f in range(len(self._factors))]
+                self._constant = np.stack([facts.own[f"values {f}"].constant for f in range(len(self._factors))])
+                if "categories" in facts.own:  # indicators of missing values that no row has are no columns
+                    left = facts.own["categories"].settled(facts.own["columns"].high, self._prior_kind == "flat")[1]
+                    self._constant = self._constant[:, left]
                 if any(sum(one.alone.values()) for one in levels):
                     before = {start: [one.before(number) for one in levels] for number, start in facts.starts.items()}
                     self._alone_by_start = before

@@ -176,10 +176,10 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
         groups: Columns | None = None,
         random_slopes: Columns | Mapping[Any, Columns] | None = None,
         on_unseen: str = "warn",
-        group_std_posterior: bool = True,
         prior_precision: float | str | ArrayLike = "auto",
         intercept_precision: float | str = "auto",
         fit_intercept: bool = True,
+        hyperparameters: str = "integrated",
         categorical_features: str | ArrayLike | None = "from_dtype",
         algorithm: AlgorithmLike = "auto",
         expectation: ExpectationLike = "auto",
@@ -202,6 +202,7 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
             prior_precision=prior_precision,
             intercept_precision=intercept_precision,
             fit_intercept=fit_intercept,
+            hyperparameters=hyperparameters,
             categorical_features=categorical_features,
             algorithm=algorithm,
             expectation=expectation,
@@ -225,4 +226,3 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
         self.groups = groups
         self.random_slopes = random_slopes
         self.on_unseen = on_unseen
-        self.group_std_posterior = group_std_posterior

@@ -340,10 +340,18 @@ def _categories(look: Look) -> None:
         levels.require(shape[0] + missing.flag() > 0, "has no level")
 
 
-def _switched_off(look: Look) -> None:
-    shape = look.at("which").array((None, None), "b").shape
-    look.at("mean").array(shape)
-    look.at("std").array(shape, above=0.0)
+def _node_blocks(look: Look) -> None:
+    shape = look.at("block").value.mean.shape
+    look.at("prior_mean").array(shape)
+    look.at("precision").array(shape, above=0.0)
+    k = len(look.at("precisions").array((None, *shape), above=0.0))
+    look.at("information").array((k,), above=0.0)
+    look.at("weights").array((k,), above=0.0)
+
+
+def _node_mixture(look: Look) -> None:
+    k = len(look.at("nodes").at("weights").array())
+    look.unless_none("prior_std", lambda std: std.array((k,), above=0.0))
 
 
 def _log_scales(look: Look) -> None:
@@ -438,7 +446,8 @@ PARTS: dict[str, Callable[[Look], None]] = {
     "Columns": _columns,
     "Known": _known,
     "Categories": _categories,
-    "SwitchedOff": _switched_off,
+    "NodeBlocks": _node_blocks,
+    "NodeMixture": _node_mixture,
     "Nodes": _nodes,
     "LogScales": _log_scales,
     "IdFeatures": _features,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp, ndtr, ndtri
 
-from sksvi.predictive.plain import Predictive
+from sksvi.predictive.plain import Predictive, _apart
 
 Array = np.ndarray
 
@@ -95,11 +95,17 @@ class MixturePredictive(Predictive):
         return np.asarray(sum(w * value for w, value in zip(self.weights, values, strict=True)))
 
     def _continuous_quantile(self, level: float) -> Array:
-        """Between the quantiles of the components, by secants of the normal score and bisection."""
+        """Between the quantiles of the components, by Newton's steps and bisection."""
+        noise = [part.likelihood.noise_variance for part in self.components]
+        if all(variance is not None for variance in noise):
+            parts = zip(self.components, noise, strict=True)
+            stds = np.sqrt([np.asarray(part.latent_variance, float) + v for part, v in parts])
+            means = np.array([part.latent_mean for part in self.components], float)
+            return normal_quantiles(means, stds, self.weights, level)
         ends = np.array([part._continuous_quantile(level) for part in self.components], float)
         low, high = ends.min(0), ends.max(0)
         y, active = np.asarray(self._mixed(list(ends)), float), np.flatnonzero(high > low)
-        score, width = ndtri(level), high - low
+        score = ndtri(level)
         for step in range(BISECTIONS):
             if not len(active):
                 break
@@ -113,10 +119,25 @@ class MixturePredictive(Predictive):
             a, b = low[active], high[active]
             inside = (guess > a) & (guess < b) & (step % 3 != 2)
             new = np.where(inside, guess, 0.5 * (a + b))
-            done = np.abs(new - y[active]) <= CLOSE * width[active]
+            done = np.abs(new - y[active]) <= CLOSE * self._spread()[active]
             y[active] = new
             active = active[~done]
         return y
+
+    def _count_quantile(self, level: float) -> Array:
+        """Smallest count whose distribution function reaches `level`, between those of the components."""
+        ends = np.array([part._count_quantile(level) for part in self.components], float)
+        low, high = ends.min(0) - 1.0, ends.max(0)
+        active = np.flatnonzero(_apart(low, high))
+        while len(active):
+            a, b = low[active], high[active]
+            # Halved in log y, where the distribution of counts is wide.
+            middle = np.floor(np.exp(0.5 * (np.log(a + 1.5) + np.log(b + 1.5))) - 1.5)
+            middle = np.clip(middle, np.maximum(a + 1.0, np.nextafter(a, np.inf)), np.nextafter(b, -np.inf))
+            reached = self._cdf(middle, active) >= level
+            high[active[reached]], low[active[~reached]] = middle[reached], middle[~reached]
+            active = active[_apart(low[active], high[active])]
+        return high
 
     def _spread(self) -> Array:
         """Standard deviation of y, once."""
@@ -143,8 +164,34 @@ def mixed_moments(means: Sequence[Array], variances: Sequence[Array], weights: A
     return np.asarray(mean), np.asarray(variance)
 
 
+def merged(means: list[Array], variances: list[Array], weights: Array, least: float) -> tuple[list, list, Array]:
+    """Components of f of one likelihood as few: neighbours in spread with their moments, each of `least` weight.
+
+    Parameters
+    ----------
+    means, variances : lists of ndarray
+        Of the components.
+    weights : ndarray of shape (k,)
+    least : float
+        Components that weigh less are merged with the next.
+    """
+    order = np.argsort([float(np.mean(v)) for v in variances], kind="stable")
+    groups: list[list[int]] = [[]]
+    for k in order:
+        if weights[groups[-1]].sum() >= least:
+            groups.append([])
+        groups[-1].append(int(k))
+    if len(groups) > 1 and weights[groups[-1]].sum() < least:
+        groups[-2] += groups.pop()
+    found = []
+    for group in groups:
+        own = weights[group] / weights[group].sum()
+        found.append(mixed_moments([means[k] for k in group], [variances[k] for k in group], own))
+    return [m for m, _ in found], [v for _, v in found], np.array([weights[group].sum() for group in groups])
+
+
 def normal_quantiles(means: Array, stds: Array, weights: Array, level: float) -> Array:
-    """Quantiles of mixtures of normals, one per coordinate, by bisection.
+    """Quantiles of mixtures of normals, one per coordinate, by Newton's steps between those of the components.
 
     Parameters
     ----------
@@ -152,12 +199,36 @@ def normal_quantiles(means: Array, stds: Array, weights: Array, level: float) ->
     weights : ndarray of shape (k,)
     level : float
         In (0, 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.predictive.mixture import normal_quantiles
+    >>> normal_quantiles(np.array([[-1.0], [1.0]]), np.ones((2, 1)), np.array([0.5, 0.5]), 0.75).round(2)
+    array([1.05])
     """
+    shape = means.shape[1:]
+    means, stds = (np.asarray(part, float).reshape(len(weights), -1) for part in (means, stds))
     ends = means + ndtri(level) * stds
     low, high = ends.min(0), ends.max(0)
+    centre = weights @ means
+    spread = np.sqrt(weights @ (np.square(stds) + np.square(means - centre)))
+    x = np.clip(centre + ndtri(level) * spread, low, high)
+    active = np.flatnonzero(high > low)
+    scale = np.where(stds > 0, stds, 1.0)
     for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
+        if not len(active):
+            break
+        at, m, s = x[active], means[:, active], scale[:, active]
+        z = np.where(stds[:, active] > 0, (at - m) / s, np.where(at >= m, np.inf, -np.inf))
+        cdf = weights @ ndtr(z)
+        under = cdf < level
+        low[active[under]], high[active[~under]] = at[under], at[~under]
+        density = weights @ (np.exp(-0.5 * np.square(z)) / s) / np.sqrt(2.0 * np.pi)
         with np.errstate(divide="ignore", invalid="ignore"):
-            under = np.tensordot(weights, ndtr((middle - means) / stds), 1) < level
-        low, high = np.where(under, middle, low), np.where(under, high, middle)
-    return 0.5 * (low + high)
+            new = at - (cdf - level) / density
+        inside = (new > low[active]) & (new < high[active])
+        new = np.where(inside, new, 0.5 * (low[active] + high[active]))
+        x[active] = new
+        active = active[np.abs(new - at) > CLOSE * spread[active]]
+    return x.reshape(shape)

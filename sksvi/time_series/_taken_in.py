@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sksvi.estimators.dispersion import OF_COUNTS, may_vary_more
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.models.base import Table
 
@@ -32,8 +33,7 @@ def noise_taken_in(likelihood: Any, name: Any, learned: bool, block: ChainGaussi
     block : ChainGaussian
     data : Table
     """
-    counts = likelihood.discrete and not (likelihood.classifies or likelihood.paired) and not likelihood.learned
-    if not counts or not learned or not likelihood.overdispersible(data.y):
+    if likelihood.paired or not learned or not may_vary_more(likelihood, data.y):
         return
     along = alternating(block)
     if along is None or along[1] < ALTERNATES or worth_of_noise(block) < RAISES:
@@ -41,8 +41,8 @@ def noise_taken_in(likelihood: Any, name: Any, learned: bool, block: ChainGaussi
     yield (
         f"y varies more from one point to the next than likelihood={name!r} lets it, and the learned variances took it "
         f"in: what is off at one point is off the other way at the next (autocorrelation {-along[0]:.2f} of the "
-        'residuals), and forecasts fan out. Of counts say likelihood="negative-binomial", of measured values '
-        '"gaussian" or "student-t"; or give the season that they have.'
+        f'residuals), and forecasts fan out. Of counts say {OF_COUNTS}, of measured values "gaussian" or "student-t"; '
+        "or give the season that they have."
     )
 
 

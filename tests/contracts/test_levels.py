@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.metrics import d2_absolute_error_score
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
 
 import sksvi
 from sksvi import BayesianGLMRegressor, GeneralizedPMF, GMERegressor, SparseGPRegressor
@@ -111,7 +111,45 @@ def test_an_enum_of_polars_has_an_order(rng):
             clone(model).fit(X, polars.Series(names.tolist()))
 
 
-@pytest.mark.parametrize("name", MODELS)
+#: Models that keep declared levels without rows.
+KEEP = ("glm", "mixed")
+
+
+@pytest.mark.parametrize("name", KEEP)
+@pytest.mark.parametrize("wide", [["never", *LEVELS, "ever"], ["low", "lower", "mid", "high"]], ids=["ends", "between"])
+def test_a_level_that_no_row_has_stands_for_half_a_row(name, wide, rng):
+    X, _, names = problem(name, rng)
+    model = clone(MODELS[name]).set_params(max_iter=300)
+    model = model.fit(X, ordered(names, wide))
+    assert list(model.levels_) == wide
+    proba = pd.DataFrame(model.predict_proba(X), columns=wide)
+    unseen = [level for level in wide if level not in LEVELS]
+    np.testing.assert_allclose(proba[unseen].sum(), 0.5, atol=0.2)
+    assert np.all(np.isfinite(model.log_predictive_density(X, ordered([unseen[-1]] * N, wide))))
+    # A stream learns of it when it comes.
+    stream = clone(MODELS[name]).partial_fit(X, ordered(names, wide))
+    stream.partial_fit(X, ordered(np.where(np.arange(N) % 3, names, unseen[-1]), wide))
+    assert stream.predict_proba(X)[:, wide.index(unseen[-1])].sum() > 5.0
+
+
+def test_folds_that_lack_a_level_score_finitely(rng):
+    X, _, names = problem("glm", rng)
+    y = pd.Series(ordered(np.where(np.arange(N) == 3, "rare", names), [*LEVELS, "rare"]))
+    model = BayesianGLMRegressor(likelihood="ordinal")
+
+    def log_density(fitted, X, y):
+        assert list(fitted.levels_) == [*LEVELS, "rare"]
+        return fitted.log_predictive_density(X, y).mean()
+
+    search = GridSearchCV(
+        model, {"prior_precision": [1.0, 10.0]}, cv=KFold(3), error_score="raise", scoring=log_density
+    )
+    search.fit(X, y)
+    assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
+    assert np.all(np.isfinite(cross_val_score(model, X, y, cv=KFold(3), error_score="raise")))
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name not in KEEP])
 def test_a_level_that_no_row_has(name, rng):
     X, _, names = problem(name, rng)
     wide = ordered(names, ["never", *LEVELS, "ever"])

@@ -215,6 +215,7 @@ def test_code_of_long_pages_runs_with_few_passes(page, tmp_path, monkeypatch):
     assert_ran(page, *run_page(page, tmp_path, monkeypatch))
 
 
+@pytest.mark.filterwarnings("ignore:y varies .* times as much as:UserWarning")  # its rentals do, as its tables show
 def test_demo_prints_its_tables_and_writes_its_figures(tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
     from examples import demo

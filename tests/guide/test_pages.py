@@ -82,11 +82,14 @@ def read(page: str) -> list[tuple[str, str | None]]:
     return blocks_of((GUIDE / page).read_text(encoding="utf-8"))
 
 
+#: Pages that fit a Poisson to the epilepsy trial say that it warns.
+VARIES_MORE = pytest.mark.filterwarnings("ignore:y varies .* times as much as:UserWarning")
 NEEDED = {page: with_peers([code for code, _ in read(page)]) for page in PAGES}
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if not all(NEEDED[page])])
 @pytest.mark.filterwarnings("ignore:The inplace keyword in")  # of Dask's own reading of Parquet, under pandas 3.1
+@VARIES_MORE
 def test_code_of_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeypatch):
     if page in NEEDS:
         pytest.importorskip(NEEDS[page])
@@ -98,6 +101,7 @@ def test_code_of_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeypatch
 
 @pytest.mark.parametrize("page", [page for page in PAGES if any(NEEDED[page])])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")  # of the other package
+@VARIES_MORE
 def test_code_of_a_page_agrees_with_other_packages(page, tmp_path, monkeypatch):
     for peer in set().union(*NEEDED[page]):
         if importlib.util.find_spec(peer) is None:

@@ -21,6 +21,8 @@ from sksvi.likelihoods import Gaussian
 from sksvi.mixed_effects import _base
 from tests.chance import assert_drawn
 
+#: Of counts whose columns, groups or noise a test leaves out.
+VARIES_MORE = pytest.mark.filterwarnings("ignore:y varies .* times as much as:UserWarning")
 GROUPED = {"likelihood": "poisson", "noise": False, "groups": ["school", "city"]}
 
 
@@ -209,6 +211,7 @@ def test_ways_to_name_groups(frame):
 
 
 @pytest.mark.parametrize("kind", ["int", "float", "category", "string", "bool", "datetime"])
+@VARIES_MORE
 def test_types_of_levels(kind, frame):
     X, y = frame
     X = X[["x", "school"]].copy()
@@ -343,6 +346,7 @@ def test_random_slopes(frame, rng):
     np.testing.assert_allclose(mapping.predict_latent(rows)[0], f, rtol=1e-9, atol=1e-10)
 
 
+@VARIES_MORE
 def test_only_grouping_columns(frame):
     X, y = frame
     for settings in (
@@ -375,6 +379,7 @@ def test_float32(frame):
     np.testing.assert_allclose(single.predict(rows.astype(np.float32)), model.predict(rows), rtol=1e-2)
 
 
+@VARIES_MORE
 def test_errors_of_groups(frame):
     X, y = frame
     model = GMERegressor(likelihood="poisson", noise=False)
@@ -712,6 +717,7 @@ def simulated(kind, rng, n=1500):
 @pytest.mark.parametrize("groups", [None, "g"])
 @pytest.mark.parametrize("kind", ["measured", "counts", "noisy"])
 @pytest.mark.parametrize("how", ["stream", pytest.param("after a fit", marks=pytest.mark.exhaustive)])
+@VARIES_MORE
 def test_a_default_stream_is_near_the_batch_fit(kind, groups, how, global_random_seed):
     """Within a quarter of a posterior deviation, a sixth of the rows kept; one step per chunk was tens of them off.
 

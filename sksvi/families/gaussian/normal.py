@@ -89,6 +89,15 @@ class Normal(Family):
         """diag(A S Aᵀ) for a row block A (`models.linear.rows`), by the way that is cheapest for both."""
         return self.structure.spread_of(self, rows)
 
+    def crossed(self, rows: Array) -> Array:
+        """Covariance (1, m, 1, m) of A w for rows A (m, P): the axes of one class."""
+        half = self.uncoloured(rows)
+        return (half @ half.T)[None, :, None, :]
+
+    def around(self, block: Any, prior_std: float = 1.0) -> Any:
+        """What a view of this block shows of another: the block itself."""
+        return block
+
     # ---- expectations under one coordinate at a time
     def nodes(self, n: int = RULE_NODES) -> Draw:
         """Nodes (n, ..., P) and weights of the trapezoidal rule for each coordinate; standard nodes are the source."""

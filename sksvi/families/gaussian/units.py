@@ -48,6 +48,10 @@ class InUnits(Normal):
         d = len(self.scale)
         return np.concatenate([(rows[:, :d] - rows[:, d:].sum(1)[:, None] * self.centre) / self.scale, rows[:, d:]], 1)
 
+    def around(self, block: Any, prior_std: float = 1.0) -> InUnits:
+        """The same view of another block."""
+        return InUnits(self.inner.around(block, prior_std), self.centre, self.scale)
+
     def prepare(self) -> None:
         """Factor the inner block."""
         self.inner.prepare()
@@ -93,6 +97,14 @@ class InUnits(Normal):
     def spread(self, rows: Array) -> Array:
         """a S aᵀ for each row a of (n, D + extra)."""
         return self.inner.spread(self.inner_rows(rows))
+
+    def crossed(self, rows: Array) -> Array:
+        """Covariance (K, m, K, m) of A w between classes, for rows A (m, D + extra)."""
+        return self.inner.crossed(self.inner_rows(rows))
+
+    def across(self) -> Array:
+        """Covariance (D, K, K) between the classes of each weight, without what follows them."""
+        return self.inner.across()[: len(self.scale)] / np.square(self.scale)[:, None, None]
 
     def shown(self, draws: Array) -> Array:
         """Draws of the block inside in the user's units."""

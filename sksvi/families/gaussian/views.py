@@ -36,6 +36,10 @@ class Marginal(Normal):
     def __init__(self, joint: Any, index: Array) -> None:
         self.joint, self.index = joint, index
 
+    def around(self, block: Any, prior_std: float = 1.0) -> Marginal:
+        """The same coordinates of another joint block."""
+        return Marginal(block, self.index)
+
     def prepare(self) -> None:
         """Factor the joint block."""
         self.joint.prepare()
@@ -64,6 +68,11 @@ class Marginal(Normal):
     def spread(self, rows: Array) -> Array:
         """x S xᵀ for each row x of (n, P), without an inverse of S: levels that are nearly known leave it none."""
         return np.square(self._half(rows)).sum(-1)
+
+    def crossed(self, rows: Array) -> Array:
+        """Covariance (1, m, 1, m) of A w for rows A (m, P): the axes of one class."""
+        half = self._half(rows)
+        return (half @ half.T)[None, :, None, :]
 
     def _half(self, rows: Array) -> Array:
         """H (n, joint) with H Hᵀ = A S Aᵀ for rows A (n, P)."""
@@ -100,6 +109,10 @@ class ClassGaussian(Normal):
 
     def __init__(self, joint: Gaussian, n_classes: int) -> None:
         self.joint, self.n_classes = joint, n_classes
+
+    def around(self, block: Any, prior_std: float = 1.0) -> ClassGaussian:
+        """The classes of another joint block."""
+        return ClassGaussian(block, self.n_classes)
 
     def prepare(self) -> None:
         """Factor the joint block."""
@@ -151,6 +164,20 @@ class ClassGaussian(Normal):
         half = self.joint.uncoloured(pair)
         return Gaussian(self.mean[plate] - self.mean[other], np.linalg.inv(half @ half.T))
 
+    def crossed(self, rows: Array) -> Array:
+        """Covariance (K, m, K, m) of A w_k between classes, for rows A (m, P)."""
+        (m, width), k = rows.shape, self.n_classes
+        placed = np.zeros((k, m, k, width))
+        index = np.arange(k)
+        placed[index, :, index] = rows
+        half = self.joint.uncoloured(placed.reshape(k * m, k * width))
+        return (half @ half.T).reshape(k, m, k, m)
+
+    def across(self) -> Array:
+        """Covariance (P, K, K) between the classes of each weight."""
+        blocks = self.cov_blocks
+        return np.moveaxis(np.diagonal(blocks, axis1=2, axis2=3), -1, 0)
+
     def latents(self, rows: Any) -> tuple[Array, Array]:
         """Mean (n, K) and covariance (n, K, K) of the K latents of a row block (`models.projection`)."""
         return rows.classes(self.mean, self.cov_blocks)
@@ -199,6 +226,10 @@ class ProjectedGaussian(Normal):
     def _lift(self, z: Array) -> Array:
         """Inner coordinates (..., r + extra) to weights (..., D + extra)."""
         return np.concatenate([self.scale * (z[..., : self._rank] @ self.basis.T), z[..., self._rank :]], axis=-1)
+
+    def around(self, block: Any, prior_std: float = 1.0) -> ProjectedGaussian:
+        """The same with another block inside, and a prior so many times as wide off the subspace."""
+        return ProjectedGaussian(self.scale, self.basis, self.inner.around(block), prior_std * self.off_std)
 
     def prepare(self) -> None:
         """Factor the inner block."""
@@ -252,6 +283,23 @@ class ProjectedGaussian(Normal):
         prior = np.square(rows[:, :d] * self.scale).sum(1)
         off = np.maximum(prior - np.square(inner[:, : self._rank]).sum(1), 0.0)
         return self.off_std**2 * off + self.inner.spread(inner)
+
+    def crossed(self, rows: Array) -> Array:
+        """Covariance (K, m, K, m) of A w between classes, for rows A (m, D + extra)."""
+        d, inner = len(self.scale), self.inner_rows(rows)
+        scaled, informed = rows[:, :d] * self.scale, inner[:, : self._rank]
+        out = self.inner.crossed(inner)
+        index = np.arange(len(out))
+        out[index, :, index] += self.off_std**2 * (scaled @ scaled.T - informed @ informed.T)
+        return out
+
+    def across(self) -> Array:
+        """Covariance (D, K, K) between the classes of each weight, without what follows them."""
+        k, r = len(self.inner.mean), self._rank
+        blocks = self.inner.cov_blocks[:, :, :r, :r]
+        inner = np.einsum("dr,klrs,ds->dkl", self.basis, blocks, self.basis, optimize=True)
+        off = np.maximum(1.0 - np.square(self.basis).sum(1), 0.0) * self.off_std**2
+        return np.square(self.scale)[:, None, None] * (inner + off[:, None, None] * np.eye(k))
 
     def spread_of(self, rows: Any) -> Array:
         """diag(A S Aᵀ): rows are whitened through the subspace, never through a D x D root."""

@@ -16,6 +16,7 @@ has to be tried.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -94,14 +95,17 @@ class Evidence:
         noise = np.maximum((self.square - explained) / self.n, self.least)
         return -0.5 * self.n * np.log(noise), noise
 
-    def peak(self, precision: Array) -> Peak:
-        """The largest at one precision for all weights; its gain is over these precisions."""
+    def peak(self, precision: Array, log_prior: Callable[[Array], Array]) -> Peak:
+        """The largest at one precision for all weights; its gain is over these precisions.
+
+        `log_prior`: of the logarithms of such precisions, nats.
+        """
         values, vectors = eigh(self.gram)
         # Messages of a likelihood that is not log-concave may say less than nothing of a direction.
         values, z = np.maximum(values, 0.0), np.where(values > 0, vectors.T @ self.slope, 0.0)
         k = (values[-1] * PENALTIES)[:, None]
         fitted, noise = self._fitted((np.square(z) / (values + k)).sum(axis=1))
-        evidence = fitted - 0.5 * np.log1p(values / k).sum(axis=1)
+        evidence = fitted - 0.5 * np.log1p(values / k).sum(axis=1) + log_prior(np.log(k[:, 0] / noise))
         best = int(np.argmax(evidence))
         return Peak(float(evidence[best]) - self(precision), float(k[best, 0] / noise[best]), float(noise[best]))
 
@@ -130,7 +134,8 @@ def elsewhere(model: LinearModel, q: dict[str, Any], gradient: Any, n: float, wo
     ):
         return None
     try:
-        gain, precision, noise = evidence.peak(model.precision(q) / np.square(unit[: model.n_fixed]))
+        gain, precision, noise = evidence.peak(model.precision(q) / np.square(unit[: model.n_fixed]), model.log_prior)
+        gain -= model.hyper["prior_precision"].log_density(q)
     except LinAlgError:  # messages that say less than nothing where the prior is weak
         return None
     if not gain > (worth if closed else max(worth, PROMISING)):

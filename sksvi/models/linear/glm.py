@@ -16,6 +16,7 @@ from sksvi.models.base import Fit, LinearTerms, Table, summed
 from sksvi.models.linear.evidence import elsewhere
 from sksvi.models.linear.latents import LinearLatents, as_matrices, like
 from sksvi.models.linear.rows import DenseRows, SparseRows, design, project, project_mean, row_slices, stays_sparse
+from sksvi.models.linear.scales import ScalePrior
 from sksvi.models.settled import already_searched
 from sksvi.models.targets import starting
 
@@ -63,6 +64,8 @@ class LinearModel(LinearLatents):
         Natural scale of f: the first standard deviation of a prior that is learned, and the unit of a measured target.
     stretch : float or ndarray of shape (D,), default=1.0
         What each of the first columns spreads over here: their prior is that of columns that spread over 1.
+    scales : ScalePrior, optional
+        Prior of the log precision of each kind of columns, where these are learned.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class LinearModel(LinearLatents):
         intercept_mean: float = 0.0,
         unit: float = 1.0,
         stretch: Any = 1.0,
+        scales: ScalePrior | None = None,
     ) -> None:
         self.likelihood = likelihood
         self.prior_precision = prior_precision
@@ -84,7 +88,7 @@ class LinearModel(LinearLatents):
         self.n_features = n_features
         self.fit_intercept = fit_intercept
         self.full = full
-        self.intercept_mean, self.unit, self.stretch = intercept_mean, unit, stretch
+        self.intercept_mean, self.unit, self.stretch, self.scales = intercept_mean, unit, stretch, scales
 
     remedy = "Standardise the columns, drop duplicated ones, or raise prior_precision."
 
@@ -108,6 +112,8 @@ class LinearModel(LinearLatents):
         """Prior precision of every weight but the intercept."""
         learned = q.get("prior_precision")
         value = self.prior_precision if learned is None else np.exp(learned.value)
+        if learned is not None and self.scales is not None:
+            value = value[self.scales.kinds]
         return np.broadcast_to(np.asarray(value * np.square(self.stretch), float), (self.n_fixed,))
 
     def prior(self, q: dict[str, Any]) -> dict[str, Any]:
@@ -133,17 +139,20 @@ class LinearModel(LinearLatents):
         """The likelihood's scales by Newton, the prior precision by MacKay's fixed point."""
         rules: dict[str, Rule] = {}
         if isinstance(self.prior_precision, str):
-            rules["prior_precision"] = ClosedForm(self._precision_step)
+            rules["prior_precision"] = ClosedForm(self._precision_step, self._scale_density)
         if self.likelihood.learned:
-            rules["likelihood"] = Newton()
+            rules["likelihood"] = Newton(self._likelihood_density)
         return rules
+
+    def _likelihood_density(self, q: dict[str, Any]) -> tuple[float, Array, Array] | None:
+        """Log density of the likelihood's learned parameters with its slopes, or None where it is flat."""
+        return self.current_likelihood(q).parameter_prior()  # type: ignore[no-any-return]
 
     def begin(self, data: Table, rng: Any) -> dict[str, Any]:
         """Weights at zero, the intercept where it alone fits best, points at their start."""
         q = self.first_hyper()
         if isinstance(self.prior_precision, str):
-            first = -2.0 * np.log(self.unit)
-            q["prior_precision"] = Point(np.full(self.n_fixed if self.prior_precision == "ard" else 1, first))
+            q["prior_precision"] = Point(self._first_precision())
         if self.likelihood.learned:
             q["likelihood"] = Point(self.likelihood.unconstrained)
         prior = self.prior(q)["weights"].precision
@@ -186,6 +195,21 @@ class LinearModel(LinearLatents):
         mean[-1] = self.intercept_mean
         points = q["likelihood"].at(shifted.unconstrained)
         return {**q, "weights": type(block)(mean, block.precision, block.root), "likelihood": points}
+
+    def _first_precision(self) -> Array:
+        """Log precision of each kind of columns, or each column: a deviation of one unit, within the prior's limits."""
+        first = -2.0 * np.log(self.unit)
+        if self.scales is None:
+            return np.full(self.n_fixed if self.prior_precision == "ard" else 1, first)
+        return np.clip(first, self.scales.lowest, self.scales.highest)
+
+    def log_prior(self, h: Array) -> Array:
+        """Log density of one log precision for all weights, (...,), nats; 0 where it has no prior."""
+        return np.zeros(np.shape(h)) if self.scales is None else self.scales.log_density(np.asarray(h)[..., None])
+
+    def _scale_density(self, q: dict[str, Any]) -> float:
+        """Log density of the log precisions, nats; a precision per column has none."""
+        return 0.0 if self.scales is None else float(self.scales.log_density(q["prior_precision"].value))
 
     def first_hyper(self) -> dict[str, Any]:
         """Blocks that stand beside the weights and the GLM's own hyperparameters."""
@@ -347,6 +371,8 @@ class LinearModel(LinearLatents):
         delta = self.precision(q)[:d]
         determined = 1.0 - delta * self.by_latent(q["weights"].variance)[:, :d]
         squares = np.square(self.stretch * self.by_latent(q["weights"].mean)[:, :d])
+        if self.scales is not None:
+            return self.scales.step(q["prior_precision"].value, determined.sum(0), squares.sum(0))
         if self.prior_precision != "ard":
             determined, squares = determined.sum(keepdims=True), squares.sum(keepdims=True)
         total, norm = determined.sum(0).ravel(), squares.sum(0).ravel()
@@ -365,7 +391,8 @@ class LinearModel(LinearLatents):
         That is known where no covariance is learned but the weights' own, and these are of one latent.
         """
         q, names = fit.q, ["prior_precision", *["likelihood"] * ("likelihood" in fit.q)]
-        if set(names) != self.hyper.keys() or self.likelihood.n_latents > 1 or set(names) & fit.frozen:
+        one = self.scales is None or len(self.scales.lowest) == 1
+        if set(names) != self.hyper.keys() or not one or self.likelihood.n_latents > 1 or set(names) & fit.frozen:
             return q, False
         if not (q["weights"].full and q["weights"].natural_coordinates) or already_searched(fit, names):
             return q, False

@@ -84,7 +84,6 @@ def _coefficients(look: Look, d: int, more: int, plain: bool) -> None:
     else:
         precision.number(least=0.0)
     look.unless_none("_spreads", lambda spreads: spreads.array((d,), least=0.0))
-    look.unless_none("_switched_off", lambda off: off.at("which").array((classes, d + extra), "b"))
     mean, width_of = look.at("_intercept_prior").sequence(2)
     mean.number()
     width_of.number(least=0.0)

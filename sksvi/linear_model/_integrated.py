@@ -1,0 +1,205 @@
+"""Linear models whose hyperparameters have a posterior: nodes found after a fit, latents and draws under each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from sksvi._machine import parallel
+from sksvi.estimators.hyperparameters import IntegratedHyperparameters
+from sksvi.estimators.offsets import checked_offset
+from sksvi.estimators.response import MOST
+from sksvi.families import NotPositiveDefinite
+from sksvi.families.gaussian.mixture import NodeMixture
+from sksvi.inference.state import State
+from sksvi.models.linear.hyperposterior import LinearHyperposterior
+from sksvi.predictive import MixturePredictive
+from sksvi.predictive.latents import check_latents
+from sksvi.predictive.mixture import merged, mixed_moments
+
+Array = np.ndarray
+
+#: Least weight of a component of a prediction: lighter nodes are merged with their neighbours.
+LEAST = 0.2
+
+
+@dataclass(frozen=True)
+class NodeFit:
+    """What predictions need of a node.
+
+    Parameters
+    ----------
+    weight : float
+    block : Gaussian block
+        Of the weights, in the coordinates of the fit.
+    likelihood : Likelihood
+    values : ndarray of shape (H,) or None
+        Its hyperparameters; None: those of the fit.
+    """
+
+    weight: float
+    block: Any
+    likelihood: Any
+    values: Array | None
+
+
+class IntegratedScales(IntegratedHyperparameters):
+    """Scales of coefficients, of groups and of noise; needs what a fit of a linear latent leaves behind."""
+
+    n_jobs: Any
+    likelihood_: Any
+    n_samples_seen_: float
+    posterior_: Any
+    total_samples: Any
+    _columns: Any
+    _distribution: Callable[..., Any]
+    _in_units: Callable[[Any], Any]
+    _subspace: Any
+    _validated: Callable[[Any], Any]
+    #: Where each block of hyperparameters is in the values of a node.
+    _places: Mapping[str, list[int]] = MappingProxyType({})
+    #: While a fit has its rows: standard deviations of groups to the bound of the best q of the weights there.
+    _along: Callable[[Array], float] | None = None
+
+    # ---- after a fit
+    def _hyperposterior(self, model: Any, state: State) -> LinearHyperposterior:
+        counted = self.total_samples or state.counted or self.n_samples_seen_
+        return LinearHyperposterior(model, dict(state.shown), float(state.bound), float(counted))
+
+    def _integrated(self, model: Any, state: State, view: Any) -> Any:
+        """The posterior of the weights over nodes of the hyperparameters; the view itself where these are a point."""
+        self._nodes, self._places = None, {}
+        if self.hyperparameters == "point" or not state.finished:
+            return view
+        posterior = self._hyperposterior(model, state)
+        try:
+            nodes = posterior.nodes(self._along)
+        except NotPositiveDefinite:  # of a fit that was cut off before its messages were proper
+            return view
+        if nodes is None:
+            return view
+        self._nodes = nodes
+        self._places = {name: [at.start, at.stop] for name, at in posterior.places.items()}
+        if len(nodes.weights) == 1:
+            return view
+        off = None
+        if self._subspace is not None and "prior_precision" in posterior.places:
+            at = posterior.places["prior_precision"]
+            off = np.exp(0.5 * (posterior.mode[at] - nodes.values[:, at])[:, 0])
+        return NodeMixture(view, posterior.under(nodes), off)
+
+    def _values_of(self, name: str, values: Array) -> Array | None:
+        """Of nodes (k, H) those of one block, (k, size); None: it has no nodes."""
+        if name not in self._places:
+            return None
+        start, stop = self._places[name]
+        return values[..., start:stop]
+
+    def _likelihood_at(self, values: Array | None) -> Any:
+        learned = None if values is None else self._values_of("likelihood", values)
+        return self.likelihood_ if learned is None else self.likelihood_.replace(learned)
+
+    def _inner_block(self, component: Any) -> Any:
+        """The block in the coordinates of the fit, of a view of the weights."""
+        return component.inner
+
+    @property
+    def _weights_view(self) -> Any:
+        """Name of the view that predictions start from."""
+        return self.posterior_["weights"]
+
+    def _node_fits(self) -> list[NodeFit]:
+        """Every node, or the fit alone."""
+        view = self._weights_view
+        if not isinstance(view, NodeMixture):
+            return [NodeFit(1.0, self._inner_block(view), self.likelihood_, None)]
+        assert self._nodes is not None
+        parts = zip(view.weights, view.components, self._nodes.values, strict=True)
+        return [NodeFit(float(w), self._inner_block(c), self._likelihood_at(h), h) for w, c, h in parts]
+
+    def _hyperparameter_columns(self, values: Array) -> dict[str, Any]:
+        columns: dict[str, Any] = {}
+        precision = self._values_of("prior_precision", values)
+        if precision is not None:
+            # On one standard deviation of a column, half of its spread.
+            scales = 0.5 * np.exp(-0.5 * precision)
+            names = ["coefficients"] if scales.shape[1] == 1 else self._kind_names()
+            columns |= {f"scale({name})": scales[:, k] for k, name in enumerate(names)}
+        if "likelihood" in self._places:
+            rows = [self._likelihood_at(h).reported for h in values]
+            columns |= {name: np.array([row[name] for row in rows]) for name in rows[0]}
+        return columns
+
+    def _kind_names(self) -> list[str]:
+        """What each kind of columns is called."""
+        return ["coefficients"]
+
+    # ---- predictions
+    def _latents(self, X: Any, offset: Any) -> list[tuple[NodeFit, Array, Array]]:
+        """Mean and variance of f under every node."""
+        given, X = X, self._validated(X)
+        offset = checked_offset(self, offset, given)
+        fits = self._node_fits()
+        models = [self._predicting(X, fit) for fit in fits]
+        size = max(parallel.chunk_rows(X.shape[1], False), 512)
+        size = size if not models[0].joint else max(64, size // 4)
+
+        def one(rows: slice) -> list[tuple[Array, Array]]:
+            part = self._in_units(X[rows])
+            own = None if offset is None else offset[rows]
+            return [model.predict_latent(fit.block, part, own) for fit, model in zip(fits, models, strict=True)]
+
+        with parallel.working():
+            for fit in fits:
+                fit.block.prepare()
+            parts = list(parallel.in_order(one, parallel.slices(X.shape[0], size), parallel.n_threads(self.n_jobs)))
+        found = []
+        for fit, blocks in zip(fits, zip(*parts, strict=True), strict=True):
+            m, v = (np.concatenate(part) for part in zip(*blocks, strict=True))
+            check_latents(m, v, X.dtype, not self.likelihood_.measured)
+            found.append((fit, m.astype(X.dtype, copy=False), v.astype(X.dtype, copy=False)))
+        return found
+
+    def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
+        """Moments of f over the nodes."""
+        parts = self._latents(X, offset)
+        if len(parts) == 1:
+            return parts[0][1:]
+        weights = np.array([fit.weight for fit, _, _ in parts])
+        m, v = mixed_moments([m for _, m, _ in parts], [v for _, _, v in parts], weights)
+        return m.astype(parts[0][1].dtype, copy=False), v.astype(parts[0][1].dtype, copy=False)
+
+    def _predicting(self, X: Any, fit: NodeFit) -> Any:
+        """The model that projects rows on the block of a node."""
+        raise AttributeError(f"{type(self).__name__} does not say how it predicts")
+
+    def _predictive(self, X: Any, offset: Any) -> Any:
+        parts = self._latents(X, offset)
+        means, variances = [m for _, m, _ in parts], [v for _, _, v in parts]
+        likelihoods = [fit.likelihood for fit, _, _ in parts]
+        weights = np.array([fit.weight for fit, _, _ in parts])
+        if len(parts) > 1 and "likelihood" not in self._places:
+            means, variances, weights = merged(means, variances, weights, LEAST)
+        found = [self._distribution(*part) for part in zip(means, variances, likelihoods)]
+        return found[0] if len(found) == 1 else MixturePredictive(found, weights)
+
+    def _latent_draws(self, X: Any, n_draws: int, seed: int, offset: Any) -> Iterator[tuple[slice, Array, Array]]:
+        given, X = X, self._validated(X)
+        offset = checked_offset(self, offset, given)
+        fits, rng = self._node_fits(), check_random_state(seed)
+        shares = np.array([fit.weight for fit in fits])
+        counts = [n_draws] if len(fits) == 1 else rng.multinomial(n_draws, shares / shares.sum())
+        used = [(fit, self._predicting(X, fit), int(c)) for fit, c in zip(fits, counts, strict=True) if c]
+        draws = [(model, fit.block.sample(c, rng), c / n_draws) for fit, model, c in used]
+        size = sum(part[..., 0].size for _, part, _ in draws)
+        for rows in parallel.slices(X.shape[0], max(1, MOST // size)):
+            design = self._in_units(X[rows])
+            found = [(*model.latents_at(part, design), share) for model, part, share in draws]
+            f = np.concatenate([part for part, _, _ in found], axis=1)
+            left = np.asarray(sum(share * own for _, own, share in found))
+            yield rows, f if offset is None else f + offset[rows].reshape(-1, *[1] * (f.ndim - 1)), left

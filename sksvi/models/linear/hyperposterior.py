@@ -1,0 +1,205 @@
+"""The posterior of the hyperparameters of a linear model, from the messages of one fit.
+
+What the data said of the weights is a Gaussian factor t(w), the fit over its prior. Under other hyperparameters h the
+evidence ∫ p(w | h) t(w) dw is a determinant and a quadratic form, in every structure that a precision has; times p(h)
+it is the density that nodes are placed by. It is exact where the noise is Gaussian, whose variance scales the factor,
+and of first order about the fit otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sksvi.families import DiagonalGaussian, NotPositiveDefinite, Point
+from sksvi.families.gaussian.mixture import NodeBlocks
+from sksvi.integrals.nodes import Nodes, nodes_about
+
+Array = np.ndarray
+
+#: A standard deviation in logarithms below which a point is as good: it moves a predictive variance by its square.
+SHARP = 0.1
+#: Scale of the half-Cauchy prior of a noise standard deviation, in units of the target.
+NOISE_SCALE = 1.0
+
+
+@dataclass
+class LinearHyperposterior:
+    """Of the blocks that hold hyperparameters with a prior, side by side in one vector h.
+
+    Parameters
+    ----------
+    model : LinearModel
+    q : dict
+        The fitted blocks.
+    bound : float
+        Of the fit, nats.
+    n : float
+        Weight of the rows that the fit stands for.
+    """
+
+    model: Any
+    q: dict[str, Any]
+    bound: float
+    n: float
+
+    def __post_init__(self) -> None:
+        block = self.q[self.model.main]
+        self.block = block if block.natural_coordinates else block.precise()
+        self.q = {**self.q, self.model.main: self.block}
+        self.prior = self.model.prior(self.q)[self.model.main]
+        self.message = self.block.over(self.prior)
+
+    # ---- the vector
+    @cached_property
+    def names(self) -> list[str]:
+        """Blocks whose values are hyperparameters with a prior."""
+        model, q = self.model, self.q
+        names = ["prior_precision"] if "prior_precision" in q and model.scales is not None else []
+        names += ["group_std"] if "group_std" in q else []
+        return names + (["likelihood"] if "likelihood" in q and self.noise is not None else [])
+
+    @cached_property
+    def noise(self) -> float | None:
+        """The learned variance of Gaussian noise, None where there is none."""
+        likelihood = self.model.current_likelihood(self.q)
+        return likelihood.noise_variance if "likelihood" in self.q and likelihood.closed_posterior else None
+
+    @cached_property
+    def mode(self) -> Array:
+        """h of the fit, (H,)."""
+        return np.concatenate([np.ravel(self.q[name].value) for name in self.names]) if self.names else np.empty(0)
+
+    @cached_property
+    def places(self) -> dict[str, slice]:
+        """Where the values of each block are in h."""
+        ends = np.cumsum([self.q[name].value.size for name in self.names]).tolist()
+        return {n: slice(end - self.q[n].value.size, end) for n, end in zip(self.names, ends, strict=True)}
+
+    @cached_property
+    def free(self) -> Array:
+        """Which of them may move: a scale between limits that meet is fixed, (H,)."""
+        free = np.ones(len(self.mode), bool)
+        if "prior_precision" in self.places:
+            free[self.places["prior_precision"]] = self.model.scales.free
+        return free
+
+    def limits(self) -> tuple[Array, Array]:
+        """Ends of the support, (H,) each."""
+        low, high = np.full(len(self.mode), -np.inf), np.full(len(self.mode), np.inf)
+        if "prior_precision" in self.places:
+            at = self.places["prior_precision"]
+            low[at], high[at] = self.model.scales.lowest, self.model.scales.highest
+        return low, high
+
+    def blocks_at(self, h: Array) -> dict[str, Any]:
+        """The blocks of q with the hyperparameters h."""
+        values = {name: Point(h[at].reshape(self.q[name].value.shape)) for name, at in self.places.items()}
+        return {**self.q, **values}
+
+    def information(self, h: Array) -> float:
+        """What the data weigh at h, over what they weigh in the fit."""
+        if self.noise is None or "likelihood" not in self.places:
+            return 1.0
+        return float(self.noise / self.model.current_likelihood(self.blocks_at(h)).noise_variance)
+
+    # ---- the density
+    @cached_property
+    def _squares(self) -> float:
+        """Σ (y - offset)² in units of the fitted noise, from the bound of the fit."""
+        value = self.bound + self.block.kl(self.prior) - self._log_prior(self.q)
+        value += sum(self.q[name].penalty() for name in ("likelihood",))
+        residual = -2.0 * value - self.n * np.log(2.0 * np.pi * self.noise)  # type: ignore[operator]
+        linear, precision = self.message.added()
+        quadratic = self.block.structure.expected_quadratic(precision, self.block.mean, self.block)
+        return float(residual + 2.0 * np.sum(linear * self.block.mean) - quadratic)
+
+    def _log_prior(self, q: dict[str, Any]) -> float:
+        return float(sum(rule.log_density(q) for rule in self.model.hyper.values()))
+
+    def _log_evidence(self, h: Array) -> float:
+        """Of weights and noise at h, up to a constant."""
+        q = self.blocks_at(h)
+        prior, share = self.model.prior(q)[self.model.main], self.information(h)
+        post = prior.times(self.message.faded(share))
+        quadratic = np.sum(post.mean * post.dot(post.mean)) - np.sum(prior.mean * prior.dot(prior.mean))
+        total = 0.5 * (post.log_det_cov() + prior.log_det_precision() + float(quadratic))
+        if share != 1.0 or "likelihood" in self.places:
+            total += 0.5 * self.n * np.log(share) - 0.5 * share * self._squares
+        return float(total)
+
+    @cached_property
+    def _reference(self) -> float:
+        return self._log_evidence(self.mode)
+
+    @cached_property
+    def _prior_paid(self) -> float:
+        return self._log_prior(self.q)
+
+    def __call__(self, h: Array) -> float:
+        """log evidence + log prior at h, nats: at the mode the bound of the fit."""
+        try:
+            moved = self._log_evidence(h) - self._reference
+        except NotPositiveDefinite:  # messages of a fit that has not settled, under a prior too flat for them
+            return -np.inf
+        q = self.blocks_at(h)
+        return self.bound + moved + self._log_prior(q) + self._noise_prior(h) - self._prior_paid
+
+    def _noise_prior(self, h: Array) -> float:
+        """Log density of log s, where √s is half-Cauchy in the unit of the target, nats."""
+        if "likelihood" not in self.places:
+            return 0.0
+        noise = self.model.current_likelihood(self.blocks_at(h)).noise_variance
+        ratio = noise / (NOISE_SCALE * self.model.unit) ** 2
+        return float(0.5 * np.log(ratio) - np.log1p(ratio) - np.log(np.pi))
+
+    # ---- nodes
+    def nodes(self, settled: Callable[[Array], float] | None = None) -> Nodes | None:
+        """Few nodes; None where no hyperparameter is free.
+
+        Parameters
+        ----------
+        settled : callable, optional
+            Log standard deviations of the groups to the bound of the best q of the weights there, nats: what the
+            messages of the fit alone make too narrow.
+        """
+        free = self.free
+        if not free.any():
+            return None
+        low, high = self.limits()
+
+        def whole(part: Array) -> Array:
+            h = self.mode.copy()
+            h[free] = part
+            return h
+
+        def along(part: Array) -> float:
+            h = whole(part)
+            stayed = h.copy()
+            stayed[self.places["group_std"]] = self.mode[self.places["group_std"]]
+            # Messages say how the other hyperparameters fall.
+            return self(stayed) - self.bound + settled(h[self.places["group_std"]])  # type: ignore[misc]
+
+        found = nodes_about(
+            lambda part: self(whole(part)),
+            self.mode[free],
+            None,
+            low[free],
+            high[free],
+            SHARP,
+            None if settled is None else along,
+        ).few()
+        values = np.stack([whole(part) for part in found.values])
+        return Nodes(values, found.weights, found.log_integral)
+
+    def under(self, nodes: Nodes) -> NodeBlocks:
+        """The weights' block under every node."""
+        priors = [self.model.prior(self.blocks_at(h))[self.model.main].precision for h in nodes.values]
+        shares = np.array([self.information(h) for h in nodes.values])
+        precision, mean = self.prior.precision, self.prior.mean
+        assert isinstance(self.prior, DiagonalGaussian)
+        return NodeBlocks(self.block, mean, precision, np.array(priors), shares, nodes.weights)
