@@ -98,7 +98,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         number.
     level : {"auto", "walk", "damped", "constant"} or bool, default="auto"
         How the level of f moves: it walks at random, it returns to a constant (with `trend` to a line), or it stays.
-        "auto": as ``lower_bound_`` likes best; a walk gives way to another with a nat more. True: "walk", or "damped"
+        "auto": as ``lower_bound_`` likes best; a walk gives way to what has 1.5 nats more. True: "walk", or "damped"
         with `autoregressive`. False: there is no level. A given `level_variance`, and `share_variances`, are of a walk.
     trend : bool, default=False
         Whether the level has a slope that walks at random.

@@ -25,7 +25,7 @@ Array = np.ndarray
 KINDS = ("walk", "damped", "constant")
 #: Nats by which another level, or a dispersion, must have more evidence than a walk: a walk may stand still, and loses
 #: little where it does.
-MARGIN = 1.0
+MARGIN = 1.5
 #: Tolerance of the fits that are compared: their evidence is an integral about where they end.
 TOL = 1e-4
 #: Nats by which the bound at the mode of another level may be below the walk's: its integral adds less.
@@ -110,9 +110,17 @@ def _levels(estimator: Any, likelihood: Any, data: Table, structure: dict[str, A
 
 
 def _best(found: list[Tried]) -> Tried:
-    """The first, unless another has clearly more evidence."""
+    """The first, unless another has clearly more evidence; with a dispersion that the first has not, one that stays.
+
+    A level that walked through noise need not walk once the noise has a name.
+    """
     best = max(found, key=lambda each: each.evidence)
-    return best if best.evidence > found[0].evidence + MARGIN else found[0]
+    if best.evidence <= found[0].evidence + MARGIN:
+        return found[0]
+    if type(best.likelihood) is type(found[0].likelihood):
+        return best
+    near = [each for each in found if type(each.likelihood) is type(best.likelihood)]
+    return next((e for e in near if e.kind == "constant" and e.evidence >= best.evidence - MARGIN), best)
 
 
 def _tried(
