@@ -541,13 +541,18 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         turn, *others = self._first_periods([self._shown(data)]) if periods is None else periods
         told = {"length": len(data), "turn": turn}
         structure = {name: plain(getattr(self, name)) for name in STRUCTURE} | told
-        kind, found = vars(self).get("level_", asked_kind(self)), None
+        kind, found, walked = vars(self).get("level_", asked_kind(self)), None, None
+        if kind == "auto" and periods is not None:  # series that learn together
+            kind = "walk"
         if kind == "auto":
-            found, self.level_evidence_ = choose(self, data, structure)
+            found, tried = choose(self, data, structure, others)
+            self.level_evidence_ = {f"{t.kind}, {type(t.likelihood).__name__}": t.evidence for t in tried}
+            walked = tried[0].block
             kind, self.likelihood_ = found.kind, found.likelihood
         self.level_, self._structure = kind, structure_of(kind, structure)
         self._dynamics.turns = others
         model, n = self._model_of(data), self._dynamics.n_states
+        model.walked = walked
         if found is not None and len(found.block.chain) == len(data) and self.hyperparameters == "integrated":
             model.theta = np.array([found.values[p.name] for p in self._dynamics.parameters])
             model.messages, self._found_nodes = found.block, found.nodes
@@ -621,6 +626,10 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         block, learned = state.q["latents"], bool(state.q["dynamics"].value.size)
         name = self._likelihood_given if type(self.likelihood_) is not NegativeBinomial else "negative-binomial"
         mistaken = list(of_counts(self.likelihood_, name, problem.data))
+        walked: Any = getattr(
+            problem.model, "walked", None
+        )  # a level that returns takes noise in, and shows less of it
+        block = block if walked is None else walked
         yield from mistaken or noise_taken_in(self.likelihood_, name, learned, block, problem.data)
         if told := untold(self.index_):
             yield told

@@ -80,21 +80,23 @@ def structure_of(kind: str, structure: dict[str, Any]) -> dict[str, Any]:
     return {**structure, **own, **({"level_variance": 0.0} if kind == "constant" else {})}
 
 
-def choose(estimator: Any, data: Table, structure: dict[str, Any]) -> tuple[Tried, dict[str, float]]:
+def choose(
+    estimator: Any, data: Table, structure: dict[str, Any], turns: list[float]
+) -> tuple[Tried, dict[str, float]]:
     """The kind of level, and the likelihood, with the most evidence, and the evidence of each that came near.
 
-    Long series are judged by their first part.
+    turns: other periods that a learned cycle may have. Long series are judged by their first part.
     """
     part = data.take(slice(0, len(data) // PARTS)) if len(data) >= LONG else data
-    found = _levels(estimator, estimator.likelihood_, part, structure)
+    found = _levels(estimator, estimator.likelihood_, part, structure, turns)
     if estimator.likelihood == "auto" and found and _takes_noise(found):
         seen = slice(None) if data.weight is None else data.weight > 0
         weight = None if data.weight is None else data.weight[seen]
         wider = likelihoods.resolve("negative-binomial").start(data.y[seen], weight)
-        found += _levels(estimator, wider, part, structure)
+        found += _levels(estimator, wider, part, structure, turns)
     if not found:
         raise ValueError("no level has a fit to these data: lower initial_variance, or say level='constant'.")
-    return _best(found), {f"{each.kind}, {type(each.likelihood).__name__}": each.evidence for each in found}
+    return _best(found), found
 
 
 def _takes_noise(found: list[Tried]) -> bool:
@@ -102,10 +104,10 @@ def _takes_noise(found: list[Tried]) -> bool:
     return _best(found).kind == "damped" or any(worth_of_noise(each.block) > NOISY for each in found)
 
 
-def _levels(estimator: Any, likelihood: Any, data: Table, structure: dict[str, Any]) -> list[Tried]:
+def _levels(estimator: Any, likelihood: Any, data: Table, structure: dict[str, Any], turns: list[float]) -> list[Tried]:
     """A fit of each kind, the others from where the walk ended."""
-    walk = _tried(estimator, KINDS[0], likelihood, data, structure, None)
-    others = [_tried(estimator, kind, likelihood, data, structure, walk) for kind in KINDS[1:]]
+    walk = _tried(estimator, KINDS[0], likelihood, data, structure, turns, None)
+    others = [_tried(estimator, kind, likelihood, data, structure, turns, walk) for kind in KINDS[1:]]
     return [each for each in (walk, *others) if each is not None]
 
 
@@ -124,10 +126,17 @@ def _best(found: list[Tried]) -> Tried:
 
 
 def _tried(
-    estimator: Any, kind: str, likelihood: Any, data: Table, structure: dict[str, Any], walk: Tried | None
+    estimator: Any,
+    kind: str,
+    likelihood: Any,
+    data: Table,
+    structure: dict[str, Any],
+    turns: list[float],
+    walk: Tried | None,
 ) -> Tried | None:
     """A fit with a level of this kind; None where there is none, or one far behind the walk's."""
     dynamics = estimator._states_of(structure_of(kind, structure))
+    dynamics.turns = turns
     if walk is not None:
         likelihood = walk.likelihood
     prior = WeakPrior(dynamics, likelihood, estimator._spread, structure["length"])

@@ -194,14 +194,13 @@ def test_a_saved_series_keeps_its_times_and_goes_on(index, tmp_path):
 
 def test_a_fit_goes_on_from_the_last_one():
     y, _ = counts()
-    model = DynamicGLM(likelihood="negative-binomial", warm_start=True).fit(None, y)
+    given = {"likelihood": "negative-binomial", "level": "walk", "hyperparameters": "point"}
+    model = DynamicGLM(**given, warm_start=True).fit(None, y)
     first, bound = model.n_iter_, model.lower_bound_
     model.fit(None, y)
     assert model.n_iter_ - first <= 4 and model.lower_bound_ >= bound - 1e-6
     model.fit(None, y[:50])
-    assert model.lower_bound_ == pytest.approx(
-        DynamicGLM(likelihood="negative-binomial").fit(None, y[:50]).lower_bound_, abs=1e-2
-    )
+    assert model.lower_bound_ == pytest.approx(DynamicGLM(**given).fit(None, y[:50]).lower_bound_, abs=1e-2)
     with pytest.raises(ValueError, match="seasonal was"):
         model.set_params(seasonal=4).fit(None, y)
 

@@ -439,7 +439,8 @@ def test_an_error_of_a_callback_ends_a_search(look):
                 raise ValueError("not that one")
 
     with pytest.raises(ValueError, match="not that one"):
-        DynamicGLM(likelihood="student-t").set_callbacks(Refusing(look)).fit(None, outlier())
+        model = DynamicGLM(likelihood="student-t", level="walk", hyperparameters="point")
+        model.set_callbacks(Refusing(look)).fit(None, outlier())
 
 
 def test_no_method_promises_sparse_rows():

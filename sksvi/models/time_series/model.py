@@ -74,6 +74,8 @@ class DynamicModel(PerLatent):
         self.theta = dynamics.start if theta is None else theta
         #: Messages that a fit begins with, where others than those of each point alone are known.
         self.messages: ChainGaussian | None = None
+        #: Where a level that walks had ended, of one that was chosen among several.
+        self.walked: ChainGaussian | None = None
         self.log_unit = float(np.log(unit))
 
     # ---- blocks

@@ -1,8 +1,8 @@
 """Weak priors of what a dynamic model learns: variances, dampings, periods, and the likelihood's parameters.
 
-Each is a density of the unconstrained parameter, stated in the user's units: a variance has an exponential prior on
-its standard deviation (a penalised complexity prior, Simpson et al. 2017), with its mass at the simpler model, where
-nothing moves.
+Each is a density of the unconstrained parameter, stated in the user's units. The standard deviation of a level's steps
+has an exponential prior (penalised complexity, Simpson et al. 2017), that of a slope, season or coefficient a half
+Cauchy one: both have their mass at the simpler model, where nothing moves.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from sksvi.models.time_series.components import Damped, Dynamics, Parameter
 
 Array = np.ndarray
 
-#: Prior means of standard deviations of steps, in units of f: that of what moves over all points of the series, by
-#: independent steps (of a slope by steps of steps), and the most that it is.
+#: Prior means, or scales, of standard deviations of steps, in units of f: that of what moves over all points of the
+#: series, by independent steps (of a slope by steps of steps), and the most that it is.
 SPANS = {"level": 1.5, "trend": 1.5, "seasonal": 0.5, "cycle": 0.5, "coefficient": 0.5}
 MOST = {"level": 0.5, "trend": 0.1, "seasonal": 0.1, "cycle": 0.5, "coefficient": 0.1}
 #: The same of what returns: of its stationary standard deviation.
@@ -27,9 +27,9 @@ DAMPING_MEAN, DAMPING_SD = 2.0, 1.5
 #: Degrees of freedom of the half-t prior of a noise's standard deviation, whose scale is the unit of f.
 NOISE_DF = 3.0
 HALF_T = float(np.log(2.0) + gammaln(0.5 * (NOISE_DF + 1.0)) - gammaln(0.5 * NOISE_DF) - 0.5 * np.log(np.pi * NOISE_DF))
-#: Scale of the half-t prior of the square root of a dispersion, the relative standard deviation of a rate from point to
-#: point: where most counts are 0 it is 3 and more.
-DISPERSION = 1.0
+#: Prior mean of the square root of a dispersion, the relative standard deviation of a rate from point to point: where
+#: most counts are 0 it is 3 and more.
+DISPERSION = 1.5
 #: Shape and rate of the gamma prior of degrees of freedom (Juárez and Steel 2010).
 DF_SHAPE, DF_RATE = 2.0, 0.1
 #: A standard deviation that is all but none beside its prior mean: where a finished search looks too.
@@ -84,8 +84,13 @@ class WeakPrior:
 
     def _variance(self, theta: Array, slope: Array, place: int, parameter: Parameter, part: Damped | None) -> float:
         """Of the logarithm of a variance; of what returns, by the stationary standard deviation."""
+        kind = parameter.name.split("_")[0]
+        if part is None and kind != "level":  # a few of these move much, most hardly at all
+            density, own = _half_cauchy(0.5 * theta[place], self.steps[kind] * self.unit)
+            slope[place] += 0.5 * own
+            return density - float(np.log(2.0))
         if part is None:
-            mean, log_sd = self.steps[parameter.name.split("_")[0]], 0.5 * theta[place]
+            mean, log_sd = self.steps[kind], 0.5 * theta[place]
         else:
             damping = part.damping.at(theta)
             mean, log_sd = STATIONARY, 0.5 * (theta[place] - np.log1p(-(damping**2)))
@@ -115,6 +120,13 @@ class WeakPrior:
         return 0.5 * (out + out.T)
 
 
+def _half_cauchy(log_sd: float, scale: float) -> tuple[float, float]:
+    """Of the logarithm of a standard deviation."""
+    x = float(np.exp(log_sd)) / scale
+    square = x * x
+    return float(np.log(2.0 * x / np.pi) - np.log1p(square)), 1.0 - 2.0 * square / (1.0 + square)
+
+
 def _scale(log_sd: float, unit: float) -> tuple[float, float]:
     """Of the logarithm of a standard deviation with a half-t prior."""
     x = float(np.exp(log_sd)) / unit
@@ -128,8 +140,8 @@ def _variance(value: float, unit: float) -> tuple[float, float]:
 
 
 def _dispersion(value: float, unit: float) -> tuple[float, float]:
-    density, slope = _scale(0.5 * value, DISPERSION)
-    return density - float(np.log(2.0)), 0.5 * slope
+    ratio = float(np.exp(0.5 * value)) / DISPERSION
+    return float(np.log(0.5 * ratio)) - ratio, 0.5 * (1.0 - ratio)
 
 
 def _df(value: float, unit: float) -> tuple[float, float]:
