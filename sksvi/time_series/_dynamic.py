@@ -98,7 +98,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         number.
     level : {"auto", "walk", "damped", "constant"} or bool, default="auto"
         How the level of f moves: it walks at random, it returns to a constant (with `trend` to a line), or it stays.
-        "auto": as ``lower_bound_`` likes best; a walk gives way to what has 1.5 nats more. True: "walk", or "damped"
+        "auto": as ``lower_bound_`` likes best; a walk gives way to what has a nat more. True: "walk", or "damped"
         with `autoregressive`. False: there is no level. A given `level_variance`, and `share_variances`, are of a walk.
     trend : bool, default=False
         Whether the level has a slope that walks at random.
@@ -626,9 +626,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         block, learned = state.q["latents"], bool(state.q["dynamics"].value.size)
         name = self._likelihood_given if type(self.likelihood_) is not NegativeBinomial else "negative-binomial"
         mistaken = list(of_counts(self.likelihood_, name, problem.data))
-        walked: Any = getattr(
-            problem.model, "walked", None
-        )  # a level that returns takes noise in, and shows less of it
+        walked: Any = getattr(problem.model, "walked", None)  # what returns takes noise in unseen
         block = block if walked is None else walked
         yield from mistaken or noise_taken_in(self.likelihood_, name, learned, block, problem.data)
         if told := untold(self.index_):

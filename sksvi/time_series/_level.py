@@ -25,7 +25,9 @@ Array = np.ndarray
 KINDS = ("walk", "damped", "constant")
 #: Nats by which another level, or a dispersion, must have more evidence than a walk: a walk may stand still, and loses
 #: little where it does.
-MARGIN = 1.5
+MARGIN = 1.0
+#: Nats within which a level that stays is taken beside a dispersion that a walk was without.
+STAYS = 1.5
 #: Tolerance of the fits that are compared: their evidence is an integral about where they end.
 TOL = 1e-4
 #: Nats by which the bound at the mode of another level may be below the walk's: its integral adds less.
@@ -101,7 +103,9 @@ def choose(
 
 def _takes_noise(found: list[Tried]) -> bool:
     """Whether a level may move because counts vary more than a Poisson lets them: noise has a worth, or it returns."""
-    return _best(found).kind == "damped" or any(worth_of_noise(each.block) > NOISY for each in found)
+    return max(found, key=lambda each: each.evidence).kind == "damped" or any(
+        worth_of_noise(each.block) > NOISY for each in found
+    )
 
 
 def _levels(estimator: Any, likelihood: Any, data: Table, structure: dict[str, Any], turns: list[float]) -> list[Tried]:
@@ -122,7 +126,7 @@ def _best(found: list[Tried]) -> Tried:
     if type(best.likelihood) is type(found[0].likelihood):
         return best
     near = [each for each in found if type(each.likelihood) is type(best.likelihood)]
-    return next((e for e in near if e.kind == "constant" and e.evidence >= best.evidence - MARGIN), best)
+    return next((e for e in near if e.kind == "constant" and e.evidence >= best.evidence - STAYS), best)
 
 
 def _tried(

@@ -14,6 +14,11 @@ from sksvi.models.time_series.weak_prior import WeakPrior
 from sksvi.predictive.mixture import normal_quantiles
 
 
+@pytest.fixture
+def rng(global_random_seed):
+    return np.random.default_rng([global_random_seed, 37])
+
+
 def walk(rng, n, likelihood, variance=0.05):
     f = 1.5 + np.cumsum(np.sqrt(variance) * rng.standard_normal(n))
     return f, rng.poisson(np.exp(f)).astype(float) if likelihood == "poisson" else f + 0.5 * rng.standard_normal(n)
@@ -70,7 +75,7 @@ def test_what_is_not_learned_has_no_nodes(rng):
     y = walk(rng, 30, "poisson")[1]
     for given in ({"level_variance": 0.05}, {"level": "constant"}, {"hyperparameters": "point"}):
         model = DynamicGLM(likelihood="poisson", **given).fit(None, y)
-        with pytest.raises(AttributeError, match="hyperparameter_posterior_ is there after a fit"):
+        with pytest.raises(AttributeError, match="hyperparameter_posterior_"):
             _ = model.hyperparameter_posterior_
 
 

@@ -18,8 +18,10 @@ Array = np.ndarray
 
 #: Prior means, or scales, of standard deviations of steps, in units of f: that of what moves over all points of the
 #: series, by independent steps (of a slope by steps of steps), and the most that it is.
-SPANS = {"level": 1.5, "trend": 1.5, "seasonal": 0.5, "cycle": 0.5, "coefficient": 0.5}
+SPANS = {"level": 1.5, "trend": 2.0, "seasonal": 0.5, "cycle": 0.5, "coefficient": 0.5}
 MOST = {"level": 0.5, "trend": 0.1, "seasonal": 0.1, "cycle": 0.5, "coefficient": 0.1}
+#: By how much more of a measured y, whose unit is that of all that it moves.
+MEASURED = 2.0
 #: The same of what returns: of its stationary standard deviation.
 STATIONARY = 0.7
 #: The logit of a damping is normal: dampings of 0.28 to 0.99.
@@ -55,6 +57,7 @@ class WeakPrior:
         self.likelihood, self.unit = likelihood, unit
         by_steps = {kind: span / np.sqrt(length) for kind, span in SPANS.items()}
         by_steps["trend"] *= np.sqrt(3.0) / length
+        by_steps["level"] *= MEASURED if likelihood.measured else 1.0
         self.steps = {kind: float(min(MOST[kind], by_steps[kind])) for kind in SPANS}
         damped = {part.amount.learned: part for part in dynamics.damped if part.amount.learned >= 0}
         self.parts = [(place, p, damped.get(place)) for place, p in enumerate(dynamics.parameters)]
