@@ -421,7 +421,7 @@ def test_a_search_finds_what_a_fixed_parameter_does(shared_data, name, given, to
 
 def test_a_fit_from_learned_variances_looks_nowhere_else():
     """A warm start goes on from where a search ended: it does not begin again elsewhere."""
-    model = DynamicGLM(likelihood="student-t", warm_start=True).fit(None, outlier())
+    model = DynamicGLM(likelihood="student-t", level="walk", warm_start=True).fit(None, outlier())
     first = model.n_iter_
     bound = model.lower_bound_
     model.fit(None, outlier())

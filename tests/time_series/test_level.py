@@ -25,7 +25,8 @@ def test_each_kind_is_found():
         returns[t] = 0.6 * returns[t - 1] + shocks[t]
     truths = {"walk": np.cumsum(shocks), "damped": returns, "constant": np.zeros(n)}
     for kind, f in truths.items():
-        model = DynamicGLM(likelihood="gaussian").fit(None, 10.0 + f + 0.5 * rng.standard_normal(n))
+        noise = np.random.default_rng(1).standard_normal(n)
+        model = DynamicGLM(likelihood="gaussian").fit(None, 10.0 + f + 0.5 * noise)
         assert model.level_ == kind
         assert max(model.level_evidence_, key=model.level_evidence_.get) == f"{kind}, Gaussian"
         assert model.lower_bound_ == pytest.approx(model.level_evidence_[f"{kind}, Gaussian"], abs=0.1)
