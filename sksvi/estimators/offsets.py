@@ -54,6 +54,11 @@ def _first(*tables: Any, **beside: Any) -> Any:
     return next((table for table in (*tables, *beside.values()) if table is not None), None)
 
 
+def given_likelihood(estimator: Any) -> Any:
+    """The parameter, or what it stands for before a fit where data choose among several."""
+    return getattr(estimator, "_likelihood_given", estimator.likelihood)
+
+
 def with_exposure(estimator: Any, offset: Any, exposure: Any, X: Any, **beside: Any) -> Any:
     """The offset of rows with these exposures: their logarithm is added to it, by position.
 
@@ -72,7 +77,7 @@ def with_exposure(estimator: Any, offset: Any, exposure: Any, X: Any, **beside: 
     """
     if exposure is None:
         return offset
-    spec = estimator.likelihood
+    spec = given_likelihood(estimator)
     if spec == "softmax" or likelihoods.resolve(spec).ratio != "rate":
         raise ValueError(
             f"exposure multiplies a rate exp(f), as 'poisson' and 'negative-binomial' have it, and likelihood={spec!r} "
@@ -105,7 +110,7 @@ def offset_of(estimator: Any, offset: Any, n: int) -> np.ndarray | None:
         Naming the row.
     """
     offset = check_row_values(offset, n, "offset")
-    spec = estimator.likelihood
+    spec = given_likelihood(estimator)
     link = spec == "softmax" or not likelihoods.resolve(spec).measured
     if offset is not None and link:
         check_magnitudes(offset, "offset", unit=f" in the latent of likelihood={spec!r}", largest=LARGEST_LATENT)

@@ -27,7 +27,7 @@ from sksvi.estimators.checks import (
 )
 from sksvi.estimators.findings import other_order, tell
 from sksvi.estimators.levels import are_numbers, first_levels, given_order, levels_in_use, positions
-from sksvi.estimators.offsets import with_exposure
+from sksvi.estimators.offsets import given_likelihood, with_exposure
 from sksvi.estimators.scores import least_steps, level_losses, losses, share_saved
 from sksvi.models.base import Table
 from sksvi.models.targets import Summary
@@ -42,7 +42,7 @@ Array = np.ndarray
 
 def is_ordered(model: Any) -> bool:
     """Whether the likelihood gives a probability to each of several levels."""
-    spec = getattr(model, "likelihood_", None) or likelihoods.resolve(model.likelihood)
+    spec = getattr(model, "likelihood_", None) or likelihoods.resolve(given_likelihood(model))
     return bool(spec.ordered)
 
 
@@ -361,7 +361,7 @@ class RegressionMethods(RegressorMixin):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        spec = self.likelihood
+        spec = given_likelihood(self)
         if isinstance(spec, likelihoods.Likelihood) or spec in likelihoods.NAMES - {"softmax"}:
             likelihood = likelihoods.resolve(spec)
             tags.target_tags.positive_only = not likelihood.ordered and likelihood.support.low == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -11,16 +12,16 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi._machine.kinds import NUMBERS
 from sksvi._machine.warned import warn_user
 from sksvi._typing import DataFrame, MatrixLike, PerRow, RandomState
-from sksvi.estimators.checks import check_count, check_flag, check_seed, interval_table
+from sksvi.estimators.checks import check_count, check_flag, check_seed
 from sksvi.estimators.offsets import checked_offset, with_exposure
 from sksvi.estimators.regression import is_ordered
-from sksvi.estimators.summaries import effect_table, exponentiated, joined, learned_rows
+from sksvi.estimators.summaries import exponentiated, joined, learned_rows
 from sksvi.estimators.validation import validate_data
 from sksvi.families.gaussian.chain import Chain, ChainGaussian
-from sksvi.inference.records import replace
 from sksvi.predictive import Predictive
 from sksvi.predictive.coverage import tail_of
 from sksvi.time_series._index import continued, counts_rows, own_index, paired_index, positions, without_times
+from sksvi.time_series._integrated import Integrated, View, after, mixed_table, node_rows
 from sksvi.time_series._rowless import Rowless
 
 Array = np.ndarray
@@ -29,16 +30,7 @@ Array = np.ndarray
 TAIL = 4.0
 
 
-def after(chain: Chain, last: Array, last_cov: Array, X: Array) -> Chain:
-    """The chain of points after those of a chain whose last states have this mean and covariance."""
-    if chain.is_level:
-        return replace(chain, X=X, mean=last, cov=last_cov + chain.noise)
-    A = chain.transition()
-    cov = A @ last_cov @ A.T + np.diag(chain.noise)
-    return replace(chain, X=X, mean=A @ last, cov=0.5 * (cov + cov.T))
-
-
-class Answers(Rowless):
+class Answers(Rowless, Integrated):
     """Predictions, forecasts and components of a `DynamicGLM`."""
 
     likelihood_: Any
@@ -55,11 +47,6 @@ class Answers(Rowless):
     _values: Any
 
     # ---- the chain
-    @property
-    def _block(self) -> ChainGaussian:
-        block: ChainGaussian = self.posterior_["latents"]
-        return block
-
     def _share(self) -> Array:
         """What f takes of the states, but for coefficients, (1, n)."""
         chain = self._block.chain
@@ -155,29 +142,35 @@ class Answers(Rowless):
     # ---- latents
     def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
         """Mean and variance of f + offset: of fitted points given all data, of later ones ahead."""
+        found = self._latents(X, offset)
+        return self._mixture(found)
+
+    def _latents(self, X: Any, offset: Any) -> Callable[[View], tuple[Array, Array]]:
+        """The same at each node."""
         check_is_fitted(self)
-        block = self._block
-        if X is None and not (offset is not None and np.size(offset) != len(block.chain)):
+        T = len(self._block.chain)
+        if X is None and not (offset is not None and np.size(offset) != T):
             index = self._held_index("predict without X")
-            mean, variance = block.mean, block.variance
-            if offset is None:
-                given = self._series.offset
-                return (mean if given is None else mean + given), variance
-            return mean + self.mean_ + checked_offset(self, offset, index), variance
+            given = self._series.offset if offset is None else self.mean_ + checked_offset(self, offset, index)
+            shift = 0.0 if given is None else given
+            return lambda view: (view.block.mean + shift, view.block.variance)
         columns, index = self._new_columns(X, None if offset is None else np.size(offset), "predict")
-        n = len(columns)
         offset = checked_offset(self, offset, columns if X is None else X)
+        shift = self.mean_ + (0.0 if offset is None else offset)
         at = self._places(index, columns)
-        mean, variance = np.empty(n), np.empty(n)
-        past = at < len(block.chain)
-        if np.any(past):
-            mean[past], variance[past] = self._of(block, columns[past], at[past], True)
-        if not np.all(past):
-            later = at[~past] - len(block.chain)
-            chain = self._after(np.zeros((int(later.max()) + 1, columns.shape[1])))
-            mean[~past], variance[~past] = self._of(ChainGaussian(chain), columns[~past], later, False)
-        mean += self.mean_
-        return (mean if offset is None else mean + offset), variance
+        past = at < T
+
+        def found(view: View) -> tuple[Array, Array]:
+            mean, variance = np.empty(len(columns)), np.empty(len(columns))
+            if np.any(past):
+                mean[past], variance[past] = self._of(view.block, columns[past], at[past], True)
+            if not np.all(past):
+                later = at[~past] - T
+                chain = view.after(np.zeros((int(later.max()) + 1, columns.shape[1])))
+                mean[~past], variance[~past] = self._of(ChainGaussian(chain), columns[~past], later, False)
+            return mean + shift, variance
+
+        return found
 
     def _of(self, block: ChainGaussian, columns: Array, at: Array, back: bool) -> tuple[Array, Array]:
         """Mean and variance of f at some points of a chain with these columns there."""
@@ -190,9 +183,7 @@ class Answers(Rowless):
         return mean[at, 0], variance[at, 0]
 
     def _predictive(self, X: Any, offset: Any) -> Predictive:
-        m, v = self._latent(X, offset)
-        dtype = np.dtype(getattr(self, "_dtype", "float64"))
-        return Predictive(self.likelihood_, m.astype(dtype, copy=False), v.astype(dtype, copy=False))
+        return self._mixed_predictive(self._latents(X, offset))
 
     @overload
     def predict(
@@ -303,8 +294,8 @@ class Answers(Rowless):
         return super().predict_proba(X, offset)  # type: ignore[misc]
 
     # ---- ahead
-    def _future(self, steps: Any, X: Any, offset: Any, exposure: Any, what: str) -> tuple[Chain, Array, Any]:
-        """Chain, offset and index of the points that follow the last one."""
+    def _future(self, steps: Any, X: Any, offset: Any, exposure: Any, what: str) -> tuple[Array, Array, Any]:
+        """Columns, offset and index of the points that follow the last one."""
         import pandas as pd
 
         check_is_fitted(self)
@@ -324,7 +315,17 @@ class Answers(Rowless):
         offset = with_exposure(self, offset, exposure, X, forecast=index)
         offset = checked_offset(self, offset, X, forecast=index)
         offset = np.full(steps, self.mean_) if offset is None else offset + self.mean_
-        return self._after(columns), offset, index
+        return columns, offset, index
+
+    @staticmethod
+    def _ahead(columns: Array, shift: Array) -> Callable[[View], tuple[Array, Array]]:
+        """Mean and variance of f at the points that follow, at each node."""
+
+        def found(view: View) -> tuple[Array, Array]:
+            prior = ChainGaussian(view.after(columns))
+            return prior.mean + shift, prior.variance
+
+        return found
 
     def forecast_latent(
         self,
@@ -355,9 +356,10 @@ class Answers(Rowless):
         ValueError
             As `forecast`.
         """
-        chain, shift, index = self._future(steps, X, offset, exposure, "forecast_latent")
-        prior = ChainGaussian(chain)
-        return interval_table(prior.mean + shift, prior.std, coverage, index)
+        columns, shift, index = self._future(steps, X, offset, exposure, "forecast_latent")
+        means, variances = zip(*map(self._ahead(columns, shift), self._views), strict=True)
+        table = mixed_table(np.array(means), np.sqrt(variances), self._weights, coverage, index)
+        return table.drop(columns="direction")
 
     def forecast(
         self,
@@ -392,9 +394,8 @@ class Answers(Rowless):
         ValueError
             Columns that are missing, or as many rows as there are no steps.
         """
-        chain, shift, index = self._future(steps, X, offset, exposure, "forecast")
-        prior = ChainGaussian(chain)
-        predictive = Predictive(self.likelihood_, prior.mean + shift, prior.variance)
+        columns, shift, index = self._future(steps, X, offset, exposure, "forecast")
+        predictive = self._mixed_predictive(self._ahead(columns, shift))
         table = self._table(predictive, coverage, index)
         self._tell_of_tails(predictive)
         return table
@@ -448,13 +449,25 @@ class Answers(Rowless):
         """
         import pandas as pd
 
-        chain, shift, index = self._future(steps, X, offset, exposure, "simulate")
-        n_samples = check_count(n_samples, "n_samples", bytes_each=16.0 * len(chain))
+        columns, shift, index = self._future(steps, X, offset, exposure, "simulate")
+        n_samples = check_count(n_samples, "n_samples", bytes_each=16.0 * len(columns))
         rng = np.random.default_rng(check_seed(random_state).randint(np.iinfo(np.int32).max))
-        f = ChainGaussian(chain).prior_draws(n_samples, rng) + shift
-        return pd.DataFrame(self._values(self.likelihood_.sample(f, rng)).T, index=index)
+        counts, paths = [n_samples] if len(self._views) == 1 else rng.multinomial(n_samples, self._weights), []
+        for view, count in zip(self._views, counts, strict=True):
+            f = ChainGaussian(view.after(columns)).prior_draws(int(count), rng) + shift
+            paths.append(self._values(view.likelihood.sample(f, rng)))
+        drawn = np.concatenate(paths)
+        return pd.DataFrame((drawn if len(paths) == 1 else drawn[rng.permutation(n_samples)]).T, index=index)
 
     # ---- parts
+    def _told_of_level(self) -> list[tuple[str, str]]:
+        """Of a level that was chosen: which, and by what."""
+        tried = vars(self).get("level_evidence_")
+        if not tried:
+            return []
+        told = "; ".join(f"{name} {value:,.1f}" for name, value in tried.items())
+        return [("level", f"{self.level_}, by the log evidence ({told})")]  # type: ignore[attr-defined]
+
     def _parts(self) -> tuple[list[str], Array, Array]:
         """Names of the parts of f, their combinations of states, and their shares of the columns."""
         dynamics, n = self._dynamics, self._dynamics.n_states
@@ -487,7 +500,7 @@ class Answers(Rowless):
             raise AttributeError("components_ is there after fit")
         index = self._held_index("components_")
         names, parts, by = self._parts()
-        mean, variance = self._block.combined(parts, by)
+        mean, variance = self._mixture(lambda view: view.block.combined(parts, by))
         if "level" in names:
             mean[:, names.index("level")] += self.mean_
         table = {}
@@ -504,7 +517,7 @@ class Answers(Rowless):
             raise AttributeError("states_ is there after fit")
         index = self._held_index("states_")
         names = self._dynamics.names
-        mean, variance = self._block.combined(np.eye(len(names)))
+        mean, variance = self._mixture(lambda view: view.block.combined(np.eye(len(names))))
         table = {}
         for k, name in enumerate(names):
             table[name, "mean"], table[name, "std"] = mean[:, k], np.sqrt(variance[:, k])
@@ -526,7 +539,8 @@ class Answers(Rowless):
         DataFrame
             Columns mean, std, lower, upper, direction (the posterior probability of the mean's sign, of parts and
             coefficients). Variances, dampings, periods, ``noise`` and what the likelihood calls by its own names in
-            the last rows are point estimates, whose uncertainty is not known: their std, lower and upper are NaN.
+            the last rows are those of ``hyperparameter_posterior_``; given numbers, and all of them with
+            ``hyperparameters="point"``, have NaN in the place of a spread.
 
         Raises
         ------
@@ -537,28 +551,79 @@ class Answers(Rowless):
 
         check_is_fitted(self)
         tail_of(coverage)
-        points: dict[str, float] = {}
-        for name in ("level_variance", "trend_variance", "seasonal_variance", "cycle_variance"):
-            for k, value in enumerate(np.atleast_1d(getattr(self, f"{name}_", ()))):
-                points[name if k == 0 else f"{name}[{k}]"] = float(value)
-        for name in ("damping", "cycle_damping", "cycle_period", "noise"):
-            value = getattr(self, f"{name}_", None)
-            if value is not None:
-                points[name] = float(value)
-        rows: dict[str, tuple[float, float]] = {}
         names, parts, by = self._parts()
-        for name, part, use in zip(names, parts, by, strict=True):
-            if use:
-                continue
-            centre = self.mean_ if name == "level" else 0.0
-            rows[name] = float(part @ self._last) + centre, float(np.sqrt(max(part @ self._last_cov @ part, 0.0)))
+        shown = [(name, part) for name, part, use in zip(names, parts, by, strict=True) if not use]
         columns = [str(name) for name in getattr(self, "feature_names_in_", range(self.n_features_in_))]
-        for name, mean, std in zip(columns, self.coef_, self.coef_std_, strict=True):  # type: ignore[attr-defined]
-            rows[f"coefficient {name}"] = float(mean), float(std)
-        table = np.array(list(rows.values())).reshape(-1, 2)
-        effects = effect_table(table[:, 0], table[:, 1], coverage, pd.Index(list(rows)))
+        index = [name for name, _ in shown] + [f"coefficient {name}" for name in columns]
+        means, stds = zip(*(self._last_parts(view, shown) for view in self._views), strict=True)
+        effects = mixed_table(np.array(means), np.array(stds), self._weights, coverage, pd.Index(index))
         if check_flag(exponentiate, "exponentiate"):
             effects = exponentiated(effects, self.likelihood_, type(self).__name__)
-        first = pd.DataFrame({"mean": points}, columns=list(effects), dtype=float).rename_axis("quantity")
+        first = self._learned_numbers(coverage).reindex(columns=list(effects)).rename_axis("quantity")
+        return joined([first, effects, self._learned_by_likelihood(coverage)])
+
+    def _last_parts(self, view: View, shown: list[tuple[str, Array]]) -> tuple[Array, Array]:
+        """Mean and std at the last point of the parts of f and of the coefficients for columns as given, at a node."""
+        E = self._dynamics.n_coefficients
+        combined = np.array([part for _, part in shown]).reshape(len(shown), len(view.last))
+        units = np.eye(len(view.last))[len(view.last) - E :] / self._scale[:, None]
+        whole = np.concatenate([combined, units])
+        centre = np.array([self.mean_ if name == "level" else 0.0 for name, _ in shown] + [0.0] * E)
+        variance = np.einsum("rn,nm,rm->r", whole, view.last_cov, whole)
+        return whole @ view.last + centre, np.sqrt(np.maximum(variance, 0.0))
+
+    def _learned_numbers(self, coverage: float) -> DataFrame:
+        """Rows of variances, dampings, periods and noise: over the nodes, or the points that they are."""
+        values = [
+            numbers_of(self._dynamics, theta, self._scale, likelihood)
+            for theta, likelihood in (
+                [(self.state_.shown["dynamics"].value, self.likelihood_)]  # type: ignore[attr-defined]
+                if self._nodes is None
+                else [self._at_node(k) for k in range(len(self._nodes.weights))]
+            )
+        ]
+        return node_rows({name: np.array([one[name] for one in values]) for name in values[0]}, self._weights, coverage)
+
+    def _learned_by_likelihood(self, coverage: float) -> DataFrame:
+        """Rows of the likelihood's parameters as it calls them; of cut points those of the mode."""
         learned = learned_rows(self.likelihood_, self.state_.q.get("likelihood"), coverage)  # type: ignore[attr-defined]
-        return joined([first, effects, learned])
+        if self._nodes is None or self.likelihood_.ordered or not len(learned):
+            return learned
+        columns = self._hyperparameter_columns(self._nodes.values)
+        return node_rows({name: columns[name] for name in learned.index if name in columns}, self._weights, coverage)
+
+
+def numbers_of(dynamics: Any, theta: Array, scale: Array, likelihood: Any) -> dict[str, float]:
+    """Variances, dampings, periods and noise under the names of `summary`."""
+    found: dict[str, float] = {}
+    for name, value in parameters_of(dynamics, theta, scale).items():
+        if name != "coefficient_variance":
+            for k, number in enumerate(np.atleast_1d(value)):
+                found[name if k == 0 else f"{name}[{k}]"] = float(number)
+    return found if likelihood.noise is None else found | {"noise": float(likelihood.noise)}
+
+
+def parameters_of(dynamics: Any, theta: Array, scale: Array) -> dict[str, Any]:
+    """Variances, dampings and periods under the user's names, without their last underscore."""
+    found: dict[str, Any] = {}
+    variances = {group: dynamics.amounts[states[0]].at(theta) for group, states in dynamics.groups.items()}
+    if "level" in dynamics.groups:  # of a damped one the mean comes first, which does not move
+        found["level_variance"] = dynamics.amounts[dynamics.groups["level"][-1]].at(theta)
+    if "trend" in dynamics.groups:
+        found["trend_variance"] = variances["trend"]
+    seasons = [variances[group] for group in dynamics.groups if group.startswith("seasonal_")]
+    if seasons:
+        found["seasonal_variance"] = seasons[0] if len(seasons) == 1 else np.array(seasons)
+    turning = [part for part in dynamics.damped if len(part.states) > 1]
+    for part in turning:
+        found["cycle_variance"] = part.amount.at(theta)
+    if dynamics.n_coefficients:
+        amounts = [dynamics.amounts[state].at(theta) for state in dynamics.groups["regression"]]
+        found["coefficient_variance"] = np.array(amounts) / np.square(scale)
+    for part in dynamics.damped:
+        if len(part.states) == 1:
+            found["damping"] = part.damping.at(theta)
+    for part in turning:
+        found["cycle_damping"] = part.damping.at(theta)
+        found["cycle_period"] = float(2.0 * np.pi / part.angle(theta))
+    return found

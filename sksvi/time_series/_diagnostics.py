@@ -24,6 +24,7 @@ from sksvi.models.time_series.ahead import Ahead, one_step_ahead
 from sksvi.models.time_series.model import first_messages
 from sksvi.predictive import Predictive
 from sksvi.time_series._index import paired_index
+from sksvi.time_series._integrated import View
 from sksvi.time_series._rows import check_series, filled, observed, series
 
 Array = np.ndarray
@@ -49,6 +50,9 @@ class Diagnostics:
     lower_bound_: float
     _series: Any
     _block: Any
+    _views: Any
+    _weights: Any
+    _mixed_predictive: Any
     _values: Any
     _table: Any
     _new_columns: Any
@@ -65,17 +69,23 @@ class Diagnostics:
         return rule if rule.exact else expectations.resolve("auto")
 
     @cached_property
-    def _one_ahead(self) -> Ahead:
-        """Predictions of each fitted point from those before it."""
+    def _one_ahead(self) -> list[Ahead]:
+        """Predictions of each fitted point from those before it, at each node of the hyperparameters."""
         with parallel.working():
-            return one_step_ahead(self.likelihood_, self._block, self._series, self._rule())
+            return [one_step_ahead(v.likelihood, v.block, self._series, self._rule()) for v in self._views]
 
     def _predicted(self) -> Predictive:
         """Distribution of each fitted observation given those before it."""
         check_is_fitted(self)
         self._held_index("what is predicted one step ahead")
-        ahead, offset = self._one_ahead, self._series.offset
-        return Predictive(self.likelihood_, ahead.mean if offset is None else ahead.mean + offset, ahead.variance)
+        shift = 0.0 if self._series.offset is None else self._series.offset
+        each = iter(self._one_ahead)
+
+        def ahead(view: View) -> tuple[Array, Array]:
+            found = next(each)
+            return found.mean + shift, found.variance
+
+        return self._mixed_predictive(ahead)  # type: ignore[no-any-return]
 
     def _seen(self) -> Array:
         """Where there was an observation, (T,)."""
@@ -166,36 +176,50 @@ class Diagnostics:
         at, T = self._places(paired_index(X, y), columns, values), len(self._series)
         shift = check_row_values(offset, len(values), "offset")
         shift = self.mean_ + (0.0 if shift is None else shift) + np.zeros(len(values))
-        mean, variance = np.empty(len(values)), np.empty(len(values))
+        asked = Table(columns, values, there.astype(float), shift)
+        logs = [self._log_densities(k, asked, at, T) for k in range(len(self._views))]
+        return np.where(there, self._sequential(np.array(logs), at, at < T), np.nan)
+
+    def _log_densities(self, k: int, rows: Table, at: Array, T: int) -> Array:
+        """Log densities of observations at node k, each given those before it; 0 where there is none."""
+        view, there = self._views[k], rows.weight > 0
+        mean, variance = np.empty(len(rows)), np.empty(len(rows))
         past = at < T
         if np.any(past):
-            seen = np.zeros((T, columns.shape[1]))
-            seen[at[past]] = columns[past]
-            m, v = self._one_ahead.block.combined(self._share(), np.ones(1), seen, back=False)
+            seen = np.zeros((T, rows.X.shape[1]))
+            seen[at[past]] = rows.X[past]
+            m, v = self._one_ahead[k].block.combined(self._share(), np.ones(1), seen, back=False)
             mean[past], variance[past] = m[at[past], 0], v[at[past], 0]
         if not np.all(past):
-            later = ~past
-            mean[later], variance[later] = self._later(
-                columns[later], values[later], there[later], shift[later], at[later] - T
-            )
-        filled = series(columns, values, there, None, None).y if np.any(there) else np.zeros_like(values)
-        found = Predictive(self.likelihood_, mean + shift, variance).log_prob(filled)
-        return np.where(there, found, np.nan)
+            mean[~past], variance[~past] = self._later(view, rows.take(np.flatnonzero(~past)), at[~past] - T)
+        filled = series(rows.X, rows.y, there, None, None).y if np.any(there) else np.zeros_like(rows.y)
+        return np.where(there, Predictive(view.likelihood, mean + rows.offset, variance).log_prob(filled), 0.0)
 
-    def _later(self, X: Array, y: Array, there: Array, shift: Array, at: Array) -> tuple[Array, Array]:
+    def _sequential(self, logs: Array, at: Array, past: Array) -> Array:
+        """Log densities over the nodes, (k, n) to (n,): those of later points weigh what observations between say."""
+        weights = np.log(self._weights)[:, None]
+        out = np.logaddexp.reduce(weights + logs, axis=0)
+        later = np.flatnonzero(~past)
+        if len(logs) > 1 and len(later):
+            order = later[np.argsort(at[later], kind="stable")]
+            total = np.logaddexp.reduce(weights + np.cumsum(logs[:, order], axis=1), axis=0)
+            out[order] = np.diff(total, prepend=0.0)
+        return out
+
+    def _later(self, view: View, rows: Table, at: Array) -> tuple[Array, Array]:
         """Predictions of points `at` steps after the first that follows the fit, from it and from those between."""
-        n = int(at.max()) + 1
-        columns, offset, weight = np.zeros((n, X.shape[1])), np.zeros(n), np.zeros(n)
-        values = np.zeros((n, *y.shape[1:])) + (y[there][0] if np.any(there) else 0.0)
-        columns[at], offset[at], weight[at] = X, shift, there
-        values[at[there]] = y[there]
+        n, there = int(at.max()) + 1, rows.weight > 0
+        columns, offset, weight = np.zeros((n, rows.X.shape[1])), np.zeros(n), np.zeros(n)
+        values = np.zeros((n, *rows.y.shape[1:])) + (rows.y[there][0] if np.any(there) else 0.0)
+        columns[at], offset[at], weight[at] = rows.X, rows.offset, there
+        values[at[there]] = rows.y[there]
         data = Table(columns, values, weight, offset)
-        chain = self._after(columns)
+        chain = view.after(columns)
         if not np.any(there):
             m, v = ChainGaussian(chain).ahead()
             return m[at], v[at]
-        first = ChainGaussian(chain, *first_messages(self.likelihood_, data))
-        found = one_step_ahead(self.likelihood_, first, data, self._rule())
+        first = ChainGaussian(chain, *first_messages(view.likelihood, data))
+        found = one_step_ahead(view.likelihood, first, data, self._rule())
         return found.mean[at], found.variance[at]
 
     def _target(self, y: Any) -> Array:
@@ -321,9 +345,10 @@ class Diagnostics:
         )
 
     def log_evidence(self, n_samples: int = 1000, random_state: RandomState = None) -> LogEvidence:
-        """Log evidence of the data at the learned parameters by importance sampling: the bound is below it.
+        """Log evidence of the data at the mode of the learned parameters by importance sampling.
 
-        Paths of f are drawn from q, in pairs about its mean.
+        Paths of f are drawn from q there, in pairs about its mean. The bound at that mode is below it; `lower_bound_`
+        is, where parameters have a posterior, an integral over them, their prior included.
 
         Parameters
         ----------

@@ -15,12 +15,12 @@ from sklearn.utils._param_validation import Interval
 from sksvi import algorithms, expectations, likelihoods
 from sksvi._machine import memory
 from sksvi._typing import AlgorithmLike, Columns, ExpectationLike, LikelihoodLike, MatrixLike, PerRow, RandomState
+from sksvi.estimators import hyperparameters
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.changes import FREE, LIKELIHOOD, SHARED, Change, auto_or_number, stays
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.levels import given_order
 from sksvi.estimators.offsets import offset_of, remember_exposure, with_exposure
-from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.start import Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
@@ -28,19 +28,31 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START
 from sksvi.inference.records import replace
 from sksvi.inference.state import State
-from sksvi.likelihoods import Likelihood
+from sksvi.likelihoods import Likelihood, NegativeBinomial
 from sksvi.likelihoods.weighted import unit_of, weighted_moments
 from sksvi.models.base import Table
 from sksvi.models.time_series.components import WIDE, Dynamics, dominant_period
 from sksvi.models.time_series.model import DynamicModel, first_messages
-from sksvi.time_series._answers import Answers
+from sksvi.models.time_series.weak_prior import WeakPrior
+from sksvi.time_series._answers import Answers, parameters_of
 from sksvi.time_series._diagnostics import Diagnostics
 from sksvi.time_series._dynamics import dynamics_of, long_seasons, periods_of, plain
 from sksvi.time_series._index import index_of, kept, made, only_times, untold
+from sksvi.time_series._level import KINDS, asked_kind, choose, structure_of
 from sksvi.time_series._long import begin_from, first_part
 from sksvi.time_series._online import Online
 from sksvi.time_series._panel import Panel, by_series
-from sksvi.time_series._rows import check_series, observed, of_counts, own_units, roughness, same_length, series, unseen
+from sksvi.time_series._rows import (
+    check_series,
+    middle_spread,
+    observed,
+    of_counts,
+    own_units,
+    roughness,
+    same_length,
+    series,
+    unseen,
+)
 from sksvi.time_series._taken_in import noise_taken_in
 
 if TYPE_CHECKING:
@@ -56,6 +68,11 @@ DIFFERENCES = 2
 STRUCTURE = (
     "level", "trend", "seasonal", "seasonal_type", "autoregressive", "cycle", "level_variance", "trend_variance",
     "seasonal_variance", "coefficient_variance", "damping", "initial_variance",
+)  # fmt: skip
+#: Numbers that a fit learns, or has been given.
+LEARNED = (
+    "level_variance", "trend_variance", "seasonal_variance", "cycle_variance", "coefficient_variance", "damping",
+    "cycle_damping", "cycle_period",
 )  # fmt: skip
 VARIANCE: list[Any] = [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")]
 #: What the states are: a fit that goes on keeps them.
@@ -74,12 +91,15 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
 
     Parameters
     ----------
-    likelihood : str or instance, default="poisson"
-        "gaussian", "student-t", "poisson" (exp), "poisson-softplus", "negative-binomial", "binomial" (y of shape
-        (T, 2): successes, failures), "logit", "probit" (y 0 or 1), "ordinal". Scales are learned unless the instance
-        has a number.
-    level : bool, default=True
-        Whether f has a level that walks at random.
+    likelihood : str or instance, default="auto"
+        "auto": of counts "poisson", or "negative-binomial" where they vary more, as `level` is chosen. "gaussian",
+        "student-t", "poisson" (exp), "poisson-softplus", "negative-binomial", "binomial" (y of shape (T, 2):
+        successes, failures), "logit", "probit" (y 0 or 1), "ordinal". Scales are learned unless the instance has a
+        number.
+    level : {"auto", "walk", "damped", "constant"} or bool, default="auto"
+        How the level of f moves: it walks at random, it returns to a constant (with `trend` to a line), or it stays.
+        "auto": as ``lower_bound_`` likes best; a walk gives way to what has a nat more. True: "walk", or "damped"
+        with `autoregressive`. False: there is no level. A given `level_variance`, and `share_variances`, are of a walk.
     trend : bool, default=False
         Whether the level has a slope that walks at random.
     seasonal : int, float, list of them or None, default=None
@@ -88,8 +108,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         How a season moves: point by point or wave by wave. Seasons longer than 31 points are six waves, of which
         "dummy" warns; those whose period is no whole number are waves.
     autoregressive : bool, default=False
-        Whether the level returns to a constant (with `trend` to a line) in the place of walking: forecasts far ahead
-        then have a bounded spread.
+        Whether the level returns, as with ``level="damped"``: forecasts far ahead then have a bounded spread.
     cycle : bool or float, default=False
         Whether f has a damped cycle, of a learned period or of this one.
     level_variance, trend_variance : "auto" or float, default="auto"
@@ -104,6 +123,10 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         Prior variance of the first states. "auto": 100 in squared units of f (of a measured y: times its variance; of
         coefficients: for columns divided by their standard deviation). The bound falls by half of the logarithm of it
         for every state that it makes wide: ``diffuse_lower_bound_`` does not.
+    hyperparameters : {"integrated", "point"}, default="integrated"
+        "integrated": variances, dampings, periods and the likelihood's scales have weakly informative priors and a
+        posterior, ``hyperparameter_posterior_``, over whose nodes predictions, components and tables are mixtures.
+        "point": they are where the bound has its maximum.
     groups : str or int, default=None
         Column of X, or level of its index or of that of y, that says which of several series a row is of; each is
         fitted by itself, in threads. None: there is one.
@@ -139,6 +162,10 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         Level, trend, seasons, cycle and regression at every point: mean and std given all data.
     states_ : DataFrame
         The same of every state.
+    level_ : str
+        How the level moves, "walk", "damped" or "constant"; "none" without one.
+    level_evidence_ : dict
+        Where it was chosen: the log evidence of each level and likelihood that was tried, nats.
     level_variance_, trend_variance_, cycle_variance_ : float
         Those that the model has.
     seasonal_variance_ : float or ndarray
@@ -193,8 +220,6 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     damping_: float
     cycle_damping_: float
     cycle_period_: float
-    coef_: np.ndarray
-    coef_std_: np.ndarray
     noise_: float
     likelihood_: Likelihood
     groups_: np.ndarray
@@ -207,8 +232,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
             if name not in ("covariance", "batch_size", "total_samples", "forgetting", "half_life")
         },
         "expectation": [StrOptions({"auto", "quadrature", "gauss-hermite"}), expectations.Expectation],
-        "likelihood": [StrOptions(set(likelihoods.NAMES - {"softmax"})), likelihoods.Likelihood],
-        "level": ["boolean"],
+        "likelihood": [StrOptions(set(likelihoods.NAMES - {"softmax"} | {"auto"})), likelihoods.Likelihood],
+        "level": [StrOptions({"auto", *KINDS}), "boolean"],
         "trend": ["boolean"],
         "seasonal": [Interval(Real, 2, None, closed="left"), "array-like", None],
         "seasonal_type": [StrOptions({"dummy", "trigonometric"})],
@@ -224,6 +249,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         "initial_variance": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "algorithm": [StrOptions({"cvi", "fp", "mc-ssvi"}), algorithms.Algorithm],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        **hyperparameters.CONSTRAINTS,
     }
     _changes: dict[str, Change] = {
         **{name: change for name, change in SHARED.items() if name not in ("batch_size", "total_samples")},
@@ -242,6 +268,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         "coefficient_variance": stays("a variance has been learned, or not", auto_or_number),
         "damping": stays("it has been learned, or not", auto_or_number),
         "initial_variance": FREE,
+        **hyperparameters.CHANGES,
         "groups": stays("the fit is to these series"),
         "share_variances": stays("the series have learned their variances together, or not"),
     }
@@ -249,8 +276,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     def __init__(
         self,
         *,
-        likelihood: LikelihoodLike = "poisson",
-        level: bool = True,
+        likelihood: LikelihoodLike = "auto",
+        level: str | bool = "auto",
         trend: bool = False,
         seasonal: float | Sequence[float] | None = None,
         seasonal_type: str = "dummy",
@@ -262,6 +289,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         coefficient_variance: float | str = 0.0,
         damping: float | str = "auto",
         initial_variance: float | str = "auto",
+        hyperparameters: str = "integrated",
         groups: Columns | None = None,
         share_variances: bool = False,
         algorithm: AlgorithmLike = "cvi",
@@ -287,6 +315,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         self.coefficient_variance = coefficient_variance
         self.damping = damping
         self.initial_variance = initial_variance
+        self.hyperparameters = hyperparameters
         self.groups = groups
         self.share_variances = share_variances
         self.algorithm = algorithm
@@ -385,7 +414,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
         if not start.fresh:
             self._check_choices()
-        base = likelihoods.resolve(self.likelihood) if start.fresh else self.likelihood_
+        base = likelihoods.resolve(self._likelihood_given) if start.fresh else self.likelihood_
         if base.n_latents > 1:
             raise ValueError(
                 f"likelihood={self.likelihood!r} has a latent for every class: choose one with one latent."
@@ -393,22 +422,36 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         data, index = self._read(base, X, y, sample_weight, offset, start.fresh)
         for name in ("_left_out", "_dynamics"):
             vars(self).pop(name, None)
+        self._leave_nodes()
         self._hold_times(kept(index))
         if start.fresh:
+            for name in ("level_", "level_evidence_"):
+                vars(self).pop(name, None)
             data = self._fix_units(base, data)
         self._series = self._working(data)
         return self._series
 
+    def _from_earlier(self) -> None:
+        super()._from_earlier()
+        if "_unit" in vars(self) and "_spread" not in vars(self):
+            self._spread = self._unit
+            self._leave_mixture()  # what is found of the messages now
+
     def _hold_times(self, times: dict[str, Any]) -> None:
         """Keep the points in time; what was found at others is forgotten."""
-        for name in ("index_", "_one_ahead"):
-            vars(self).pop(name, None)
+        vars(self).pop("index_", None)
+        self._leave_mixture()
         self._times = times
 
     @cached_property
     def index_(self) -> Index:
         """Points in time."""
         return made(self._times)
+
+    @property
+    def _likelihood_given(self) -> Any:
+        """The parameter, or where counts choose between several the first of these."""
+        return "poisson" if self.likelihood == "auto" else self.likelihood
 
     def _read(
         self, base: Any, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool, least: int = 1
@@ -474,8 +517,10 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         measured = self.likelihood_.measured
         mean, variance = weighted_moments(at, weight) if measured else (0.0, 0.0)
         self._unit = unit_of(mean, variance) if measured else self._latent_unit(data)
-        self.mean_ = mean if self.level else 0.0
-        self._centre, self._scale = own_units(data.X, self.level)
+        self._spread = min(self._unit, middle_spread(at)) if measured else self._unit
+        has_level = bool(self.level)
+        self.mean_ = mean if has_level else 0.0
+        self._centre, self._scale = own_units(data.X, has_level)
         return data
 
     def _latent_unit(self, data: Table) -> float:
@@ -495,9 +540,22 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     def _build_model(self, data: Table, periods: list[float] | None = None) -> tuple[DynamicModel, Table]:
         turn, *others = self._first_periods([self._shown(data)]) if periods is None else periods
         told = {"length": len(data), "turn": turn}
-        self._structure = {name: plain(getattr(self, name)) for name in STRUCTURE} | told
+        structure = {name: plain(getattr(self, name)) for name in STRUCTURE} | told
+        kind, found, walked = vars(self).get("level_", asked_kind(self)), None, None
+        if kind == "auto" and periods is not None:  # series that learn together
+            kind = "walk"
+        if kind == "auto":
+            found, tried = choose(self, data, structure, others)
+            self.level_evidence_ = {f"{t.kind}, {type(t.likelihood).__name__}": t.evidence for t in tried}
+            walked = tried[0].block
+            kind, self.likelihood_ = found.kind, found.likelihood
+        self.level_, self._structure = kind, structure_of(kind, structure)
         self._dynamics.turns = others
         model, n = self._model_of(data), self._dynamics.n_states
+        model.walked = walked
+        if found is not None and len(found.block.chain) == len(data) and self.hyperparameters == "integrated":
+            model.theta = np.array([found.values[p.name] for p in self._dynamics.parameters])
+            model.messages, self._found_nodes = found.block, found.nodes
         held = n + ARRAYS + SEARCHED_ARRAYS * model.exact_only
         what = f"a smoother of {len(data)} points in time and {n} states"
         memory.need(8.0 * len(data) * held, what, "take fewer points, or shorter seasons")
@@ -523,14 +581,21 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     def _model_of(self, data: Table) -> DynamicModel:
         """The model of a series with the states of the fit."""
         own = {"learned": False, "theta": self._shared["theta"]} if self._shared else {}
-        return DynamicModel(self.likelihood_, self._dynamics, data.X, data.weight, unit=self._unit, **own)
+        prior = None
+        if self.hyperparameters == "integrated":
+            prior = WeakPrior(self._dynamics, self.likelihood_, self._spread, self._structure["length"])
+        return DynamicModel(self.likelihood_, self._dynamics, data.X, data.weight, unit=self._unit, prior=prior, **own)
 
     @cached_property
     def _dynamics(self) -> Dynamics:
         """The states, as the parameters of the fit have them."""
+        return self._states_of(self._structure)
+
+    def _states_of(self, structure: dict[str, Any]) -> Dynamics:
+        """The states that parameters ask for."""
         names = [str(name) for name in getattr(self, "feature_names_in_", range(len(self._scale)))]
-        length, turn = self._structure["length"], self._structure["turn"]
-        return dynamics_of(SimpleNamespace(**self._structure), self._unit, names, self._scale, length, turn)
+        length, turn = structure["length"], structure["turn"]
+        return dynamics_of(SimpleNamespace(**structure), self._unit, names, self._scale, length, turn)
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
         return None
@@ -559,8 +624,11 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     def _findings(self, problem: Problem, state: State) -> Iterator[str]:
         yield from super()._findings(problem, state)
         block, learned = state.q["latents"], bool(state.q["dynamics"].value.size)
-        mistaken = list(of_counts(self.likelihood_, self.likelihood, problem.data))
-        yield from mistaken or noise_taken_in(self.likelihood_, self.likelihood, learned, block, problem.data)
+        name = self._likelihood_given if type(self.likelihood_) is not NegativeBinomial else "negative-binomial"
+        mistaken = list(of_counts(self.likelihood_, name, problem.data))
+        walked: Any = getattr(problem.model, "walked", None)  # what returns takes noise in unseen
+        block = block if walked is None else walked
+        yield from mistaken or noise_taken_in(self.likelihood_, name, learned, block, problem.data)
         if told := untold(self.index_):
             yield told
         yield from unseen(periods_of(self), problem.data)
@@ -568,48 +636,29 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
 
     # ---- what a fit leaves behind
     def _finish(self, model: DynamicModel, state: State, weight: float, bounds: Array | None = None) -> None:
-        vars(self).pop("_one_ahead", None)
+        self._leave_mixture()
         block = state.q["latents"]
         if "swept" in vars(block):  # points that were appended are swept alone
             self._last, self._last_cov = block.swept.last, block.swept.last_cov
         super()._finish(model, state, weight, bounds)
+        self._add_gain()
+        if self._nodes is None:
+            _ = self._views  # predictions leave an estimator as it is
 
     def _expose(self, model: DynamicModel, state: State) -> None:
         q = state.q
         self.likelihood_ = model.current_likelihood(q)
         self.noise_ = self.likelihood_.noise
-        self.posterior_ = Posterior({"latents": q["latents"]})
         self._choices = self._fitted_choices()
         self._expose_parameters(model.dynamics, q["dynamics"].value)
         self.diffuse_lower_bound_ = self.lower_bound_ + model.dynamics.diffuse_log_sd
-        last, cov, E = self._last, self._last_cov, model.dynamics.n_coefficients
-        self.coef_ = (last[len(last) - E :] / self._scale).astype(self._dtype)
-        variance = np.diagonal(cov)[len(last) - E :]
-        self.coef_std_ = (np.sqrt(np.maximum(variance, 0.0)) / self._scale).astype(self._dtype)
 
     def _expose_parameters(self, dynamics: Any, theta: Array) -> None:
         """Variances, dampings and periods under the user's names."""
-        for name in ("level_variance_", "trend_variance_", "seasonal_variance_", "coefficient_variance_", "damping_"):
-            vars(self).pop(name, None)
-        for name in ("cycle_variance_", "cycle_damping_", "cycle_period_"):
-            vars(self).pop(name, None)
-        variances = {group: dynamics.amounts[states[0]].at(theta) for group, states in dynamics.groups.items()}
-        if "level" in dynamics.groups:  # of a damped one the mean comes first, which does not move
-            self.level_variance_ = dynamics.amounts[dynamics.groups["level"][-1]].at(theta)
-        if "trend" in dynamics.groups:
-            self.trend_variance_ = variances["trend"]
-        seasons = [variances[group] for group in dynamics.groups if group.startswith("seasonal_")]
-        if seasons:
-            self.seasonal_variance_ = seasons[0] if len(seasons) == 1 else np.array(seasons)
-        if dynamics.n_coefficients:
-            amounts = [dynamics.amounts[state].at(theta) for state in dynamics.groups["regression"]]
-            self.coefficient_variance_ = np.array(amounts) / np.square(self._scale)
-        for part in dynamics.damped:
-            if len(part.states) == 1:
-                self.damping_ = part.damping.at(theta)
-            else:
-                self.cycle_damping_, self.cycle_variance_ = part.damping.at(theta), part.amount.at(theta)
-                self.cycle_period_ = float(2.0 * np.pi / part.angle(theta))
+        for name in LEARNED:
+            vars(self).pop(f"{name}_", None)
+        for name, value in parameters_of(dynamics, theta, self._scale).items():
+            setattr(self, f"{name}_", value)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

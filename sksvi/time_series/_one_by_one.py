@@ -13,8 +13,8 @@ from sksvi.estimators.offsets import remember_offset
 from sksvi.likelihoods.support import LARGEST_TARGET, SMALLEST_COUNT
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
-from sksvi.time_series._answers import after
 from sksvi.time_series._index import longer
+from sksvi.time_series._integrated import after
 from sksvi.time_series._one import Message, Steps, met, states, value_of
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ class Observed(NamedTuple):
 class OnlineFilter:
     """Points that follow a fitted series one by one; the estimator stays as it is until `update`.
 
-    Made by `DynamicGLM.online`. Each point has the message that `partial_fit` of its row finds, to the same bits.
+    Made by `DynamicGLM.online`. It stands at the mode of what was learned, not over its posterior. Each point has the
+    message that `partial_fit` of its row finds, to the same bits.
     Points are held until `update`: call it now and then in a stream without an end.
 
     Parameters

@@ -156,6 +156,7 @@ class Online:
             problem = hyper.still(problem)
             state = continued(problem, with_own_lists(self.state_))
             state = plan.run(problem, state, state.passes + self._most_passes(), self.tol)
+            self._node_messages = None  # those of the sweep know all points
             self._finish(problem.model, state, self.n_samples_seen_)
         return self
 

@@ -83,7 +83,9 @@ class Panel:
 
     def _told_of_data(self) -> list[tuple[str, str]]:
         lines: list[tuple[str, str]] = super()._told_of_data()  # type: ignore[misc]
-        return [*lines, ("series", f"{len(self._members):,}")] if "_members" in vars(self) else lines
+        if "_members" in vars(self):
+            return [*lines, ("series", f"{len(self._members):,}")]
+        return [*lines, *self._told_of_level()]  # type: ignore[attr-defined]
 
     # ---- rows of a long table
     def _divided(self: Any, X: Any, y: Any, fits: bool) -> tuple[Array, _Rows, _Rows]:
@@ -254,7 +256,7 @@ class Panel:
 
     def _shared_by(self: Any, labels: list[Any], members: list[Any], calls: list[Any]) -> dict[str, Any]:
         """Parameters and likelihood that the sum of all bounds likes best."""
-        base = likelihoods.resolve(self.likelihood)
+        base = likelihoods.resolve(self._likelihood_given)
         if base.ordered:
             raise ValueError(
                 "share_variances=True, and the levels of an ordinal target are each series' own: leave it out."

@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi._typing import RandomState
-from sksvi.estimators.posterior import Posterior
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.time_series._index import shortened
 
@@ -26,12 +25,16 @@ class Rowless:
             bare._members = [member._without_rows() for member in self._members]
             bare._rows = [np.zeros(0, np.int64)] * len(bare._members)
         elif hasattr(self, "state_"):
+            if bare._nodes is not None:
+                views = self._views
+                bare._node_ends = np.array([v.last for v in views]), np.array([v.last_cov for v in views])
+                bare._node_messages = None if self._node_messages is None else self._node_messages[:, :, :0]
             chain, none, index = self._after(self._block.chain.X[:0]), np.zeros(0), bare.index_
             block = ChainGaussian(chain, none, none)
             bare._hold_times(shortened(index))
             bare._left_out, bare._series = len(index), self._series.take(slice(0, 0))
             bare.state_ = replace(bare.state_, q={**bare.state_.q, "latents": block})
-            bare.posterior_ = Posterior({"latents": block})
+            bare._leave_mixture()
         return bare
 
     def to_arviz(self: Any, n_samples: int = 1000, random_state: RandomState = None) -> Any:

@@ -22,6 +22,8 @@ FRACTION = 1e-9
 SHARE, CHANCE = 0.5, 1e-6
 #: Tilts at which Chernoff's bound of that is looked at; sums of two counts from which on their difference is as normal.
 TILTS, NORMAL = np.geomspace(0.05, 25.0, 60), 200.0
+#: Between the quartiles of a standard normal.
+NORMAL_QUARTILES = 1.3489795
 #: Least share of what a series moves by that it moves by from point to point.
 SMOOTHEST = 0.01
 
@@ -33,6 +35,12 @@ def roughness(y: Array) -> float:
         return 1.0
     bends = float(np.sqrt(np.mean(np.square(np.diff(y, 2) / spread)) / 6.0))  # noise: six times its own
     return min(max(bends, SMOOTHEST), 1.0)
+
+
+def middle_spread(y: Array) -> float:
+    """Standard deviation of a normal with the quartiles of y, which few values far off leave; inf where these meet."""
+    low, high = np.quantile(y, [0.25, 0.75])
+    return float(high - low) / NORMAL_QUARTILES or np.inf
 
 
 def check_series(estimator: Any, y: Any, paired: bool) -> Array:

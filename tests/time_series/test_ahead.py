@@ -47,7 +47,7 @@ def test_predictions_one_step_ahead_know_the_past_alone(likelihood):
     y = y if likelihood == "poisson" else (y > 4.0) * 1.0
     y[7] = np.nan
     model = DynamicGLM(likelihood=likelihood, **FIXED).fit(None, y)
-    ahead = model._one_ahead
+    (ahead,) = model._one_ahead
     m, s = by_hand(model.likelihood_, y, 0.02, 100.0)
     np.testing.assert_allclose(ahead.mean, m, atol=2e-4 * np.sqrt(s).max())
     np.testing.assert_allclose(ahead.variance, s, rtol=2e-4)
@@ -102,7 +102,7 @@ def test_the_evidence_of_one_count_is_that_of_an_integral():
 
 
 def test_the_evidence_of_a_gaussian_series_is_the_bound():
-    model = DynamicGLM(likelihood="gaussian").fit(None, NILE)
+    model = DynamicGLM(likelihood="gaussian", hyperparameters="point").fit(None, NILE)
     found = model.log_evidence(10, random_state=0)
     assert found.value == pytest.approx(model.lower_bound_, abs=1e-6)
     assert found.effective_sample_size == pytest.approx(10)
@@ -110,7 +110,7 @@ def test_the_evidence_of_a_gaussian_series_is_the_bound():
 
 def test_the_bound_is_a_little_below_the_evidence():
     y, _ = counts()
-    model = DynamicGLM(seasonal=4).fit(None, y)
+    model = DynamicGLM(seasonal=4, hyperparameters="point").fit(None, y)
     found = model.log_evidence(400, random_state=0)
     assert -4 * found.std_error < found.value - model.lower_bound_ < 0.5
 
@@ -119,7 +119,7 @@ def test_outliers_leave_draws_and_the_evidence(global_random_seed):
     rng = np.random.default_rng([global_random_seed, 62])
     y = np.cumsum(0.1 * rng.standard_normal(60)) + 0.2 * rng.standard_t(2.0, 60)
     y[30] += 8.0
-    model = DynamicGLM(likelihood="student-t").fit(None, y)
+    model = DynamicGLM(likelihood="student-t", hyperparameters="point").fit(None, y)
     assert model.posterior_["latents"].weights.min() < 0
     found = model.log_evidence(2000, random_state=0)
     assert -4 * found.std_error < found.value - model.lower_bound_ < 1.0
@@ -194,14 +194,13 @@ def test_a_saved_series_keeps_its_times_and_goes_on(index, tmp_path):
 
 def test_a_fit_goes_on_from_the_last_one():
     y, _ = counts()
-    model = DynamicGLM(likelihood="negative-binomial", warm_start=True).fit(None, y)
+    given = {"likelihood": "negative-binomial", "level": "walk", "hyperparameters": "point"}
+    model = DynamicGLM(**given, warm_start=True).fit(None, y)
     first, bound = model.n_iter_, model.lower_bound_
     model.fit(None, y)
     assert model.n_iter_ - first <= 4 and model.lower_bound_ >= bound - 1e-6
     model.fit(None, y[:50])
-    assert model.lower_bound_ == pytest.approx(
-        DynamicGLM(likelihood="negative-binomial").fit(None, y[:50]).lower_bound_, abs=1e-2
-    )
+    assert model.lower_bound_ == pytest.approx(DynamicGLM(**given).fit(None, y[:50]).lower_bound_, abs=1e-2)
     with pytest.raises(ValueError, match="seasonal was"):
         model.set_params(seasonal=4).fit(None, y)
 

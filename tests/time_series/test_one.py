@@ -66,7 +66,8 @@ def test_a_row_that_no_look_is_left_for_is_not_settled():
 STREAMS = {
     "level": ({"level_variance": 0.02}, False),
     "season": ({"seasonal": 4, "seasonal_variance": 0.01, "level_variance": 0.02}, True),
-    "measured": ({"likelihood": "gaussian", "level_variance": 0.02}, True),
+    # A filter stands at the mode of what was learned.
+    "measured": ({"likelihood": "gaussian", "level_variance": 0.02, "hyperparameters": "point"}, True),
     "pairs": ({"likelihood": "binomial", "level_variance": 0.02}, True),
 }
 

@@ -125,7 +125,7 @@ def test_shared_variances_maximise_the_sum_of_the_bounds(shops, tmp_path):
         one.partial_fit(pd.DataFrame({"shop": ["east"], "price": [0.5]}), [2.0]).smooth()
     pd.testing.assert_frame_equal(loaded.summary(), model.summary())
     assert loaded.series_["east"].noise_ == first.noise_
-    separate = DynamicGLM(groups="shop", **own).fit(X, y)
+    separate = DynamicGLM(groups="shop", hyperparameters="point", **own).fit(X, y)
     assert separate.lower_bound_ > model.lower_bound_
     with pytest.raises(ValueError, match="ordinal"):
         DynamicGLM(groups="shop", share_variances=True, likelihood="ordinal").fit(X, np.minimum(y.fillna(0), 2))

@@ -26,9 +26,9 @@ def measured(seed, n=400):
 
 def test_measurements_under_a_poisson_are_told_of(global_random_seed):
     with pytest.warns(UserWarning, match=r"autocorrelation -0\.\d\d of the residuals"):
-        DynamicGLM().fit(None, NILE)
+        DynamicGLM(likelihood="poisson").fit(None, NILE)
     with pytest.warns(UserWarning, match="y varies more from one point to the next than likelihood='poisson' lets it"):
-        DynamicGLM().fit(None, measured(global_random_seed))
+        DynamicGLM(likelihood="poisson").fit(None, measured(global_random_seed))
 
 
 @pytest.mark.parametrize("likelihood", ["gaussian", "negative-binomial"])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sksvi.algorithms.rules import SEARCHED, Rule
+from sksvi.algorithms.rules import SEARCHED, Rule, Searched
 from sksvi.families import Free
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.models.base import Fit, LinearTerms, Table
@@ -16,6 +16,7 @@ from sksvi.models.per_latent import PerLatent, Tried
 from sksvi.models.settled import already_searched
 from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.search import Closed, Reached, Search, closed_messages, first_messages, without_offsets
+from sksvi.models.time_series.weak_prior import WeakPrior
 
 Array = np.ndarray
 
@@ -43,6 +44,8 @@ class DynamicModel(PerLatent):
         Of a measured target.
     chain : Chain, optional
         Of points that follow others; None: the dynamics' own. With it no parameter is there to move.
+    prior : WeakPrior, optional
+        Of the parameters, whose density the bound then has; None: a flat one of their logarithms.
     """
 
     searched = "variances and scales", "give each of them a number"
@@ -58,6 +61,7 @@ class DynamicModel(PerLatent):
         theta: Array | None = None,
         unit: float = 1.0,
         chain: Any = None,
+        prior: WeakPrior | None = None,
     ) -> None:
         self.likelihood = likelihood
         self.dynamics = dynamics
@@ -66,7 +70,12 @@ class DynamicModel(PerLatent):
         self._last: Any = None  # a point of the search and the likelihood there, asked for several times
         self.learned = learned and chain is None
         self.chain = chain
+        self.weak_prior = prior if self.learned else None
         self.theta = dynamics.start if theta is None else theta
+        #: Messages that a fit begins with, where others than those of each point alone are known.
+        self.messages: ChainGaussian | None = None
+        #: Where a level that walks had ended, of one that was chosen among several.
+        self.walked: ChainGaussian | None = None
         self.log_unit = float(np.log(unit))
 
     # ---- blocks
@@ -94,7 +103,23 @@ class DynamicModel(PerLatent):
         """Parameters of the states and of the likelihood: `search` finds them."""
         if self.chain is not None:
             return {}
-        return {"dynamics": SEARCHED} | ({"likelihood": SEARCHED} if self.likelihood.learned else {})
+        parts = ["dynamics", *(["likelihood"] if self.likelihood.learned else [])]
+        if self.weak_prior is None:
+            return dict.fromkeys(parts, SEARCHED)
+        return {name: Searched(partial(self._log_prior_of, name)) for name in parts}
+
+    def prior_at(self, name: str, value: Array) -> tuple[float, Array]:
+        """Log density of one block of parameters, and its slope."""
+        if self.weak_prior is None:
+            return 0.0, np.zeros(len(value))
+        return self.weak_prior.dynamic(value) if name == "dynamics" else self.weak_prior.of_likelihood(value)
+
+    def _log_prior_of(self, name: str, q: dict[str, Any]) -> float:
+        return self.prior_at(name, q[name].value)[0] if name in q else 0.0
+
+    def log_prior(self, q: dict[str, Any]) -> float:
+        """Log density of all parameters."""
+        return sum(self._log_prior_of(name, q) for name in ("dynamics", "likelihood"))
 
     def at(self, values: dict[str, Array], block: ChainGaussian | None = None) -> dict[str, Any]:
         """q under these parameters: the prior, or the messages of `block`."""
@@ -103,9 +128,9 @@ class DynamicModel(PerLatent):
         return q | {name: Free(value) for name, value in values.items()}
 
     def begin(self, data: Table, rng: Any) -> dict[str, Any]:
-        """The prior under first parameters."""
+        """The prior under first parameters, or the messages that are known."""
         values = {"dynamics": self.theta, "likelihood": self.likelihood.unconstrained}
-        return self.at({name: values[name] for name in self.hyper})
+        return self.at({name: values[name] for name in self.hyper}, self.messages)
 
     def filled(self, q: dict[str, Any], data: Table) -> dict[str, Any]:
         """Messages as each point alone would have them: from none, under a wide prior, no first step succeeds."""
@@ -168,9 +193,9 @@ class DynamicModel(PerLatent):
         return best.q, best.q is not fit.q
 
     def slope(self, q: dict[str, Any]) -> Array:
-        """Slope of the evidence of the messages in the parameters of the states."""
-        block = q["latents"]
-        return self.dynamics.slope(q["dynamics"].value, block.chain, block.swept)
+        """Slope of the evidence of the messages, and of the prior, in the parameters of the states."""
+        block, theta = q["latents"], q["dynamics"].value
+        return self.dynamics.slope(theta, block.chain, block.swept) + self.prior_at("dynamics", theta)[1]
 
     def slopes(self, q: dict[str, Any], data: Table, expect: Any) -> tuple[dict[str, Array], Array]:
         """Slope in the parameters of the bound with q at its best, and second derivatives in the likelihood's at q."""
@@ -184,7 +209,8 @@ class DynamicModel(PerLatent):
                 weight = None if data.weight is None else data.weight[rows]
                 first, second = expect.parameter_sums(likelihood, data.y[rows], m, v, weight)
                 total, bend = total + first, bend + second
-            out["likelihood"] = total
+            out["likelihood"] = total + self.prior_at("likelihood", q["likelihood"].value)[1]
+            bend = bend if self.weak_prior is None else bend + self.weak_prior.bend(q["likelihood"].value)
         return out, bend
 
 

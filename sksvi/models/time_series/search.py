@@ -97,10 +97,11 @@ class Closed:
         else:
             total = np.square(off) @ weight + variance @ weight
         value, slope = likelihood.expected_from_squares(float(total), self.n)
-        slopes = {"dynamics": model.dynamics.slope(q["dynamics"].value, chain, swept)}
+        settled = {**q, "latents": block}
+        slopes = {"dynamics": model.slope(settled)}
         if "likelihood" in q:
-            slopes["likelihood"] = np.array([slope])
-        return Reached({**q, "latents": block}, self.scale * value - swept.kl), slopes
+            slopes["likelihood"] = slope + model.prior_at("likelihood", q["likelihood"].value)[1]
+        return Reached(settled, self.scale * value - swept.kl + model.log_prior(q)), slopes
 
 
 class Search(SettledSearch):
@@ -139,7 +140,9 @@ class Search(SettledSearch):
         """
         assert self.names[0] == "dynamics"
         first = self.model.dynamics.start
-        for other in {tuple(sorted(other.items())): other for other in self.model.dynamics.others}.values():
+        prior, others = self.model.weak_prior, self.model.dynamics.others
+        others = others if prior is None else [prior.starts(other) for other in others]
+        for other in {tuple(sorted(other.items())): other for other in others}.values():
             if self.ended:
                 return
             if not any(self.start[place] == first[place] for place in other):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.persistence.fitted.shared import block_of, shown
+from sksvi.persistence.fitted.shared import block_of
 from sksvi.persistence.look import Look
 
 
@@ -16,6 +16,7 @@ def check_dynamic(look: Look) -> None:
     for name in ("_centre", "_scale"):
         look.at(name).array((d,), above=0.0 if name == "_scale" else None)
     look.at("_unit").number(above=0.0)
+    look.at("_spread").number(above=0.0)
     look.at("mean_").number()
     series = look.at("_series")
     T, width = series.at("X").array((None, d)).shape
@@ -36,9 +37,8 @@ def check_dynamic(look: Look) -> None:
     block_of(look, "dynamics").at("value").array((len(dynamics.parameters),))
     look.at("_last").array((n,))
     look.at("_last_cov").array((n, n))
-    look.at("coef_").array((d,), "x")
-    look.at("coef_std_").array((d,), "x", least=0.0)
-    shown(look, "latents", (T,))
+    if getattr(look.value, "_nodes", None) is not None:
+        check_nodes(look, len(dynamics.parameters), n)
     times = look.at("_times").a(dict)
     times.require({"kind", "values", "name"} <= times.value.keys(), "is no index")
     try:
@@ -46,6 +46,20 @@ def check_dynamic(look: Look) -> None:
     except (IndexError, KeyError, TypeError, ValueError) as error:
         raise times.fail(f"is no index: {error}") from error
     times.require(found == T + before, f"has {found} times for {T + before} points")
+
+
+def check_nodes(look: Look, p: int, n: int) -> None:
+    """Values of p parameters of states and the likelihood's, messages and last states of n at each."""
+    k = len(look.at("_nodes").at("weights").value)
+    P = p + np.size(look.value.likelihood_.unconstrained)
+    look.at("_nodes").at("values").array((k, P))
+    if look.value._node_messages is not None:
+        look.at("_node_messages").array((k, 2, None))
+    if look.value._node_ends is not None:
+        ends = look.at("_node_ends").a(tuple)
+        ends.require(len(ends.value) == 2, "is no pair")
+        ends.item(0).array((k, n))
+        ends.item(1).array((k, n, n))
 
 
 def check_panel(look: Look) -> list[Any]:

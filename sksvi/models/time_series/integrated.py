@@ -1,0 +1,196 @@
+"""The posterior of what a dynamic model learns: its nodes, and the messages that q has at each of them.
+
+Under Gaussian noise the evidence of the parameters is that of a sweep. Elsewhere it is the bound where the messages of
+the fit have settled under the parameters of a node, by a few natural steps from where they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sksvi.families.base import NotPositiveDefinite
+from sksvi.families.gaussian.chain import ChainGaussian
+from sksvi.integrals.nodes import Nodes, nodes_about
+from sksvi.models.base import Table
+from sksvi.models.time_series.search import Closed
+
+Array = np.ndarray
+
+#: Most natural steps at a node, their halvings, and the gain, nats, below which they end.
+PASSES, HALVINGS, ENOUGH = 6, 4, 1e-2
+#: Step of the differences of slopes that give the curvature at the mode.
+STEP = 0.05
+#: Series of more points keep the messages of the fit at every node: what is held would be many times theirs.
+MOST_POINTS = 2**14
+
+
+class Settled(NamedTuple):
+    """Messages under some parameters, and the bound there, the prior of the parameters included."""
+
+    block: ChainGaussian
+    bound: float
+
+
+class Integrand:
+    """The bound as a function of some of the parameters of a dynamic model, the prior of these included.
+
+    Parameters
+    ----------
+    model : DynamicModel
+    data : Table
+    expect : Expectation
+        Without noise.
+    q : dict
+        Where the fit ended.
+    free : ndarray of int
+        Which places of all parameters, those of the states and then the likelihood's, are integrated over.
+    """
+
+    def __init__(self, model: Any, data: Table, expect: Any, q: dict[str, Any], free: Array) -> None:
+        self.model, self.data, self.expect, self.q, self.free = model, data, expect, q, free
+        self.mode = all_parameters(q)
+        #: Of Gaussian noise the evidence, whatever the messages.
+        self.closed = Closed(model, data, 1.0) if model.likelihood.closed_posterior else None
+        #: What was found at points that were asked for.
+        self.found: dict[bytes, Settled] = {}
+
+    def full(self, x: Array) -> Array:
+        """All parameters, of those that are integrated over."""
+        out = self.mode.copy()
+        out[self.free] = x
+        return out
+
+    def at(self, x: Array, block: ChainGaussian | None = None) -> dict[str, Any]:
+        """q under these parameters, with the messages of the fit or of another block."""
+        return self.model.at(divided(self.full(x), self.q), self.q["latents"] if block is None else block)  # type: ignore[no-any-return]
+
+    def __call__(self, x: Array) -> float:
+        """Bound and log prior at x; -inf where there is none."""
+        try:
+            return self.closed(self.at(x))[0].bound if self.closed else self.settled(x).bound
+        except NotPositiveDefinite:
+            return -np.inf
+
+    def settled(self, x: Array) -> Settled:
+        """Where the messages settle under these parameters."""
+        key = x.tobytes()
+        if key not in self.found:
+            self.found[key] = self._settled(self.at(x))
+        return self.found[key]
+
+    def _settled(self, q: dict[str, Any]) -> Settled:
+        likelihood, block = self.model.current_likelihood(q), q["latents"]
+        bound, alpha, gamma = self._looked(likelihood, block)
+        for _ in range(PASSES):
+            found = self._stepped(likelihood, block, bound, alpha, gamma)
+            if found is None:
+                break
+            gained, (block, (bound, alpha, gamma)) = found[1][0] - bound, found
+            if gained < ENOUGH:
+                break
+        return Settled(block.forgotten(), bound + self.model.log_prior(q))
+
+    def _stepped(self, likelihood: Any, block: ChainGaussian, bound: float, alpha: Array, gamma: Array) -> Any:
+        """Messages after a natural step, halved while the bound falls, and a look there; None: no gain."""
+        weights = -2.0 * gamma
+        linear, rate = alpha + weights * block.mean, 1.0
+        for _ in range(HALVINGS):
+            there = ChainGaussian(
+                block.chain,
+                (1.0 - rate) * block.linear + rate * linear,
+                (1.0 - rate) * block.weights + rate * weights,
+            )
+            try:
+                look = self._looked(likelihood, there)
+            except NotPositiveDefinite:
+                look = (-np.inf, alpha, gamma)
+            if look[0] > bound:
+                return there, look
+            rate *= 0.5
+        return None
+
+    def _looked(self, likelihood: Any, block: ChainGaussian) -> tuple[float, Array, Array]:
+        """The bound of a block without the prior of parameters, and the slopes of E log p in mean and variance."""
+        data, T = self.data, len(self.data)
+        alpha, gamma, total = np.zeros(T), np.zeros(T), -block.swept.kl
+        with np.errstate(over="ignore", invalid="ignore"):
+            for rows in self.model.parts(T):
+                m = block.mean[rows] if data.offset is None else block.mean[rows] + data.offset[rows]
+                value, a, g = self.expect(likelihood, data.y[rows], m, block.variance[rows])
+                w = 1.0 if data.weight is None else data.weight[rows]
+                total += float(np.sum(w * value))
+                alpha[rows], gamma[rows] = w * a, w * g
+        if not (np.isfinite(total) and np.all(np.isfinite(alpha)) and np.all(np.isfinite(gamma))):
+            raise NotPositiveDefinite("the bound is not finite at these parameters")
+        return total, alpha, gamma
+
+    def slope(self, x: Array) -> Array:
+        """Slope of the settled bound and of the prior."""
+        if self.closed:
+            slopes = self.closed(self.at(x))[1]
+        else:
+            slopes, _ = self.model.slopes(self.at(x, self.settled(x).block), self.data, self.expect)
+        return np.concatenate([slopes[name] for name in self.model.hyper])[self.free]
+
+    def curvature(self, mode: Array, low: Array, high: Array) -> Array | None:
+        """Minus the second derivatives at the mode, by differences of slopes; None where there are none."""
+        H, size = np.empty((len(mode), len(mode))), len(mode)
+        try:
+            here = self.slope(mode)
+            for place, step in enumerate(STEP * np.eye(size)):
+                by = step if mode[place] + STEP < high[place] else -step
+                H[:, place] = (here - self.slope(mode + by)) / by[place]
+        except NotPositiveDefinite:
+            return None
+        return 0.5 * (H + H.T)
+
+
+def all_parameters(q: dict[str, Any]) -> Array:
+    """Those of the states, then the likelihood's."""
+    return np.concatenate([q[name].value for name in ("dynamics", "likelihood") if name in q])
+
+
+def divided(values: Array, q: dict[str, Any]) -> dict[str, Array]:
+    """The same by block."""
+    n = len(q["dynamics"].value)
+    return {"dynamics": values[:n], "likelihood": values[n:]} if "likelihood" in q else {"dynamics": values[:n]}
+
+
+def nodes_of(
+    model: Any, data: Table, expect: Any, q: dict[str, Any], frozen: bool
+) -> tuple[Nodes, Array | None] | None:
+    """Nodes (k, P) of all parameters, and the messages (k, 2, T) there; None where none is learned.
+
+    Parameters
+    ----------
+    model : DynamicModel
+    data : Table
+    expect : Expectation
+    q : dict
+        Where the fit ended.
+    frozen : bool
+        Whether the likelihood's parameters stay where they are.
+
+    Returns
+    -------
+    tuple of Nodes and ndarray, or None
+        Without messages of their own, nodes have those of the fit, or under Gaussian noise those of the data.
+    """
+    if not model.learned:
+        return None
+    n, size = len(q["dynamics"].value), len(all_parameters(q))
+    free = np.arange(n if frozen or model.likelihood.ordered else size)
+    if not len(free):
+        return None
+    box = np.array([*model.dynamics.box, *[(-np.inf, np.inf)] * (size - n)], float).reshape(-1, 2)[free]
+    integrand = Integrand(model, data, expect, q, free)
+    mode = integrand.mode[free]
+    curvature = integrand.curvature(mode, box[:, 0], box[:, 1])
+    found = nodes_about(integrand, mode, curvature, box[:, 0], box[:, 1]).few()
+    nodes = Nodes(np.array([integrand.full(x) for x in found.values]), found.weights, found.log_integral)
+    if integrand.closed or len(data) > MOST_POINTS:
+        return nodes, None
+    blocks = [integrand.settled(x).block for x in found.values]
+    return nodes, np.array([[block.linear, block.weights] for block in blocks])

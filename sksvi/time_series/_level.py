@@ -1,0 +1,191 @@
+"""How the level of a series moves, and for counts whether they vary more than a Poisson: chosen by the log evidence."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sksvi import algorithms, likelihoods
+from sksvi.families.gaussian.chain import ChainGaussian
+from sksvi.inference import plan
+from sksvi.inference.start import first_state
+from sksvi.integrals.nodes import Nodes
+from sksvi.models.base import Table
+from sksvi.models.time_series.integrated import nodes_of
+from sksvi.models.time_series.model import DynamicModel
+from sksvi.models.time_series.weak_prior import WeakPrior
+from sksvi.time_series._long import LONG, PARTS
+from sksvi.time_series._taken_in import worth_of_noise
+
+Array = np.ndarray
+
+#: A level that walks at random, one that returns to its mean, and one that stays.
+KINDS = ("walk", "damped", "constant")
+#: Nats by which another level, or a dispersion, must have more evidence than a walk: a walk may stand still, and loses
+#: little where it does.
+MARGIN = 1.0
+#: Nats within which a level that stays is taken beside a dispersion that a walk was without.
+STAYS = 1.5
+#: Tolerance of the fits that are compared: their evidence is an integral about where they end.
+TOL = 1e-4
+#: Nats by which the bound at the mode of another level may be below the walk's: its integral adds less.
+BEHIND = 2.0
+#: Dampings and stationary standard deviations, in units of f, that a search for those of a level may begin with.
+DAMPINGS, DEVIATIONS = (0.4, 0.8, 0.95), (0.2, 0.6)
+#: Slope of the evidence in independent noise, in standard errors, from which on a dispersion is tried.
+NOISY = 1.0
+
+
+class Tried(NamedTuple):
+    """A fit of one kind: its log evidence and its bound, nats, parameters by name, messages, and nodes."""
+
+    kind: str
+    likelihood: Any
+    evidence: float
+    bound: float
+    values: dict[str, float]
+    block: ChainGaussian
+    nodes: tuple[Nodes, Array | None] | None
+
+
+def asked_kind(estimator: Any) -> str:
+    """What the parameters say of the level: one of `KINDS`, "none" without a level, or "auto".
+
+    Raises
+    ------
+    ValueError
+        Where they contradict each other.
+    """
+    level, returns, variance = estimator.level, estimator.autoregressive, estimator.level_variance
+    given = isinstance(variance, Real)
+    if not isinstance(level, str):
+        return ("damped" if returns else "walk") if level else "none"
+    if level in ("walk", "constant") and returns:
+        raise ValueError(f"autoregressive=True is a level that returns, and level={level!r}: leave one of them out.")
+    if level == "constant" and given and variance > 0:
+        raise ValueError(f"level='constant' does not move, and level_variance={variance!r}: leave one of them out.")
+    if level != "auto":
+        return level
+    if returns:
+        return "damped"
+    shared = estimator.share_variances or bool(estimator._shared)
+    return "walk" if given or shared else "auto"
+
+
+def structure_of(kind: str, structure: dict[str, Any]) -> dict[str, Any]:
+    """The parameters that say which states there are, with a level of this kind."""
+    if kind == "none":
+        return {**structure, "level": False}
+    own = {"level": True, "autoregressive": kind == "damped"}
+    return {**structure, **own, **({"level_variance": 0.0} if kind == "constant" else {})}
+
+
+def choose(
+    estimator: Any, data: Table, structure: dict[str, Any], turns: list[float]
+) -> tuple[Tried, dict[str, float]]:
+    """The kind of level, and the likelihood, with the most evidence, and the evidence of each that came near.
+
+    turns: other periods that a learned cycle may have. Long series are judged by their first part.
+    """
+    part = data.take(slice(0, len(data) // PARTS)) if len(data) >= LONG else data
+    found = _levels(estimator, estimator.likelihood_, part, structure, turns)
+    if estimator.likelihood == "auto" and found and _takes_noise(found):
+        seen = slice(None) if data.weight is None else data.weight > 0
+        weight = None if data.weight is None else data.weight[seen]
+        wider = likelihoods.resolve("negative-binomial").start(data.y[seen], weight)
+        found += _levels(estimator, wider, part, structure, turns)
+    if not found:
+        raise ValueError("no level has a fit to these data: lower initial_variance, or say level='constant'.")
+    return _best(found), found
+
+
+def _takes_noise(found: list[Tried]) -> bool:
+    """Whether a level may move because counts vary more than a Poisson lets them: noise has a worth, or it returns."""
+    return max(found, key=lambda each: each.evidence).kind == "damped" or any(
+        worth_of_noise(each.block) > NOISY for each in found
+    )
+
+
+def _levels(estimator: Any, likelihood: Any, data: Table, structure: dict[str, Any], turns: list[float]) -> list[Tried]:
+    """A fit of each kind, the others from where the walk ended."""
+    walk = _tried(estimator, KINDS[0], likelihood, data, structure, turns, None)
+    others = [_tried(estimator, kind, likelihood, data, structure, turns, walk) for kind in KINDS[1:]]
+    return [each for each in (walk, *others) if each is not None]
+
+
+def _best(found: list[Tried]) -> Tried:
+    """The first, unless another has clearly more evidence; with a dispersion that the first has not, one that stays.
+
+    A level that walked through noise need not walk once the noise has a name.
+    """
+    best = max(found, key=lambda each: each.evidence)
+    if best.evidence <= found[0].evidence + MARGIN:
+        return found[0]
+    if type(best.likelihood) is type(found[0].likelihood):
+        return best
+    near = [each for each in found if type(each.likelihood) is type(best.likelihood)]
+    return next((e for e in near if e.kind == "constant" and e.evidence >= best.evidence - STAYS), best)
+
+
+def _tried(
+    estimator: Any,
+    kind: str,
+    likelihood: Any,
+    data: Table,
+    structure: dict[str, Any],
+    turns: list[float],
+    walk: Tried | None,
+) -> Tried | None:
+    """A fit with a level of this kind; None where there is none, or one far behind the walk's."""
+    dynamics = estimator._states_of(structure_of(kind, structure))
+    dynamics.turns = turns
+    if walk is not None:
+        likelihood = walk.likelihood
+    prior = WeakPrior(dynamics, likelihood, estimator._spread, structure["length"])
+    model = DynamicModel(likelihood, dynamics, data.X, data.weight, unit=estimator._unit, prior=prior)
+    if walk is not None:
+        model.theta, model.messages = _begun(model, walk), walk.block
+    rule = estimator._rule()
+    problem = plan.problem(model, data, algorithms.resolve("cvi"), rule, threads=1)
+    if not likelihood.informed(data.y):
+        problem = plan.changed(problem, frozen=problem.frozen | {"likelihood"})
+    try:
+        state = plan.run(problem, first_state(problem, 0), estimator._most_passes(), max(TOL, estimator.tol))
+        q = state.shown
+        if walk is not None and state.bound < walk.bound - BEHIND:
+            return None
+        nodes = nodes_of(model, data, rule, q, "likelihood" in problem.frozen)
+    except ValueError:  # no step from where it began, or no positive precision
+        return None
+    evidence = float(state.bound if nodes is None else nodes[0].log_integral)
+    values = dict(zip([p.name for p in dynamics.parameters], q["dynamics"].value, strict=True))
+    return Tried(kind, model.current_likelihood(q), evidence, state.bound, values, q["latents"], nodes)
+
+
+def _begun(model: DynamicModel, walk: Tried) -> Array:
+    """Parameters of another level to begin with: the walk's, with the damping and variance that its messages like."""
+    dynamics, prior = model.dynamics, model.weak_prior
+    names = [p.name for p in dynamics.parameters]
+    theta = np.array([walk.values.get(p.name, p.start) for p in dynamics.parameters])
+    if "level_damping" not in names or "level_variance" not in names:
+        return theta
+    starts = []
+    for damping in DAMPINGS:
+        for deviation in DEVIATIONS:
+            start = theta.copy()
+            start[names.index("level_damping")] = np.log(damping / (1.0 - damping))
+            variance = (deviation * prior.unit) ** 2 * (1.0 - damping**2)
+            start[names.index("level_variance")] = np.log(variance)
+            starts.append(start)
+    return max(starts, key=lambda start: _worth(model, prior, start, walk.block))
+
+
+def _worth(model: DynamicModel, prior: Any, theta: Array, block: ChainGaussian) -> float:
+    """Log evidence of messages under these parameters, their prior included."""
+    try:
+        found = block.under(model.dynamics.chain(theta, model.X)).log_evidence()
+    except ValueError:
+        return -np.inf
+    return found + float(prior.dynamic(theta)[0])
