@@ -182,6 +182,10 @@ def shape_about(
     peak = inside(mode)
     if curvature is None:
         curvature = _curvature(inside, mode, peak, low, high, step)
+        # At an end of the support an axis of its own: others would lead across it.
+        at_end = (mode - low < step) | (high - mode < step)
+        alone = at_end[:, None] | at_end
+        curvature = np.where(alone & ~np.eye(size, dtype=bool), 0.0, curvature)
     values, vectors = np.linalg.eigh(curvature)
     axes = vectors / np.sqrt(np.maximum(values, WIDEST**-2))
     log_volume = 0.5 * size * np.log(2.0 * np.pi) + float(np.sum(np.log(np.linalg.norm(axes, axis=0))))

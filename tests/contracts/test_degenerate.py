@@ -18,7 +18,6 @@ from sksvi import (
     GMERegressor,
     SparseGPClassifier,
     SparseGPRegressor,
-    load,
 )
 from sksvi.models.mixed.glm import MixedModel
 

@@ -84,7 +84,13 @@ def test_levels_stand_where_their_column_does(table):
     X, f, _ = table
     turned = X[["w", "size", "year", "flag", "city"]]
     model = BayesianGLMRegressor(prior_precision=2.0).fit(turned, f)
-    assert model.summary(effects="joint", contrasts="none").index[:5].tolist() == ["w", "size_s", "size_m", "size_l", "year"]
+    assert model.summary(effects="joint", contrasts="none").index[:5].tolist() == [
+        "w",
+        "size_s",
+        "size_m",
+        "size_l",
+        "year",
+    ]
     other = BayesianGLMRegressor(prior_precision=2.0).fit(X[turned.columns[::-1]], f)
     np.testing.assert_allclose(other.predict(X[turned.columns[::-1]]), model.predict(turned), rtol=1e-8)
 
@@ -143,7 +149,12 @@ def test_which_columns(table):
     mask = np.isin(X.columns, names)
     fits = [BayesianGLMRegressor(categorical_features=given).fit(X, f) for given in (names, positions, mask)]
     for fit in fits:
-        assert fit.summary(effects="joint", contrasts="none").index[-6:-2].tolist() == ["zone_100", "zone_101", "zone_102", "zone_103"]
+        assert fit.summary(effects="joint", contrasts="none").index[-6:-2].tolist() == [
+            "zone_100",
+            "zone_101",
+            "zone_102",
+            "zone_103",
+        ]
         np.testing.assert_array_equal(fit.coef_, fits[0].coef_)
     unnamed = BayesianGLMRegressor(categorical_features=mask).fit(X.to_numpy(), f)
     np.testing.assert_allclose(unnamed.predict(X.to_numpy()), fits[0].predict(X), rtol=1e-8)
@@ -213,7 +224,10 @@ def test_streams_keep_the_first_levels(table):
     )
     for rows in parts:
         stream.partial_fit(X.loc[rows], f[rows])
-    assert stream.summary(effects="joint", contrasts="none").index.tolist() == all_at_once.summary(effects="joint", contrasts="none").index.tolist()
+    assert (
+        stream.summary(effects="joint", contrasts="none").index.tolist()
+        == all_at_once.summary(effects="joint", contrasts="none").index.tolist()
+    )
     np.testing.assert_allclose(stream.predict(X), all_at_once.predict(X), atol=0.05)
     text = X.assign(city=X["city"].astype(object))
     stream = BayesianGLMRegressor().partial_fit(text.loc[parts[0]], f[parts[0]])
@@ -310,7 +324,11 @@ def test_frames_of_other_libraries(table):
     strings = X.astype({"city": pd.ArrowDtype(pytest.importorskip("pyarrow").string())})
     np.testing.assert_array_equal(BayesianGLMRegressor().fit(strings, f).coef_, model.coef_)
     arrow = BayesianGLMRegressor().fit(frame.drop("size").to_arrow(), f) if hasattr(frame, "to_arrow") else None
-    assert arrow is None or arrow.summary(effects="joint", contrasts="none").index[:3].tolist() == ["city_bern", "city_oslo", "city_rome"]
+    assert arrow is None or arrow.summary(effects="joint", contrasts="none").index[:3].tolist() == [
+        "city_bern",
+        "city_oslo",
+        "city_rome",
+    ]
 
 
 @pytest.mark.parametrize("kind", [GMERegressor, GMEClassifier])
@@ -326,7 +344,9 @@ def test_the_fixed_part_of_mixed_models(table, kind):
         own, other = clone(model).fit(X, y), clone(model).fit(beside, y)
     np.testing.assert_allclose(own.coef_, other.coef_, rtol=1e-10)
     np.testing.assert_allclose(own.group_effects_, other.group_effects_, rtol=1e-10)
-    assert own.n_features_in_ == 6 and own.summary(effects="joint", contrasts="none").index.equals(other.summary(effects="joint", contrasts="none").index)
+    assert own.n_features_in_ == 6 and own.summary(effects="joint", contrasts="none").index.equals(
+        other.summary(effects="joint", contrasts="none").index
+    )
     with pytest.raises(ValueError, match=r"column 'city' has 'cork' in 300 of 300 rows\. Leave such rows out"):
         own.set_params(on_unseen="error").predict(X.assign(city="cork"))
     with warnings.catch_warnings():
