@@ -13,7 +13,7 @@ from sklearn.utils import _param_validation, validation
 from sklearn.utils.metaestimators import available_if
 
 from sksvi.estimators.magnitudes import LARGEST, LARGEST_UNIT, check_magnitudes
-from sksvi.estimators.sparse import merged, well_formed
+from sksvi.estimators.sparse import checked_sparse, merged
 from sksvi.partitions.lazily import BY_ROW, over_partitions
 
 ENCODE = "encode it as numbers, for example with sklearn.preprocessing.OneHotEncoder"
@@ -46,7 +46,7 @@ def validate_data(estimator: Any, X: Any, *args: Any, any_unit: bool = False, **
     with columns_named(X, getattr(estimator, "_for_text", ENCODE)):
         if options.get("y_numeric"):
             check_numeric_target(*args)
-        well_formed(X)
+        X = checked_sparse(X)
         found = validation.validate_data(estimator, X, *args, **options)
     if isinstance(found, tuple):
         return _admitted(found[0], X, any_unit=any_unit), *found[1:]
@@ -62,7 +62,7 @@ def check_table(X: Any, remedy: str = ENCODE, name: str = "X", any_unit: bool = 
         As `validate_data`.
     """
     with columns_named(X, remedy, name):
-        well_formed(X, name)
+        X = checked_sparse(X, name)
         found = validation.check_array(X, input_name=name, **options)
     return _admitted(found, X, name, any_unit)
 
