@@ -1,7 +1,7 @@
 """Fits beside predictions: a fit is built apart and published by one assignment, and an answer reads one fit.
 
 A thread that predicts while another one fits, or takes a chunk, would else read the mean of one fit and the deviations
-of the next.
+of the next. Parameters are checked at every answer as they are at a fit, since they may have been set in between.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ FITS = ("fit", "partial_fit", "fit_transform", "fit_predict", "smooth")
 #: Public methods that set or describe parameters, or that hand out the estimator itself.
 OTHERS = ("online",)
 OTHER_KINDS = ("get_", "set_", "_")
+
+
+#: Public methods that read no parameter: what a user set is kept as it is.
+UNCHECKED = ("save",)
 
 
 @contextmanager
@@ -52,9 +56,13 @@ def one_fit(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         fits.of_one_fit = True  # type: ignore[attr-defined]
         return fits
 
+    checks = name not in UNCHECKED
+
     @wraps(method)
     def answers(self: Any, *args: Any, **kwargs: Any) -> Any:
         view = _with(type(self), vars(self))  # a fit that is published meanwhile brings other attributes, not these
+        if checks and hasattr(view, "state_"):
+            view._validate_params()  # which may have been set, or loaded, since the fit
         answer = method(view, *args, **kwargs)
         return self if answer is view else answer
 

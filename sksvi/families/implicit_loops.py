@@ -11,13 +11,19 @@ Array = np.ndarray
 
 #: Relative size of the terms that end the series.
 LAST = 1e-12
+#: Steps of the recurrence, and terms of the series: more come of no positive number.
+RECURRENCE, TERMS = 6, 100_000
 
 
 @numba.njit(cache=True, nogil=True)
 def digamma(x: float) -> float:
-    """ψ(x), x > 0: recurrence to 6, then the asymptotic series."""
+    """ψ(x), x > 0: recurrence to 6, then the asymptotic series; NaN below."""
+    if x < 0.0:
+        return np.nan
     value = 0.0
-    while x < 6.0:
+    for _ in range(RECURRENCE):
+        if not x < 6.0:
+            break
         value -= 1.0 / x
         x += 1.0
     y = 1.0 / (x * x)
@@ -27,9 +33,13 @@ def digamma(x: float) -> float:
 
 @numba.njit(cache=True, nogil=True)
 def trigamma(x: float) -> float:
-    """ψ'(x), x > 0: recurrence to 6, then the asymptotic series."""
+    """ψ'(x), x > 0: recurrence to 6, then the asymptotic series; NaN below."""
+    if x < 0.0:
+        return np.nan
     value = 0.0
-    while x < 6.0:
+    for _ in range(RECURRENCE):
+        if not x < 6.0:
+            break
         value += 1.0 / (x * x)
         x += 1.0
     y = 1.0 / (x * x)
@@ -39,9 +49,13 @@ def trigamma(x: float) -> float:
 
 @numba.njit(cache=True, nogil=True)
 def tetragamma(x: float) -> float:
-    """ψ″(x), x > 0: recurrence to 6, then the asymptotic series."""
+    """ψ″(x), x > 0: recurrence to 6, then the asymptotic series; NaN below."""
+    if x < 0.0:
+        return np.nan
     value = 0.0
-    while x < 6.0:
+    for _ in range(RECURRENCE):
+        if not x < 6.0:
+            break
         value -= 2.0 / (x * x * x)
         x += 1.0
     y = 1.0 / (x * x)
@@ -51,14 +65,17 @@ def tetragamma(x: float) -> float:
 
 @numba.njit(cache=True, nogil=True)
 def slope(a: float, log_g: float, large: float) -> float:
-    """∂ log g / ∂a, see `log_slope`: the series, and beyond `large` by Wilson and Hilferty."""
+    """∂ log g / ∂a, see `log_slope`: the series, and beyond `large` by Wilson and Hilferty.
+
+    NaN where the series has no end.
+    """
     if a > large:
         root = np.exp((log_g - np.log(a)) / 3.0)
         z = 3.0 * np.sqrt(a) * (root - 1.0 + 1.0 / (9.0 * a))
         return 1.0 / a + 3.0 * (1.0 / (9.0 * a**2) - z / (6.0 * a**1.5)) / root
     g, psi, term = np.exp(log_g), digamma(a + 1.0), 1.0 / a
     total, at = term * (psi - log_g), a
-    while True:
+    for _ in range(TERMS):
         at += 1.0
         inverse = 1.0 / at
         psi += inverse
@@ -67,6 +84,7 @@ def slope(a: float, log_g: float, large: float) -> float:
         total += added
         if at > g and abs(added) < LAST * abs(total):
             return total
+    return np.nan
 
 
 @entry(

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 import threading
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.utils._param_validation import InvalidParameterError
 
 import sksvi
-from benchmarks.hostile._calls import NAMES
+from benchmarks.hostile._calls import NAMES, fitted, right
 from sksvi import BayesianGLMRegressor, GammaPoissonFactorization, GMERegressor, PoissonFactorization, StructuredLDA
+from sksvi.families.implicit_loops import digamma, slope, tetragamma, trigamma
+from sksvi.models.mixture.sampler import sliced
+from sksvi.models.topics.loops.documents import log_gamma
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 THREADS, CHUNKS = 8, 12
@@ -109,3 +114,30 @@ def test_methods_of_every_estimator_are_of_one_fit(name):
         function = vars(cls).get(method)
         function = getattr(function, "fn", function)
         assert function is None or hasattr(function, "of_one_fit"), method
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parameters_that_were_set_since_the_fit_are_checked_by_answers(name):
+    """`GammaProcessNMF.transform` after ``activation_shape=0.0`` was a compiled loop without an end."""
+    model = copy.deepcopy(fitted(name, 0)).set_params(tol=-1.0)
+    X, _ = right(name, 0)
+    asked = [method for method in ("predict", "transform") if hasattr(model, method)]
+    for method in asked:
+        with pytest.raises(InvalidParameterError, match="'tol' parameter"):
+            getattr(model, method)(X)
+    assert asked
+
+
+def test_an_activation_shape_of_zero_is_no_loop_without_an_end():
+    model = copy.deepcopy(fitted("GammaProcessNMF", 0)).set_params(activation_shape=0.0)
+    with pytest.raises(InvalidParameterError, match="activation_shape"):
+        model.transform(right("GammaProcessNMF", 0)[0])
+
+
+@pytest.mark.parametrize("x", [-np.inf, -1e20, np.nan])
+def test_compiled_series_end_at_any_number(x):
+    for function in (digamma, trigamma, tetragamma, log_gamma):
+        assert np.isnan(function(x))
+    assert np.isnan(slope(1.0, -x, 1e4))
+    with pytest.raises(ValueError, match="cannot go on"):
+        sliced(lambda at: np.nan, 0.0, np.random.default_rng(0))
