@@ -26,11 +26,14 @@ UNCHECKED = ("save",)
 def building(estimator: Any) -> Iterator[Any]:
     """A copy of an estimator to be fitted; what it has at the end is the estimator's from one moment to the next.
 
-    After an error the estimator is as it was.
+    A fit that fails undoes itself (`BaseSVI._all_or_nothing`); one that stands is published although a warning of it
+    is an error.
     """
     work = _with(type(estimator), dict(vars(estimator)))
-    yield work
-    estimator.__dict__ = vars(work)
+    try:
+        yield work
+    finally:
+        estimator.__dict__ = vars(work)
 
 
 def _with(cls: type, attributes: dict[str, Any]) -> Any:
