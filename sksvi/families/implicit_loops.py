@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from sksvi._machine.compiled import entry
+from sksvi._machine.compiling import njit
 
 Array = np.ndarray
 
@@ -15,7 +15,7 @@ LAST = 1e-12
 RECURRENCE, TERMS = 6, 100_000
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def digamma(x: float) -> float:
     """ψ(x), x > 0: recurrence to 6, then the asymptotic series; NaN below."""
     if x < 0.0:
@@ -31,7 +31,7 @@ def digamma(x: float) -> float:
     return value + np.log(x) - 0.5 / x - tail
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def trigamma(x: float) -> float:
     """ψ'(x), x > 0: recurrence to 6, then the asymptotic series; NaN below."""
     if x < 0.0:
@@ -47,7 +47,7 @@ def trigamma(x: float) -> float:
     return value + (1.0 + 0.5 / x + tail) / x
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def tetragamma(x: float) -> float:
     """ψ″(x), x > 0: recurrence to 6, then the asymptotic series; NaN below."""
     if x < 0.0:
@@ -63,7 +63,7 @@ def tetragamma(x: float) -> float:
     return value - y * (1.0 + 1.0 / x + tail)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def slope(a: float, log_g: float, large: float) -> float:
     """∂ log g / ∂a, see `log_slope`: the series, and beyond `large` by Wilson and Hilferty.
 
@@ -91,7 +91,7 @@ def slope(a: float, log_g: float, large: float) -> float:
     "shape (n) f",
     "log_draw (n) f",
 )
-@numba.njit(cache=True, nogil=True)
+@njit()
 def series(shape: Array, log_draw: Array, large: float) -> Array:
     """Σ t_n (ψ(a + n + 1) - log g), t_0 = 1/a, t_n = t_{n-1} g / (a + n)."""
     out = np.empty(len(shape))
@@ -106,7 +106,7 @@ def series(shape: Array, log_draw: Array, large: float) -> Array:
     "scaled (S, n) f",
     "weight (S, n) f",
 )
-@numba.njit(cache=True, nogil=True)
+@njit()
 def moments_with_slope(shape: Array, log_draw: Array, scaled: Array, weight: Array, large: float) -> Array:
     """Per column of draws g, numbers s and weights of sum 1: E s, E g, Cov(s, p), Cov(g, p), (n, 4)."""
     S, n = log_draw.shape
@@ -131,7 +131,7 @@ def moments_with_slope(shape: Array, log_draw: Array, scaled: Array, weight: Arr
     "log_gamma (P, V) f",
     "counts (P, V) f",
 )
-@numba.njit(cache=True, nogil=True)
+@njit()
 def corrected(concentration: Array, log_gamma: Array, counts: Array, large: float) -> Array:
     """V n of equations.md 8, plate by plate."""
     P, V = concentration.shape
