@@ -1,7 +1,7 @@
 """The doors of compiled loops: what Python hands over is checked against the loop's own words, so that none writes
 past a buffer, whatever file or mistake its arguments come from.
 
-A loop that Python calls has `@entry(...)` above `@numba.njit`; one that only other loops call begins with `_` or is
+A loop that Python calls has `@entry(...)` above `@njit`; one that only other loops call begins with `_` or is
 called from the folder of its own loops. `tests/contracts/test_compiled.py` holds the package to it.
 """
 
@@ -12,9 +12,9 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
+from sksvi._machine.compiling import njit
 from sksvi._machine.kinds import NUMBERS, WHOLE
 
 #: name(dims) kind, then what its numbers are below, or what they cut.
@@ -24,7 +24,7 @@ WORDS = re.compile(
 KINDS = {"f": "f", "i": WHOLE, None: NUMBERS}
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _entries(cuts: Any) -> int:
     """How many entries cuts are over, -1 unless they begin at 0 or later and never fall.
 
@@ -36,7 +36,7 @@ def _entries(cuts: Any) -> int:
     return np.int64(cuts[-1]) - np.int64(cuts[0]) if rises else -1
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _within(indices: Any, least: int, below: int) -> bool:
     """Whether every index is `least` at the least, and under `below`."""
     inside = True

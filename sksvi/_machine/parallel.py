@@ -6,17 +6,14 @@ partial sums meet in an order that depends on the number of chunks alone.
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
-from functools import cache, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from sksvi._machine import memory
+from sksvi._machine.one_thread import working as working
 
 Array = np.ndarray
 
@@ -33,72 +30,6 @@ def chunk_rows(width: int, full: bool) -> int:
 def slices(n: int, size: int) -> list[slice]:
     """0..n in slices of `size` rows."""
     return [slice(start, min(start + size, n)) for start in range(0, max(n, 1), size)]
-
-
-@cache
-def _blas_libraries() -> list[Any]:
-    import threadpoolctl
-
-    return [lib for lib in threadpoolctl.ThreadpoolController().lib_controllers if lib.user_api == "blas"]
-
-
-def _set_threads(numbers: list[int]) -> None:
-    """Threads of every BLAS. From threadpoolctl 3.8 on one thread controls them, and others are not heard: go past it.
-
-    Whoever is last out need not be who was first in, and a fit in a thread needs the limit as one in the main thread.
-    """
-    for lib, number in zip(_blas_libraries(), numbers, strict=True):
-        getattr(lib, "_real_set_num_threads", lib.set_num_threads)(number)
-
-
-class _Working:
-    """BLAS at one thread and freed memory kept, while anyone is inside: the first in sets it, the last out resets it.
-
-    The number of threads belongs to the process. Each restoring what it found would leave, of two that overlap, the
-    limit of the other; and would change a fit's bits under way.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._inside = threading.Lock(), 0
-        self._before: list[int] | None = None
-        self._own = threading.local()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._forked)
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._inside == 0:
-                self._before = [lib.get_num_threads() for lib in _blas_libraries()]
-                _set_threads([1] * len(self._before))
-                memory.keep_freed()
-            self._inside += 1
-            self._own.inside = getattr(self._own, "inside", 0) + 1
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            self._own.inside -= 1
-            self._take_back()
-
-    def _take_back(self) -> None:
-        """The process as it was, once nobody is inside."""
-        if self._inside == 0 and self._before is not None:
-            _set_threads(self._before)
-            memory.give_back_freed()
-            self._before = None
-
-    def _forked(self) -> None:
-        """Of the threads of the parent the child has one: nobody else is inside or holds the lock."""
-        self._lock, self._inside = threading.Lock(), getattr(self._own, "inside", 0)
-        self._take_back()
-
-
-_WORKING = _Working()
-
-
-def working() -> AbstractContextManager[Any]:
-    """Hold BLAS to one thread, as our own work on chunks and bits stay the same, and keep what chunks let go."""
-    return _WORKING
 
 
 def n_threads(n_jobs: int | None) -> int:

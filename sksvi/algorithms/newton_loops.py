@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from sksvi._machine.compiled import entry
+from sksvi._machine.compiling import njit
 
 Array = np.ndarray
 
@@ -14,7 +14,7 @@ Array = np.ndarray
 LEAST_PIVOT, ROUNDED = 1e-2, 1e-12
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _root(B: Array, free: Array, least: float, L: Array) -> bool:
     """Cholesky's root of the free rows and columns of B, of those held an identity's; False: not positive definite."""
     P = len(B)
@@ -32,7 +32,7 @@ def _root(B: Array, free: Array, least: float, L: Array) -> bool:
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _plain(B: Array, slope: Array) -> None:
     """In the place of a curvature that is none, its own of each coordinate; of none at all, steps of 1."""
     P = len(B)
@@ -44,7 +44,7 @@ def _plain(B: Array, slope: Array) -> None:
 
 
 @entry("B (P,P) f", "slope (P) f", "x (P) f", "low (P) f", "high (P) f", "step (P) f", "there (P) f")
-@numba.njit(cache=True, nogil=True)
+@njit()
 def to_the_top(
     B: Array, fresh: bool, slope: Array, x: Array, low: Array, high: Array, reach: float, step: Array, there: Array
 ) -> tuple[float, float]:
@@ -91,7 +91,7 @@ def to_the_top(
 
 
 @entry("B (P,P) f", "step (P) f", "before (P) f", "after (P) f")
-@numba.njit(cache=True, nogil=True)
+@njit()
 def corrected(B: Array, step: Array, before: Array, after: Array) -> float:
     """What B had promised of a step; then BFGS: B says what the slopes at its ends, `before` and `after`, did."""
     P = len(B)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
-from scipy.stats import binom
 
 from sksvi.displays._predicted import table
+from sksvi.likelihoods.count_quantiles import binomial_quantile
 
 Array = np.ndarray
 Parts = tuple[Array, Array, Array, Array, Array]
@@ -103,5 +103,5 @@ def reliability(chance: Array, successes: Array, trials: Array) -> Parts:
     some = np.flatnonzero(total > 0)
     total = total[some]
     mean = np.bincount(at, trials * chance)[some] / total
-    lower, upper = (binom.ppf(end, np.round(total), mean) / total for end in (LOW, HIGH))
+    lower, upper = (binomial_quantile(end, np.round(total), mean) / total for end in (LOW, HIGH))
     return mean, np.bincount(at, successes)[some] / total, mean, lower, np.minimum(upper, 1.0)

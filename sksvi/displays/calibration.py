@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
 from sklearn.base import BaseEstimator
 
 from sksvi._typing import ArrayLike, Axes, MatrixLike, PerRow
 from sksvi.displays._common import COLORS, pyplot
 from sksvi.displays._predicted import steps, table, values
+from sksvi.likelihoods.count_quantiles import binomial_quantile
 from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
@@ -96,7 +96,7 @@ class IntervalCoverageDisplay:
         if isinstance(n, bool) or int(n) != n or n < 1:
             raise ValueError(f"n, the number of observations, must be at least 1; found {n!r}.")
         self.n = int(n)
-        self.lower, self.upper = (binom.ppf(end, self.n, self.nominal) / self.n for end in (0.025, 0.975))
+        self.lower, self.upper = (binomial_quantile(end, self.n, self.nominal) / self.n for end in (0.025, 0.975))
 
     def plot(self, ax: Axes | None = None, **line_kwargs: Any) -> IntervalCoverageDisplay:
         """Draw the shares.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
 from sklearn.base import BaseEstimator
 
 from sksvi._typing import ArrayLike, Axes, MatrixLike, PerRow, RandomState
 from sksvi.displays._common import COLORS, pyplot
 from sksvi.displays._predicted import steps, table, values
+from sksvi.likelihoods.count_quantiles import binomial_quantile
 
 Array = np.ndarray
 
@@ -83,7 +83,9 @@ class PITDisplay:
         self.bins = int(np.clip(n // 20, 5, 20)) if bins is None else int(bins)
         counts = np.histogram(self.pit, self.bins, (0.0, 1.0))[0]
         self.density = counts * self.bins / n
-        self.lower, self.upper = (float(binom.ppf(end, n, 1.0 / self.bins)) * self.bins / n for end in (0.025, 0.975))
+        self.lower, self.upper = (
+            float(binomial_quantile(end, n, 1.0 / self.bins)) * self.bins / n for end in (0.025, 0.975)
+        )
 
     def plot(self, ax: Axes | None = None, **bar_kwargs: Any) -> PITDisplay:
         """Draw the histogram.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sksvi.estimators.sparse import well_formed
+from sksvi.estimators.sparse import checked_sparse, merged
 
 Array = np.ndarray
 
@@ -43,8 +43,7 @@ def as_table(X: Any, wanted: str = "a table, one row per sample") -> Any:
     if X is None or isinstance(X, str | bytes):
         raise ValueError(f"X is {X!r} and must be {wanted}{'' if X is None else ': read the file first'}.")
     if sp.issparse(X):
-        well_formed(X)
-        return X.tocsr()
+        return merged(checked_sparse(X).tocsr())
     X = framed(X)
     if not hasattr(X, "iloc"):
         # Through objects, so that values of several types in a list stay what they are.

@@ -13,7 +13,8 @@ from sklearn.utils import _param_validation, validation
 from sklearn.utils.metaestimators import available_if
 
 from sksvi.estimators.magnitudes import LARGEST, LARGEST_UNIT, check_magnitudes
-from sksvi.estimators.sparse import merged, well_formed
+from sksvi.estimators.published import one_fit
+from sksvi.estimators.sparse import checked_sparse, merged
 from sksvi.partitions.lazily import BY_ROW, over_partitions
 
 ENCODE = "encode it as numbers, for example with sklearn.preprocessing.OneHotEncoder"
@@ -46,7 +47,7 @@ def validate_data(estimator: Any, X: Any, *args: Any, any_unit: bool = False, **
     with columns_named(X, getattr(estimator, "_for_text", ENCODE)):
         if options.get("y_numeric"):
             check_numeric_target(*args)
-        well_formed(X)
+        X = checked_sparse(X)
         found = validation.validate_data(estimator, X, *args, **options)
     if isinstance(found, tuple):
         return _admitted(found[0], X, any_unit=any_unit), *found[1:]
@@ -62,7 +63,7 @@ def check_table(X: Any, remedy: str = ENCODE, name: str = "X", any_unit: bool = 
         As `validate_data`.
     """
     with columns_named(X, remedy, name):
-        well_formed(X, name)
+        X = checked_sparse(X, name)
         found = validation.check_array(X, input_name=name, **options)
     return _admitted(found, X, name, any_unit)
 
@@ -220,6 +221,8 @@ def _is_text(value: Any) -> bool:
 def with_own_methods(cls: Any) -> Any:
     """Class decorator: inherited public methods become the class's own, by name; those of rows answer collections.
 
+    A fit is published whole, and each answer is of one fit (`sksvi.estimators.published`).
+
     Python's TypeErrors name the class that wrote a method; users know the one that they called.
     """
     for name in dir(cls):
@@ -232,13 +235,17 @@ def with_own_methods(cls: Any) -> Any:
             setattr(cls, name, _renamed(method, f"{cls.__qualname__}.{name}"))
         elif hasattr(method, "fn") and hasattr(method, "check"):  # of available_if
             setattr(cls, name, available_if(method.check)(_renamed(method.fn, f"{cls.__qualname__}.{name}")))
-    for name in set(BY_ROW) & set(dir(cls)):
+    for name in dir(cls):
         method = inspect.getattr_static(cls, name)
-        if isinstance(method, FunctionType):
-            setattr(cls, name, over_partitions(method))
+        if isinstance(method, FunctionType) and name in vars(cls):
+            setattr(cls, name, _of_one_fit(name, method))
         elif hasattr(method, "fn") and hasattr(method, "check"):
-            setattr(cls, name, available_if(method.check)(over_partitions(method.fn)))
+            setattr(cls, name, available_if(method.check)(_of_one_fit(name, method.fn)))
     return cls
+
+
+def _of_one_fit(name: str, method: Any) -> Any:
+    return one_fit(name, over_partitions(method) if name in BY_ROW else method)
 
 
 def _renamed(function: FunctionType, qualname: str) -> Callable[..., Any]:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from sksvi._machine.compiled import entry
+from sksvi._machine.compiling import njit
 
 Array = np.ndarray
 
 #: Relative size of the terms that end the series.
 LAST = 1e-12
+#: Steps of the recurrence, and terms of the series: more come of no positive number.
+RECURRENCE, TERMS = 6, 100_000
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def digamma(x: float) -> float:
-    """ψ(x), x > 0: recurrence to 6, then the asymptotic series."""
+    """ψ(x), x > 0: recurrence to 6, then the asymptotic series; NaN below."""
+    if x < 0.0:
+        return np.nan
     value = 0.0
-    while x < 6.0:
+    for _ in range(RECURRENCE):
+        if not x < 6.0:
+            break
         value -= 1.0 / x
         x += 1.0
     y = 1.0 / (x * x)
@@ -25,11 +31,15 @@ def digamma(x: float) -> float:
     return value + np.log(x) - 0.5 / x - tail
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def trigamma(x: float) -> float:
-    """ψ'(x), x > 0: recurrence to 6, then the asymptotic series."""
+    """ψ'(x), x > 0: recurrence to 6, then the asymptotic series; NaN below."""
+    if x < 0.0:
+        return np.nan
     value = 0.0
-    while x < 6.0:
+    for _ in range(RECURRENCE):
+        if not x < 6.0:
+            break
         value += 1.0 / (x * x)
         x += 1.0
     y = 1.0 / (x * x)
@@ -37,11 +47,15 @@ def trigamma(x: float) -> float:
     return value + (1.0 + 0.5 / x + tail) / x
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def tetragamma(x: float) -> float:
-    """ψ″(x), x > 0: recurrence to 6, then the asymptotic series."""
+    """ψ″(x), x > 0: recurrence to 6, then the asymptotic series; NaN below."""
+    if x < 0.0:
+        return np.nan
     value = 0.0
-    while x < 6.0:
+    for _ in range(RECURRENCE):
+        if not x < 6.0:
+            break
         value -= 2.0 / (x * x * x)
         x += 1.0
     y = 1.0 / (x * x)
@@ -49,16 +63,19 @@ def tetragamma(x: float) -> float:
     return value - y * (1.0 + 1.0 / x + tail)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def slope(a: float, log_g: float, large: float) -> float:
-    """∂ log g / ∂a, see `log_slope`: the series, and beyond `large` by Wilson and Hilferty."""
+    """∂ log g / ∂a, see `log_slope`: the series, and beyond `large` by Wilson and Hilferty.
+
+    NaN where the series has no end.
+    """
     if a > large:
         root = np.exp((log_g - np.log(a)) / 3.0)
         z = 3.0 * np.sqrt(a) * (root - 1.0 + 1.0 / (9.0 * a))
         return 1.0 / a + 3.0 * (1.0 / (9.0 * a**2) - z / (6.0 * a**1.5)) / root
     g, psi, term = np.exp(log_g), digamma(a + 1.0), 1.0 / a
     total, at = term * (psi - log_g), a
-    while True:
+    for _ in range(TERMS):
         at += 1.0
         inverse = 1.0 / at
         psi += inverse
@@ -67,13 +84,14 @@ def slope(a: float, log_g: float, large: float) -> float:
         total += added
         if at > g and abs(added) < LAST * abs(total):
             return total
+    return np.nan
 
 
 @entry(
     "shape (n) f",
     "log_draw (n) f",
 )
-@numba.njit(cache=True, nogil=True)
+@njit()
 def series(shape: Array, log_draw: Array, large: float) -> Array:
     """Σ t_n (ψ(a + n + 1) - log g), t_0 = 1/a, t_n = t_{n-1} g / (a + n)."""
     out = np.empty(len(shape))
@@ -88,7 +106,7 @@ def series(shape: Array, log_draw: Array, large: float) -> Array:
     "scaled (S, n) f",
     "weight (S, n) f",
 )
-@numba.njit(cache=True, nogil=True)
+@njit()
 def moments_with_slope(shape: Array, log_draw: Array, scaled: Array, weight: Array, large: float) -> Array:
     """Per column of draws g, numbers s and weights of sum 1: E s, E g, Cov(s, p), Cov(g, p), (n, 4)."""
     S, n = log_draw.shape
@@ -113,7 +131,7 @@ def moments_with_slope(shape: Array, log_draw: Array, scaled: Array, weight: Arr
     "log_gamma (P, V) f",
     "counts (P, V) f",
 )
-@numba.njit(cache=True, nogil=True)
+@njit()
 def corrected(concentration: Array, log_gamma: Array, counts: Array, large: float) -> Array:
     """V n of equations.md 8, plate by plate."""
     P, V = concentration.shape

@@ -14,15 +14,14 @@ from scipy.special import (
     digamma,
     gammainc,
     gammaln,
-    nbdtrik,
     ndtr,
     pdtr,
-    pdtrik,
     polygamma,
     xlogy,
 )
 
 from sksvi.likelihoods.base import Likelihood
+from sksvi.likelihoods.count_quantiles import negative_binomial_quantile, poisson_quantile
 from sksvi.likelihoods.links import (
     Array,
     as_float,
@@ -341,13 +340,10 @@ class Poisson(Likelihood):
         return np.where(y < 0, 0.0, pdtr(np.floor(np.maximum(y, 0.0)), self.mean(f)))
 
     def ppf(self, p: Array, f: Array) -> Array:
-        mean = np.asarray(self.mean(f), dtype=float)
-        with np.errstate(invalid="ignore"):
-            guess = np.nan_to_num(pdtrik(p, mean), nan=0.0)  # not a number below P(0): the answer is 0
-        return _smallest_count(lambda y: pdtr(y, mean), guess, np.asarray(p))
+        return poisson_quantile(p, self.mean(f))
 
     def sample(self, f: Array, rng: np.random.Generator) -> Array:
-        return _poisson_draw(np.asarray(self.mean(f), dtype=float), rng)
+        return poisson_draw(np.asarray(self.mean(f), dtype=float), rng)
 
     def centre(self, y: Array) -> Array:
         rate = np.asarray(y, dtype=float) + 0.5
@@ -463,16 +459,12 @@ class NegativeBinomial(Likelihood):
         return out
 
     def ppf(self, p: Array, f: Array) -> Array:
-        f = np.asarray(f, dtype=float)
-        failure = sigmoid(-(f + np.log(self._number("dispersion"))))
-        with np.errstate(invalid="ignore"):
-            guess = np.nan_to_num(nbdtrik(p, 1.0 / self._number("dispersion"), failure), nan=0.0)
-        return _smallest_count(lambda y: self._cdf(y, f), guess, np.asarray(p))
+        return negative_binomial_quantile(p, 1.0 / self._number("dispersion"), self.mean(f))
 
     def sample(self, f: Array, rng: np.random.Generator) -> Array:
         dispersion = self._number("dispersion")
         shares = rng.gamma(1.0 / dispersion, dispersion, size=np.shape(f))
-        return _poisson_draw(np.asarray(self.mean(f), dtype=float) * shares, rng)
+        return poisson_draw(np.asarray(self.mean(f), dtype=float) * shares, rng)
 
     def centre(self, y: Array) -> Array:
         return np.full(np.shape(y), self.bends[0])
@@ -601,17 +593,7 @@ def _two_point_cdf(y: Array, probability_of_zero: Array) -> Array:
     return np.where(y < 0, 0.0, np.where(y < 1, probability_of_zero, 1.0))
 
 
-def _poisson_draw(mean: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def poisson_draw(mean: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Poisson draws; beyond 1e15, where counts are no longer exact in floats, the normal limit."""
     draws = rng.poisson(np.minimum(mean, 1e15)).astype(float)
     return np.where(mean > 1e15, mean, draws)
-
-
-def _smallest_count(cdf: Any, guess: Array, p: Array) -> Array:
-    """Smallest integer y >= 0 with cdf(y) >= p, from a guess of the continuous inverse."""
-    y = np.maximum(np.ceil(guess), 0.0)
-    for step in (-1.0, 1.0):
-        for _ in range(3):
-            moved = np.maximum(y + step, 0.0)
-            y = np.where(cdf(moved) >= p, moved, y) if step < 0 else np.where(cdf(y) < p, moved, y)
-    return y

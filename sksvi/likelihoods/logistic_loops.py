@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
 from sksvi._machine.compiled import entry
+from sksvi._machine.compiling import njit
 
 Array = np.ndarray
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _by_nodes(up: float, down: float, m: float, sd: float, nodes: Array, weights: Array, out: Array) -> None:
     """Gauss-Hermite nodes of a narrow row: value, derivative in f and second derivative into out (3,)."""
     out[:] = 0.0
@@ -26,7 +26,7 @@ def _by_nodes(up: float, down: float, m: float, sd: float, nodes: Array, weights
         out[2] -= w * (up + down) * rise * fall
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _by_sums(
     up: float, down: float, m: float, sd: float, h: float, first: int, last: int, centre: int, values: Array, out: Array
 ) -> None:
@@ -49,7 +49,7 @@ def _by_sums(
     out[2] = -(up + down) * both / total
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _by_excess(up: float, down: float, m: float, sd: float, h: float, last: int, values: Array, out: Array) -> None:
     """What is beyond the kink max(f, 0) and its step, by the same rule on [-last h, last h]: `values` begins at f = 0.
 
@@ -83,7 +83,7 @@ def _by_excess(up: float, down: float, m: float, sd: float, h: float, last: int,
     "up (n) f", "down (n) f", "m (n) f", "sd (n) f", "values (N, 5) f", "steps (L) f", "centres (L) i < N",
     "reaches (L) i < N", "nodes (K) f", "weights (K) f", "out (3, n) f", "beyond (n) i",
 )  # fmt: skip
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def by_table(
     up: Array,
     down: Array,

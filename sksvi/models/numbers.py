@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from sksvi._machine.compiling import njit
 
 Array = np.ndarray
 
@@ -15,7 +16,7 @@ MANTISSA, ONE, MANTISSA_BITS, BIAS = np.int64(2**52 - 1), np.int64(1023 << 52), 
 LN2, SQRT2 = 0.6931471805599453, 1.4142135623730951
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def mixed(state: np.uint64) -> np.uint64:
     """One output of SplitMix64 (Steele, Lea and Flood 2014)."""
     z = (state ^ (state >> S30)) * MIX1
@@ -23,13 +24,13 @@ def mixed(state: np.uint64) -> np.uint64:
     return z ^ (z >> S31)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def uniform_of(first: np.uint64, k: int) -> float:
     """The k-th number of the stream that begins at `first`, in (0, 1)."""
     return (float(mixed(first + np.uint64(k) * GOLDEN) >> S11) + 0.5) * UNIT
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def normal(state: Array, spare: Array) -> float:
     """A standard normal number by Box and Muller; the second of the two waits in `spare`."""
     if spare[0] != 0.0:
@@ -42,7 +43,7 @@ def normal(state: Array, spare: Array) -> float:
     return radius * np.cos(angle)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def log_of(x: float) -> float:
     """log x of a positive normal number, to a few roundings."""
     bits = np.float64(x).view(np.int64)
@@ -56,7 +57,7 @@ def log_of(x: float) -> float:
     return e * LN2 + 2.0 * s * (1.0 + q * (1 / 3 + q * (1 / 5 + q * (1 / 7 + q * tail))))
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def exp_minus(x: float) -> float:
     """exp(-x) for 0 <= x <= 40, to a relative 1e-9: a polynomial at x / 64, squared six times."""
     t = -x * (1 / 64)

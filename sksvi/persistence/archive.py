@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator
 
 from sksvi.persistence import container
 from sksvi.persistence.look import Look
+from sksvi.persistence.openings import opened, path_of
 from sksvi.persistence.reader import Decoder
 from sksvi.persistence.replacing import replacing
 from sksvi.persistence.upgrade import upgraded
@@ -249,7 +250,7 @@ def load(path: str | os.PathLike, expected: type[Expected] | None = None) -> Exp
     Raises
     ------
     TypeError
-        If `expected` is no class.
+        If `expected` is no class, or `path` no path.
     ValueError
         If the file is not one that ``save`` wrote, is damaged, asks for anything that such files may not hold, or holds
         another estimator than `expected`.
@@ -273,7 +274,8 @@ def load(path: str | os.PathLike, expected: type[Expected] | None = None) -> Exp
     """
     if not (expected is None or isinstance(expected, type)):
         raise TypeError(f"expected must be a class, such as BayesianGLMRegressor; found {expected!r}.")
-    with open(path, "rb") as file:
+    path = path_of(path)
+    with open(opened(path), "rb") as file:
         if file.read(4) != b"PK\x03\x04":
             raise ValueError(f"{os.fspath(path)!r} is not a file of sksvi: it does not begin as one.")
         try:

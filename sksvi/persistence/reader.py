@@ -26,6 +26,13 @@ DEEPEST = 2 * MAX_DEPTH + 10
 KEYED, STATE, TEXT, ROW = 256, 8192, 64, 240
 #: Bytes of a column of pandas, and how often its values are copied until a table is made.
 COLUMN, COPIES = 1024, 3
+#: Bytes of a number in a range, which whoever reads it may write out, and of a value that is referred to again.
+IN_RANGE, AGAIN = 8, 1024
+KERNELS = "kernel."
+#: Values in a kernel, those that it refers to again included: scikit-learn walks through each of them several times.
+MOST_OF_KERNEL = 2_000
+#: Keys that may have the hash of another one: each of these is compared with all before it.
+MOST_OF_ONE_HASH = 32
 #: Whole numbers from here on may be made to have one hash, which turns a dict into a search through a list.
 HASHED = 2**60
 #: Strings that are made at a time.
@@ -57,11 +64,14 @@ class Decoder:
         self._spend = spend
         self._arrays: dict[str, np.ndarray] = {}
         self._objects: dict[int, Any] = {}
+        #: Values made so far, with those that are referred to again counted again; and in each object that is finished.
+        self._made = 0
+        self._sizes: dict[int, int] = {}
         self._depth = 0
         self._handlers = {
             "float": lambda node: float({"nan": "nan", "inf": "inf", "-inf": "-inf"}[node["value"]]),
             "tuple": lambda node: tuple(self._list(node["items"])),
-            "set": lambda node: (frozenset if node["frozen"] else set)(map(_checked_key, self._list(node["items"]))),
+            "set": lambda node: (frozenset if node["frozen"] else set)(_checked_keys(self._list(node["items"]))),
             "dict": self._mapping,
             "dtype": lambda node: _read_dtype(node["value"]),
             "records": self._records,
@@ -73,7 +83,7 @@ class Decoder:
             "random-state": self._random_state,
             "csr": self._csr,
             "object": self._object,
-            "reference": lambda node: self._objects[node["id"]],
+            "reference": self._reference,
             **{name: self._pandas for name in ("frame", "series", "range-index", "multi-index", "index", "missing")},
         }
 
@@ -91,14 +101,31 @@ class Decoder:
     def _list(self, items: Any) -> list:
         if not isinstance(items, list):
             raise TypeError("a list was expected")
+        self._made += len(items)
         return [self.decode(item) for item in items]
 
     def _mapping(self, node: dict) -> Any:
         value: dict = {}
         self._register(node["id"], MappingProxyType(value) if node["proxy"] else value)
-        for key, child in node["items"]:
-            value[_checked_key(self.decode(key))] = self.decode(child)
+        before = self._made
+        # Keys are no objects: nothing is referred to before it is there.
+        for key, (_, child) in zip(_checked_keys([self.decode(key) for key, _ in node["items"]]), node["items"]):
+            value[key] = self.decode(child)
+        self._finished(node["id"], before, len(value))
         return self._objects[node["id"]]
+
+    def _finished(self, number: int, before: int, own: int) -> int:
+        """Count the values of an object, of which `own` are its own; how many they are with all that is in it."""
+        self._made += 1 + own
+        self._sizes[number] = self._made - before
+        return self._sizes[number]
+
+    def _reference(self, node: dict) -> Any:
+        """An object again: whoever walks through it does so once for every reference, so each costs all that it has."""
+        value, size = self._objects[node["id"]], self._sizes.get(node["id"], 1)
+        self._spend(AGAIN * size)
+        self._made += size
+        return value
 
     def _register(self, number: Any, value: Any) -> None:
         if type(number) is not int or number in self._objects:
@@ -198,7 +225,7 @@ class Decoder:
         cls = resolve_class(self.registry[key])
         value: Any = object.__new__(cls)
         self._register(node["id"], value)
-        slots = slot_names(cls)
+        slots, before = slot_names(cls), self._made
         self._spend(KEYED)
         for name, child in node["state"]:
             if not allowed_name(cls, name, slots):
@@ -209,6 +236,9 @@ class Decoder:
                 value.__dict__[name] = self.decode(child)
         if "requests" in node:
             self._set_requests(value, self.decode(node["requests"]))
+        size = self._finished(node["id"], before, len(node["state"]))
+        if key.startswith(KERNELS) and size > MOST_OF_KERNEL:
+            raise ValueError(f"a kernel has more than {MOST_OF_KERNEL} parts")
         return value
 
     @staticmethod
@@ -236,7 +266,9 @@ class Decoder:
             return pd.MultiIndex.from_arrays(list(map(self._column, node["levels"])), names=self.decode(node["names"]))
         name = self.decode(node["name"])
         if kind == "range-index":
-            return pd.RangeIndex.from_range(range(*node["range"]), name=name)
+            numbers = range(*node["range"])
+            self._spend(IN_RANGE * max(0, -((numbers.start - numbers.stop) // numbers.step)))  # len() has an end
+            return pd.RangeIndex.from_range(numbers, name=name)
         values = self._column(node["values"])
         return values.rename(name) if kind == "index" else pd.Series(values, self.decode(node["index"]), name=name)
 
@@ -268,11 +300,15 @@ def allowed_name(cls: type, name: Any, slots: set[str]) -> bool:
     return name in slots or not (callable(own) or hasattr(type(own), "__get__"))
 
 
-def _checked_key(key: Any) -> Any:
-    numbers = key if isinstance(key, tuple) else (key,)
-    if any(isinstance(number, (int, float)) and HASHED <= abs(number) < math.inf for number in numbers):
-        raise ValueError("a key is too large a number")
-    return key
+def _checked_keys(keys: list) -> list:
+    """Keys of a dict or a set; an error where so many have one hash that each would be compared with all the others."""
+    for key in keys:
+        numbers = key if isinstance(key, tuple) else (key,)
+        if any(isinstance(number, (int, float)) and HASHED <= abs(number) < math.inf for number in numbers):
+            raise ValueError("a key is too large a number")
+    if len(keys) - len(set(map(hash, keys))) > MOST_OF_ONE_HASH:
+        raise ValueError("many of its keys have one hash")
+    return keys
 
 
 def _filled(items: list, shape: Any) -> np.ndarray:

@@ -17,9 +17,14 @@ try:
 except ImportError:  # not POSIX: nothing says whether the writer of a temporary file is still alive
     fcntl = None  # type: ignore[assignment]
 
+from sksvi.persistence.openings import opened, path_of
+
+#: A disk, or what a user may have of it, is full.
+FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG}
+
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
+def replacing(path: str | bytes | os.PathLike) -> Iterator[BinaryIO]:
     """A file to write to; at the end it takes the place of `path`, an error leaves `path` as it was.
 
     What a symbolic link points to is replaced, not the link; a file that is replaced passes on its mode. Temporary
@@ -32,8 +37,12 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
     Raises
     ------
     OSError
-        Of the kind that the system gave, naming `path` and what to do where no file can be made beside it.
+        Of the kind that the system gave, naming `path` and what to do where no file can be made beside it, or no room
+        is left.
+    TypeError
+        For what is no path.
     """
+    path = path_of(path)
     target = Path(os.path.realpath(path))
     _sweep(target)
     try:
@@ -41,15 +50,17 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         descriptor, lock, temporary = _temporary(target)
     except OSError as error:
-        raise type(error)(error.errno, _why_not(error, target), os.fspath(path)) from error
+        raise type(error)(error.errno, _why_not(error, target), path) from error
     try:
         with open(descriptor, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise type(error)(error.errno, _why_not_written(error, target), path) from error
         raise
     finally:
         if lock is not None:
@@ -69,6 +80,15 @@ def _why_not(error: OSError, target: Path) -> str:
     if isinstance(error, PermissionError):
         return f"no file may be made in the folder {str(folder)!r}: give a path where you may write"
     return f"no file can be made in the folder {str(folder)!r} ({error.strerror})"
+
+
+def _why_not_written(error: OSError, target: Path) -> str:
+    """What stopped the writing of a file, and what to do; the file that was there is there still."""
+    reason = error.strerror or str(error)
+    if error.errno in FULL:
+        folder = str(target.parent)
+        return f"no room is left for it in the folder {folder!r} ({reason}): make room there, or give another path"
+    return f"the file could not be written ({reason}); what was there before stays"
 
 
 def _prefix(target: Path) -> str:
@@ -110,8 +130,9 @@ def _sweep(target: Path) -> None:
     """Remove temporary files for the same target that nobody holds the lock of."""
     with contextlib.suppress(OSError):  # a folder that cannot be read; writing says what is wrong
         for stale in target.parent.glob(f"{_prefix(target)}*.tmp"):
-            with contextlib.suppress(OSError):  # another process swept it, or may do so and we may not
-                descriptor = os.open(stale, os.O_RDONLY)
+            # another process swept it, or may do so and we may not, or it is a pipe and none of ours
+            with contextlib.suppress(OSError, ValueError):
+                descriptor = opened(stale, follow=False)
                 try:
                     if _locked(descriptor):
                         stale.unlink()

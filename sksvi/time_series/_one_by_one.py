@@ -10,6 +10,7 @@ import numpy as np
 from sksvi._machine import parallel
 from sksvi._typing import MatrixLike, PerRow
 from sksvi.estimators.offsets import remember_offset
+from sksvi.estimators.published import building
 from sksvi.likelihoods.support import LARGEST_TARGET, SMALLEST_COUNT
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
@@ -161,13 +162,13 @@ class OnlineFilter:
         if not self._rows:
             return model  # type: ignore[no-any-return]
         started = perf_counter()
-        with model._all_or_nothing(), parallel.working():
+        with building(model) as new, new._all_or_nothing(), parallel.working():
             data = self._row(self._rows[0])
             for row in self._rows[1:]:
                 data = data.appended(self._row(row))
-            chain = after(model._block.chain, model._last, model._last_cov, data.X)
-            own = DynamicModel(self._likelihood, model._dynamics, data.X, data.weight, unit=model._unit, chain=chain)
-            remember_offset(model, float(self._had_offset), before=model._had_offset)
-            model._went_on(data, own, met(self._messages, self._states), longer(model._times, len(self._rows)), started)
+            chain = after(new._block.chain, new._last, new._last_cov, data.X)
+            own = DynamicModel(self._likelihood, new._dynamics, data.X, data.weight, unit=new._unit, chain=chain)
+            remember_offset(new, float(self._had_offset), before=new._had_offset)
+            new._went_on(data, own, met(self._messages, self._states), longer(new._times, len(self._rows)), started)
         self._state, self._rows, self._messages = model.state_, [], []
         return model  # type: ignore[no-any-return]

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
 from sksvi._machine.compiled import entry
+from sksvi._machine.compiling import njit
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.inference.passes.judged import DAMPING_GROWTH, PREDICTED_SHARE
 from sksvi.inference.stopping import ROUNDING
@@ -33,7 +33,7 @@ MILD = 4.0
 LARGEST_LOG = 700.0
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _try(at: Array, s: float, linear: float, weight: float) -> bool:
     """Moments of f under a message; False: of no positive joint precision."""
     D = 1.0 + weight * s
@@ -44,7 +44,7 @@ def _try(at: Array, s: float, linear: float, weight: float) -> bool:
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _next(at: Array, s: float, tol: float, most: int) -> int:
     """The next natural step, halved while it has no variance."""
     while True:
@@ -63,7 +63,7 @@ def _next(at: Array, s: float, tol: float, most: int) -> int:
             return SETTLED
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _shortened(at: Array) -> bool:
     """Half of the step; False: no step from here gains."""
     if at[HALVINGS] == MAX_HALVINGS:
@@ -73,7 +73,7 @@ def _shortened(at: Array) -> bool:
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _told(at: Array, s: float, value: float, alpha: float, gamma: float, mild: float, tol: float, most: int) -> int:
     """Judge what was tried, and propose what is next."""
     linear, weight, move, v = at[TRIED_LINEAR], at[TRIED_WEIGHT], at[TRIED_MOVE], at[TRIED_VARIANCE]
@@ -98,7 +98,7 @@ def _told(at: Array, s: float, value: float, alpha: float, gamma: float, mild: f
     return SETTLED if at[SMALL] == 2.0 else _next(at, s, tol, most)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _begun(at: Array, s: float, linear: float, weight: float) -> bool:
     """The first try; False: of no positive joint precision."""
     at[RATE], at[HALVINGS], at[SMALL], at[LOOKS] = 1.0, 0.0, 0.0, 0.0
@@ -106,21 +106,21 @@ def _begun(at: Array, s: float, linear: float, weight: float) -> bool:
 
 
 @entry("at (>=15) f")
-@numba.njit(cache=True, nogil=True)
+@njit()
 def begun(at: Array, s: float, linear: float, weight: float) -> int:
     """Whether there is a look to begin with: at the message, about the predicted mean, of an f of variance `s`."""
     return ASKS if _begun(at, s, linear, weight) else NOWHERE
 
 
 @entry("at (>=15) f")
-@numba.njit(cache=True, nogil=True)
+@njit()
 def told(at: Array, s: float, value: float, alpha: float, gamma: float, mild: float, tol: float, most: int) -> int:
     """What follows a look that found this value and these slopes in mean and variance."""
     return _told(at, s, value, alpha, gamma, mild, tol, most)
 
 
 @entry("at (>=15) f")
-@numba.njit(cache=True, nogil=True)
+@njit()
 def exponential(
     at: Array,
     s: float,

@@ -179,6 +179,19 @@ def test_intervals_and_draws_are_of_negative_binomials(global_random_seed):
     assert np.all(np.abs(draws.std(1) - found.std()) < 4 * sd)
 
 
+@pytest.mark.parametrize("size", [1e8, 1e12, 1e15])
+def test_intervals_of_counts_of_any_size(size, global_random_seed):
+    """SciPy's quantiles of a negative binomial ended the process from about 1e15 on, and were NaN from 1e11 on."""
+    rng = np.random.default_rng(global_random_seed)
+    X = np.column_stack([rng.integers(0, 9, 80), rng.integers(100, 107, 80)])
+    model = PoissonFactorization(2, max_iter=10, random_state=0).fit(X, rng.poisson(1.0, 80) + size)
+    mean = model.predict(X)
+    low, high = model.predict_interval(X).T
+    assert np.all((low < mean) & (mean < high))
+    low, high = model.predict_interval(X, coverage=0.5).T
+    assert np.all(np.isfinite(low) & (low <= high))
+
+
 def test_scores_are_nats_per_pair(global_random_seed):
     X, y, _ = plays(global_random_seed)
     model = PoissonFactorization(**FEW).fit(X, y)

@@ -11,10 +11,10 @@ Of A only rows that are no identity are given; of h its fixed part and, for stat
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from sksvi._machine.compiled import entry
+from sksvi._machine.compiling import njit
 
 Array = np.ndarray
 
@@ -22,7 +22,7 @@ Array = np.ndarray
 TOP, BOTTOM = 1e150, 1e-150
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _direction(X: Array, h: Array, t: int, out: Array) -> None:
     """h_t."""
     k = len(h)
@@ -32,7 +32,7 @@ def _direction(X: Array, h: Array, t: int, out: Array) -> None:
         out[k + j] = X[t, j]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _spread(P: Array, h: Array, M: Array) -> float:
     """M = P h, and hᵀM."""
     n = len(h)
@@ -48,7 +48,7 @@ def _spread(P: Array, h: Array, M: Array) -> float:
     return s
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _met(a: Array, P: Array, M: Array, e: float, f: float, scaled: Array) -> None:
     """a += M e, P -= f M Mᵀ, symmetric to the last bit; `scaled` (n,) is written."""
     n = len(a)
@@ -65,7 +65,7 @@ def _met(a: Array, P: Array, M: Array, e: float, f: float, scaled: Array) -> Non
             P[i, j] -= left * scaled[j]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _copies(rows: Array, starts: Array, columns: Array, values: Array, n: int) -> tuple[Array, Array, Array]:
     """What of A only takes states to other places, as seasons do: of each state after a move which one it was before,
     of each before which it becomes (-1: none alone), and which of `rows` are no such copy."""
@@ -88,7 +88,7 @@ def _copies(rows: Array, starts: Array, columns: Array, values: Array, n: int) -
     return source, target, sums[:size]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _moved(
     a: Array,
     P: Array,
@@ -146,7 +146,7 @@ def _moved(
         P[i, i] += noise[i]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _summed(
     N: Array, rows: Array, starts: Array, columns: Array, values: Array, target: Array, sums: Array, out: Array
 ) -> None:
@@ -168,7 +168,7 @@ def _summed(
                 out[c, d] += v * N[at, d]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _moved_back(
     r: Array,
     N: Array,
@@ -199,7 +199,7 @@ def _moved_back(
     _summed(turned, rows, starts, columns, values, target, sums, N)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _lost(W: float, D: float, negative: int) -> int:
     """How many eigenvalues of P are negative after a message, or -1 where D is 0."""
     if D > 0.0:
@@ -209,7 +209,7 @@ def _lost(W: float, D: float, negative: int) -> int:
     return negative + 1 if W < 0.0 else negative - 1
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _sign(P: Array, work: Array) -> float:
     """Sign of the determinant of P, by elimination; `work` (n, n) is written."""
     n, sign = len(P), 1.0
@@ -236,7 +236,7 @@ def _sign(P: Array, work: Array) -> float:
     return sign
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _said(r: Array, N: Array, h: Array, M: Array, g: Array, e: float, f: float) -> tuple[float, float]:
     """r and N before the message, from those after it; Mᵀr and MᵀN M after it."""
     n = len(r)
@@ -285,7 +285,7 @@ def _said(r: Array, N: Array, h: Array, M: Array, g: Array, e: float, f: float) 
     "information (n,n) f",
     "pull (n,K) f",
 )
-@numba.njit(cache=True, nogil=True)
+@njit()
 def smooth(
     X: Array,
     h: Array,
@@ -378,7 +378,7 @@ def smooth(
     return -1, log_det, kl, log_z
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _pulled(
     r: Array,
     N: Array,
@@ -418,7 +418,7 @@ def _pulled(
     "variance (T) f",
     "out (>=5) f",
 )
-@numba.njit(cache=True, nogil=True)
+@njit()
 def smooth_level(
     noise: float, a: float, P: float, linear: Array, weights: Array, mean: Array, variance: Array, out: Array
 ) -> tuple[int, float, float, float]:
@@ -474,7 +474,7 @@ def smooth_level(
     "other_weights (T) f",
     "other_mean (T) f",
 )
-@numba.njit(cache=True, nogil=True)
+@njit()
 def distance(
     linear: Array,
     weights: Array,
@@ -494,7 +494,7 @@ def distance(
 
 
 @entry("linear (T) f", "weights (T) f", "mean (T) f", "variance (T) f")
-@numba.njit(cache=True, nogil=True)
+@njit()
 def filter_level(noise: float, a: float, P: float, linear: Array, weights: Array, mean: Array, variance: Array) -> int:
     """Mean and variance of one state that walks at random before each message; where that is none, or -1."""
     for t in range(len(linear)):
@@ -527,7 +527,7 @@ def filter_level(noise: float, a: float, P: float, linear: Array, weights: Array
     "mean (T,K) f",
     "variance (T,K) f",
 )
-@numba.njit(cache=True, nogil=True)
+@njit()
 def combine(
     X: Array,
     h: Array,
@@ -610,7 +610,7 @@ def combine(
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _part(fixed: Array, by: float, seen: Array, t: int, S: int, out: Array) -> None:
     """A combination of states at t."""
     for j in range(len(fixed)):

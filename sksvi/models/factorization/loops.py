@@ -8,9 +8,9 @@ side. Vectors x (P, W) hold a column's coordinates, constants included; second m
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from sksvi._machine.compiled import entry
+from sksvi._machine.compiling import njit
 
 # A sum may be taken in another order than written, once and for all when the loop is compiled.
 SUMS = {"reassoc", "contract"}
@@ -20,7 +20,7 @@ SUMS = {"reassoc", "contract"}
 GATHERED = 128
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def gathered(rows, vectors, columns, out):
     """Some coordinates of some vectors, side by side for a matrix product."""
     for i in range(rows.shape[0]):
@@ -30,7 +30,7 @@ def gathered(rows, vectors, columns, out):
     return out[: rows.shape[0]]
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def unpack(values, matrix):
     """The symmetric matrix whose lower triangle `values` has row by row."""
     s = 0
@@ -48,7 +48,7 @@ def unpack(values, matrix):
     "cols (R) i < W",
     "place (S) i < R",
 )
-@njit(cache=True, nogil=True)
+@njit()
 def second_moments(mean, cov, rows, cols, place, out):
     """E x_a x_b for each packed pair: products of the means, and the covariance of the free coordinates."""
     for p in range(mean.shape[0]):
@@ -70,7 +70,7 @@ def second_moments(mean, cov, rows, cols, place, out):
     "m (e) f",
     "v (e) f",
 )
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@njit(fastmath=SUMS)
 def latent_moments(starts, other, mean, cov, free, other_mean, other_cov, other_free, shared, full, m, v):
     """Mean and variance of f = xᵀz: tr(cov(x) cov(z)) + E zᵀ cov(x) E z + E xᵀ cov(z) E x.
 
@@ -138,7 +138,7 @@ def latent_moments(starts, other, mean, cov, free, other_mean, other_cov, other_
     "h (p, R) f",
     "place (T) i < R",
 )
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@njit(fastmath=SUMS)
 def accumulate(starts, other, alpha, gamma, m, mean, other_mean, other_cov, place, full, g, h):
     """Gradient of Σ E log p(y|f) in the mean, (P, W), and in the covariance, packed (P, R).
 
@@ -183,7 +183,7 @@ def accumulate(starts, other, alpha, gamma, m, mean, other_mean, other_cov, plac
     "precision (p, F) f",
     "prior_gap (p, F) f",
 )
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@njit(fastmath=SUMS)
 def solve_means(starts, other, alpha, gamma, curvature, precision, prior_gap, other_mean, free, mean):
     """Means of diagonal columns, coordinate after coordinate, on the quadratic that alpha and gamma describe.
 
@@ -221,7 +221,7 @@ def solve_means(starts, other, alpha, gamma, curvature, precision, prior_gap, ot
     "other_cov (q, F~) f",
     "h (p, W~) f",
 )
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@njit(fastmath=SUMS)
 def add_joint_curvature(starts, other, third, fourth, mean, other_mean, other_cov, free, h):
     """Σ third (m kᵀ + k mᵀ) + fourth k kᵀ with k = cov(z) x, added to packed curvatures (P, R)."""
     width, size = mean.shape[1], free.shape[0]
@@ -257,7 +257,7 @@ def add_joint_curvature(starts, other, third, fourth, mean, other_mean, other_co
     "m (e) f",
     "v (e) f",
 )
-@njit(cache=True, nogil=True)
+@njit()
 def sampled_moments(starts, other, mean, cov, free, draws, full, m, v):
     """zᵀ E x and zᵀ cov(x) z for draws z of the other side."""
     size, width = free.shape[0], mean.shape[1]
@@ -292,7 +292,7 @@ def sampled_moments(starts, other, mean, cov, free, draws, full, m, v):
     "alpha (e) f",
     "gamma (e) f",
 )
-@njit(cache=True, nogil=True)
+@njit()
 def sampled_accumulate(starts, other, alpha, gamma, draws, every, full, g, h):
     """Σ alpha z and Σ gamma z zᵀ, packed; `every` (W,) numbers the coordinates."""
     width = every.shape[0]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from sksvi._machine.compiled import entry
+from sksvi._machine.compiling import njit
 
 Array = np.ndarray
 
@@ -17,7 +17,7 @@ Array = np.ndarray
     "indices (e) i < P",
     "values (e) f",
 )
-@numba.njit(cache=True, nogil=True)
+@njit()
 def spread(indptr: Array, indices: Array, values: Array, cov: Array, intercept: bool, out: Array) -> None:
     """out[i] = x S xᵀ for rows [x, 1] (or x)."""
     last = cov.shape[0] - 1
@@ -41,7 +41,7 @@ def spread(indptr: Array, indices: Array, values: Array, cov: Array, intercept: 
     "indices (e) i < P",
     "values (e) f",
 )
-@numba.njit(cache=True, nogil=True)
+@njit()
 def gram(indptr: Array, indices: Array, values: Array, gamma: Array, intercept: bool, out: Array) -> None:
     """out += Σ γ_i h_i h_iᵀ for rows h = [x, 1] (or x); `out` is (P, P), indices sorted within a row."""
     last = out.shape[0] - 1

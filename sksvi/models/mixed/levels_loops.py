@@ -8,10 +8,10 @@ arrow: ``diag`` (L, r, r), ``border`` (L r, P2) with a row per coordinate of a l
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from sksvi._machine.compiled import entry
+from sksvi._machine.compiling import njit
 
 Array = np.ndarray
 
@@ -30,7 +30,7 @@ ROWS = (
 )
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _inner(A: Array, at: Array, indices: Array, data: Array, row: Array) -> float:
     total = 0.0
     for a in range(len(indices)):
@@ -44,7 +44,7 @@ def _inner(A: Array, at: Array, indices: Array, data: Array, row: Array) -> floa
     *ROWS,
     "out (n) f",
 )
-@numba.njit(cache=True, nogil=True)
+@njit()
 def form(
     A: Array,
     at: Array,
@@ -76,7 +76,7 @@ def form(
         out[i] += total
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _scatter(scale: float, A: Array, at: Array, indices: Array, data: Array, row: Array) -> None:
     for a in range(len(indices)):
         row[indices[a]] += scale * data[a]
@@ -88,7 +88,7 @@ def _scatter(scale: float, A: Array, at: Array, indices: Array, data: Array, row
     *ROWS,
     "gamma (n) f",
 )
-@numba.njit(cache=True, nogil=True)
+@njit()
 def gram(
     A: Array,
     at: Array,

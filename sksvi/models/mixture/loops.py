@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from sksvi._machine.compiled import entry
+from sksvi._machine.compiling import njit
 
 Array = np.ndarray
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _moved(
     values: Array, cuts: Array, prior: float, k: int, by: float, counts: Array, seen: Array, logs: Array
 ) -> None:
@@ -30,7 +30,7 @@ def _moved(
     "counts (V, K) f", "logs (V, K) f", "rows (K) f", "seen (D, K) f", "cuts (D+1) i cuts V",
     "values (n, D) i ? < V", "uniform (n) f", "labels (n) i < K",
 )  # fmt: skip
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def sweep(
     values: Array,
     cuts: Array,

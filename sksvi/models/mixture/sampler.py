@@ -105,20 +105,29 @@ class Sampler:
         return float(of_values + np.sum(gammaln(totals) - gammaln(totals + self.seen(counts))))
 
 
+#: Steps of a slice outwards, and inwards: a density that is a number takes a few.
+MOST_SLICES = 10_000
+
+
 def sliced(log_density: Callable[[float], float], x: float, rng: np.random.Generator) -> float:
     """The next of a chain with this log density, by a slice (Neal 2003): no rate to choose."""
     level = log_density(x) - rng.exponential()
     low = x - SLICE * rng.random()
     high = low + SLICE
-    while log_density(low) > level:
+    for _ in range(MOST_SLICES):
+        if not log_density(low) > level:
+            break
         low -= SLICE
-    while log_density(high) > level:
+    for _ in range(MOST_SLICES):
+        if not log_density(high) > level:
+            break
         high += SLICE
-    while True:
+    for _ in range(MOST_SLICES):
         new = rng.uniform(low, high)
         if log_density(new) >= level:
             return float(new)
         low, high = (new, high) if new < x else (low, new)
+    raise ValueError(f"a log density is {log_density(x)} at {x}: the chain cannot go on. Check probability_prior.")
 
 
 def matched(model: MixtureModel, draws: list[Draw]) -> Blocks:

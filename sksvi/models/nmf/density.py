@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
 from scipy.special import gammaln, xlog1py, xlogy
 
 from sksvi.families import Gamma
+from sksvi.likelihoods.count_quantiles import negative_binomial_quantile, poisson_quantile
+from sksvi.likelihoods.discrete import poisson_draw
 
 Array = np.ndarray
 
@@ -79,9 +80,9 @@ class CountPredictive:
 
     def quantile(self, q: Array) -> Array:
         """Smallest counts up to which there is probability q (m,), (n, m)."""
-        share = self._size / (self._size + self.rate)
-        mixed = stats.nbinom.ppf(q, self._size[:, None], share[:, None])
-        return np.where(self._known[:, None], stats.poisson.ppf(q, self.rate[:, None]), mixed)
+        rate, known = self.rate[:, None], self._known[:, None]
+        mixed = negative_binomial_quantile(q, self._size[:, None], rate)
+        return np.where(known, poisson_quantile(q, rate), mixed)
 
     def log_prob(self, y: Array) -> Array:
         """log p(y), nats, (n,)."""
@@ -91,4 +92,4 @@ class CountPredictive:
         """Draws of y, (len(rate), n)."""
         shape = (len(self.rate), n)
         drawn = rng.gamma(self._size[:, None], 1.0, shape) * (self.rate / self._size)[:, None]
-        return rng.poisson(np.where(self._known[:, None], self.rate[:, None], drawn)).astype(float)
+        return poisson_draw(np.where(self._known[:, None], self.rate[:, None], drawn), rng)

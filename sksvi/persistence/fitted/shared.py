@@ -15,6 +15,9 @@ from sksvi.persistence.states import arrays_of
 
 Array = np.ndarray
 
+#: Labels that may have one hash: random ones share it in threes, those that were made to would take hours.
+MOST_OF_ONE_HASH = 1_000
+
 
 # ---- what every fit leaves behind
 def check_fit(look: Look) -> None:
@@ -36,16 +39,39 @@ def check_fit(look: Look) -> None:
 
 def labels_of(look: Look, length: int | None = None) -> int:
     """Distinct names, of columns, classes, levels or ids; how many."""
-    import pandas as pd
-
     n = np.shape(look.a(np.ndarray).value)
     look.require(len(n) == 1 and length in (None, n[0]), f"has shape {n}, not ({'any' if length is None else length},)")
     try:
-        distinct = pd.Index(look.value).is_unique
+        distinct = _are_distinct(look)
     except TypeError as error:
         raise look.fail("has values that are no labels") from error
     look.require(distinct, "has a label twice")
     return int(n[0])
+
+
+def _are_distinct(look: Look) -> bool:
+    """Whether labels differ, found by sorting them: a table of hashes is a search through a list where those agree."""
+    import pandas as pd
+
+    labels = look.value
+    if labels.dtype.kind in "iufb":
+        in_order = np.sort(labels)
+        missing = int(np.sum(np.isnan(in_order))) if labels.dtype.kind == "f" else 0
+        look.require(_most_of_one_hash(labels) <= MOST_OF_ONE_HASH, "has labels made to have one hash")
+        return missing <= 1 and not np.any(in_order[1:] == in_order[:-1])
+    if labels.dtype == object:
+        hashes = len(set(map(hash, labels.tolist())))
+        look.require(len(labels) - hashes <= MOST_OF_ONE_HASH, "has labels made to have one hash, or the same")
+    return bool(pd.Index(labels).is_unique)
+
+
+def _most_of_one_hash(labels: Any) -> int:
+    """How many whole numbers at most have one hash in the table of pandas, which predictions look them up in."""
+    if labels.dtype.kind not in "iu" or labels.dtype.itemsize < 8 or not labels.size:
+        return 0
+    bits = labels.astype(np.int64).view(np.uint64)
+    hashes = (bits >> np.uint64(33) ^ bits ^ bits << np.uint64(11)).astype(np.uint32)
+    return int(np.unique(hashes, return_counts=True)[1].max())
 
 
 def _targets(look: Look) -> None:

@@ -6,15 +6,15 @@ the luckiest draw, and a posterior that is spread looks worse than one that is w
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from sksvi._machine.compiled import entry
+from sksvi._machine.compiling import njit
 
 Array = np.ndarray
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _add_products(phi: Array, used: Array, columns: Array, M: Array) -> None:
     """M += phi phiᵀ of the used features over the columns; the lower triangle."""
     for a in range(len(used)):
@@ -25,7 +25,7 @@ def _add_products(phi: Array, used: Array, columns: Array, M: Array) -> None:
             M[a, b] += total
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def factor(M: Array, n: int) -> float:
     """Cholesky factor of the leading n x n part in place; half the log determinant."""
     half = 0.0
@@ -39,7 +39,7 @@ def factor(M: Array, n: int) -> float:
     return half
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def forward(L: Array, n: int, x: Array) -> None:
     """x = L⁻¹ x."""
     for a in range(n):
@@ -48,7 +48,7 @@ def forward(L: Array, n: int, x: Array) -> None:
         x[a] /= L[a, a]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def backward(L: Array, n: int, x: Array) -> None:
     """x = L⁻ᵀ x."""
     for a in range(n - 1, -1, -1):
@@ -57,7 +57,7 @@ def backward(L: Array, n: int, x: Array) -> None:
         x[a] /= L[a, a]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _products(phi: Array, used: Array, columns: Array, r: Array, x: Array) -> None:
     """x = phi r of the used features over the columns."""
     for a in range(len(used)):
@@ -66,7 +66,7 @@ def _products(phi: Array, used: Array, columns: Array, r: Array, x: Array) -> No
             x[a] += phi[used[a], d] * r[d]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _weights(
     phi: Array, used: Array, columns: Array, y: Array, precision: float, u: Array, inverse: Array, M: Array, m: Array
 ) -> float:
@@ -102,7 +102,7 @@ def _weights(
     "law (2|0, n, K) f",
     "out (S, n) f",
 )
-@numba.njit(cache=True, nogil=True)
+@njit()
 def held_out_density(
     omega: Array,
     y: Array,

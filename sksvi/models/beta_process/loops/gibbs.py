@@ -9,10 +9,10 @@ changes a bit.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from sksvi._machine.compiled import entry
+from sksvi._machine.compiling import njit
 from sksvi.models.beta_process.loops.variational import FAST, axpy, observed_columns
 from sksvi.models.numbers import (
     GOLDEN,
@@ -42,7 +42,7 @@ MOST_GREEDY = 40
 NEVER, CERTAIN_ODDS = -1e100, 30.0
 
 
-@numba.njit(cache=True, nogil=True, fastmath=FAST)
+@njit(fastmath=FAST)
 def _slopes(own: Array, begin: int, n: int, r: Array, out: Array) -> None:
     """The chunk of out = rᵀ own that starts at `begin`, over n columns, four at a time.
 
@@ -64,14 +64,14 @@ def _slopes(own: Array, begin: int, n: int, r: Array, out: Array) -> None:
             out[at] += r_0 * own[i, at]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _all_slopes(own: Array, n: int, r: Array, out: Array) -> None:
     """out = rᵀ own over n columns."""
     for begin in range(0, len(out), CHUNK):
         _slopes(own, begin, n, r, out)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _take_away(change: float, k: int, gram: Array, lack: Array, c: Array) -> None:
     """c after omega_k rose by `change`, from all columns less those in `lack`."""
     axpy(-change, gram[k], c, len(gram))
@@ -79,7 +79,7 @@ def _take_away(change: float, k: int, gram: Array, lack: Array, c: Array) -> Non
         axpy(change * missing[k], missing, c, len(gram))
 
 
-@numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@njit(fastmath=FAST, error_model="numpy")
 def _thresholds(first: np.uint64, out: Array) -> None:
     """Log odds beyond which the z of a chunk are 1: logits of their uniform numbers, which a sweep compares often."""
     for k in range(CHUNK):
@@ -91,7 +91,7 @@ def _thresholds(first: np.uint64, out: Array) -> None:
         out[U(k)] = log_of(u / (1.0 - u))
 
 
-@numba.njit(cache=True, nogil=True, fastmath=FAST)
+@njit(fastmath=FAST)
 def _next(begin: int, c: Array, omega: Array, base: Array, inverse: Array, least: Array, after: int) -> int:
     """The first feature beyond `after` of the chunk at `begin` whose z becomes 1, or was; CHUNK if there is none."""
     found, b = CHUNK, U(begin)
@@ -103,7 +103,7 @@ def _next(begin: int, c: Array, omega: Array, base: Array, inverse: Array, least
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _sweep(
     own: Array,
     gram: Array,
@@ -156,7 +156,7 @@ def _sweep(
                 _slopes(own, begin, n, r, c)
 
 
-@numba.njit(cache=True, nogil=True, fastmath=FAST | {"nnan"})
+@njit(fastmath=FAST | {"nnan"})
 def _odds(c: Array, omega: Array, base: Array, inverse: Array, out: Array) -> float:
     """Log odds of use of the features that are not used; their highest, at least 0."""
     highest = 0.0
@@ -167,7 +167,7 @@ def _odds(c: Array, omega: Array, base: Array, inverse: Array, out: Array) -> fl
     return highest
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _greedy(
     own: Array,
     gram: Array,
@@ -203,7 +203,7 @@ def _greedy(
                 r[j] -= omega[best] * own[j, best]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _draw_value(
     square: float, omega: Array, used: Array, inverse: Array, logit: Array, loose: Array, precision: float
 ) -> float:
@@ -215,7 +215,7 @@ def _draw_value(
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _used(omega: Array, K: int, out: Array) -> int:
     """The features that a draw uses, in `out`; their number."""
     n = 0
@@ -225,7 +225,7 @@ def _used(omega: Array, K: int, out: Array) -> int:
     return n
 
 
-@numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@njit(fastmath=FAST, error_model="numpy")
 def _entropies(c: Array, omega: Array, size: Array, base: Array, inverse: Array) -> float:
     """Sum of the entropies of each z_k given everything else at one draw: at most their joint entropy (Han 1978)."""
     total = 0.0
@@ -253,7 +253,7 @@ def _entropies(c: Array, omega: Array, size: Array, base: Array, inverse: Array)
     "residual (S, n, D) f",
     "value (n) f",
 )
-@numba.njit(cache=True, nogil=True)
+@njit()
 def gibbs(
     y: Array,
     seen: Array,
@@ -331,7 +331,7 @@ def gibbs(
         value[i] += _entropies(c, w, size, base, inverse)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _residual(phi: Array, index: Array, n: int, y: Array, w: Array, used: Array, out: Array) -> float:
     """y - w phi in the observed columns, 0 elsewhere; its squared length."""
     out[:] = y
@@ -347,7 +347,7 @@ def _residual(phi: Array, index: Array, n: int, y: Array, w: Array, used: Array,
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _missing(phi_t: Array, seen: Array, out: Array) -> int:
     """The features in the columns that a row lacks, in `out`; how many these are."""
     n = 0
@@ -358,7 +358,7 @@ def _missing(phi_t: Array, seen: Array, out: Array) -> int:
     return n
 
 
-@numba.njit(cache=True, nogil=True, fastmath=FAST)
+@njit(fastmath=FAST)
 def _gather(phi_t: Array, spread_t: Array, index: Array, n: int, own: Array, size: Array, loose: Array) -> None:
     """The features in the observed columns; |phi_k|² over these, and its posterior variance."""
     K = phi_t.shape[1]
@@ -373,7 +373,7 @@ def _gather(phi_t: Array, spread_t: Array, index: Array, n: int, own: Array, siz
             axpy(1.0, spread_t[index[j]], loose, K)
 
 
-@numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+@njit(fastmath=FAST, error_model="numpy")
 def _constants(size: Array, loose: Array, logit: Array, precision: float, base: Array, inverse: Array) -> None:
     """Log odds of z_k at B_k = 0, and 1/kappa_k."""
     for k in range(len(logit)):
@@ -389,7 +389,7 @@ def _constants(size: Array, loose: Array, logit: Array, precision: float, base: 
     "normals (K, D) f",
     "phi (K, D) f",
 )
-@numba.njit(cache=True, nogil=True)
+@njit()
 def draw_features(
     omega: Array, residual: Array, seen: Array, noise: Array, prior: float, normals: Array, phi: Array
 ) -> None:

@@ -5,17 +5,17 @@ Draws of the weights would add their own noise to what they are averaged for; gi
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from sksvi._machine.compiled import entry
+from sksvi._machine.compiling import njit
 from sksvi.models.beta_process.loops.density import factor, forward
 from sksvi.models.beta_process.loops.variational import FAST, axpy, dot, observed_columns
 
 Array = np.ndarray
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _posterior(
     own: Array, n_used: int, n_seen: int, y: Array, precision: float, loose: Array, L: Array, x: Array
 ) -> None:
@@ -29,7 +29,7 @@ def _posterior(
     forward(L, n_used, x)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _loose(spread: Array, used: Array, L: Array, x: Array, e: Array, share: float, second: Array) -> None:
     """second += E w² times the variance of the features, for expectations."""
     n = len(used)
@@ -46,7 +46,7 @@ def _loose(spread: Array, used: Array, L: Array, x: Array, e: Array, share: floa
             second[d] += share * spread[used[a], d] * (mean * mean + variance)
 
 
-@numba.njit(cache=True, nogil=True, fastmath=FAST)
+@njit(fastmath=FAST)
 def _add_fits(phi: Array, used: Array, L: Array, x: Array, share: float, e: Array, mean: Array, second: Array) -> None:
     """mean, second += share of the fit of every entry and of its square; e = L⁻¹ φ, row by row over all entries."""
     D = phi.shape[1]
@@ -74,7 +74,7 @@ def _add_fits(phi: Array, used: Array, L: Array, x: Array, share: float, e: Arra
     "mean (n, D) f",
     "second (n, D) f",
 )
-@numba.njit(cache=True, nogil=True)
+@njit()
 def given_use(
     omega: Array, y: Array, seen: Array, phi: Array, spread: Array, precision: float, mean: Array, second: Array
 ) -> None:

@@ -8,10 +8,10 @@ B_k = phi_k r + omega_k |phi_k|². A row with missing entries works in its obser
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from sksvi._machine.compiled import entry
+from sksvi._machine.compiling import njit
 
 Array = np.ndarray
 
@@ -21,7 +21,7 @@ FAST = {"reassoc", "contract", "nsz"}
 LANES = 8
 
 
-@numba.njit(cache=True, nogil=True, fastmath=FAST)
+@njit(fastmath=FAST)
 def dot(a: Array, b: Array, n: int) -> float:
     """Product a b over n entries."""
     total = 0.0
@@ -30,14 +30,14 @@ def dot(a: Array, b: Array, n: int) -> float:
     return total
 
 
-@numba.njit(cache=True, nogil=True, fastmath=FAST)
+@njit(fastmath=FAST)
 def axpy(scale: float, a: Array, b: Array, n: int) -> None:
     """b += scale a."""
     for d in range(n):
         b[d] += scale * a[d]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def observed_columns(seen: Array, index: Array) -> int:
     """The observed columns of a row, in `index`; their number."""
     n = 0
@@ -48,7 +48,7 @@ def observed_columns(seen: Array, index: Array) -> int:
     return n
 
 
-@numba.njit(cache=True, nogil=True, fastmath=FAST)
+@njit(fastmath=FAST)
 def _gathered(
     phi: Array, spread: Array, index: Array, n: int, width: int, own: Array, size: Array, loose: Array
 ) -> None:
@@ -68,7 +68,7 @@ def _gathered(
             loose[k] = total
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def sizes(phi: Array, spread: Array) -> tuple[Array, Array]:
     """|phi_k|² over all columns and its posterior variance, shared by the rows without missing entries."""
     size, loose = np.empty(len(phi)), np.zeros(len(phi))
@@ -79,7 +79,7 @@ def sizes(phi: Array, spread: Array) -> tuple[Array, Array]:
     return size, loose
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _prepared(
     phi: Array,
     spread: Array,
@@ -106,7 +106,7 @@ def _prepared(
     return own, width
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _spill(r: Array, seen: Array, out: Array) -> float:
     """The residual back in all columns, 0 where missing; its squared length."""
     j, total = 0, 0.0
@@ -119,7 +119,7 @@ def _spill(r: Array, seen: Array, out: Array) -> float:
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _logistic(x: float) -> float:
     if x >= 0.0:
         return 1.0 / (1.0 + np.exp(-x))
@@ -127,7 +127,7 @@ def _logistic(x: float) -> float:
     return e / (1.0 + e)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def _factor(
     mean_field: bool, B: float, size: float, logit: float, precision: float, theta: float
 ) -> tuple[float, float, float]:
@@ -143,7 +143,7 @@ def _factor(
     return _logistic(x), u, inverse
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _local_bound(
     mean_field: bool, square: float, size: Array, loose: Array, logit: Array, precision: float, q: Array
 ) -> float:
@@ -171,7 +171,7 @@ def _local_bound(
     "residual (n, D) f",
     "value (n) f",
 )
-@numba.njit(cache=True, nogil=True)
+@njit()
 def variational(
     mean_field: bool,
     y: Array,
@@ -217,7 +217,7 @@ def variational(
         value[i] = _local_bound(mean_field, square, size, loose, logit, precision, q[:, i])
 
 
-@numba.njit(cache=True, nogil=True, fastmath=FAST)
+@njit(fastmath=FAST)
 def _add_moments(w: float, v: float, r: Array, seen: Array, cross: Array, square: Array, lead: Array) -> None:
     """One feature's share of one draw."""
     for d in range(len(r)):
@@ -235,7 +235,7 @@ def _add_moments(w: float, v: float, r: Array, seen: Array, cross: Array, square
     "square (K, D) f",
     "lead (K, D) f",
 )
-@numba.njit(cache=True, nogil=True)
+@njit()
 def statistics(
     omega: Array, second: Array, residual: Array, seen: Array, cross: Array, square: Array, lead: Array
 ) -> None:

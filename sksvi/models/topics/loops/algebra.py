@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from sksvi._machine.compiling import njit
 
 Array = np.ndarray
 
-compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
+compiled = njit(error_model="numpy")
 
 #: First share by which a Hessian that is not positive definite moves to its convex part.
 BLEND = 0.05

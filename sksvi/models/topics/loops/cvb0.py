@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from sksvi._machine.compiling import njit
 from sksvi.families.implicit_loops import digamma, tetragamma
 from sksvi.models.topics.loops.algebra import compiled
 
@@ -17,7 +17,7 @@ Array = np.ndarray
 LARGEST = 1.0 - 1e-12
 
 #: Of loops that add and store nothing: with stores, bits would depend on where arrays lie.
-adding = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+adding = njit(error_model="numpy", fastmath={"reassoc", "contract"})
 
 
 @adding

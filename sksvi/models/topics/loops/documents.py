@@ -56,9 +56,13 @@ def seen_proportions(alpha: Array, counts: Array, least: float, out: Array) -> f
 
 @compiled
 def log_gamma(x: float) -> float:
-    """log Γ(x), x > 0: recurrence to 7, then Stirling's series."""
+    """log Γ(x), x > 0: recurrence to 7, then Stirling's series; NaN below."""
+    if x < 0.0:
+        return np.nan
     shift = 1.0
-    while x < 7.0:
+    for _ in range(7):
+        if not x < 7.0:
+            break
         shift *= x
         x += 1.0
     y = 1.0 / (x * x)

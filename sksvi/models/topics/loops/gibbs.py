@@ -8,10 +8,10 @@ them, side by side in lanes, and finds one without a branch: guesses of the proc
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from sksvi._machine.compiled import entry
+from sksvi._machine.compiling import njit
 from sksvi.families.implicit_loops import digamma
 from sksvi.models.numbers import GOLDEN, mixed, uniform_of
 from sksvi.models.topics.loops.algebra import compiled
@@ -24,7 +24,7 @@ LANES, ROUND = 16, 64
 #: Topics that occur times this, below which only these are visited: one by itself costs more than one among all.
 SPARSE = 8
 
-always = numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
+always = njit(error_model="numpy", inline="always")
 
 
 @compiled

@@ -1,0 +1,131 @@
+"""BLAS held to one thread while anyone works, and given back whatever moment an interrupt hits.
+
+The number of threads belongs to the process. Each restoring what it found would leave, of two that overlap, the limit
+of the other, and would change a fit's bits under way. And a count of who is inside is wrong for good once Ctrl-C hits
+between a `with` and its first line: so who is inside is derived, from tokens that live as long as their `with` and
+from the frames that threads are in.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import threading
+import weakref
+from contextlib import AbstractContextManager
+from functools import cache
+from types import FrameType
+from typing import Any
+
+from sksvi._machine import memory
+
+#: Code whose frames wait while their caller goes on.
+SUSPENDED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+@cache
+def _blas_libraries() -> list[Any]:
+    import threadpoolctl
+
+    return [lib for lib in threadpoolctl.ThreadpoolController().lib_controllers if lib.user_api == "blas"]
+
+
+def _set_threads(numbers: list[int]) -> None:
+    """Threads of every BLAS. From threadpoolctl 3.8 on one thread controls them, and others are not heard: go past it.
+
+    Whoever is last out need not be who was first in, and a fit in a thread needs the limit as one in the main thread.
+    """
+    for lib, number in zip(_blas_libraries(), numbers, strict=True):
+        getattr(lib, "_real_set_num_threads", lib.set_num_threads)(number)
+
+
+class _Holder:
+    """BLAS at one thread and freed memory kept while a token is inside; every step may be interrupted, and repeated."""
+
+    def __init__(self) -> None:
+        #: Reentrant: a token may die, and call, while its own thread is in here.
+        self._lock = threading.RLock()
+        #: Of each token its reference and the frame of its `with`; None for a generator's, which no thread need be in.
+        self._tokens: dict[int, tuple[weakref.ref[Any], int | None]] = {}
+        self._before: list[int] | None = None
+        self._held = False
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forked)
+
+    def enter(self, token: Any, frame: FrameType) -> None:
+        """A token whose `with` is in this frame."""
+        key = id(token)
+        with self._lock:
+            place = None if frame.f_code.co_flags & SUSPENDED else id(frame)
+            self._tokens[key] = weakref.ref(token, lambda dead: self.leave(key, dead)), place
+            if self._before is None:
+                self._before = [lib.get_num_threads() for lib in _blas_libraries()]
+            if not self._held:
+                _set_threads([1] * len(self._before))
+                memory.keep_freed()
+                self._held = True
+
+    def leave(self, key: int, dead: weakref.ref[Any] | None = None) -> None:
+        """The process as it was, if this token is the last; only then is it forgotten, so that it can be repeated."""
+        with self._lock:
+            known = self._tokens.get(key)
+            if known is None or (dead is not None and known[0] is not dead):
+                return
+            self._restore_without(key)
+            self._tokens.pop(key, None)
+
+    def _restore_without(self, key: int | None) -> None:
+        for other in [name for name in self._tokens if name != key]:
+            if not self._inside(other):
+                self._tokens.pop(other, None)
+        if self._before is None or any(name != key for name in self._tokens):
+            return
+        self._held = False
+        _set_threads(self._before)
+        memory.give_back_freed()
+        self._before = None
+
+    def _inside(self, key: int) -> bool:
+        """Whether the frame of a token's `with` is one that a thread is in: a traceback that is kept keeps others."""
+        reference, wanted = self._tokens[key]
+        if wanted is None or reference() is None:
+            return reference() is not None
+        for frame in sys._current_frames().values():
+            at: FrameType | None = frame
+            while at is not None:
+                if id(at) == wanted:
+                    return True
+                at = at.f_back
+        return False
+
+    def _forked(self) -> None:
+        """Of the threads of the parent the child has one: nobody else is inside or holds the lock."""
+        self._lock = threading.RLock()
+        self._restore_without(None)
+
+
+_HOLDER = _Holder()
+
+
+class _Inside:
+    """One `with working():`."""
+
+    def __enter__(self) -> None:
+        try:
+            _HOLDER.enter(self, sys._getframe(1))
+        except BaseException:
+            _HOLDER.leave(id(self))
+            raise
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            _HOLDER.leave(id(self))
+        except BaseException:
+            _HOLDER.leave(id(self))
+            raise
+
+
+def working() -> AbstractContextManager[Any]:
+    """Hold BLAS to one thread, as our own work on chunks and bits stay the same, and keep what chunks let go."""
+    return _Inside()

@@ -1,0 +1,67 @@
+"""Loops are compiled where numba has no place for them on disk, and ahead of time where it has."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numba
+import pytest
+
+import sksvi
+from sksvi import precompile
+from sksvi._machine import compiling
+
+SOURCE = Path(sksvi.__file__).parent
+
+
+@pytest.fixture
+def nowhere(monkeypatch):
+    """numba as it is in a read-only folder without a home."""
+    found = numba.njit
+
+    def njit(*args, cache=False, **options):
+        if cache:
+
+            def refuse(loop):
+                raise RuntimeError(f"cannot cache function {loop.__name__!r}: no locator available for file 'loops.py'")
+
+            return refuse
+        return found(*args, **options)
+
+    monkeypatch.setattr(compiling.numba, "njit", njit)
+    monkeypatch.setattr(compiling, "_WARNED", [])
+
+
+def test_loops_are_compiled_without_a_cache_with_one_warning(nowhere):
+    with pytest.warns(UserWarning, match="Set NUMBA_CACHE_DIR") as caught:
+        loops = [compiling.njit()(lambda x: x + 1.0), compiling.njit(error_model="numpy")(lambda x: 1.0 / x)]
+    assert len(caught) == 1
+    assert loops[0](1.0) == 2.0 and loops[1](0.0) == float("inf")
+
+
+def test_other_errors_of_the_compiler_are_not_hidden(monkeypatch):
+    def broken(**options):
+        raise RuntimeError("out of registers")
+
+    monkeypatch.setattr(compiling.numba, "njit", broken)
+    with pytest.raises(RuntimeError, match="registers"):
+        compiling.njit()(lambda x: x)
+
+
+def test_every_loop_is_compiled_by_the_one_decorator():
+    named = re.compile(r"numba\.(njit|jit|vectorize|guvectorize|cfunc)\(|from numba import")
+    files = [path for path in SOURCE.rglob("*.py") if named.search(path.read_text())]
+    assert [path.name for path in files] == ["compiling.py"]
+
+
+def test_precompile_names_what_it_knows(capsys):
+    assert precompile.main(["GMERegressor", "BayesianGLMRegressor"]) == 0
+    assert re.fullmatch(r"GMERegressor: .* CPU s\nBayesianGLMRegressor: .* CPU s\n", capsys.readouterr().out)
+    assert precompile.main(["Lasso"]) == 2
+    assert "Lasso: no estimator of sksvi. There are" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", precompile.estimators())
+def test_precompile_knows_a_table_for_every_estimator(name):
+    assert precompile.compile_loops(name) > 0
