@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import CellType, FunctionType
@@ -235,9 +234,8 @@ def with_own_methods(cls: Any) -> Any:
             setattr(cls, name, _renamed(method, f"{cls.__qualname__}.{name}"))
         elif hasattr(method, "fn") and hasattr(method, "check"):  # of available_if
             setattr(cls, name, available_if(method.check)(_renamed(method.fn, f"{cls.__qualname__}.{name}")))
-    for name in dir(cls):
-        method = inspect.getattr_static(cls, name)
-        if isinstance(method, FunctionType) and name in vars(cls):
+    for name, method in list(vars(cls).items()):
+        if isinstance(method, FunctionType):
             setattr(cls, name, _of_one_fit(name, method))
         elif hasattr(method, "fn") and hasattr(method, "check"):
             setattr(cls, name, available_if(method.check)(_of_one_fit(name, method.fn)))

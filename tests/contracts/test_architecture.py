@@ -21,7 +21,17 @@ WAYS = [
     [tuple(line.split()[:2]) for line in text.strip().splitlines()]
     for text in re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
 ]
-COUNTS = {"seven": 7, "nine": 9, "ten": 10, "eleven": 11, "thirteen": 13, "fourteen": 14}
+COUNTS = {
+    "seven": 7,
+    "eight": 8,
+    "nine": 9,
+    "ten": 10,
+    "eleven": 11,
+    "twelve": 12,
+    "thirteen": 13,
+    "fourteen": 14,
+    "fifteen": 15,
+}
 
 
 def chains(function: str, fit) -> set[tuple[tuple[str, str], ...]]:
