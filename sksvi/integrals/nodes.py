@@ -206,13 +206,14 @@ def _curvature(log_density: Density, mode: Array, peak: float, low: Array, high:
     centre = np.clip(mode, np.where(np.isfinite(low), low + step, mode), np.where(np.isfinite(high), high - step, mode))
     middle = peak if np.array_equal(centre, mode) else log_density(centre)
     steps = step * np.eye(size)
-    sides = np.array([log_density(centre + one) + log_density(centre - one) for one in steps])
-    out = np.diag(2.0 * middle - sides)
-    for a in range(size):
-        for b in range(a):
-            both = steps[a] + steps[b]
-            pair = log_density(centre + both) + log_density(centre - both)
-            out[a, b] = out[b, a] = -0.5 * (pair - sides[a] - sides[b] + 2.0 * middle)
+    with np.errstate(invalid="ignore"):  # beyond the support differences are no numbers
+        sides = np.array([log_density(centre + one) + log_density(centre - one) for one in steps])
+        out = np.diag(2.0 * middle - sides)
+        for a in range(size):
+            for b in range(a):
+                both = steps[a] + steps[b]
+                pair = log_density(centre + both) + log_density(centre - both)
+                out[a, b] = out[b, a] = -0.5 * (pair - sides[a] - sides[b] + 2.0 * middle)
     out /= step**2
     return out if np.all(np.isfinite(out)) else np.eye(size)
 

@@ -135,17 +135,17 @@ class IntegratedScales(IntegratedHyperparameters):
 
     def _integrated(self, model: Any, state: State, view: Any) -> Any:
         """The posterior of the weights over nodes of the hyperparameters; the view itself where these are a point."""
-        self._nodes, self._places = None, {}
-        if self.hyperparameters == "point" or not state.finished:
+        posterior, nodes = None, None
+        if self.hyperparameters == "integrated" and state.finished:
+            posterior = self._hyperposterior(model, state)
+            try:
+                nodes = posterior.nodes(self._along)
+            except NotPositiveDefinite:  # of a fit that was cut off before its messages were proper
+                nodes = None
+        # At once: where a callback ended the looks, what stood before stands.
+        self._nodes, self._places = nodes, {}
+        if nodes is None or posterior is None:
             return view
-        posterior = self._hyperposterior(model, state)
-        try:
-            nodes = posterior.nodes(self._along)
-        except NotPositiveDefinite:  # of a fit that was cut off before its messages were proper
-            return view
-        if nodes is None:
-            return view
-        self._nodes = nodes
         self._places = {name: [at.start, at.stop] for name, at in posterior.places.items()}
         if len(nodes.weights) == 1:
             return view

@@ -21,7 +21,7 @@ from sksvi.partitions.facts import Facts
 #: Share of the memory up to which encoded rows stay where they are; more of them are read and encoded in every pass.
 HELD_SHARE = 0.25
 #: What a fit leaves on an estimator and encoding does not read: it would travel with every partition.
-LEFT_BEHIND = ("state_", "posterior_", "_skl_callbacks", "_nodes")
+LEFT_BEHIND = ("state_", "posterior_", "_skl_callbacks")
 
 
 @contextmanager

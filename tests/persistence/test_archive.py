@@ -777,7 +777,7 @@ def test_fitted_estimators_come_back_to_the_same_bits(kind, algorithm, covarianc
 def test_a_file_holds_no_training_rows(algorithm, batch_size, path, global_random_seed):
     if algorithm == "fp" and batch_size is not None:
         return
-    n = 2000
+    n = 4000
     X, y, _ = some_data(n, global_random_seed)
     estimator("classifier", algorithm=algorithm, batch_size=batch_size, max_iter=5).fit(X, y).save(path)
     with zipfile.ZipFile(path) as archive:

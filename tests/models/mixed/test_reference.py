@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+#: Of the seizures without noise per row: they do, and the runs are of that model.
+pytestmark = pytest.mark.filterwarnings("ignore:y varies .* times as much:UserWarning")
+
 ROOT = Path(__file__).resolve().parents[3]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))

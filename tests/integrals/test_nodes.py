@@ -1,0 +1,238 @@
+"""Nodes of densities of few hyperparameters: exact for normals, near for skewed ones, inside of any support."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import digamma, gammaln, polygamma
+
+from sksvi.integrals.designs import composite, design, scattered, simplex
+from sksvi.integrals.nodes import DROPPED, Nodes, nodes_about, shape_about
+
+END = pytest.mark.xfail(
+    strict=True,
+    reason="differences at an end are not taken inwards where the other end is infinite: all curvatures are then 1",
+)
+ROUNDED = pytest.mark.xfail(
+    strict=True,
+    reason="a step inwards from an end and back ends beyond it by a rounding: all curvatures are then 1",
+)
+
+
+@pytest.fixture
+def rng(global_random_seed):
+    return np.random.default_rng(global_random_seed)
+
+
+def normal(size, rng):
+    root = rng.standard_normal((size, size))
+    cov = 0.1 * (root @ root.T / size + 0.2 * np.eye(size))
+    mode, precision = rng.standard_normal(size), np.linalg.inv(cov)
+    log_integral = 1.7 + 0.5 * np.linalg.slogdet(2 * np.pi * cov)[1]
+    return mode, cov, log_integral, lambda h: 1.7 - 0.5 * float((h - mode) @ precision @ (h - mode))
+
+
+def cov_of(nodes):
+    off = nodes.values - nodes.mean
+    return (nodes.weights * off.T) @ off
+
+
+def log_gamma(shape):
+    """Density of the logarithm of a gamma variable: skewed to the left."""
+    return lambda h: float(np.sum(shape * h - np.exp(h)))
+
+
+# ---- rules
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 6])
+def test_rules_are_exact_for_squares(size):
+    rules = [composite(size), composite(size, True), simplex(size)] + ([design(1)] if size == 1 else [])
+    for z, share in rules:
+        assert share.sum() == pytest.approx(1.0)
+        np.testing.assert_allclose(share @ z, 0.0, atol=1e-12)
+        # A line ends at 2.7 standard deviations.
+        np.testing.assert_allclose((share * z.T) @ z, np.eye(size), atol=0.03 if len(z) == 7 and size == 1 else 1e-12)
+    z, share = scattered(size, 4000)
+    np.testing.assert_allclose((share * z.T) @ z, np.eye(size), atol=0.05)
+
+
+# ---- normals
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_a_normal_density_is_exact(size, rng):
+    mode, cov, log_integral, density = normal(size, rng)
+    found = nodes_about(density, mode)
+    assert found.weights.sum() == pytest.approx(1.0)
+    assert found.log_integral == pytest.approx(log_integral, abs=1e-9)
+    np.testing.assert_allclose(found.mean, mode, atol=1e-9)
+    allowed = 0.02 * cov.max() if size == 1 else 1e-9
+    np.testing.assert_allclose(cov_of(found), cov, atol=allowed)
+    np.testing.assert_allclose(found.std, np.sqrt(np.diag(cov)), rtol=0.01)
+
+
+def test_a_curvature_that_is_known_is_used(rng):
+    mode, cov, log_integral, density = normal(2, rng)
+    asked = []
+    found = nodes_about(lambda h: asked.append(h) or density(h), mode, np.linalg.inv(cov))
+    assert found.log_integral == pytest.approx(log_integral, abs=1e-9)
+    whole = []
+    nodes_about(lambda h: whole.append(h) or density(h), mode)
+    assert len(asked) < len(whole)
+
+
+# ---- skewed densities
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("shape", [2.0, 5.0, 20.0])
+def test_skewed_densities(size, shape):
+    """Half axes have scales of their own: a gamma of shape 2 is off by 0.03 nats, an eighth of a deviation, 12 %."""
+    found = nodes_about(log_gamma(shape), np.full(size, np.log(shape)))
+    std = np.sqrt(polygamma(1, shape))
+    assert found.log_integral == pytest.approx(size * gammaln(shape), abs=0.05)
+    assert np.all(np.abs(found.mean - digamma(shape)) <= 0.2 * std)
+    np.testing.assert_allclose(found.std, std, rtol=0.13)
+    # A normal at the mode is farther off.
+    curved = 0.5 * size * np.log(2 * np.pi / shape) + size * (shape * np.log(shape) - shape)
+    if size == 1:
+        assert abs(found.log_integral - gammaln(shape)) < abs(curved - gammaln(shape))
+        assert abs(found.mean[0] - digamma(shape)) < abs(np.log(shape) - digamma(shape))
+
+
+# ---- ends of the support
+@pytest.mark.parametrize("scale", [0.3, 1.0])
+def test_a_mode_at_an_end_of_the_support(scale):
+    """Exponential density: the line ends at two of its scales, so that mean and deviation are a quarter too small."""
+    found = nodes_about(lambda h: -float(h[0]) / scale, np.zeros(1), None, np.zeros(1))
+    assert np.all(found.values >= 0.0)
+    assert found.log_integral == pytest.approx(np.log(scale), abs=0.02)
+    assert found.mean[0] == pytest.approx(scale, rel=0.3)
+    assert found.std[0] == pytest.approx(scale, rel=0.3)
+
+
+def test_a_half_normal_is_cut_at_its_end():
+    """The trapezoidal rule takes a twelfth of its spacing squared, times the density, off the mean: 7 %."""
+    found = nodes_about(lambda h: -0.5 * float(h[0] ** 2) / 0.16, np.zeros(1), None, np.zeros(1), np.full(1, 9.0))
+    assert found.log_integral == pytest.approx(np.log(0.4 * np.sqrt(0.5 * np.pi)), abs=1e-3)
+    assert found.mean[0] == pytest.approx(0.4 * (np.sqrt(2 / np.pi) - 0.9**2 / 12 / np.sqrt(np.pi / 2)), rel=0.02)
+    assert found.mean[0] ** 2 + found.std[0] ** 2 == pytest.approx(0.16, rel=0.03)  # even, so exact but for the tail
+    above = nodes_about(lambda h: -0.5 * float(h[0] ** 2) / 0.16, np.zeros(1), None, np.full(1, -9.0), np.zeros(1))
+    np.testing.assert_allclose(above.values[::-1], -found.values, atol=1e-12)
+
+
+@pytest.mark.parametrize("beyond", [9.0, pytest.param(np.inf, marks=END)])
+def test_an_end_beside_a_hyperparameter_with_room(beyond):
+    """The one keeps the axis of its curvature where the other falls from an end of its support."""
+
+    def density(h):
+        return -float(h[0]) / 0.4 - 0.5 * float(h[1] ** 2) / 0.01
+
+    low, high = np.array([0.0, -np.inf]), np.array([beyond, np.inf])
+    found = nodes_about(density, np.zeros(2), None, low, high)
+    assert np.all(found.values[:, 0] >= 0.0)
+    assert found.log_integral == pytest.approx(np.log(0.4 * 0.1 * np.sqrt(2 * np.pi)), abs=0.15)
+    assert found.std[1] == pytest.approx(0.1, rel=0.1)
+    axes = shape_about(density, np.zeros(2), None, low, high).axes
+    np.testing.assert_allclose(np.abs(axes).max(axis=1)[1], 0.1, rtol=0.01)  # of the curvature
+
+
+@pytest.mark.parametrize("end", [2.0, pytest.param(-1.96156646, marks=ROUNDED)])
+def test_an_upper_end_that_steps_do_not_meet(end):
+    """-1.96156646 - 0.1 + 0.1 is above -1.96156646."""
+    low, high = np.array([end - 2.0, -np.inf]), np.array([end, np.inf])
+
+    def density(h):
+        return float(h[0] - 50.0 * h[1] ** 2)
+
+    found = nodes_about(density, np.array([end, 0.0]), None, low, high)
+    assert np.all(found.values[:, 0] <= end)
+    assert found.std[1] == pytest.approx(0.1, rel=0.1)
+    axes = shape_about(density, np.array([end, 0.0]), None, low, high).axes
+    np.testing.assert_allclose(np.abs(axes).max(axis=1)[1], 0.1, rtol=0.01)  # of the curvature
+
+
+@pytest.mark.parametrize("beyond", [9.0, np.inf])
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_mode_in_a_corner(size, beyond):
+    """Nodes are on axes only: of two ends 0.15 nats too much, of three 0.6."""
+    low, high = np.zeros(size), np.full(size, beyond)
+    found = nodes_about(lambda h: -2.0 * float(np.sum(h)), np.zeros(size), None, low, high)
+    assert np.all(found.values >= 0.0)
+    assert found.weights.sum() == pytest.approx(1.0)
+    assert found.log_integral == pytest.approx(-size * np.log(2.0), abs={2: 0.2, 3: 0.7}[size])
+    np.testing.assert_allclose(found.mean, found.mean[0])
+    assert 0.2 < found.mean[0] < 0.6
+
+
+def test_a_mode_that_all_axes_lead_out_of_is_the_only_node():
+    found = nodes_about(lambda h: 0.0 if not np.any(h) else -np.inf, np.zeros(2), None, np.zeros(2), np.zeros(2))
+    np.testing.assert_array_equal(found.values, np.zeros((1, 2)))
+    np.testing.assert_array_equal(found.weights, [1.0])
+
+
+# ---- fewer nodes
+def test_few_drops_the_lightest(rng):
+    weights = rng.dirichlet(np.full(30, 0.3))
+    nodes = Nodes(rng.standard_normal((30, 2)), weights, 1.25)
+    few = nodes.few()
+    kept = [np.flatnonzero(np.all(nodes.values == value, axis=1))[0] for value in few.values]
+    left = np.setdiff1d(np.arange(30), kept)
+    assert 1.0 - weights[kept].sum() <= DROPPED == 0.02
+    assert len(left) and weights[left].max() <= weights[kept].min()
+    np.testing.assert_allclose(few.weights, weights[kept] / weights[kept].sum())
+    assert few.log_integral == 1.25
+    np.testing.assert_allclose(nodes.few(0.0).weights, weights)
+    assert len(Nodes(np.zeros((1, 2)), np.ones(1)).few().weights) == 1
+
+
+def test_corrected_nodes_have_another_integral(rng):
+    mode, cov, log_integral, density = normal(2, rng)
+    found = nodes_about(density, mode)
+    moved = found.corrected(np.full(len(found.weights), 0.7))
+    np.testing.assert_allclose(moved.weights, found.weights)
+    assert moved.log_integral == pytest.approx(log_integral + 0.7)
+    tilted = found.corrected(0.5 * found.values[:, 0])
+    assert tilted.mean[0] - mode[0] == pytest.approx(0.5 * cov[0, 0], rel=0.2)
+
+
+# ---- narrow axes
+def test_sharp_leaves_out_narrow_axes():
+    def density(h):
+        return -0.5 * float(h[0] ** 2 / 0.25 + h[1] ** 2 / 1e-4)
+
+    found, whole = nodes_about(density, np.zeros(2), sharp=0.1), nodes_about(density, np.zeros(2))
+    np.testing.assert_allclose(found.values[:, 1], 0.0, atol=1e-12)
+    assert len(found.weights) == 7 and len(whole.weights) == 5  # a line, and a sphere
+    assert found.std[0] == pytest.approx(0.5, rel=0.01)
+    assert found.log_integral == pytest.approx(np.log(2 * np.pi * 0.5 * 0.01), abs=1e-6)
+    assert found.log_integral == pytest.approx(whole.log_integral, abs=1e-6)
+    assert len(nodes_about(density, np.zeros(2), sharp=1.0).weights) == 1
+    shape = shape_about(density, np.zeros(2))
+    assert shape.wide(0.1).axes.shape == (2, 1) and shape.wide(0.0).axes.shape == (2, 2)
+
+
+# ---- a density that is better and dearer
+def test_scales_along_a_better_density():
+    """Axes are those of the first density; how far nodes lie is asked of the other, once per half axis."""
+    asked = []
+
+    def along(h):
+        asked.append(h)
+        return -0.5 * float(h[0] ** 2 / (0.36 if h[0] > 0 else 0.16) + h[1] ** 2 / 0.09)
+
+    def density(h):
+        return -0.5 * float(h[0] ** 2 / 0.04 + h[1] ** 2 / 0.09)
+
+    found = nodes_about(density, np.zeros(2), along=along)
+    assert len(asked) == 5  # the mode and four half axes
+    assert found.weights.sum() == pytest.approx(1.0)
+    first = found.values[:, 0]
+    assert first.max() / -first.min() == pytest.approx(0.6 / 0.4, rel=1e-6)
+    assert found.std[1] == pytest.approx(0.3, rel=1e-6)
+    # A normal of either scale on its half, in shares of these: as the design has both.
+    assert found.log_integral == pytest.approx(np.log(2 * np.pi * 0.5 * 0.3), abs=1e-6)
+
+
+def test_scales_along_end_with_the_support():
+    def density(h):
+        return -0.5 * float(h[0] ** 2) / 0.25
+
+    found = nodes_about(density, np.zeros(1), None, np.full(1, -0.1), np.full(1, 9.0), along=density)
+    assert np.all(found.values >= -0.1)
+    assert found.values.max() == pytest.approx(0.5 * 1.1)
