@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sksvi.integrals.designs import Rule, composite, design
+from sksvi.integrals.designs import RADIUS, Rule, composite, design
 
 Array = np.ndarray
 Density = Callable[[Array], float]
@@ -194,7 +194,8 @@ def shape_about(
         sides = [[_scale(inside, mode, peak, side * axis) for axis in axes.T] for side in (-1.0, 1.0)]
     else:
         top = along(mode)
-        sides = [[_scale_along(along, top, mode, s * axis, low, high) for axis in axes.T] for s in (-1.0, 1.0)]
+        far = RADIUS * np.sqrt(axes.shape[1])  # where the rule has a node
+        sides = [[_scale_along(along, top, mode, s * axis, low, high, far) for axis in axes.T] for s in (-1.0, 1.0)]
     scales = np.array(sides)
     roomy = scales.sum(axis=0) > 0  # of an axis without room the mode is all there is
     return Shape(inside, mode, peak, axes[:, roomy], scales[:, roomy], log_volume)
@@ -203,23 +204,33 @@ def shape_about(
 def _curvature(log_density: Density, mode: Array, peak: float, low: Array, high: Array, step: float) -> Array:
     """By differences about the mode, or inwards from an end of the support."""
     size = len(mode)
-    centre = np.clip(mode, np.where(np.isfinite(low), low + step, mode), np.where(np.isfinite(high), high - step, mode))
-    middle = peak if np.array_equal(centre, mode) else log_density(centre)
-    steps = step * np.eye(size)
-    with np.errstate(invalid="ignore"):  # beyond the support differences are no numbers
-        sides = np.array([log_density(centre + one) + log_density(centre - one) for one in steps])
+    own = np.minimum(step, 0.49 * (high - low))
+    centre = np.clip(mode, low + own, high - own)
+
+    def at(h: Array) -> float:
+        return log_density(np.clip(h, low, high))  # rounding may lead beyond an end
+
+    middle = peak if np.array_equal(centre, mode) else at(centre)
+    steps = np.diag(own)
+    with np.errstate(invalid="ignore"):  # a density may be zero on one side
+        sides = np.array([at(centre + one) + at(centre - one) for one in steps])
         out = np.diag(2.0 * middle - sides)
         for a in range(size):
             for b in range(a):
                 both = steps[a] + steps[b]
-                pair = log_density(centre + both) + log_density(centre - both)
+                pair = at(centre + both) + at(centre - both)
                 out[a, b] = out[b, a] = -0.5 * (pair - sides[a] - sides[b] + 2.0 * middle)
-    out /= step**2
+        out /= np.outer(own, own)
     return out if np.all(np.isfinite(out)) else np.eye(size)
 
 
-def _scale_along(density: Density, peak: float, mode: Array, axis: Array, low: Array, high: Array) -> float:
-    """Scale of a half axis from one height of a density along it, at `REACH` or where the support ends."""
+def _scale_along(
+    density: Density, peak: float, mode: Array, axis: Array, low: Array, high: Array, node: float
+) -> float:
+    """Scale of a half axis from one height of a density along it, at `REACH` or where the support ends.
+
+    ``node`` : scales at which the rule has its node, which stays in the support.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         room = np.where(axis > 0, (high - mode) / axis, np.where(axis < 0, (low - mode) / axis, np.inf))
     most = float(np.min(room))
@@ -227,7 +238,7 @@ def _scale_along(density: Density, peak: float, mode: Array, axis: Array, low: A
         return 0.0
     far = min(REACH, most)
     fall = peak - density(mode + far * axis)
-    return min(far / float(np.sqrt(2.0 * max(fall, 0.5 * (far / FARTHEST) ** 2))), most)
+    return min(far / float(np.sqrt(2.0 * max(fall, 0.5 * (far / FARTHEST) ** 2))), (1.0 - 1e-9) * most / node)
 
 
 def _scale(log_density: Density, mode: Array, peak: float, axis: Array) -> float:

@@ -228,7 +228,7 @@ def normal_quantiles(means: Array, stds: Array, weights: Array, level: float) ->
         under = cdf < level
         low[active[under]], high[active[~under]] = at[under], at[~under]
         density = weights @ (np.exp(-0.5 * np.square(z)) / s) / np.sqrt(2.0 * np.pi)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             new = at - (cdf - level) / density
         inside = (new > low[active]) & (new < high[active])
         new = np.where(inside, new, 0.5 * (low[active] + high[active]))

@@ -90,7 +90,12 @@ class Normal(Family):
         return self.structure.spread_of(self, rows)
 
     def crossed(self, rows: Array) -> Array:
-        """Covariance (1, m, 1, m) of A w for rows A (m, P): the axes of one class."""
+        """Covariance (K, m, K, m) of A w for rows A (m, P), K = 1 without plates, which are independent."""
+        if self.mean.ndim > 1:
+            out = np.zeros((len(self.mean), len(rows)) * 2)
+            for k in range(len(out)):
+                out[k, :, k] = self[k].crossed(rows)[0, :, 0]
+            return out
         half = self.uncoloured(rows)
         return (half @ half.T)[None, :, None, :]
 

@@ -29,6 +29,11 @@ def check_sparse_gp(look: Look) -> None:
     look.unless_none("_learned_rows", lambda rows: rows.count(1))
     look.at("mean_").number()
     sampled(look, d)
+    if look.has("_nodes"):
+        away = _away(look)
+        for block in look.at("_node_blocks").sequence(away):
+            mean = np.shape(block.a(Family).value.mean)
+            block.require(mean == shape, f"has shape {mean}, not {shape}")
 
 
 def check_full_gp(look: Look) -> None:
@@ -43,6 +48,20 @@ def check_full_gp(look: Look) -> None:
     rows = look.at("_rows").array((None,), "i", least=0, below=n)
     look.at("_counted").array((len(rows),), "i", least=0)
     shown(look, "latents", (len(rows),))
+    if look.has("_nodes"):
+        away = _away(look)
+        duals, weights = look.at("_node_blocks").sequence(2)
+        duals.array((away, n))
+        weights.array((away, n), least=0.0)
+
+
+def _away(look: Look) -> int:
+    """How many nodes beside the mode predict; all have the values of the kernel, and of the likelihood or not."""
+    size, more = look.at("kernel_").value.n_dims, np.size(look.at("likelihood_").value.unconstrained)
+    for name in ("_nodes", "_few"):
+        values = look.at(name).at("values")
+        values.require(values.array((None, None)).shape[1] in (size, size + more), f"are not of {size} or {size + more}")
+    return len(look.at("_few").at("weights").value) - 1
 
 
 def _kernel(look: Look, d: int) -> None:

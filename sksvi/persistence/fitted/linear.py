@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sksvi.families.gaussian.mixture import NodeMixture
 from sksvi.persistence.fitted.shared import block_of, labels_of, latents_of, of_size, sampled, shown
 from sksvi.persistence.look import Look
 
@@ -53,6 +54,7 @@ def check_mixed(look: Look) -> None:
     shown(look, "groups", (total,))
     look.at("_log_scales").at("nodes").array((None, sum(effects)))
     of_size(block_of(look, "group_std"), sum(effects))
+    look.unless_none("_constant", lambda constant: constant.array((n, fixed), "b"))
 
 
 def _coefficients(look: Look, d: int, more: int, plain: bool) -> None:
@@ -67,6 +69,7 @@ def _coefficients(look: Look, d: int, more: int, plain: bool) -> None:
         inner = basis.array((d, None)).shape[1]
     of_size(block_of(look, "weights"), classes * (inner + more + extra))
     shown(look, "weights", (*per_class[:-1], d + extra))
+    look.unless_none("_nodes", lambda nodes: _hyperparameters(look, nodes))
     look.at("_columns").at("scale").array((d,))
     for name in ("coef_", "coef_std_"):
         value = look.at(name).array(kind="x", least=0.0 if name == "coef_std_" else None)
@@ -88,3 +91,18 @@ def _coefficients(look: Look, d: int, more: int, plain: bool) -> None:
     mean.number()
     width_of.number(least=0.0)
     look.at("_unit").number(above=0.0)
+
+
+def _hyperparameters(look: Look, nodes: Look) -> None:
+    """As many values at each node as their blocks have, and the weights' block under every node."""
+    end = 0
+    places = look.at("_places").a(dict)
+    for name, place in zip(places.value, places.mapping(), strict=True):
+        start, stop = (part.count() for part in place.sequence(2))
+        size = np.size(block_of(look, name).value.mean)
+        place.require((start, stop) == (end, end + size), f"is {[start, stop]}, not {[end, end + size]}")
+        end = stop
+    k = len(nodes.at("values").array((None, end)))
+    for view in look.at("posterior_").at("_blocks").mapping():
+        if isinstance(view.value, NodeMixture):
+            view.at("node_blocks").at("weights").array((k,))

@@ -54,7 +54,9 @@ def check_nodes(look: Look, p: int, n: int) -> None:
     P = p + np.size(look.value.likelihood_.unconstrained)
     look.at("_nodes").at("values").array((k, P))
     if look.value._node_messages is not None:
-        look.at("_node_messages").array((k, 2, None))
+        messages = look.at("_node_messages")
+        held, T = messages.array((k, 2, None)).shape[2], len(block_of(look, "latents").at("chain").value)
+        messages.require(held <= T, f"are of {held} points, the series of {T}")
     if look.value._node_ends is not None:
         ends = look.at("_node_ends").a(tuple)
         ends.require(len(ends.value) == 2, "is no pair")
