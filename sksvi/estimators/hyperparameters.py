@@ -19,7 +19,7 @@ CONSTRAINTS: dict[str, list[Any]] = {"hyperparameters": [StrOptions({"integrated
 CHANGES = {"hyperparameters": FREE}
 
 
-def node_table(values: dict[str, Any], weights: Any, coverage: float, positive: bool = True) -> Any:
+def node_table(values: dict[str, Any], weights: Any, coverage: float, positive: bool = True, within: Any = None) -> Any:
     """Rows of a summary of hyperparameters with nodes: moments, and intervals of a normal of their logarithms.
 
     Parameters
@@ -31,6 +31,8 @@ def node_table(values: dict[str, Any], weights: Any, coverage: float, positive: 
         Of the equal-tailed interval.
     positive : bool, default=True
         Whether values are positive: else the normal is one of the values.
+    within : array-like, one per value, optional
+        Variance about every node, of logarithms where values are positive.
 
     Returns
     -------
@@ -40,12 +42,13 @@ def node_table(values: dict[str, Any], weights: Any, coverage: float, positive: 
     import pandas as pd
 
     half, rows = ndtri(1.0 - tail_of(coverage)), {}
-    for name, value in values.items():
+    for at, (name, value) in enumerate(values.items()):
+        beside = 0.0 if within is None else within[at]
         mean = weights @ value
-        std = np.sqrt(max(weights @ np.square(value - mean), 0.0))
+        std = np.sqrt(max(weights @ np.square(value - mean), 0.0) + beside * (mean**2 if positive else 1.0))
         on = np.log(value) if positive else value
         centre = weights @ on
-        ends = centre + half * np.sqrt(max(weights @ np.square(on - centre), 0.0)) * np.array([-1.0, 1.0])
+        ends = centre + half * np.sqrt(max(weights @ np.square(on - centre), 0.0) + beside) * np.array([-1.0, 1.0])
         rows[name] = [mean, std, *(np.exp(ends) if positive else ends)]
     return pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS)
 

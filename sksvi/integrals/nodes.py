@@ -35,11 +35,15 @@ DROPPED = 0.02
 
 @dataclass(frozen=True)
 class Nodes:
-    """Values (k, H) of hyperparameters, weights (k,) that sum to 1, and the log of the density's integral, nats."""
+    """Values (k, H) of hyperparameters, weights (k,) that sum to 1, and the log of the density's integral, nats.
+
+    ``within`` (H,): variance about every node, along axes that are so narrow that nodes do not follow them.
+    """
 
     values: Array
     weights: Array
     log_integral: float = np.nan
+    within: Array | None = None
 
     @property
     def mean(self) -> Array:
@@ -49,20 +53,22 @@ class Nodes:
     @property
     def std(self) -> Array:
         """(H,)."""
-        return np.sqrt(np.maximum(self.weights @ np.square(self.values - self.mean), 0.0))
+        within = 0.0 if self.within is None else self.within
+        return np.sqrt(np.maximum(self.weights @ np.square(self.values - self.mean), 0.0) + within)
 
     def corrected(self, by: Array) -> Nodes:
         """With a log density that is larger by `by` (k,) at the nodes than the one that they were found from."""
         logs = np.log(self.weights) + by
         total = float(np.logaddexp.reduce(logs))
-        return Nodes(self.values, np.exp(logs - total), self.log_integral + total)
+        return Nodes(self.values, np.exp(logs - total), self.log_integral + total, self.within)
 
     def few(self, dropped: float = DROPPED) -> Nodes:
         """Without the lightest nodes, which weigh `dropped` at most together."""
         order = np.argsort(self.weights, kind="stable")
         light = order[np.cumsum(self.weights[order]) <= dropped]
         left = np.setdiff1d(np.arange(len(self.weights)), light)
-        return Nodes(self.values[left], self.weights[left] / self.weights[left].sum(), self.log_integral)
+        weights = self.weights[left] / self.weights[left].sum()
+        return Nodes(self.values[left], weights, self.log_integral, self.within)
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,8 @@ class Shape:
     """A density about its mode.
 
     ``axes`` (H, a): those along which nodes are, as columns. ``scales`` (2, a): of either half of each. ``log_volume``
-    : log of the integral of the normal with the curvature at the mode, over the density there.
+    : log of the integral of the normal with the curvature at the mode, over the density there. ``within`` (H,):
+    variance along axes that are left out.
     """
 
     log_density: Density
@@ -79,6 +86,7 @@ class Shape:
     axes: Array
     scales: Array
     log_volume: float
+    within: Array
 
     def nodes(self, rule: Rule, as_normals: bool = False) -> Nodes:
         """Nodes of a rule for a standard normal, z (k, a) and shares (k,), stretched.
@@ -98,15 +106,17 @@ class Shape:
             logs = logs + np.log(share) + np.log(volume)
         total = float(np.logaddexp.reduce(logs))
         if not np.isfinite(total):
-            return Nodes(self.mode[None], np.ones(1), self.peak + self.log_volume)
+            return Nodes(self.mode[None], np.ones(1), self.peak + self.log_volume, self.within)
         weights = np.exp(logs - total)
         own = weights > 0
-        return Nodes(points[own], weights[own], float(self.peak + total + self.log_volume))
+        return Nodes(points[own], weights[own], float(self.peak + total + self.log_volume), self.within)
 
     def wide(self, sharp: float) -> Shape:
         """Without axes along which no hyperparameter has a standard deviation of `sharp`."""
         own = (np.abs(self.axes).max(axis=0) * self.scales.max(axis=0)) >= sharp
-        return Shape(self.log_density, self.mode, self.peak, self.axes[:, own], self.scales[:, own], self.log_volume)
+        left = np.square(self.axes[:, ~own] * self.scales[:, ~own].mean(axis=0)).sum(axis=1)
+        kept = self.axes[:, own], self.scales[:, own]
+        return Shape(self.log_density, self.mode, self.peak, *kept, self.log_volume, self.within + left)
 
 
 def nodes_about(
@@ -189,7 +199,8 @@ def shape_about(
     values, vectors = np.linalg.eigh(curvature)
     axes = vectors / np.sqrt(np.maximum(values, WIDEST**-2))
     log_volume = 0.5 * size * np.log(2.0 * np.pi) + float(np.sum(np.log(np.linalg.norm(axes, axis=0))))
-    axes = axes[:, np.abs(axes).max(axis=0) >= sharp]
+    wide = np.abs(axes).max(axis=0) >= sharp
+    within, axes = np.square(axes[:, ~wide]).sum(axis=1), axes[:, wide]
     if along is None:
         sides = [[_scale(inside, mode, peak, side * axis) for axis in axes.T] for side in (-1.0, 1.0)]
     else:
@@ -198,7 +209,7 @@ def shape_about(
         sides = [[_scale_along(along, top, mode, s * axis, low, high, far) for axis in axes.T] for s in (-1.0, 1.0)]
     scales = np.array(sides)
     roomy = scales.sum(axis=0) > 0  # of an axis without room the mode is all there is
-    return Shape(inside, mode, peak, axes[:, roomy], scales[:, roomy], log_volume)
+    return Shape(inside, mode, peak, axes[:, roomy], scales[:, roomy], log_volume, within)
 
 
 def _curvature(log_density: Density, mode: Array, peak: float, low: Array, high: Array, step: float) -> Array:

@@ -12,7 +12,7 @@ from sksvi._names import own_name
 from sksvi._typing import DataFrame
 from sksvi.estimators.checks import check_choice, check_flag
 from sksvi.estimators.hyperparameters import node_table
-from sksvi.estimators.summaries import checked_reference, exponentiated, joined, learned_rows, mixture_table
+from sksvi.estimators.summaries import STEP, checked_reference, exponentiated, joined, learned_rows, mixture_table
 from sksvi.families.gaussian.mixture import NodeMixture
 from sksvi.linear_model._contrasts import LevelContrasts
 from sksvi.linear_model._effects import Question, answers
@@ -157,11 +157,20 @@ class CoefficientTables:
 
     def _scale_tables(self, coverage: float) -> list[Any]:
         """What a summary has below the coefficients."""
-        spread = self._nodes is not None and len(self._nodes.weights) > 1
-        columns = self._likelihood_columns(self._nodes.values) if spread else {}
-        if any(np.ptp(value) > 0 for value in columns.values()):
-            return [node_table(columns, self._nodes.weights, coverage, self.likelihood_.positive)]
+        columns = {} if self._nodes is None else self._likelihood_columns(self._nodes.values)
+        if columns:
+            within = self._likelihood_within()
+            return [node_table(columns, self._nodes.weights, coverage, self.likelihood_.positive, within)]
         return [learned_rows(self.likelihood_, self.state_.q.get("likelihood"), coverage)]
+
+    def _likelihood_within(self) -> Array:
+        """Variance of the learned parameters of the likelihood about the heaviest node, on the scale of tables."""
+        nodes = self._nodes
+        at = nodes.values[int(np.argmax(nodes.weights))]
+        rows = self._likelihood_columns(np.vstack([at, at + STEP * np.eye(len(at))]))
+        on = np.array([np.log(row) if self.likelihood_.positive else row for row in rows.values()])
+        slopes = (on[:, 1:] - on[:, :1]) / STEP
+        return np.square(slopes) @ (np.zeros(len(at)) if nodes.within is None else nodes.within)
 
     # ---- coefficients
     @property

@@ -183,7 +183,7 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
             groups=self._layout,
             unit=self._unit,
             stretch=self._stretch,
-            scales=self._scale_prior(self._n_fixed) if isinstance(precision, str) else None,
+            scales=self._scale_prior(n_features) if isinstance(precision, str) else None,
             prior_precision=precision,
             intercept_mean=self._intercept_prior[0],
             intercept_precision=self._intercept_prior[1],
@@ -333,9 +333,12 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
             blocks["groups"] = NodeMixture(view, weights.node_blocks) if isinstance(weights, NodeMixture) else view
             # In the coordinates of the fit, as predictions need them.
             mode = state.q["group_std"].value
-            nodes = None if self._nodes is None else self._values_of("group_std", self._nodes.values)
-            alone = nodes is None
-            self._log_scales = LogScales(mode[None] if alone else nodes, np.ones(1) if alone else self._nodes.weights)
+            if self._nodes is None or "group_std" not in self._places:
+                self._log_scales = LogScales(mode[None], np.ones(1), np.zeros(len(mode)))
+            else:
+                found = (self._values_of("group_std", part) for part in (self._nodes.values, self._nodes.within))
+                values, within = found
+                self._log_scales = LogScales(values, self._nodes.weights, within)
         self.posterior_ = Posterior(blocks)
 
     def _refine(self, problem: Any, state: Any, looks: Looks) -> str | None:

@@ -77,7 +77,7 @@ class GroupTables:
     def _user_scales(self) -> LogScales:
         """The posterior of the groups' standard deviations in the units of X."""
         own = self._log_scales
-        return LogScales(own.nodes - np.log(np.concatenate(self._slope_scales)), own.weights)
+        return LogScales(own.nodes - np.log(np.concatenate(self._slope_scales)), own.weights, own.within)
 
     def _check_groups(self) -> None:
         if not hasattr(self, "posterior_") or self.groups is None:
@@ -159,7 +159,7 @@ class GroupTables:
             names = [f"std({group}, {effect})" for group, effect in self.group_std_.index]
             scales = self._user_scales
             values = dict(zip(names, np.exp(scales.nodes).T, strict=True))
-            tables.insert(0, node_table(values, scales.weights, coverage))
+            tables.insert(0, node_table(values, scales.weights, coverage, within=scales.within * np.ones(len(names))))
         if self.noise_scale_:
             tail = tail_of(coverage)
             ends = [self.noise_scale_ * np.sqrt(-2.0 * np.log1p(-p)) for p in (tail, 1 - tail)]

@@ -355,13 +355,17 @@ def _node_mixture(look: Look) -> None:
 
 
 def _log_scales(look: Look) -> None:
-    n = len(look.at("nodes").array((None, None)))
+    n, size = look.at("nodes").array((None, None)).shape
     look.at("weights").array((n,), least=0.0)
+    if isinstance(getattr(look.value, "within", 0.0), np.ndarray):
+        look.at("within").array((size,), least=0.0)
 
 
 def _nodes(look: Look) -> None:
-    n, _ = look.at("values").array((None, None)).shape
+    n, size = look.at("values").array((None, None)).shape
     look.require(n > 0, "has no node")
+    if look.has("within"):
+        look.at("within").array((size,), least=0.0)
     weights = look.at("weights")
     weights.require(abs(weights.array((n,), above=0.0).sum() - 1.0) < 1e-6, "does not sum to 1")
 

@@ -35,7 +35,7 @@ def ends(band):
 
 def test_bands_along_the_only_column(curve):
     X, y = curve
-    model = SparseGPRegressor(n_inducing=10).fit(X, y)
+    model = SparseGPRegressor(n_inducing=10, hyperparameters="point").fit(X, y)
     display = PredictionBandDisplay.from_estimator(model, X, y, coverages=(0.5, 0.8), n_points=50)
     places = np.linspace(X.min(), X.max(), 50)
     assert_allclose(display.x, places)
@@ -51,6 +51,11 @@ def test_bands_along_the_only_column(curve):
     bare = PredictionBandDisplay.from_estimator(model, X, ax=display.ax_, color="C3")
     assert bare.points_ is None and bare.line_.get_color() == "C3" and bare.ax_ is display.ax_
     display.figure_.canvas.draw()
+    # Over nodes of the hyperparameters no band is one of normal quantiles.
+    mixed = SparseGPRegressor(n_inducing=10).fit(X, y)
+    display = PredictionBandDisplay.from_estimator(mixed, X, y, coverages=(0.5, 0.8), n_points=50)
+    for coverage, band in display.bands.items():
+        assert_allclose(band, mixed.predict_interval(places[:, None], coverage))
 
 
 def test_other_columns_stay_at_their_medians(global_random_seed):

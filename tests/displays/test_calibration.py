@@ -188,9 +188,12 @@ def test_successes_in_trials(global_random_seed):
     predictive = model._predictive(X, None)
     below, at_most = predictive.cdf_steps(y)
     n = 4000
-    f = predictive._m[:, None] + np.sqrt(predictive._v[:, None] + rng.rayleigh(predictive.sigma, (300, n))) * (
-        rng.standard_normal((300, n))
-    )
+    # Draws of the nodes of the hyperparameters in the shares of their weights.
+    counts, f = rng.multinomial(n, predictive.weights), []
+    for part, k in zip(predictive.components, counts, strict=True):
+        noise = np.sqrt(part._v[:, None] + rng.rayleigh(part.sigma, (300, k)))
+        f.append(part._m[:, None] + noise * rng.standard_normal((300, k)))
+    f = np.concatenate(f, axis=1)
     draws = rng.binomial(trials[:, None], 1 / (1 + np.exp(-f)))
     for found, share in ((below, draws < y[:, :1]), (at_most, draws <= y[:, :1])):
         wanted = share.mean(1)
@@ -200,7 +203,7 @@ def test_successes_in_trials(global_random_seed):
 
 def test_steps_of_counts_and_levels(counted):
     X, y, model = counted
-    predictive = type(model._predictive(X[:3], None))(model.likelihood_, np.zeros(3), np.zeros(3))
+    predictive = Predictive(model.likelihood_, np.zeros(3), np.zeros(3))
     below, at_most = predictive.cdf_steps(np.array([0, 1, 4]))
     assert_allclose(below, poisson.cdf([-1, 0, 3], 1.0), atol=1e-12)
     assert_allclose(at_most, poisson.cdf([0, 1, 4], 1.0), atol=1e-12)

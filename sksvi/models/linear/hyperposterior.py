@@ -204,7 +204,9 @@ class LinearHyperposterior:
             None if settled is None else along,
         ).few()
         values = np.stack([whole(part) for part in found.values])
-        return Nodes(values, found.weights, found.log_integral)
+        within = np.zeros(len(free))
+        within[free] = 0.0 if found.within is None else found.within
+        return Nodes(values, found.weights, found.log_integral, within)
 
     def under(self, nodes: Nodes) -> NodeBlocks:
         """The weights' block under every node."""

@@ -14,20 +14,21 @@ SETTLING_PASSES, SETTLED = 50, 0.3
 
 @dataclass(frozen=True)
 class LogScales:
-    """Nodes (k, P) of log standard deviations and their weights (k,): a discrete stand-in for q(h)."""
+    """Nodes (k, P) of log standard deviations, their weights (k,), and variances (P,) about every node."""
 
     nodes: Array
     weights: Array
+    within: Array | float = 0.0
 
     @property
     def mean(self) -> Array:
         """E s, (P,)."""
-        return self.weights @ np.exp(self.nodes)
+        return self.weights @ np.exp(self.nodes) * np.exp(0.5 * self.within)
 
     @property
     def mean_square(self) -> Array:
         """E s², (P,): the variance of a level that no row has named."""
-        return self.weights @ np.exp(2.0 * self.nodes)
+        return self.weights @ np.exp(2.0 * self.nodes) * np.exp(2.0 * self.within)
 
     @property
     def std(self) -> Array:

@@ -60,7 +60,9 @@ def _away(look: Look) -> int:
     size, more = look.at("kernel_").value.n_dims, np.size(look.at("likelihood_").value.unconstrained)
     for name in ("_nodes", "_few"):
         values = look.at(name).at("values")
-        values.require(values.array((None, None)).shape[1] in (size, size + more), f"are not of {size} or {size + more}")
+        values.require(
+            values.array((None, None)).shape[1] in (size, size + more), f"are not of {size} or {size + more}"
+        )
     return len(look.at("_few").at("weights").value) - 1
 
 
