@@ -25,8 +25,9 @@ ORDERS = {
 class CoefficientDisplay:
     """Forest plot: posterior mean and interval of each coefficient.
 
-    The posterior is Gaussian, so that the equal-tailed interval of coverage c is mean ± z sd with z the (1 + c)/2
-    quantile of the standard normal. Coefficients are in units of the latent predictor per unit of the column.
+    Of a Gaussian posterior the equal-tailed interval of coverage c is mean ± z sd with z the (1 + c)/2 quantile of the
+    standard normal; of linear models it is that of `summary`. Coefficients are in units of the latent predictor per
+    unit of the column.
 
     Parameters
     ----------
@@ -51,6 +52,9 @@ class CoefficientDisplay:
 
     n_features : int, default=None
         How many columns there are, where these are but some of them; None: these are all.
+
+    interval : (ndarray, ndarray), default=None
+        Lower and upper ends of the intervals, each of the shape of `mean`; None: those of a Gaussian.
 
     Attributes
     ----------
@@ -91,6 +95,7 @@ class CoefficientDisplay:
         sort: str | None = None,
         standardized: bool = False,
         n_features: int | None = None,
+        interval: tuple[ArrayLike, ArrayLike] | None = None,
     ) -> None:
         tail = tail_of(coverage)
         if sort not in (None, *ORDERS):
@@ -104,14 +109,20 @@ class CoefficientDisplay:
                 f"mean {self.mean.shape}, std {self.std.shape} and the {len(self.feature_names)} feature_names "
                 "must agree in shape."
             )
+        half = -ndtri(tail) * self.std
+        ends = (self.mean - half, self.mean + half) if interval is None else interval
+        self.lower, self.upper = np.atleast_2d(ends[0]), np.atleast_2d(ends[1])
+        if not self.lower.shape == self.upper.shape == self.mean.shape:
+            raise ValueError(
+                f"interval has ends of shapes {self.lower.shape} and {self.upper.shape} for means of {self.mean.shape}."
+            )
         self.sort, self.standardized = sort, standardized
         self.n_features = len(self.feature_names) if n_features is None else int(n_features)
         if sort is not None:
             order = ORDERS[sort](self.mean[np.abs(self.mean).argmax(0), np.arange(self.mean.shape[1])])
             self.mean, self.std = self.mean[:, order], self.std[:, order]
+            self.lower, self.upper = self.lower[:, order], self.upper[:, order]
             self.feature_names = [self.feature_names[i] for i in order]
-        half = -ndtri(tail) * self.std
-        self.lower, self.upper = self.mean - half, self.mean + half
 
     def plot(self, ax: Axes | None = None, **errorbar_kwargs: Any) -> CoefficientDisplay:
         """Draw the intervals, first column on top.
@@ -231,18 +242,21 @@ class CoefficientDisplay:
         mean, std = np.atleast_2d(fitted(inner, "coef_")), np.atleast_2d(fitted(inner, "coef_std_"))
         names, n_features = feature_names(inner, before), mean.shape[1]
         spread = _spread(inner, before, X, n_features) if standardize else np.ones(n_features)
+        interval = None
         if hasattr(inner, "_shown_coefficients"):
-            mean, std, named = inner._shown_coefficients()
+            (mean, std, *ends), named = inner._shown_coefficients(coverage)
             names, spread, n_features = names[named], spread[named], len(named)
+            interval = ends[0] * spread, ends[1] * spread
         mean, std = mean * spread, std * spread
         if max_features is not None and n_features > max_features:
             # Without spread a coefficient counts by its size alone, far beyond all others.
             score = (np.abs(mean) / np.maximum(std, np.finfo(float).tiny)).max(0)
             kept = np.sort(np.argsort(-score, kind="stable")[:max_features])
             mean, std, names = mean[:, kept], std[:, kept], names[kept]
+            interval = None if interval is None else (interval[0][:, kept], interval[1][:, kept])
         classes = inner.classes_ if len(mean) > 1 else None
         options = {"coverage": coverage, "sort": sort, "standardized": standardize, "n_features": n_features}
-        return cls(mean, std, names, classes, **options).plot(ax, **errorbar_kwargs)
+        return cls(mean, std, names, classes, interval=interval, **options).plot(ax, **errorbar_kwargs)
 
 
 def _spread(inner: Any, before: Any, X: Any, n_features: int) -> np.ndarray:

@@ -72,7 +72,7 @@ def mixture_table(
     table = effect_table(mean, std, coverage, index)
     ends = [normal_quantiles(means, stds, weights, level) for level in (tail, 1.0 - tail)]
     with np.errstate(divide="ignore", invalid="ignore"):
-        sign = np.tensordot(weights, ndtr(np.sign(mean) * means / stds), 1)
+        sign = np.minimum(np.tensordot(weights, ndtr(np.sign(mean) * means / stds), 1), 1.0)  # sums round
     return table.assign(lower=np.ravel(ends[0]), upper=np.ravel(ends[1]), direction=np.ravel(sign))
 
 

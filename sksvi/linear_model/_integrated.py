@@ -82,7 +82,7 @@ class Looked:
     def __call__(self, theta: Array, weighed: bool) -> tuple[float, float]:
         """E log p of the rows, nats, and what they weigh over what they weigh in the fit; 1 where that is not asked."""
         there = self._at(theta)
-        share = self._weight(there.q) / self.weighed if weighed else 1.0
+        share = self._weight(there.q) / self.weighed if weighed and self.weighed > 0 else 1.0
         key = theta.tobytes()
         if key not in self.known:
             self.known[key] = evaluate(self.problem, there, whole(self.problem), False)[1]
@@ -250,7 +250,9 @@ class IntegratedScales(IntegratedHyperparameters):
         likelihoods = [fit.likelihood for fit, _, _ in parts]
         weights = np.array([fit.weight for fit, _, _ in parts])
         if len(parts) > 1 and "likelihood" not in self._places:
-            means, variances, weights = merged(means, variances, weights, LEAST)
+            # By the weights' own spread: what is said of a row is the same whatever rows stand beside it.
+            spreads = [float(np.mean(fit.block.variance)) for fit, _, _ in parts]
+            means, variances, weights = merged(means, variances, weights, LEAST, spreads)
         found = [self._distribution(*part) for part in zip(means, variances, likelihoods)]
         return found[0] if len(found) == 1 else MixturePredictive(found, weights)
 

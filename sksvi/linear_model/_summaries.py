@@ -12,7 +12,15 @@ from sksvi._names import own_name
 from sksvi._typing import DataFrame
 from sksvi.estimators.checks import check_choice, check_flag
 from sksvi.estimators.hyperparameters import node_table
-from sksvi.estimators.summaries import STEP, checked_reference, exponentiated, joined, learned_rows, mixture_table
+from sksvi.estimators.summaries import (
+    COLUMNS,
+    STEP,
+    checked_reference,
+    exponentiated,
+    joined,
+    learned_rows,
+    mixture_table,
+)
 from sksvi.families.gaussian.mixture import NodeMixture
 from sksvi.linear_model._contrasts import LevelContrasts
 from sksvi.linear_model._effects import Question, answers
@@ -144,16 +152,16 @@ class CoefficientTables:
             return [("effects", "under the prior that was learned for all")]
         return []
 
-    def _shown_coefficients(self) -> tuple[Array, Array, Array]:
-        """Mean and std (C, R) of the rows that `summary` has by default but the intercept, and (R,) their coefficients.
+    def _shown_coefficients(self, coverage: float) -> tuple[list[Array], Array]:
+        """Mean, std, lower and upper, (C, R) each, of the rows that `summary` has by default but the intercept.
 
-        Of a categorical column a row belongs to the level that is compared.
+        And (R,) their coefficients: of a categorical column a row belongs to the level that is compared.
         """
-        table = self._effects(0.9, None, None, "reference", None)
+        table = self._effects(coverage, None, None, "reference", None)
         named = np.array(self._level_contrasts("reference", None).named, int)
         width = len(named) + self.fit_intercept
-        mean, std = (table[name].to_numpy(float).reshape(-1, width)[:, : len(named)] for name in ("mean", "std"))
-        return mean, std, named
+        columns = [table[name].to_numpy(float).reshape(-1, width) for name in COLUMNS]
+        return [column[:, : len(named)] for column in columns], named
 
     def _scale_tables(self, coverage: float) -> list[Any]:
         """What a summary has below the coefficients."""

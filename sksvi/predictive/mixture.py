@@ -166,7 +166,9 @@ def mixed_moments(means: Sequence[Array], variances: Sequence[Array], weights: A
     return np.asarray(mean), np.asarray(variance)
 
 
-def merged(means: list[Array], variances: list[Array], weights: Array, least: float) -> tuple[list, list, Array]:
+def merged(
+    means: list[Array], variances: list[Array], weights: Array, least: float, spreads: Any = None
+) -> tuple[list, list, Array]:
     """Components of f of one likelihood as few: neighbours in spread with their moments, each of `least` weight.
 
     Parameters
@@ -176,8 +178,11 @@ def merged(means: list[Array], variances: list[Array], weights: Array, least: fl
     weights : ndarray of shape (k,)
     least : float
         Components that weigh less are merged with the next.
+    spreads : sequence of float, optional
+        By which they are neighbours, whatever rows are asked for together; None: the mean of their variances.
     """
-    order = np.argsort([float(np.mean(v)) for v in variances], kind="stable")
+    spreads = [float(np.mean(v)) for v in variances] if spreads is None else spreads
+    order = np.argsort(spreads, kind="stable")
     groups: list[list[int]] = [[]]
     for k in order:
         if weights[groups[-1]].sum() >= least:
@@ -189,7 +194,8 @@ def merged(means: list[Array], variances: list[Array], weights: Array, least: fl
     found = []
     for group in groups:
         own = weights[group] / weights[group].sum()
-        found.append(mixed_moments([means[k] for k in group], [variances[k] for k in group], own))
+        moments = mixed_moments([means[k] for k in group], [variances[k] for k in group], own)
+        found.append([part.astype(means[0].dtype, copy=False) for part in moments])
     return [m for m, _ in found], [v for _, v in found], np.array([weights[group].sum() for group in groups])
 
 

@@ -34,6 +34,7 @@ from sksvi.families.gaussian.arrow import ArrowGaussian, ArrowMatrix
 from sksvi.families.gaussian.chain import Chain, ChainGaussian
 from sksvi.families.gaussian.dense import gaussian
 from sksvi.families.gaussian.dual import SiteGaussian
+from sksvi.families.gaussian.mixture import NodeBlocks, NodeMixture
 from sksvi.families.gaussian.views import ChosenRows
 from sksvi.testing import check_family
 
@@ -142,7 +143,17 @@ OTHERS = {
         ChainGaussian(states(seed)),
     ),
     "ChosenRows": lambda seed: (ChosenRows(sites(seed), np.array([3, 0, 3])), None),
+    "MixedGaussian": lambda seed: (mixed(seed)._mixed, None),
+    "NodeMixture": lambda seed: (mixed(seed), None),
 }
+
+
+def mixed(seed):
+    """A Gaussian of two weights under the priors of two nodes."""
+    rng = np.random.default_rng(seed)
+    block = Gaussian(rng.standard_normal(2), np.array([[4.0, 0.5], [0.5, 3.0]]))
+    precisions, weights = np.array([[1.0, 1.0], [2.0, 2.0]]), np.array([0.4, 0.6])
+    return NodeMixture(block, NodeBlocks(block, np.zeros(2), np.ones(2), precisions, np.ones(2), weights))
 
 
 def classes_of(base):

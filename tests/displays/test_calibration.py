@@ -20,6 +20,7 @@ from sksvi.datasets import make_glm
 from sksvi.displays import IntervalCoverageDisplay, PITDisplay, PosteriorPredictiveDisplay, PredictionBandDisplay
 from sksvi.displays._predicted import steps
 from sksvi.likelihoods import Binomial
+from sksvi.predictive import Predictive
 
 pytest.importorskip("matplotlib")
 

@@ -117,12 +117,16 @@ def test_summary_has_the_residual(data, global_random_seed):
     X, _ = data
     rng = np.random.default_rng([global_random_seed, 32])
     y = 3.0 + np.repeat(rng.standard_normal(9), 10) + 0.7 * rng.standard_normal(90)
-    table = GMERegressor(groups="g").fit(X, y).summary()
+    table = GMERegressor(groups="g", hyperparameters="point").fit(X, y).summary()
     mean, std, lower, upper = table.loc["std(residual)", ["mean", "std", "lower", "upper"]].astype(float)
     # The sd of 90 draws: a fourteenth of it is its standard error.
     assert abs(mean - 0.7) < 4 * 0.7 / np.sqrt(2 * 81)
     assert std == pytest.approx(mean / np.sqrt(2 * 90), rel=0.1)
     assert lower < mean < upper
+    # Over nodes the effects of nine levels are not given: of about 80 rows, where the scale of the column is.
+    whole = GMERegressor(groups="g", prior_precision=1.0).fit(X, y).summary().loc["std(residual)"].astype(float)
+    assert whole["mean"] == pytest.approx(mean, rel=0.03)
+    assert whole["std"] == pytest.approx(whole["mean"] / np.sqrt(2 * 80), rel=0.05)
     assert "std(residual)" not in model().fit(*data).summary().index
     assert "noise variance" in model().fit(*data).summary().index
 

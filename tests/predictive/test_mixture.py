@@ -221,6 +221,18 @@ def test_merged_components_keep_both_moments(weights, least, rng):
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
+def test_components_merged_by_given_spreads_say_the_same_of_a_row_beside_any_others(rng):
+    weights, spreads = np.array([0.1, 0.25, 0.15, 0.3, 0.2]), rng.permutation(5).astype(float)
+    means, variances = list(rng.standard_normal((5, 7))), list(rng.uniform(0.1, 2.0, (5, 7)))
+    whole = merged(means, variances, weights, 0.2, spreads)
+    assert 1 < len(whole[2]) < 5
+    for row in range(7):
+        alone = merged([m[[row]] for m in means], [v[[row]] for v in variances], weights, 0.2, spreads)
+        for found, wanted in zip(alone[:2], whole[:2], strict=True):
+            np.testing.assert_array_equal(np.ravel(found), np.array(wanted)[:, row])
+        np.testing.assert_array_equal(alone[2], whole[2])
+
+
 def test_merged_covariances_of_classes(rng):
     means, weights = list(rng.standard_normal((3, 5, 2))), np.array([0.45, 0.45, 0.1])
     covs = [s * (np.eye(2) + 0.2) * np.ones((5, 1, 1)) for s in (1.0, 2.0, 3.0)]

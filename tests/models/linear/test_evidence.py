@@ -46,11 +46,18 @@ def test_differences_are_those_of_the_density(rng, centred):
 def test_the_peak_is_the_largest_of_all_penalties(rng):
     X, y = rng.normal(size=(15, 4)), rng.normal(size=15)
     evidence = about(X, y, np.zeros(4), 1.0, False)
-    gain, precision, noise = evidence.peak(np.full(4, 2.0))
-    own = [evidence(np.full(4, k)) for k in np.linalg.eigvalsh(evidence.gram)[-1] * PENALTIES]
-    assert gain == pytest.approx(max(own) - evidence(np.full(4, 2.0)), abs=1e-9)
-    # Under that noise the peak's precision is the penalty.
-    assert evidence(np.full(4, precision * noise)) == pytest.approx(max(own), abs=1e-9)
+    penalties = np.linalg.eigvalsh(evidence.gram)[-1] * PENALTIES
+    for log_prior in (np.zeros_like, lambda h: -0.5 * np.square(h - 3.0) / 0.04):
+        gain, precision, noise = evidence.peak(np.full(4, 2.0), log_prior)
+        own = []
+        for k in penalties:
+            explained = evidence.slope @ np.linalg.solve(evidence.gram + k * np.eye(4), evidence.slope)
+            own.append(evidence(np.full(4, k)) + log_prior(np.log(k / ((evidence.square - explained) / evidence.n))))
+        assert gain == pytest.approx(max(own) - evidence(np.full(4, 2.0)), abs=1e-9)
+        # Under that noise the peak's precision is the penalty.
+        there = evidence(np.full(4, precision * noise)) + log_prior(np.log(precision))
+        assert there == pytest.approx(max(own), abs=1e-9)
+    assert np.log(precision) == pytest.approx(3.0, abs=0.5)  # where a prior is sharp
 
 
 def months(rng):
@@ -68,14 +75,23 @@ def test_a_fit_ends_at_the_higher_maximum(rng, monkeypatch, prior_precision, alg
     higher = estimator.fit(X, y)
     assert higher.converged_
     assert higher.score(X, y) > 0.9999
-    fixed = [BayesianGLMRegressor(prior_precision=float(p)).fit(X, y).lower_bound_ for p in np.logspace(-4, 4, 9)]
-    assert higher.lower_bound_ > max(fixed) - 3.0
-    if prior_precision == "auto":
+    fixed = BayesianGLMRegressor(hyperparameters="point")
+    if prior_precision == "ard":
+        fits = [clone(fixed).set_params(prior_precision=float(p)).fit(X, y) for p in np.logspace(-4, 4, 9)]
+        assert higher.lower_bounds_[-1] > max(fit.lower_bounds_[-1] for fit in fits) - 3.0
+    else:
+        # The bound at the mode has the density of the prior there: no other scale that it allows has more.
+        scales, h = higher._scale_prior(12), higher.state_.q["prior_precision"].value
+        there = np.linspace(scales.lowest, np.minimum(scales.highest, scales.lowest + 12.0), 9)
+        fits = [clone(fixed).set_params(prior_precision=higher.prior_precision_ * np.exp(k - h)).fit(X, y) for k in there]
+        bounds = [fit.lower_bounds_[-1] + scales.log_density(k) for fit, k in zip(fits, there, strict=True)]
+        assert higher.lower_bounds_[-1] > max(bounds) - 0.1
+        assert max(bounds) > higher.lower_bounds_[-1] - 3.0  # they are in the same units
         monkeypatch.setattr(LinearModel, "search", lambda self, fit, tol: (fit.q, False))
         lower = clone(estimator).fit(X, y)
         assert lower.converged_
         # In a few sets of a hundred the climb ends at the top by itself; elsewhere ten nats and more below.
-        assert lower.lower_bound_ < higher.lower_bound_ + 0.1
+        assert lower.lower_bounds_[-1] < higher.lower_bounds_[-1] + 0.1
 
 
 @pytest.mark.filterwarnings("ignore:a combination of columns")  # the answer can be told from the total
