@@ -99,7 +99,9 @@ class Shape:
         # The volume of an orthant is that of its half axes; of a node on an axis, the mean of both sides elsewhere.
         volume = np.prod(np.where(z == 0, self.scales.mean(0), stretch), axis=1)
         points = self.mode + (z * stretch) @ self.axes.T
-        logs = np.array([self.log_density(h) for h in points]) - self.peak + 0.5 * np.square(z).sum(1)
+        with np.errstate(invalid="ignore"):  # of a fit whose mode has no density
+            logs = np.array([self.log_density(h) for h in points]) - self.peak + 0.5 * np.square(z).sum(1)
+        logs = np.where(np.isnan(logs), -np.inf, logs)
         if as_normals:
             logs = np.where(np.isfinite(logs), 0.0, logs)
         with np.errstate(divide="ignore"):

@@ -2,25 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from sksvi.linear_model._columns import Columns
 from sksvi.models.base import Table
-from sksvi.models.linear.glm import best_constant
 from sksvi.models.linear.scales import ScalePrior
 
 Array = np.ndarray
 
 
+def target_totals(likelihood: Any, targets: Table) -> Array:
+    """Sums over targets that say what rows tell of their latents: weights of levels, of successes, or of counts.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+    targets : Table
+    """
+    weight = np.ones(len(targets.y)) if targets.weight is None else targets.weight
+    if likelihood.measured:
+        return np.zeros(1)
+    if likelihood.paired:
+        return np.array([weight @ part for part in likelihood.outcomes(targets.y)])
+    if likelihood.levels is not None:
+        return np.bincount(targets.y.astype(int), weight, len(likelihood.levels)).astype(float)
+    return np.array([weight @ targets.y])
+
+
+def rate_of(likelihood: Any, totals: Array, weight: float) -> float:
+    """What a row tells of its latent on average, from the sums over rows of this weight."""
+    if likelihood.measured or weight <= 0.0:
+        return 1.0 if likelihood.measured else 0.0
+    if likelihood.paired:
+        trials = totals.sum()
+        share = totals[0] / trials if trials > 0 else 0.0
+        return float(min(1.0, trials / weight * 4.0 * share * (1.0 - share)))
+    if likelihood.levels is None:
+        return float(min(1.0, totals[0] / weight))
+    share = totals / totals.sum()
+    if likelihood.ordered:  # of a cumulative logit without effects: of two levels 4 p (1 - p)
+        return float(4.0 / 3.0 * (1.0 - np.sum(share**3)))
+    return float(np.mean(4.0 * share * (1.0 - share)))
+
+
 def row_information(likelihood: Any, targets: Table) -> float:
     """What a row tells of its latent on average, as a share of what one of the likelihood tells at most.
 
-    A measured target tells all. Behind a link it is the curvature of log p at the best constant latent, in units in
-    which that of a fair coin, or of a count of 1, is 1; a row counts as one at most. Of several classes it is the mean
-    over them, at their shares.
+    A measured target tells all, a label 4 p (1 - p) (of several classes the mean over them, of ordered levels
+    4/3 (1 - Σ p³)), a count its mean where that is less than 1, successes in trials as many labels, at most all.
 
     Parameters
     ----------
@@ -39,18 +70,7 @@ def row_information(likelihood: Any, targets: Table) -> float:
     >>> round(row_information(Bernoulli(), Table(np.empty((10, 0)), y, None, None)), 2)
     0.36
     """
-    if likelihood.measured:
-        return 1.0
-    offset = 0.0 if targets.offset is None else targets.offset
-    if likelihood.n_latents > 1:
-        k = likelihood.n_latents
-        slope = likelihood.derivatives(targets.y, np.zeros((len(targets.y), k)))[1]
-        share = np.average(slope, axis=0, weights=targets.weight) + 1.0 / k
-        return float(np.mean(4.0 * share * (1.0 - share)))
-    f = np.full(len(targets.y), best_constant(likelihood, targets)) + offset
-    bend = -np.broadcast_to(likelihood.derivatives(targets.y, f)[2], f.shape)
-    told = np.clip(bend * likelihood.link_unit**2, 0.0, 1.0)
-    return float(np.average(told, weights=targets.weight))
+    return rate_of(likelihood, target_totals(likelihood, targets), targets.total_weight)
 
 
 class SharedScales:
@@ -62,19 +82,14 @@ class SharedScales:
     _prior_kind: str
     _subspace: Any
     _unit: float
-    #: Mean of `row_information` over the rows so far, and their weight.
-    _information: tuple[float, float] = (1.0, 0.0)
-    _fade: Callable[[float], float]
+    #: `target_totals` of the rows so far, and their weight.
+    _information: tuple[Any, float] = (0.0, 0.0)
 
     def _inform(self, targets: Table, share: float) -> None:
         """What these rows tell, beside a share of those before."""
-        rate, weight = self._information
-        new = float(targets.total_weight)
-        weight *= share
-        total = weight + new
-        if total > 0:
-            rate = (weight * rate + new * row_information(self.likelihood_, targets)) / total
-        self._information = rate, total
+        totals, weight = self._information
+        new = target_totals(self.likelihood_, targets)
+        self._information = new + share * totals if share else new, float(targets.total_weight) + share * weight
 
     def _kinds(self, n_columns: int) -> tuple[Array, Array]:
         """Kind of each column that has a coefficient, and the most rows that inform each kind."""
@@ -91,7 +106,8 @@ class SharedScales:
         variances = np.where(spread > 0, np.maximum(variances, 0.0), 0.0)
         varies = spread > 0
         kinds, most = self._kinds(len(spread))
-        rate, weight = self._information
-        rows = np.minimum(most, rate * max(weight - 1.0, 0.0))
+        rate = rate_of(self.likelihood_, *self._information)
+        # Of many rows a sample says what each tells, not how many there are.
+        rows = np.minimum(most, rate * max(known.weight - 1.0, 0.0))
         prior = ScalePrior.of(kinds, variances, rows, self._unit, self.likelihood_.link_unit, varies)
         return prior.alike(n_features) if self._subspace is not None else prior

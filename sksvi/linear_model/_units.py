@@ -55,7 +55,6 @@ class OwnScales:
     _coordinate_names: Callable[[], list[str]]
     _fade: Callable[[float], float]
     _inform: Callable[[Table, float], None]
-    _information: tuple[float, float]
     _to_centre: Callable[[Any], Any]
     _categories: Any
 
@@ -109,7 +108,6 @@ class OwnScales:
         targets = starting(targets, self.likelihood_.by_moments)
         self._unit = self._natural_unit(targets)
         self._intercept_prior = self._intercept(targets)
-        self._information = 1.0, 0.0
         self._inform(targets, 0.0)
 
     def _fix_more(self, columns: Columns, targets: Table, share: float) -> None:

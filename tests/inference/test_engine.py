@@ -191,7 +191,7 @@ def test_history_says_what_happened():
     np.testing.assert_array_equal(history["rows"], 60.0 * history["pass"])
     np.testing.assert_array_equal(history["bound"], model.lower_bounds_)
     assert np.all(np.diff(history["seconds"]) >= 0)
-    assert model.lower_bounds_[-1] == model.lower_bound_
+    assert model.lower_bounds_[-1] == model.state_.bound
 
 
 def test_mini_batch_history_counts_steps():

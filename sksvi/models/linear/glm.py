@@ -209,7 +209,11 @@ class LinearModel(LinearLatents):
 
     def _scale_density(self, q: dict[str, Any]) -> float:
         """Log density of the log precisions, nats; a precision per column has none."""
-        return 0.0 if self.scales is None else float(self.scales.log_density(q["prior_precision"].value))
+        if self.scales is None:
+            return 0.0
+        # An average of noisy steps may lie beyond limits that have moved since.
+        h = np.clip(q["prior_precision"].value, self.scales.lowest, self.scales.highest)
+        return float(self.scales.log_density(h))
 
     def first_hyper(self) -> dict[str, Any]:
         """Blocks that stand beside the weights and the GLM's own hyperparameters."""

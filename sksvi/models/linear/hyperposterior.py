@@ -55,6 +55,10 @@ class LinearHyperposterior:
         block = self.q[self.model.main]
         self.block = block if block.natural_coordinates else block.precise()
         self.q = {**self.q, self.model.main: self.block}
+        scales = self.model.scales
+        if scales is not None and "prior_precision" in self.q:
+            point = self.q["prior_precision"]
+            self.q["prior_precision"] = Point(np.clip(point.value, scales.lowest, scales.highest))
         self.prior = self.model.prior(self.q)[self.model.main]
         self.message = self.block.over(self.prior)
 

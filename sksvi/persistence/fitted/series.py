@@ -62,6 +62,12 @@ def check_nodes(look: Look, p: int, n: int) -> None:
         ends.require(len(ends.value) == 2, "is no pair")
         ends.item(0).array((k, n))
         ends.item(1).array((k, n, n))
+    own = look.value._node_messages
+    if np.any(block_of(look, "latents").value.weights < 0) or (own is not None and np.any(own[:, 1] < 0)):
+        try:  # under the prior of every node
+            _ = look.value._views
+        except (ArithmeticError, ValueError) as error:
+            raise look.at("_nodes").fail(f"has no posterior: {error}") from error
 
 
 def check_panel(look: Look) -> list[Any]:
