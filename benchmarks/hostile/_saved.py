@@ -190,7 +190,9 @@ def said(name: str, model: Any) -> list[Array]:
         if hasattr(model, "users_"):
             arguments["recommend"] = lambda: (model.users_[:2],)
         # Coefficients as the fit holds them: what a table answers by default may become another question.
-        options = {"effects": "joint", "contrasts": "none"} if method == "summary" and hasattr(model, "_effects") else {}
+        options = (
+            {"effects": "joint", "contrasts": "none"} if method == "summary" and hasattr(model, "_effects") else {}
+        )
         found = getattr(model, method)(*arguments.get(method, lambda: (X,))(), **options)
         out.append(np.asarray(found[0] if isinstance(found, tuple) else found))
     return out

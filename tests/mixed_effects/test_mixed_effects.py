@@ -459,9 +459,7 @@ def test_algorithms_of_the_estimator(algorithm, frame):
     for settings in ({}, {"covariance": "diag"}, {"batch_size": 40}):
         if algorithm == "fp" and "batch_size" in settings:
             continue
-        model = GMERegressor(
-            **GROUPED, algorithm=algorithm, random_state=0, hyperparameters="point", **settings
-        )
+        model = GMERegressor(**GROUPED, algorithm=algorithm, random_state=0, hyperparameters="point", **settings)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(X, y)

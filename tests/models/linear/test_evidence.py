@@ -83,7 +83,9 @@ def test_a_fit_ends_at_the_higher_maximum(rng, monkeypatch, prior_precision, alg
         # The bound at the mode has the density of the prior there: no other scale that it allows has more.
         scales, h = higher._scale_prior(12), higher.state_.q["prior_precision"].value
         there = np.linspace(scales.lowest, np.minimum(scales.highest, scales.lowest + 12.0), 9)
-        fits = [clone(fixed).set_params(prior_precision=higher.prior_precision_ * np.exp(k - h)).fit(X, y) for k in there]
+        fits = [
+            clone(fixed).set_params(prior_precision=higher.prior_precision_ * np.exp(k - h)).fit(X, y) for k in there
+        ]
         bounds = [fit.lower_bounds_[-1] + scales.log_density(k) for fit, k in zip(fits, there, strict=True)]
         assert higher.lower_bounds_[-1] > max(bounds) - 0.1
         assert max(bounds) > higher.lower_bounds_[-1] - 3.0  # they are in the same units
