@@ -111,7 +111,7 @@ class CoefficientDisplay:
             )
         half = -ndtri(tail) * self.std
         ends = (self.mean - half, self.mean + half) if interval is None else interval
-        self.lower, self.upper = np.atleast_2d(ends[0]), np.atleast_2d(ends[1])
+        self.lower, self.upper = (np.atleast_2d(np.asarray(end)) for end in ends)
         if not self.lower.shape == self.upper.shape == self.mean.shape:
             raise ValueError(
                 f"interval has ends of shapes {self.lower.shape} and {self.upper.shape} for means of {self.mean.shape}."

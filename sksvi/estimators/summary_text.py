@@ -111,16 +111,17 @@ class SummaryText:
         rows         20
         columns      1
         likelihood   Gaussian(variance=1.103)
-        lower bound  -38.97 nats
+        lower bound  -43.13 nats
         passes       11
         converged    yes
         R²           0.9927
         intervals    90 %
+        effects      each under a weak prior of its own, the others' as learned
         <BLANKLINE>
         coefficient      mean    std   lower  upper  direction
-        x0              2.014  0.041   1.947  2.081      1.000
-        intercept      -0.135  0.452  -0.879  0.608      0.617
-        std(residual)   1.050  0.166   0.810  1.363          -
+        x0              2.015  0.046   1.939  2.090      1.000
+        intercept      -0.133  0.511  -0.969  0.707      0.611
+        std(residual)   1.159  0.261   0.776  1.645          -
         """
         check_is_fitted(self)
         table = self.summary(coverage=coverage, **options)

@@ -383,8 +383,8 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
         Returns
         -------
         SparseGPClassifier
-            Fitted, for predictions, `partial_fit` and files. Its ``lower_bound_`` is this one's less KL(q_s ‖ q): their
-            difference, in nats, says what was lost.
+            Fitted, for predictions, `partial_fit` and files, at the mode of the hyperparameters. Its ``lower_bound_`` is
+            the bound of this fit there less KL(q_s ‖ q), which says, in nats, what was lost.
 
         Raises
         ------
@@ -396,7 +396,7 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
         >>> from sklearn.datasets import make_moons
         >>> from sksvi import GPClassifier
         >>> X, y = make_moons(100, noise=0.2, random_state=0)
-        >>> model = GPClassifier().fit(X, y)
+        >>> model = GPClassifier(hyperparameters="point").fit(X, y)
         >>> sparse = model.to_sparse(20, random_state=0)
         >>> bool(abs(sparse.predict_proba(X) - model.predict_proba(X)).max() < 0.01)
         True

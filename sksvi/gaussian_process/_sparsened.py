@@ -66,7 +66,7 @@ def sparsened(model: Any, n_inducing: int | None, random_state: RandomState) -> 
         n_jobs=model.n_jobs,
     ).fit(rows[heard], linear[heard] / weights[heard], sample_weight=weights[heard])
     lost = _evidence(block, linear[heard], weights[heard]) - told.lower_bound_
-    return _classifier(model, told, n_inducing, random_state, model.lower_bound_ - lost)
+    return _classifier(model, told, n_inducing, random_state, float(model.lower_bounds_[-1]) - lost)
 
 
 def between(rows: Array, n_inducing: int, seed: int) -> Array:

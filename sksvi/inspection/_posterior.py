@@ -140,10 +140,10 @@ def check_posterior(
     >>> X = X.iloc[:, :10]
     >>> found = check_posterior(BayesianGLMClassifier().fit(X, y), X, y)
     >>> print(f"{found.k_hat:.1f}, {found.effective_sample_size:.0f} draws, {found.log_evidence:.1f} nats")
-    0.5, 3698 draws, -93.9 nats
+    0.6, 3706 draws, -93.9 nats
     >>> found = check_posterior(BayesianGLMClassifier(covariance="diag").fit(X, y), X, y)
     >>> print(f"{found.k_hat:.1f}, {found.effective_sample_size:.0f} draws")
-    0.9, 55 draws
+    0.9, 57 draws
     """
     n_draws = check_count(n_draws, "n_draws", LEAST_DRAWS, bytes_each=32.0)
     _check_in_memory(X=X, y=y, sample_weight=sample_weight, offset=offset, exposure=exposure)

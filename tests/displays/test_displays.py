@@ -192,6 +192,12 @@ def test_columns_in_the_order_of_their_coefficients():
     assert_array_equal(display.std, [[0.2, 0.3, 0.1]])
     two = CoefficientDisplay([[0.1, 3.0], [-4.0, 1.0]], np.ones((2, 2)), "ab", "uv", sort="mean")
     assert two.feature_names == ["b", "a"]  # by 3 and -4, the means farthest from zero
+    mean, std = [0.1, 3.0], [1.0, 1.0]
+    skewed = CoefficientDisplay(mean, std, "ab", sort="mean", interval=([-0.5, 1.0], [2.0, 9.0]))
+    assert_array_equal(skewed.lower, [[1.0, -0.5]])
+    assert_array_equal(skewed.upper, [[9.0, 2.0]])
+    with pytest.raises(ValueError, match=r"interval has ends of shapes \(1, 1\) and \(1, 2\) for means of \(1, 2\)"):
+        CoefficientDisplay(mean, std, "ab", interval=([-0.5], [2.0, 9.0]))
     with pytest.raises(ValueError, match=r"sort must be None or one of \['mean', 'distance'\]; found 'size'"):
         CoefficientDisplay.from_estimator(fit, sort="size")
 
