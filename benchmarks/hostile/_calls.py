@@ -21,6 +21,7 @@ from sklearn.exceptions import NotFittedError
 
 import sksvi
 from benchmarks.hostile._values import ROW_VALUES, SCALARS, TABLES
+from sksvi.persistence.writer import saved_state
 
 Array = np.ndarray
 
@@ -142,8 +143,8 @@ def fitted(name: str, options: int) -> Any:
 
 
 def fingerprint(model: Any) -> str:
-    """Of every attribute, arrays and all that hangs on them."""
-    return hashlib.sha256(pickle.dumps(vars(model))).hexdigest()
+    """Of every attribute, arrays and all that hangs on them, but for what is found again."""
+    return hashlib.sha256(pickle.dumps(saved_state(model))).hexdigest()
 
 
 @contextlib.contextmanager

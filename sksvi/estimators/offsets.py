@@ -12,6 +12,7 @@ from sksvi._machine.warned import warn_user
 from sksvi.estimators.checks import check_numbers, check_row_values, n_rows
 from sksvi.estimators.findings import other_order, tell
 from sksvi.estimators.magnitudes import LARGEST_LATENT, check_magnitudes
+from sksvi.estimators.published import original
 from sksvi.partitions.collections import is_collection
 
 #: Estimators whose users have been told; no attribute, as predictions change nothing on an estimator.
@@ -21,7 +22,7 @@ _TOLD: WeakSet[Any] = WeakSet()
 def remember_offset(estimator: Any, offset: Any, before: bool = False) -> None:
     """Keep whether the rows of a fit, or those of a stream `before` them, had an offset."""
     estimator._had_offset = before or (offset is not None and bool(np.any(offset)))
-    _TOLD.discard(estimator)
+    _TOLD.discard(original(estimator))
 
 
 def remember_exposure(estimator: Any, exposure: Any, streams: bool = False) -> Any:
@@ -39,8 +40,8 @@ def checked_offset(estimator: Any, offset: Any, X: Any, **beside: Any) -> np.nda
     beside: what else says which rows they are, by name.
     """
     tell(other_order(X=X, **beside, offset=offset))
-    if offset is None and getattr(estimator, "_had_offset", False) and estimator not in _TOLD:
-        _TOLD.add(estimator)
+    if offset is None and getattr(estimator, "_had_offset", False) and original(estimator) not in _TOLD:
+        _TOLD.add(original(estimator))
         name, none = ("exposure", 1) if getattr(estimator, "_had_exposure", False) else ("offset", 0)
         warn_user(
             f"this {type(estimator).__name__} was fitted with an {name} and predicts without one, as if it were "

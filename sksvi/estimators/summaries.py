@@ -72,7 +72,8 @@ def mixture_table(
     table = effect_table(mean, std, coverage, index)
     ends = [normal_quantiles(means, stds, weights, level) for level in (tail, 1.0 - tail)]
     with np.errstate(divide="ignore", invalid="ignore"):
-        sign = np.minimum(np.tensordot(weights, ndtr(np.sign(mean) * means / stds), 1), 1.0)  # sums round
+        positive = np.clip(np.tensordot(weights, ndtr(means / stds), 1), 0.0, 1.0)  # sums round
+    sign = np.maximum(positive, 1.0 - positive)
     return table.assign(lower=np.ravel(ends[0]), upper=np.ravel(ends[1]), direction=np.ravel(sign))
 
 

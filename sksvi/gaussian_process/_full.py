@@ -383,8 +383,8 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
         Returns
         -------
         SparseGPClassifier
-            Fitted, for predictions, `partial_fit` and files, at the mode of the hyperparameters. Its ``lower_bound_`` is
-            the bound of this fit there less KL(q_s ‖ q), which says, in nats, what was lost.
+            Fitted, for predictions, `partial_fit` and files, at the mode of the hyperparameters. Its ``lower_bound_``
+            is the bound of this fit there less KL(q_s ‖ q), which says, in nats, what was lost.
 
         Raises
         ------

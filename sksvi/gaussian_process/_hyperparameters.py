@@ -155,7 +155,8 @@ class ProcessHyperparameters(IntegratedHyperparameters):
             if values is None or np.all(values == values[0]):
                 continue
             mean = weights @ values
-            std = np.sqrt(weights @ np.square(values - mean))
+            unit = np.max(np.abs(values))  # of a target of 1e150 a variance has no square
+            std = unit * np.sqrt(weights @ np.square((values - mean) / unit))
             # Positive numbers are nearly normal in their logarithm.
             logs = np.log(values) if np.all(values > 0) else values
             centre = weights @ logs

@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 import sksvi
 from sksvi.likelihoods import Gaussian, Ordinal
+from sksvi.persistence.writer import saved_state
 
 N = 24
 NAMES = [name for name in sksvi.__all__ if hasattr(getattr(sksvi, name), "fit")]
@@ -83,7 +84,7 @@ def fitted_model(name: str) -> Any:
 
 def fingerprint(model: Any) -> str:
     """Of every attribute, arrays and all that hangs on them."""
-    return hashlib.sha256(pickle.dumps(vars(model))).hexdigest()
+    return hashlib.sha256(pickle.dumps(saved_state(model))).hexdigest()
 
 
 class At:
