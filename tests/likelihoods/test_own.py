@@ -407,7 +407,7 @@ def test_linear_models_take_them_too(global_random_seed):
     with pytest.raises(ValueError, match=r"exponentiate=True.*ComplementaryLogLog\(\)"):
         model.summary(exponentiate=True)
     waits = BayesianGLMRegressor(likelihood=Waiting()).fit(X, rng.exponential(np.exp(f)))
-    table = waits.summary(exponentiate=True)
+    table = waits.summary(exponentiate=True, effects="joint")
     np.testing.assert_allclose(table["exp(mean)"][:2], np.exp(waits.coef_))
     counts = BayesianGLMRegressor(likelihood=TwoTrials()).fit(X, 10.0 * TwoTrials().sample(f, rng))
     np.testing.assert_array_equal(counts.levels_, [0.0, 10.0, 20.0])
