@@ -21,7 +21,6 @@ from sksvi.likelihoods import (
     StudentT,
     resolve,
 )
-from sksvi.likelihoods.discrete import _smallest_count
 from sksvi.likelihoods.links import log_normal_variance, log_softplus_terms
 from sksvi.likelihoods.support import LARGEST_TARGET
 from sksvi.likelihoods.weighted import LEAST_NOISE
@@ -311,13 +310,6 @@ def test_a_count_without_neighbours_has_the_distribution_of_its_rate():
     likelihood, mean = NegativeBinomial(dispersion=0.4), 1e18
     y = mean * np.array([0.1, 0.7, 1.0, 3.0])
     np.testing.assert_allclose(likelihood.cdf(y, np.log(mean)), stats.gamma(2.5, scale=0.4 * mean).cdf(y), rtol=1e-10)
-
-
-def test_the_smallest_count_is_found_from_either_side():
-    p = np.array([0.05, 0.3, 0.5, 0.9])
-    poisson = stats.poisson(4.2)
-    for off in (-2.6, -1.0, 0.0, 1.3, 2.0):
-        np.testing.assert_array_equal(_smallest_count(poisson.cdf, poisson.ppf(p) + off, p), poisson.ppf(p))
 
 
 def test_softmax_of_large_numbers():
