@@ -146,8 +146,11 @@ def test_van_drivers(tmp_path, monkeypatch, capsys):
     van_drivers.main(["--output", str(tmp_path / "figures")])
     printed = capsys.readouterr().out
     step, law = (float(re.search(pattern, printed)[1]) for pattern in (r"deviation of ([\d.]+)", r"law: (-[\d.]+)"))
-    # Published, at the maximum of the likelihood: 0.0244 and -0.279; the default averages over the variances.
+    # The default averages over the variances; published is the maximum of the likelihood.
     assert 0.0244 < step < 1.15 * 0.0244 and abs(law + 0.279) < 0.01
+    point = van_drivers.model().set_params(hyperparameters="point").fit(*van_drivers.series())
+    assert abs(point.level_variance_**0.5 - 0.0244) < 3e-4
+    assert abs(point.summary().loc["coefficient law", "mean"] + 0.279) < 3e-3
     assert "24 % fewer" in printed and "90 % intervals held 94 % of the 36 months" in printed
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["forecast_fan.png", "van_drivers.png"]
 

@@ -58,9 +58,13 @@ def test_counts_that_are_all_zero(likelihood, at, X):
     (text,) = told(model, X, np.zeros(len(X)))
     assert "y is 0 in all 60 rows" in text and "Add rows" in text
     mean, std = model.predict(X[:5], return_std=True)
-    # The mean of a rate whose logarithm is uncertain by units is that of its tail, so the quantiles are held to zero.
+    # Over nodes of the scales the mean of a rate whose logarithm is uncertain by units is that of its tail.
     assert np.all((mean > 0) & (std > 0) & np.isfinite(std))
     assert np.all(model.predict_quantiles(X[:5], [0.5, 0.9]) == 0)
+    assert np.all(model.predict_interval(X[:5]) <= 1)
+    told(model.set_params(hyperparameters="point"), X, np.zeros(len(X)))
+    mean, std = model.predict(X[:5], return_std=True)
+    assert np.all(mean < 1 / 20) and np.all((std > 0) & np.isfinite(std))
     assert np.all(model.predict_interval(X[:5]) <= 1)
 
 
