@@ -1,8 +1,7 @@
 """Intervals of few rows: Gaussian noise that is learned, beside t intervals of least squares and `BayesianRidge`.
 
 y = Xw + b + e with standard normal columns, coefficients and noise, 1,000 data sets of each size. Coverage is of 90 %
-intervals, over 20 new rows (their y) and over the coefficients of each data set. "t" are our intervals with the t
-quantile of n - D - 1 degrees of freedom in the place of the normal one.
+intervals, over 20 new rows (their y) and over the coefficients of each data set.
 """
 
 from __future__ import annotations
@@ -20,7 +19,11 @@ from benchmarks._lib.tables import arguments, progress, report
 ROWS, COLUMNS, NEW, REPLICAS = (10, 15, 20, 30), (2, 5), 20, 1000
 COVERAGE = 0.9
 NORMAL = float(stats.norm.ppf(0.5 + 0.5 * COVERAGE))
-PRIORS = {"default": "auto", "flat": "flat"}
+OURS: dict[str, dict[str, str]] = {
+    "default": {},
+    "flat": {"prior_precision": "flat"},
+    "point": {"hyperparameters": "point"},
+}
 
 #: A method: centres and half widths of the coefficients, then of y in new rows.
 Intervals = tuple[Array, Array, Array, Array]
@@ -44,21 +47,18 @@ def ridge(X: Array, y: Array, new: Array) -> Intervals:
     return fit.coef_, NORMAL * np.sqrt(np.diag(fit.sigma_)), mean, NORMAL * std
 
 
-def ours(X: Array, y: Array, new: Array, prior: str) -> Intervals:
+def ours(X: Array, y: Array, new: Array, options: dict[str, str]) -> Intervals:
     from sksvi import BayesianGLMRegressor
 
-    fit = BayesianGLMRegressor(prior_precision=prior).fit(X, y)
+    fit = BayesianGLMRegressor(**options).fit(X, y)
     table, ends = fit.summary(COVERAGE).iloc[: X.shape[1]], fit.predict_interval(new, COVERAGE)
     low, high = table["lower"].to_numpy(), table["upper"].to_numpy()
     return 0.5 * (low + high), 0.5 * (high - low), ends.mean(axis=1), 0.5 * (ends[:, 1] - ends[:, 0])
 
 
 def methods(X: Array, y: Array, new: Array) -> Iterator[tuple[str, Intervals]]:
-    wider = float(stats.t.ppf(0.5 + 0.5 * COVERAGE, len(X) - X.shape[1] - 1)) / NORMAL
-    for name, prior in PRIORS.items():
-        found = ours(X, y, new, prior)
-        yield name, found
-        yield f"{name}, t", (found[0], wider * found[1], found[2], wider * found[3])
+    for name, options in OURS.items():
+        yield name, ours(X, y, new, options)
     yield "BayesianRidge", ridge(X, y, new)
     yield "OLS", least_squares(X, y, new)
 

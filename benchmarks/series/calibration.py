@@ -30,7 +30,7 @@ SETS = {
 }
 TITLE = f"Forecasts of simulated series of {LENGTH} points, {STEPS} steps ahead"
 NOTES = [
-    "A level that walks at random from a known value; variance and dispersion learned from each series. Shares of "
+    "A level that walks at random from a known value; variance and dispersion learned from each series, at their best values (`truth.defaults` averages over them). Shares of "
     f"series whose observation {STEPS} steps ahead, and whose latent there, lie in central intervals: counts by "
     "randomised ranks u = P(Y < y) + v P(Y = y), v uniform (an interval of whole counts holds more than it promises, "
     "`interval`), of 0 and 1 as well. p: Kolmogorov-Smirnov test that the ranks are uniform. The last columns: "
@@ -62,7 +62,7 @@ def forecast(truth: Truth, seed: int) -> dict[str, float]:
     y, f = drawn(truth, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = DynamicGLM(likelihood=truth.likelihood).fit(None, y[:LENGTH])
+        model = DynamicGLM(likelihood=truth.likelihood, level="walk", hyperparameters="point").fit(None, y[:LENGTH])
     latent, last = model.forecast_latent(STEPS).iloc[-1], y[-1:]
     here = Predictive(model.likelihood_, latent[["mean"]].to_numpy(), latent[["std"]].to_numpy() ** 2)
     below = here.cdf(last - 1.0)[0] if last[0] > 0 else 0.0
