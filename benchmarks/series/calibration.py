@@ -30,7 +30,8 @@ SETS = {
 }
 TITLE = f"Forecasts of simulated series of {LENGTH} points, {STEPS} steps ahead"
 NOTES = [
-    "A level that walks at random from a known value; variance and dispersion learned from each series, at their best values (`truth.defaults` averages over them). Shares of "
+    "A level that walks at random from a known value; variance and dispersion learned from each series, "
+    "at their best values (`truth.defaults` averages over them). Shares of "
     f"series whose observation {STEPS} steps ahead, and whose latent there, lie in central intervals: counts by "
     "randomised ranks u = P(Y < y) + v P(Y = y), v uniform (an interval of whole counts holds more than it promises, "
     "`interval`), of 0 and 1 as well. p: Kolmogorov-Smirnov test that the ranks are uniform. The last columns: "
