@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 
@@ -12,17 +11,19 @@ from sksvi._machine.warned import warn_user
 from sksvi.estimators.checks import check_numbers, check_row_values, n_rows
 from sksvi.estimators.findings import other_order, tell
 from sksvi.estimators.magnitudes import LARGEST_LATENT, check_magnitudes
-from sksvi.estimators.published import original
 from sksvi.partitions.collections import is_collection
 
-#: Estimators whose users have been told; no attribute, as predictions change nothing on an estimator.
-_TOLD: WeakSet[Any] = WeakSet()
+
+class Once:
+    """Whether a fit has warned; copies that answer for it share it, and files leave it out."""
+
+    warned = False
 
 
 def remember_offset(estimator: Any, offset: Any, before: bool = False) -> None:
     """Keep whether the rows of a fit, or those of a stream `before` them, had an offset."""
     estimator._had_offset = before or (offset is not None and bool(np.any(offset)))
-    _TOLD.discard(original(estimator))
+    estimator._offset_warning = Once()
 
 
 def remember_exposure(estimator: Any, exposure: Any, streams: bool = False) -> Any:
@@ -40,8 +41,9 @@ def checked_offset(estimator: Any, offset: Any, X: Any, **beside: Any) -> np.nda
     beside: what else says which rows they are, by name.
     """
     tell(other_order(X=X, **beside, offset=offset))
-    if offset is None and getattr(estimator, "_had_offset", False) and original(estimator) not in _TOLD:
-        _TOLD.add(original(estimator))
+    once = vars(estimator).setdefault("_offset_warning", Once())
+    if offset is None and getattr(estimator, "_had_offset", False) and not once.warned:
+        once.warned = True
         name, none = ("exposure", 1) if getattr(estimator, "_had_exposure", False) else ("offset", 0)
         warn_user(
             f"this {type(estimator).__name__} was fitted with an {name} and predicts without one, as if it were "

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any
-from weakref import WeakKeyDictionary
 
 #: Public methods that leave another fit behind.
 FITS = ("fit", "partial_fit", "fit_transform", "fit_predict", "smooth")
@@ -23,15 +22,6 @@ OTHER_KINDS = ("get_", "set_", "_")
 UNCHECKED = ("save",)
 
 
-#: Copies that build or answer, and the estimators that users have.
-_ORIGINALS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-
-
-def original(estimator: Any) -> Any:
-    """The estimator that a user has, of a copy that builds a fit or answers for it."""
-    return _ORIGINALS.get(estimator, estimator)
-
-
 @contextmanager
 def building(estimator: Any) -> Iterator[Any]:
     """A copy of an estimator to be fitted; what it has at the end is the estimator's from one moment to the next.
@@ -40,7 +30,6 @@ def building(estimator: Any) -> Iterator[Any]:
     is an error.
     """
     work = _with(type(estimator), dict(vars(estimator)))
-    _ORIGINALS[work] = original(estimator)
     try:
         yield work
     finally:
@@ -75,7 +64,6 @@ def one_fit(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def answers(self: Any, *args: Any, **kwargs: Any) -> Any:
         view = _with(type(self), vars(self))  # a fit that is published meanwhile brings other attributes, not these
-        _ORIGINALS[view] = original(self)
         if checks and hasattr(view, "state_"):
             view._validate_params()  # which may have been set, or loaded, since the fit
         answer = method(view, *args, **kwargs)
