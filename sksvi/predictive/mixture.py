@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp, ndtr, ndtri
 
-from sksvi.predictive.plain import Predictive, _apart
+from sksvi.predictive.plain import Predictive
 
 Array = np.ndarray
 
 #: Most bisections of a quantile between those of the components.
 BISECTIONS = 60
+#: Largest distance between means of components whose square stays finite, as those of counts.
+FARTHEST_MEAN = 1e150
 #: Error of a quantile, in spreads of the distribution.
 CLOSE = 1e-7
 
@@ -68,8 +70,9 @@ class MixturePredictive(Predictive):
         """Var y: within components and between them."""
         means = [np.asarray(part.mean(), float) for part in self.components]
         centre = sum(w * mean for w, mean in zip(self.weights, means, strict=True))
-        parts = zip(self.components, means, strict=True)
-        return self._mixed([np.asarray(part.variance(), float) + np.square(mean - centre) for part, mean in parts])
+        apart = [np.clip(mean - centre, -FARTHEST_MEAN, FARTHEST_MEAN) for mean in means]
+        parts = zip(self.components, apart, strict=True)
+        return self._mixed([np.asarray(part.variance(), float) + np.square(off) for part, off in parts])
 
     def log_prob(self, y: Array) -> Array:
         """log p(y) in nats, shape (n,)."""
@@ -125,21 +128,6 @@ class MixturePredictive(Predictive):
             y[active] = new
             active = active[~done]
         return y
-
-    def _count_quantile(self, level: float) -> Array:
-        """Smallest count whose distribution function reaches `level`, between those of the components."""
-        ends = np.array([part._count_quantile(level) for part in self.components], float)
-        low, high = ends.min(0) - 1.0, ends.max(0)
-        active = np.flatnonzero(_apart(low, high))
-        while len(active):
-            a, b = low[active], high[active]
-            # Halved in log y, where the distribution of counts is wide.
-            middle = np.floor(np.exp(0.5 * (np.log(a + 1.5) + np.log(b + 1.5))) - 1.5)
-            middle = np.clip(middle, np.maximum(a + 1.0, np.nextafter(a, np.inf)), np.nextafter(b, -np.inf))
-            reached = self._cdf(middle, active) >= level
-            high[active[reached]], low[active[~reached]] = middle[reached], middle[~reached]
-            active = active[_apart(low[active], high[active])]
-        return high
 
     def _spread(self) -> Array:
         """Standard deviation of y, once."""

@@ -13,12 +13,10 @@ from sksvi.integrals.quadrature import expect, standard_deviation
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.links import as_float
 from sksvi.predictive import density
+from sksvi.predictive.counts import bracket, smallest_count
 from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
-
-_LARGEST_COUNT = 1e305  # where rates saturate, so that quantiles stay finite
-
 
 #: Widths of a likelihood to the deviation of a logit over which few or many successes are told apart.
 STEEP = 2.0
@@ -36,11 +34,6 @@ def cdf_of(likelihood: Likelihood, y: Array, m: Array, v: Array) -> Array:
         if rows.any():
             out[rows] = answer(likelihood, y[rows], at[rows], m[rows], v[rows], width[rows])
     return out
-
-
-def _apart(low: Array, high: Array) -> Array:
-    """Whether a count lies between, as far as floats tell them apart."""
-    return high - low > np.maximum(1.0, np.spacing(high))
 
 
 def _among(k: Array, trials: Array) -> Array:
@@ -244,49 +237,7 @@ class Predictive:
         mean, spread = np.asarray(self.mean(), dtype=float), np.asarray(self.std(), dtype=float)
         log_variance = np.log1p(np.minimum(spread / np.maximum(mean, 1e-300), 1e100) ** 2)
         guess = np.floor(mean * np.exp(ndtri(level) * np.sqrt(log_variance) - 0.5 * log_variance))
-        low, high, at_low, at_high = self._count_bracket(guess, np.ceil(0.02 * guess) + 1.0, level)
-        active = np.flatnonzero(_apart(low, high))
-        for step in range(2000):
-            a, b = np.log(low[active] + 1.5), np.log(high[active] + 1.5)
-            share = (level - at_low[active]) / (at_high[active] - at_low[active])
-            # the normal score of the distribution function is nearly linear in log y
-            x, x_low, x_high = (ndtri(np.clip(p, 1e-300, 1 - 1e-16)) for p in (level, at_low[active], at_high[active]))
-            share = np.where(x_high > x_low, (x - x_low) / np.maximum(x_high - x_low, 1e-300), share)
-            share = np.where(step % 3 == 2, 0.5, np.clip(share, 0.0, 1.0))
-            middle = np.floor(np.exp(a + (b - a) * share) - 1.5)
-            # beyond 2^53 the next float is no integer beside it
-            least = np.maximum(low[active] + 1.0, np.nextafter(low[active], np.inf))
-            middle = np.clip(middle, least, np.minimum(high[active] - 1.0, np.nextafter(high[active], -np.inf)))
-            value = self._cdf(middle, active)
-            up, down = value < level, value >= level
-            low[active[up]], at_low[active[up]] = middle[up], value[up]
-            high[active[down]], at_high[active[down]] = middle[down], value[down]
-            active = active[_apart(low[active], high[active])]
-            if not len(active):
-                break
-        return high
-
-    def _count_bracket(self, guess: Array, step: Array, level: float) -> tuple[Array, Array, Array, Array]:
-        """Counts low < high whose distribution function is below and reaches `level`, and its values there."""
-        rows = np.arange(len(guess))
-        value = self._cdf(guess, rows)
-        reached = value >= level
-        low, high = np.where(reached, -1.0, guess), guess.copy()
-        at_low, at_high = np.where(reached, 0.0, value), value
-        active = rows[(reached & (guess > 0)) | ~reached]
-        while len(active):
-            # walk outwards, four times as far each time
-            down = reached[active]
-            end = np.where(down, np.maximum(high[active] - step[active], -1.0), low[active] + step[active])
-            end = np.minimum(end, _LARGEST_COUNT)
-            value = np.where(end < 0, 0.0, self._cdf(end, active))
-            value[end == _LARGEST_COUNT] = 1.0
-            enough = value >= level
-            for ends, values, pick in ((low, at_low, ~enough), (high, at_high, enough)):
-                ends[active[pick]], values[active[pick]] = end[pick], value[pick]
-            active = active[np.where(down, enough, ~enough)]
-            step[active] = np.minimum(4.0 * step[active], _LARGEST_COUNT)
-        return low, high, at_low, at_high
+        return smallest_count(self._cdf, level, *bracket(self._cdf, level, guess))
 
     def _continuous_quantile(self, level: float) -> Array:
         """Quantile of a continuous y whose distribution moves one way with f: union-bound bracket, Newton inside it."""

@@ -202,6 +202,7 @@ def test_blocks_of_a_page_are_found_and_read():
     "page", [pytest.param(page, marks=[pytest.mark.exhaustive] * (page in LONG_PAGES)) for page in PAGES]
 )
 @pytest.mark.filterwarnings("ignore:The inplace keyword in")  # of Dask's own reading of Parquet, under pandas 3.1
+@pytest.mark.filterwarnings("ignore:y varies .* times as much as:UserWarning")  # Poisson fits beside those that let it
 def test_code_of_the_pages_runs(page, tmp_path, monkeypatch):
     assert_ran(page, *run_page(page, tmp_path, monkeypatch))
 

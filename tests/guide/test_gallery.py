@@ -21,6 +21,7 @@ TEXT = {name: (FOLDER / f"{name}.py").read_text(encoding="utf-8") for name in EX
     "name", [pytest.param(name, marks=[pytest.mark.exhaustive] * (name not in QUICK)) for name in EXAMPLES]
 )
 @pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive")
+@pytest.mark.filterwarnings("ignore:y varies .* times as much as:UserWarning")  # as an example says that its counts do
 def test_example_runs_and_draws(name, capsys):
     plt = pytest.importorskip("matplotlib.pyplot")
     exec(compile(TEXT[name], f"<{name}>", "exec"), {"__name__": "__main__"})

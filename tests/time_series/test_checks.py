@@ -28,7 +28,7 @@ EXPECTED = {
 
 def expected(estimator):
     """A level that learns from the checks' targets, which are in no order, that it does not walk depends on none."""
-    in_order = estimator.seasonal is not None or estimator.level_variance != "auto"
+    in_order = estimator.seasonal is not None or estimator.autoregressive or estimator.level_variance != "auto"
     return EXPECTED if in_order else {name: why for name, why in EXPECTED.items() if why != PLACE}
 
 

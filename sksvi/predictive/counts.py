@@ -1,0 +1,82 @@
+"""Quantiles of counts: the smallest one whose distribution function reaches a level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import ndtri
+
+Array = np.ndarray
+
+#: Where rates saturate, so that quantiles stay finite.
+LARGEST_COUNT = 1e305
+#: Most looks at the distribution function; a third of them halve a bracket, which 200 do not exhaust.
+_LOOKS = 600
+
+#: P(Y <= count) of the rows that are asked for.
+Cdf = Callable[[Array, Array], Array]
+
+
+def smallest_count(cdf: Cdf, level: float, low: Array, high: Array) -> Array:
+    """Smallest count in (low, high] whose distribution function reaches `level`, one for each row.
+
+    Parameters
+    ----------
+    cdf : callable
+        Of counts and the indices of their rows.
+    level : float
+    low, high : ndarray of shape (n,)
+        Counts, -1 among them: below the level, and not below it.
+    """
+    rows = np.arange(len(high))
+    at_low, at_high = np.where(low < 0, 0.0, cdf(np.maximum(low, 0.0), rows)), cdf(high, rows)
+    low, high, score = low.copy(), high.copy(), ndtri(level)
+    active = np.flatnonzero(_apart(low, high))
+    for look in range(_LOOKS):
+        if not len(active):
+            break
+        # the normal score of the distribution function is nearly linear in log y
+        x_low, x_high = (ndtri(np.clip(p[active], 1e-300, 1 - 1e-16)) for p in (at_low, at_high))
+        linear = (level - at_low[active]) / np.maximum(at_high[active] - at_low[active], 1e-300)
+        share = np.where(x_high > x_low, (score - x_low) / np.maximum(x_high - x_low, 1e-300), linear)
+        middle = _between(low[active], high[active], np.full_like(share, 0.5) if look % 3 == 2 else share)
+        value = cdf(middle, active)
+        up, down = value < level, value >= level
+        low[active[up]], at_low[active[up]] = middle[up], value[up]
+        high[active[down]], at_high[active[down]] = middle[down], value[down]
+        active = active[_apart(low[active], high[active])]
+    return high
+
+
+def bracket(cdf: Cdf, level: float, guess: Array) -> tuple[Array, Array]:
+    """Counts low < high, the distribution function below `level` at the one and not at the other, about a guess."""
+    rows, step = np.arange(len(guess)), np.ceil(0.02 * guess) + 1.0
+    reached = cdf(guess, rows) >= level
+    low, high = np.where(reached, -1.0, guess), guess.copy()
+    active, growth = rows[(reached & (guess > 0)) | ~reached], 1.0
+    while len(active):
+        # outwards by steps that grow ever faster: a guess may be hundreds of orders of magnitude away
+        down = reached[active]
+        end = np.where(down, np.maximum(high[active] - step[active], -1.0), low[active] + step[active])
+        end = np.minimum(end, LARGEST_COUNT)
+        enough = (end == LARGEST_COUNT) | ((end >= 0) & (cdf(np.maximum(end, 0.0), active) >= level))
+        low[active[~enough]], high[active[enough]] = end[~enough], end[enough]
+        active, growth = active[np.where(down, enough, ~enough)], 4.0 * growth
+        step[active] = np.minimum(growth * step[active], LARGEST_COUNT)
+    return low, high
+
+
+def _between(low: Array, high: Array, share: Array) -> Array:
+    """A count inside a bracket, at a share of the way: in log y where the ends differ by factors, where those end in y."""
+    a, b, share = np.log(low + 1.5), np.log(high + 1.5), np.clip(share, 0.0, 1.0)
+    near = high < 2.0 * low
+    middle = np.floor(np.where(near, low + (high - low) * share, np.exp(a + (b - a) * share) - 1.5))
+    # beyond 2^53 the next float is no integer beside it
+    most = np.minimum(high - 1.0, np.nextafter(high, low))
+    return np.clip(middle, np.maximum(low + 1.0, np.nextafter(low, np.inf)), most)
+
+
+def _apart(low: Array, high: Array) -> Array:
+    """Whether a count lies between, as far as floats tell them apart."""
+    return high - low > np.maximum(1.0, np.spacing(high))
