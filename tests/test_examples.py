@@ -118,6 +118,7 @@ def test_digit_parts(tmp_path, monkeypatch, capsys):
     assert [path.name for path in (tmp_path / "figures").iterdir()] == ["digit_parts.png"]
 
 
+@pytest.mark.exhaustive
 def test_unmix_sounds(tmp_path, monkeypatch, capsys):
     from examples import unmix_sounds
 
@@ -155,6 +156,7 @@ def test_van_drivers(tmp_path, monkeypatch, capsys):
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["forecast_fan.png", "van_drivers.png"]
 
 
+@pytest.mark.exhaustive
 def test_local_cluster(capsys):
     pytest.importorskip("distributed", reason="needs the extra dask")
     from examples import local_cluster

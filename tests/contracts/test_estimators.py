@@ -71,7 +71,7 @@ MORE_MIXED = [
 # A bound, labels, counts; gradient algorithms are in LONG_FITS, the full GP is in test_full.py.
 SPARSE_GP = [
     SparseGPRegressor(max_iter=10),
-    SparseGPRegressor(bound="optimal", max_iter=10),
+    SparseGPRegressor(bound="optimal", max_iter=10, hyperparameters="point"),
     SparseGPRegressor(likelihood="poisson", optimize_hyperparameters=False),
     SparseGPClassifier(max_iter=5, n_inducing=15),
 ]

@@ -46,7 +46,13 @@ BEGIN = {
 }
 
 
-@pytest.mark.parametrize("name", BEGIN)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.exhaustive] * (name in ("CategoricalMixture", "GammaProcessNMF")))
+        for name in BEGIN
+    ],
+)
 def test_a_warm_fit_to_many_more_rows_begins_anew(name, global_random_seed):
     """What began among twenty rows stayed there, far below a fresh fit, as converged."""
     estimator, rows = BEGIN[name]

@@ -39,7 +39,7 @@ def test_a_fit_that_was_cut_off_resumes_to_the_same_bits(case, global_random_see
     X, y = data_of(case.name, global_random_seed)
     straight = made(case).fit(X, y)
     rng = np.random.default_rng([global_random_seed, 5])
-    for after in {1, straight.n_iter_, *rng.integers(1, straight.n_iter_ + 1, 2).tolist()}:
+    for after in {1, straight.n_iter_, rng.integers(1, straight.n_iter_ + 1)}:
         with pytest.raises(InterruptedError):
             made(case).set_callbacks(Checkpoint(tmp_path / "fit.sksvi"), Stopped(after)).fit(X, y)
         resumed = sksvi.load(tmp_path / "fit.sksvi").set_params(warm_start=True)

@@ -71,7 +71,10 @@ def eager():
     sys.setswitchinterval(before)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    ["glm", "mixed", "rows", *(pytest.param(case, marks=pytest.mark.exhaustive) for case in ("pairs", "topics"))],
+)
 def test_every_answer_is_of_one_fit(case, eager, global_random_seed):
     make, data, method = CASES[case]
     rng = np.random.default_rng(global_random_seed)

@@ -117,6 +117,7 @@ def test_components_are_found(global_random_seed):
     assert np.all((table["lower"] < table["mean"]) & (table["mean"] < table["upper"]))
 
 
+@pytest.mark.exhaustive
 def test_few_components_hold_two_bases(global_random_seed, monkeypatch):
     """Against a fit that begins at the bases; without components to spare at the start three times as much is lost."""
     lost = {SURPLUS: [], 1.0: []}

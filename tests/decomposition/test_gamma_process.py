@@ -298,6 +298,7 @@ def test_predictions_refuse_what_has_no_missing_cells():
 
 
 # ---- going on
+@pytest.mark.exhaustive
 def test_a_stream_learns(global_random_seed):
     bunch = make_spectra(600, 40, n_components=3, mean_count=20.0, random_state=global_random_seed)
     X, rest = bunch.data[:500], bunch.data[500:]

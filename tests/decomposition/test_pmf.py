@@ -77,7 +77,10 @@ def test_a_negative_binomial_begins_where_the_counts_are(global_random_seed):
     np.testing.assert_allclose(narrow.predict(X), plain.predict(X), rtol=0.1)
 
 
-@pytest.mark.parametrize(("likelihood", "n_starts"), [(Gaussian(variance=0.03), 24), (StudentT(scale=0.1, df=4.0), 12)])
+@pytest.mark.parametrize(
+    ("likelihood", "n_starts"),
+    [(Gaussian(variance=0.03), 24), pytest.param(StudentT(scale=0.1, df=4.0), 12, marks=pytest.mark.exhaustive)],
+)
 def test_starts_under_little_noise_end_alike(likelihood, n_starts, global_random_seed):
     """500 ratings of 40 users: begun at that noise one start in eight ended 30 to thousands of nats below the best.
 

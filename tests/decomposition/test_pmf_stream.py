@@ -81,7 +81,9 @@ def test_two_chunks_come_near_to_all_at_once(global_random_seed):
 
 @pytest.mark.parametrize("covariance", ["full", "diag"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("likelihood", ["gaussian", pytest.param("logit", marks=pytest.mark.exhaustive), "ordinal"])
+@pytest.mark.parametrize(
+    "likelihood", ["gaussian", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("logit", "ordinal"))]
+)
 def test_every_algorithm_takes_chunks_with_new_ids(likelihood, algorithm, covariance, global_random_seed):
     X, y, *_ = ratings(global_random_seed, 12, 8)
     y = {"gaussian": y, "logit": (y > 1).astype(float), "ordinal": np.clip(np.round(y), -1, 3)}[likelihood]
@@ -410,7 +412,7 @@ def test_a_stream_from_scratch_keeps_its_factors(chunk, global_random_seed):
 
 
 @pytest.mark.parametrize("algorithm", ["cvi", pytest.param("mc-ssvi", marks=pytest.mark.exhaustive)])
-@pytest.mark.parametrize("order", ["at random", "by user"])
+@pytest.mark.parametrize("order", [pytest.param("at random", marks=pytest.mark.exhaustive), "by user"])
 def test_chunks_of_a_rating_or_less_for_each_id_come_near_to_a_fit(order, algorithm, tmp_path, global_random_seed):
     """What few ratings say was read while both sides were near zero, and left biases alone.
 

@@ -396,6 +396,7 @@ def test_weights_are_repeats(global_random_seed):
     assert merged(Table(X, y)).total_weight == times.sum()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("algorithm", [pytest.param("mc-ssvi", marks=pytest.mark.exhaustive), "cvi"])
 def test_mini_batches_come_near_the_full_fit(algorithm, global_random_seed):
     rng = np.random.default_rng(global_random_seed)

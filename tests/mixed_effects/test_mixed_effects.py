@@ -754,6 +754,7 @@ def test_a_default_stream_is_near_the_batch_fit(kind, groups, how, global_random
     np.testing.assert_allclose(stream.noise_variance_, batch.noise_variance_, rtol=spread)
 
 
+@pytest.mark.exhaustive
 def test_a_row_that_says_much_of_the_noise_stands_for_few(global_random_seed):
     """A count of 19 where 2 are expected, far from no other row: told by its leverage alone it stood for seven."""
     X, y = simulated("noisy", np.random.default_rng(10))

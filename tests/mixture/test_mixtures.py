@@ -296,6 +296,7 @@ def test_as_many_components_as_groups_are_those(c, global_random_seed):
     assert min(found) > ten.lower_bound_ - 40.0 and np.ptp(found) < 40.0
 
 
+@pytest.mark.exhaustive
 def test_a_fit_by_batches_ends_where_steps_on_all_rows_do(global_random_seed):
     """After merges q is where no step has been: weights were 0.55, 0.32 and 0.13 for thirds, as converged."""
     rng = np.random.default_rng([global_random_seed, 38])
@@ -371,7 +372,7 @@ def test_a_stream_finds_groups(global_random_seed):
         model.set_params(n_components=4).partial_fit(X)
 
 
-@pytest.mark.parametrize("size", [7, *(pytest.param(size, marks=pytest.mark.exhaustive) for size in (1, 60))])
+@pytest.mark.parametrize("size", [60, *(pytest.param(size, marks=pytest.mark.exhaustive) for size in (1, 7))])
 def test_a_stream_in_small_chunks_is_about_a_fit(size, global_random_seed):
     """Not one component, which is where steps from one row or a few would stay."""
     X, _, _ = bits(global_random_seed, 500)
@@ -412,7 +413,7 @@ def test_moves_end_a_fit_higher(global_random_seed):
 
 
 @pytest.mark.parametrize("moves", [pytest.param("merge", marks=pytest.mark.exhaustive), "all"])
-@pytest.mark.parametrize("n", [50, 100, 300, pytest.param(1000, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("n", [50, 100, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (300, 1000))])
 def test_noise_is_one_component(n, moves, global_random_seed):
     """No fit ends below the bound at all rows in one of its components, which noise is."""
     rng = np.random.default_rng([n, global_random_seed])
@@ -454,7 +455,7 @@ def test_small_groups_that_are_there_stay(global_random_seed):
 
 
 @pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("n", [50, pytest.param(200, marks=pytest.mark.exhaustive), 600])
+@pytest.mark.parametrize("n", [50, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (200, 600))])
 def test_ordinary_fits_converge(n, global_random_seed):
     rng = np.random.default_rng([n, global_random_seed, 35])
     labels = rng.integers(0, 2, n)

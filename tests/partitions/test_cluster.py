@@ -109,6 +109,7 @@ def test_the_same_bits_for_four_workers():
             assert bits(clone(MODELS[name]).fit(*given)) == alone(name, given)
 
 
+@pytest.mark.exhaustive
 def test_a_worker_is_killed_between_two_looks(client):
     given = rows()
     expected = alone("logit", given)

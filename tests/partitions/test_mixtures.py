@@ -45,7 +45,10 @@ def same(apart, here):
     np.testing.assert_allclose(apart.means_, here.means_, rtol=1e-9)
 
 
-@pytest.mark.parametrize(("algorithm", "moves"), [("map", "none"), ("svi", "merge"), ("svi", "all")])
+@pytest.mark.parametrize(
+    ("algorithm", "moves"),
+    [("map", "none"), pytest.param("svi", "merge", marks=pytest.mark.exhaustive), ("svi", "all")],
+)
 def test_same_fit(table, algorithm, moves):
     model = binary(moves=moves, algorithm=algorithm, concentration=5.0)
     here, apart = clone(model).fit(table), clone(model).fit(chunked(table))

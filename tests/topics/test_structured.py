@@ -137,6 +137,7 @@ def test_a_small_alpha_is_learned_from_few_words(local_step, global_random_seed)
     assert 0.05 * 0.9 < model.doc_topic_prior_[0] < 0.05 * 1.55  # 1.03 to 1.36, deviations of 0.04
 
 
+@pytest.mark.exhaustive
 def test_topics_keep_their_alpha_until_they_have_formed(global_random_seed):
     """Those that no document had taken up in the first batches lost it, and some hundred nats of the bound with it."""
     corpus = Corpus(global_random_seed, n=1000, words=200, topics=20)

@@ -89,7 +89,7 @@ def test_gradients_are_those_of_the_bound(name, groups, bound, rng):
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
-@pytest.mark.parametrize("name", ["gaussian", "negative-binomial"])
+@pytest.mark.parametrize("name", ["gaussian", pytest.param("negative-binomial", marks=pytest.mark.exhaustive)])
 def test_gradients_of_learned_parameters(name, bound, rng):
     data = data_for(name, rng, n=8)
     check_model(model_for(name, data, bound, learned=True, precision="auto"), data, tolerance=3e-4)

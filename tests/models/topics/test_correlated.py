@@ -383,6 +383,7 @@ def matched(truth, found):
     return pairs[rows, columns], columns
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("covariance", ["full", pytest.param("diag", marks=pytest.mark.exhaustive)])
 def test_recovery(covariance, global_random_seed):
     """Topics and correlations of a simulated corpus, from the first start."""
