@@ -346,7 +346,7 @@ def test_many_more_columns_than_rows(rng):
 
 
 @pytest.mark.parametrize("algorithm", sorted(VARIATIONAL))
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [pytest.param(2, marks=pytest.mark.exhaustive), 3])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @found
 def test_separable_classes(algorithm, n_classes, rng):

@@ -298,7 +298,7 @@ print(model.n_iter_, model.converged_, np.isfinite(model.predict(X)).all())
 """
 
 
-@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("keep", [True, pytest.param(False, marks=pytest.mark.exhaustive)])
 def test_a_real_signal_from_outside(keep, tmp_path):
     path = str(tmp_path / "fit.sksvi")
     child = subprocess.Popen(

@@ -95,7 +95,7 @@ def test_starts_under_little_noise_end_alike(likelihood, n_starts, global_random
     assert lost <= 1
 
 
-@pytest.mark.parametrize("covariance", ["full", "diag"])
+@pytest.mark.parametrize("covariance", ["full", pytest.param("diag", marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("name", NAMES)
 def test_weights_are_copies_for_every_algorithm_and_likelihood(name, algorithm, covariance, global_random_seed):

@@ -173,7 +173,9 @@ def test_a_first_chunk_that_says_nothing_leads_nowhere(rng, kind):
     assert_allclose(stream.coef_std_, batch.coef_std_, rtol=4 / np.sqrt(2 * 20))
 
 
-@pytest.mark.parametrize("kind", ["logit", "softmax", "poisson", "gaussian"])
+@pytest.mark.parametrize(
+    "kind", ["logit", pytest.param("softmax", marks=pytest.mark.exhaustive), "poisson", "gaussian"]
+)
 def test_rows_of_one_value_that_are_not_kept_are_told_once(rng, kind):
     X = rng.standard_normal((90, 2))
     values = {"softmax": ["a", "b", "c"], "logit": ["a", "b"]}.get(kind)
@@ -455,7 +457,9 @@ def test_two_ways_of_forgetting_are_refused():
     assert not hasattr(model, "state_")
 
 
-@pytest.mark.parametrize("algorithm", ["cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi"])
+@pytest.mark.parametrize(
+    "algorithm", ["cvi", "mc-ssvi", *(pytest.param(a, marks=pytest.mark.exhaustive) for a in ("h-mc-ssvi", "s-dsvi"))]
+)
 @pytest.mark.parametrize("kind", ["ratings", "rows", "documents"])
 def test_other_streams_forget(rng, kind, algorithm):
     """The weight that counts fades, and what was said twice is said more loudly by what came last."""

@@ -58,8 +58,8 @@ def chunked_rows(model, X, size):
     "model",
     [
         StructuredLDA(5, random_state=0),
-        BernoulliMixture(5, random_state=0),
-        GammaProcessNMF(5, random_state=0),
+        pytest.param(BernoulliMixture(5, random_state=0), marks=pytest.mark.exhaustive),
+        pytest.param(GammaProcessNMF(5, random_state=0), marks=pytest.mark.exhaustive),
         GammaPoissonFactorization(5, random_state=0),
     ],
     ids=lambda model: type(model).__name__,

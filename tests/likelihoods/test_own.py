@@ -348,7 +348,7 @@ def rows_for(likelihood, seed, n=70):
     return X, likelihood.sample(f, rng)
 
 
-@pytest.mark.parametrize("bound", ["optimal", "simple", "mean-field"])
+@pytest.mark.parametrize("bound", ["optimal", "simple", pytest.param("mean-field", marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", OWN)
 def test_mixed_effects_with_noise(name, bound, global_random_seed):
     """The bound rises, and what is predicted is what the fitted posterior would draw."""

@@ -31,7 +31,9 @@ def fitted(model, X, y):
         return model.fit(X, y)
 
 
-@pytest.mark.parametrize("prior", ["auto", 1e3, 1.0, 1e-3, 1e-6])
+@pytest.mark.parametrize(
+    "prior", ["auto", 1.0, 1e-6, *(pytest.param(p, marks=pytest.mark.exhaustive) for p in (1e3, 1e-3))]
+)
 @pytest.mark.parametrize("likelihood", ["poisson", "poisson-softplus", "negative-binomial", "gaussian"])
 def test_every_likelihood_and_prior(likelihood, prior, global_random_seed):
     """Dense and sparse, ordinary and twin: the optimum is that of a fit whose first covariance sees all."""

@@ -646,7 +646,9 @@ def test_chunks_of_cvi_are_the_batch_fit(chunks, frame):
     assert stream.n_samples_seen_ == 160
 
 
-@pytest.mark.parametrize("algorithm", ["mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi"])
+@pytest.mark.parametrize(
+    "algorithm", ["cvi", "mc-ssvi", *(pytest.param(a, marks=pytest.mark.exhaustive) for a in ("h-mc-ssvi", "s-dsvi"))]
+)
 @pytest.mark.parametrize("noise", [True, False])
 def test_streams(algorithm, noise, frame, tmp_path):
     X, y = frame

@@ -357,6 +357,7 @@ def test_a_fit_that_goes_on_cannot_begin_to_learn_the_prior_count(global_random_
 
 
 # ---- going on
+@pytest.mark.exhaustive
 def test_a_stream_finds_groups(global_random_seed):
     X, labels, _ = bits(global_random_seed, 2000)
     model = BernoulliMixture(8, concentration=1.0, random_state=0)

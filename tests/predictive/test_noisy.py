@@ -48,7 +48,9 @@ def noise_grid(last):
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize(("v", "sigma"), [(1e-4, 0.01), (0.5, 1.0), (1e-3, 10.0)])
+@pytest.mark.parametrize(
+    ("v", "sigma"), [(1e-4, 0.01), (0.5, 1.0), pytest.param(1e-3, 10.0, marks=pytest.mark.exhaustive)]
+)
 def test_log_density_against_a_dense_grid(name, v, sigma):
     likelihood, y = CASES[name]
     y = np.repeat(np.asarray(y)[None], 3, axis=0)

@@ -405,7 +405,9 @@ def test_a_learned_variance_is_no_worse_than_none(case):
 @pytest.mark.parametrize(
     "name, given, told",
     [
-        ("sunspots", {"likelihood": "gaussian", "cycle": True}, {"damping": 0.99}),
+        pytest.param(
+            *("sunspots", {"likelihood": "gaussian", "cycle": True}, {"damping": 0.99}), marks=pytest.mark.exhaustive
+        ),
         ("sunspot_year", {"trend": True}, {"level_variance": 0.0}),
         ("lynx", {"trend": True}, {"level_variance": 0.0}),
     ],

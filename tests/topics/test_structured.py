@@ -108,7 +108,7 @@ def test_a_start_that_few_documents_cannot_tell_is_chosen_by_the_bound(key):
     assert model.lower_bound_ == pytest.approx(other.lower_bound_, abs=50.0)  # 2,899 and 1,903 below it
 
 
-@pytest.mark.parametrize("learned", ["auto", "symmetric"])
+@pytest.mark.parametrize("learned", ["auto", pytest.param("symmetric", marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize(("local_step", "share"), [("mean-field", 0.61), ("cvb0", 0.83), ("gibbs", 0.75)])
 def test_learned_priors_are_near_the_truth(apart, learned, local_step, share):
     """α of 0.3, and one number where one was asked for; η of 0.1."""

@@ -385,7 +385,7 @@ def test_threads_never_change_a_bit(local_step):
                 np.testing.assert_array_equal(array, results[0][0][name][k])
 
 
-@pytest.mark.parametrize("noise_size", [1, 3])
+@pytest.mark.parametrize("noise_size", [1, pytest.param(3, marks=pytest.mark.exhaustive)])
 def test_joint_distribution_of_the_gibbs_sampler(noise_size, global_random_seed):
     """Geweke (2004): draws of everything from the prior, then sweeps with new data each, leave the joint as it was."""
     K, D, n, repeats = 3, 3, 6, 1200

@@ -186,7 +186,9 @@ def test_lim_teh_rises_to_a_stationary_point(global_random_seed):
     np.testing.assert_allclose(np.linalg.inv(items.cov), np.eye(2) / variances[1] - 2 * D, rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize(("L", "M"), [(12, 8), (6, 9), (7, 7)])
+@pytest.mark.parametrize(
+    ("L", "M"), [(6, 9), *(pytest.param(*size, marks=pytest.mark.exhaustive) for size in ((12, 8), (7, 7)))]
+)
 def test_analytic_solution_is_the_best_of_coordinate_ascent(L, M, global_random_seed):
     """Nakajima et al.: one component kept, one pruned; the same bound and product as the best of several ascents."""
     rng = np.random.default_rng(global_random_seed)

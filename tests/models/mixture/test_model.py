@@ -215,7 +215,7 @@ def structured_slope(model, data, q, name, change, uniforms):
 def test_v_follows_the_structured_bound_and_without_it_gradients_are_biased(name):
     """F times the corrected counts is the bound's slope in θ; the expected counts of a draw alone are not."""
     model, data, q = small()
-    rng, n = np.random.default_rng(3), 3000
+    rng, n = np.random.default_rng(3), 2000
     change = q[name].theta  # their concentration, whose slope is biased most
     size = sum(block.theta.size for block in q.values())
     slopes = structured_slope(model, data, q, name, change, rng.random((n, size)))
