@@ -11,14 +11,14 @@ from pathlib import Path, PurePosixPath
 #: Folders and endings that no release holds: caches of Python, of numba, of tools.
 CACHES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".venv", "_build"}
 ENDINGS = {".pyc", ".pyo", ".nbi", ".nbc"}
-#: What an sdist needs beside the package, to be built from and read.
-BESIDE = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "SECURITY.md"}
+#: What setuptools adds to an sdist.
+ADDED = {"PKG-INFO", "setup.cfg"}
 
 
-def tracked() -> set[str]:
-    """Files of the package that the repository has: all of them ship, and nothing else."""
-    found = subprocess.run(["git", "ls-files", "sksvi"], capture_output=True, text=True, check=True).stdout
-    return set(found.split("\n")) - {""}
+def tracked(*folders: str) -> set[str]:
+    """Files of these folders, or all, that the repository has: they ship, and nothing else."""
+    found = subprocess.run(["git", "ls-files", *folders], capture_output=True, text=True, check=True).stdout
+    return set(found.split("\n")) - {"", ".gitignore"}
 
 
 def wrong_in_wheel(names: set[str], package: set[str]) -> list[str]:
@@ -33,12 +33,12 @@ def wrong_in_wheel(names: set[str], package: set[str]) -> list[str]:
     ]
 
 
-def wrong_in_sdist(names: set[str], package: set[str]) -> list[str]:
-    """What an sdist lacks or has too much; names without the folder that all lie in."""
-    own = {name for name in names if name.startswith("sksvi/")}
+def wrong_in_sdist(names: set[str], repository: set[str]) -> list[str]:
+    """What an sdist lacks or has too much: tests, documentation and all; names without the folder that all lie in."""
+    own = {name for name in names - ADDED if not PurePosixPath(name).parts[0].endswith(".egg-info")}
     return [
-        *(f"not in the sdist: {name}" for name in sorted((package | BESIDE) - names)),
-        *(f"in the sdist and not of the package: {name}" for name in sorted(own - package)),
+        *(f"not in the sdist: {name}" for name in sorted(repository - names)),
+        *(f"in the sdist and not of the repository: {name}" for name in sorted(own - repository)),
         *cached(names),
     ]
 
@@ -50,14 +50,14 @@ def cached(names: set[str]) -> list[str]:
 
 
 def main() -> None:
-    folder, package = Path(sys.argv[1]), tracked()
+    folder = Path(sys.argv[1])
     (wheel,) = folder.glob("*.whl")
     (sdist,) = folder.glob("*.tar.gz")
     with zipfile.ZipFile(wheel) as archive:
         in_wheel = {name for name in archive.namelist() if not name.endswith("/")}
     with tarfile.open(sdist) as archive:
         in_sdist = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
-    wrong = [*wrong_in_wheel(in_wheel, package), *wrong_in_sdist(in_sdist, package)]
+    wrong = [*wrong_in_wheel(in_wheel, tracked("sksvi")), *wrong_in_sdist(in_sdist, tracked())]
     if wrong:
         sys.exit("\n".join(wrong))
     print(f"{wheel.name}: {len(in_wheel)} files, {wheel.stat().st_size / 1e6:.1f} MB")

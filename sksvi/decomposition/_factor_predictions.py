@@ -28,7 +28,7 @@ GLOBAL_DRAWS, DENSITY_SAMPLES = 10, 20
 
 
 #: How scikit-learn validates rows: NaN is what was not observed.
-ROWS = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
+ROWS = {"dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": "allow-nan"}
 
 
 class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):

@@ -21,7 +21,7 @@ from sksvi.partitions.lazily import added
 Array = np.ndarray
 
 #: How scikit-learn validates rows.
-ROWS = {"dtype": [np.float64, np.float32]}
+ROWS = {"dtype": [np.float64, np.float32], "order": "C"}
 #: Points of the posterior over which the projection to factors is averaged, and rows that are drawn at a time.
 POINTS, DRAWN_ROWS = 64, 256
 

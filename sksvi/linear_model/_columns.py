@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sksvi._machine import parallel
+from sksvi.likelihoods.support import LARGEST
 from sksvi.models.linear.rows import Rescaled
 
 Array = np.ndarray
@@ -23,6 +24,8 @@ SPREAD = 2.0
 FEW = 32
 #: A standard deviation of fewer roundings of a column's largest value is that of a constant.
 ROUNDINGS = 8.0
+#: A column that spreads over less is taken as constant: variances of its coefficient would be no numbers.
+LEAST_SPREAD = 1.0 / LARGEST
 
 
 @dataclass(frozen=True)
@@ -187,7 +190,8 @@ class Known:
         deviation = np.sqrt(np.maximum(self.square - np.square(self.mean), 0.0))
         low, high = np.minimum(self.low, self.centre), np.maximum(self.high, self.centre)
         apart, rounding = high - low, ROUNDINGS * self.eps * np.maximum(np.abs(low), np.abs(high))
-        return np.where(apart > rounding, np.where(self._two_of(low, high), apart, SPREAD * deviation), 0.0)
+        varies = apart > np.maximum(rounding, LEAST_SPREAD)
+        return np.where(varies, np.where(self._two_of(low, high), apart, SPREAD * deviation), 0.0)
 
     def _two_of(self, low: Array, high: Array) -> Array:
         """Whether every value is one of these."""

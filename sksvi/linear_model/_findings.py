@@ -35,6 +35,7 @@ class LinearFindings:
     _names_of_rows: Callable[[Any], Iterator[str]]
     _pinned: Callable[[], Iterator[str]]
     _prior_kind: str
+    _minute: Callable[[], Iterator[str]]
     _uneven: Callable[[], Iterator[str]]
     #: The one target that all rows of a stream have had so far, (1,), or none: (0,).
     _only_target: Array = np.empty(0)
@@ -45,6 +46,7 @@ class LinearFindings:
         yield from super()._findings(problem, state)
         yield from self._names_of_rows(problem)
         yield from self._uneven()
+        yield from self._minute()
         yield from self._pinned()
         yield from self._constants(len(problem.data))
         yield from self._separated(problem, state)

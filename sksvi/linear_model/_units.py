@@ -14,7 +14,7 @@ from sksvi.estimators.start import Start
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.likelihoods.weighted import own_unit, weighted_median
-from sksvi.linear_model._columns import Columns, Known, spreads
+from sksvi.linear_model._columns import LEAST_SPREAD, Columns, Known, spreads
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel, best_constant
 from sksvi.models.targets import starting
@@ -231,6 +231,18 @@ class OwnScales:
                 f"{names[high]} spreads over {self._spreads[high]:.3g}, "
                 f"{names[low]} over {self._spreads[low]:.3g}. Set prior_precision='auto', or scale "
                 "the columns."
+            )
+
+    def _minute(self) -> Iterator[str]:
+        """Columns in a unit so large that squares of their numbers are none."""
+        known = self._columns.known
+        if known is None:
+            return
+        apart = known.high - known.low
+        for j in np.flatnonzero((apart > 0) & (apart <= LEAST_SPREAD))[:1]:
+            yield (
+                f"{self._coordinate_names()[j]} spreads over {apart[j]:.3g}, whose square is hardly a number, and is "
+                "taken as constant: give it in another unit."
             )
 
     def _constants(self, n: int) -> Iterator[str]:

@@ -76,7 +76,7 @@ class Answers(Rowless, Integrated):
                 raise ValueError(f"X has {found[1]} features, but {type(self).__name__} was fitted without columns.")
             return np.zeros((found[0], 0)), own_index(X)
         index = own_index(X)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32], order="C")
         return np.ascontiguousarray((np.asarray(X, dtype=float) - self._centre) / self._scale), index
 
     def _places(self, index: Any, columns: Array, y: Array | None = None) -> Array:

@@ -486,7 +486,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
             self.n_features_in_, self._dtype = 0, "float64"
             vars(self).pop("feature_names_in_", None)
             return None if X is None else np.zeros((len(X), 0))
-        X = validate_data(self, X, reset=fresh, dtype=[np.float64, np.float32])
+        X = validate_data(self, X, reset=fresh, dtype=[np.float64, np.float32], order="C")
         self._dtype = X.dtype.name
         return np.asarray(X, dtype=float)
 

@@ -1,0 +1,29 @@
+"""Rows in C and in Fortran order are the same rows, to the bit, for every estimator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.hostile._calls import NAMES, VARIANTS, fresh, right
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [(name, k) for name in NAMES for k in range(len(VARIANTS.get(name, [{}])))]
+)
+def test_fits_and_answers_are_the_same(name, options):
+    X, y = right(name, options)
+    if isinstance(X, pd.DataFrame):
+        pytest.skip("a frame keeps its columns in an order of its own")
+    answers = []
+    for rows in (np.ascontiguousarray(X), np.asfortranarray(X)):
+        model = fresh(name, options)
+        model.fit(rows) if y is None else model.fit(rows, y)
+        found = [model.lower_bounds_]
+        found += [np.asarray(getattr(model, of)(rows)) for of in ("predict", "transform") if hasattr(model, of)]
+        answers.append(found)
+    for one, other in zip(*answers, strict=True):
+        np.testing.assert_array_equal(one, other)
