@@ -43,7 +43,9 @@ def test_what_a_wheel_must_not_hold_is_found():
 
 def test_what_an_sdist_lacks_is_found():
     check = script("check_dist")
-    whole = {*PACKAGE, *check.BESIDE}
-    assert check.wrong_in_sdist(whole, PACKAGE) == []
-    for name in sorted(whole):
-        assert check.wrong_in_sdist(whole - {name}, PACKAGE) == [f"not in the sdist: {name}"]
+    repository = {*PACKAGE, "README.md", "tests/test_dist.py", "benchmarks/__main__.py"}
+    whole = {*repository, *check.ADDED, "sksvi.egg-info/SOURCES.txt"}
+    assert check.wrong_in_sdist(whole, repository) == []
+    for name in sorted(repository):
+        assert check.wrong_in_sdist(whole - {name}, repository) == [f"not in the sdist: {name}"]
+    assert check.wrong_in_sdist({*whole, "own.txt"}, repository) == ["in the sdist and not of the repository: own.txt"]

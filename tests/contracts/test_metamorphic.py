@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from sksvi import BayesianGLMClassifier, BayesianGLMRegressor
+from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMERegressor
 from sksvi.algorithms import VARIATIONAL
 from sksvi.likelihoods import Gaussian, StudentT
 
@@ -275,6 +275,27 @@ def test_a_constant_offset_is_an_intercept(rng):
     counts = clone(model).fit(X, np.round(y * exposure), offset=np.log(exposure))
     rates = clone(model).fit(X, np.round(y * exposure) / exposure, sample_weight=exposure)
     np.testing.assert_allclose(rates.coef_, counts.coef_, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("likelihood", ["labels", "poisson", "gaussian"])
+def test_sparse_rows_are_dense_ones_but_for_the_default_intercept(likelihood, rng):
+    X, y = data_for(likelihood, rng, n=200, d=8)
+    X *= rng.random(X.shape) < 0.4
+    y = target("logit" if likelihood == "labels" else likelihood, X, rng)
+    for options, allowed in (({"intercept_precision": 1e-3}, 1e-6), ({"fit_intercept": False}, 1e-6), ({}, 1e-2)):
+        model = model_for(likelihood, tol=1e-8, **options)
+        dense, sparse = clone(model).fit(X, y), clone(model).fit(sp.csr_array(X), y)
+        assert np.max(np.abs(dense.coef_ - sparse.coef_) / dense.coef_std_) < allowed
+
+
+def test_a_column_in_a_unit_too_large_for_squares_is_told(rng):
+    """1e-160 divided by itself squared: NumPy's own warning, and a standard deviation of infinity."""
+    X, y = data_for("gaussian", rng)
+    for model in (BayesianGLMRegressor(), GMERegressor()):
+        for scale in (1e-160, 1e-300):
+            with pytest.warns(UserWarning, match=r"column 1 spreads over \S+, whose square is hardly a number") as told:
+                model.fit(X * [1.0, scale, 1.0], y)
+            assert len(told) == 1 and np.all(np.isfinite(model.coef_std_))
 
 
 # ---- any small data
