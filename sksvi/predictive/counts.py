@@ -68,7 +68,7 @@ def bracket(cdf: Cdf, level: float, guess: Array) -> tuple[Array, Array]:
 
 
 def _between(low: Array, high: Array, share: Array) -> Array:
-    """A count inside a bracket, at a share of the way: in log y where the ends differ by factors, where those end in y."""
+    """A count inside a bracket, at a share of the way: in log y where the ends are factors apart, else in y."""
     a, b, share = np.log(low + 1.5), np.log(high + 1.5), np.clip(share, 0.0, 1.0)
     near = high < 2.0 * low
     middle = np.floor(np.where(near, low + (high - low) * share, np.exp(a + (b - a) * share) - 1.5))
