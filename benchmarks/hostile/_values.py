@@ -13,7 +13,7 @@ Array = np.ndarray
 Make = Callable[[Any, np.random.Generator], Any]
 
 NUMBERS = [np.nan, np.inf, -np.inf, 1e-310, 1e-150, 1e38, 1e60, 1e120, 1e154, 1e200, 1e300, -1e300, 2.0**53, 2.0**64]
-EXPONENTS = [-310, -150, -20, -5, 5, 10, 20, 37, 50, 99, 101, 150, 200, 300]
+EXPONENTS = [-310, -160, -150, -20, -5, 5, 10, 20, 37, 50, 99, 101, 150, 200, 300]
 #: Of what must be one number, or one word.
 SCALARS = [
     None,
@@ -87,6 +87,20 @@ def doubled(X: Any) -> Any:
     X = sp.csr_matrix(numbers_of(X))
     parts = np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr
     return sp.csr_matrix(parts, shape=X.shape)
+
+
+def roomy(X: Any) -> Any:
+    """A CSR array whose buffers are longer than what it stores."""
+    X = sp.csr_array(numbers_of(X))
+    X.data, X.indices = np.r_[X.data, np.full(7, 3.0)], np.r_[X.indices, np.full(7, 10**6, X.indices.dtype)]
+    return X
+
+
+def _first_times(X: Any, factor: float) -> Array:
+    """The first column in another unit."""
+    X = numbers_of(X).copy()
+    X[:, 0] *= factor
+    return X
 
 
 def _frame(X: Any) -> pd.DataFrame:
@@ -163,6 +177,7 @@ ANY: dict[str, Make] = {
     "bytes in a cell": lambda X, r: with_cell(X, r, b"none"),
     "categories": lambda X, r: pd.DataFrame(table_of(X)).astype("category"),
     "nullable numbers": lambda X, r: pd.DataFrame(numbers_of(X)).convert_dtypes(),
+    "Arrow numbers": lambda X, r: pd.DataFrame(numbers_of(X)).convert_dtypes(dtype_backend="pyarrow"),
     "missing by pandas": lambda X, r: _with_na(X, r),
     **{f"a cell of {value:g}": lambda X, r, v=value: with_cell(X, r, v) for value in NUMBERS},
     **{f"times 1e{k}": lambda X, r, k=k: numbers_of(X) * 10.0**k for k in EXPONENTS},
@@ -180,6 +195,9 @@ TABLES: dict[str, Make] = {
     "a sparse array": lambda X, r: sp.csr_array(numbers_of(X)),
     "a sparse array of single precision": lambda X, r: sp.csr_array(numbers_of(X).astype(np.float32)),
     "entries in halves": lambda X, r: doubled(X),
+    "a sparse array with spare room": lambda X, r: roomy(X),
+    **{f"a column times 1e{k}": lambda X, r, k=k: _first_times(X, 10.0**k) for k in EXPONENTS},
+    "a sparse column times 1e-160": lambda X, r: sp.csr_array(_first_times(X, 1e-160)),
     "a sparse cell of 1e200": lambda X, r: sp.csr_matrix(with_cell(X, r, 1e200)),
     "a sparse cell of NaN": lambda X, r: sp.csr_matrix(with_cell(X, r, np.nan)),
     **{f"malformed: {what}": lambda X, r, w=what: malformed(X, r, w) for what in
