@@ -52,6 +52,7 @@ def interrupted_at(step):
         return trace
 
     before = sys.gettrace()
+    sys._getframe().f_trace_opcodes = True  # CPython 3.12 looks at settrace whether any frame asks for them
     try:
         sys.settrace(trace)
         with parallel.working():

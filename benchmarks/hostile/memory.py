@@ -19,13 +19,20 @@ from benchmarks._lib.tables import arguments, progress, report
 from sksvi import (
     BayesianGLMClassifier,
     BayesianGLMRegressor,
+    BernoulliMixture,
     BetaProcessFA,
     CorrelatedTopicModel,
+    DynamicGLM,
+    GammaFactorModel,
+    GammaPoissonFactorization,
+    GammaProcessNMF,
     GeneralizedPMF,
     GMERegressor,
     GPClassifier,
+    PoissonFactorization,
     SparseGPClassifier,
     SparseGPRegressor,
+    StructuredLDA,
 )
 from sksvi._machine import memory
 
@@ -78,11 +85,33 @@ def beta_process(n: int, d: int, **options: Any) -> Fit:
     return BetaProcessFA(n_components=150, random_state=0, **options), X, None
 
 
+def wide(n: int, d: int) -> Fit:
+    """Labels of rows of twenty words each."""
+    rng = np.random.default_rng(SEED)
+    cells = np.repeat(np.arange(n), 20), rng.integers(0, d, 20 * n)
+    return BayesianGLMClassifier(), sp.csr_array((np.ones(20 * n), cells), shape=(n, d)), rng.integers(0, 2, n)
+
+
+def counts(model: Any, n: int, d: int, most: float = np.inf) -> Fit:
+    return model, np.minimum(np.random.default_rng(SEED).poisson(1.0, (n, d)), most).astype(float), None
+
+
+def pairs_of_counts(users: int) -> Fit:
+    _, pairs, _ = pmf("full", users)
+    rng = np.random.default_rng(SEED)
+    return PoissonFactorization(n_components=30, random_state=0), pairs, rng.poisson(2.0, len(pairs))
+
+
+def series(n: int, **options: Any) -> Fit:
+    return DynamicGLM(**options), None, np.random.default_rng(SEED).poisson(3.0, n)
+
+
 CASES: dict[str, Callable[[], Fit]] = {
     "GLM, 700 columns": lambda: glm(800, 700),
     "GLM, labels": lambda: glm(800, 700, 2),
     "GLM, 4 classes": lambda: glm(600, 200, 4),
     "GLM, 2,000 columns of 600 rows": lambda: glm(600, 2000),
+    "GLM, labels, 20,000 sparse columns of 800 rows": lambda: wide(800, 20_000),
     "GLM, s-dsvi": lambda: glm(800, 700, 2, algorithm="s-dsvi", random_state=0),
     "GME, an arrow": lambda: gme(6_000, 3_000, 300),
     "sparse GP": lambda: gp(SparseGPRegressor(n_inducing=400, random_state=0), 500),
@@ -103,6 +132,13 @@ CASES: dict[str, Callable[[], Fit]] = {
     "topics, diagonal": lambda: topics(1_000, 10_000, covariance="diag"),
     "beta process": lambda: beta_process(1_000, 500),
     "beta process, Gibbs": lambda: beta_process(1_000, 500, algorithm="gibbs"),
+    "topics of one prior each": lambda: counts(StructuredLDA(40, random_state=0), 200, 2_000),
+    "mixture": lambda: counts(BernoulliMixture(300, random_state=0), 500, 1_000, 1),
+    "counts": lambda: counts(GammaPoissonFactorization(40, random_state=0), 500, 1_000),
+    "gamma process": lambda: counts(GammaProcessNMF(40, random_state=0), 500, 1_000),
+    "pairs of counts": lambda: pairs_of_counts(20_000),
+    "gamma factors": lambda: counts(GammaFactorModel(20, random_state=0), 200, 200),
+    "series": lambda: series(4_000, seasonal=24),
 }
 
 

@@ -13,7 +13,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from sksvi._machine import parallel
-from sksvi.likelihoods.support import LARGEST
 from sksvi.models.linear.rows import Rescaled
 
 Array = np.ndarray
@@ -25,7 +24,7 @@ FEW = 32
 #: A standard deviation of fewer roundings of a column's largest value is that of a constant.
 ROUNDINGS = 8.0
 #: A column that spreads over less is taken as constant: variances of its coefficient would be no numbers.
-LEAST_SPREAD = 1.0 / LARGEST
+LEAST_SPREAD = 1e-152
 
 
 @dataclass(frozen=True)

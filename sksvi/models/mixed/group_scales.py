@@ -32,5 +32,7 @@ class LogScales:
 
     @property
     def std(self) -> Array:
-        """Standard deviation of s, (P,)."""
-        return np.sqrt(np.maximum(self.mean_square - np.square(self.mean), 0.0))
+        """Standard deviation of s, (P,): within nodes and between them, so that a point has none."""
+        means = np.exp(self.nodes + 0.5 * self.within)
+        variances = np.square(means) * np.expm1(self.within) + np.square(means - self.weights @ means)
+        return np.sqrt(self.weights @ variances)
