@@ -160,7 +160,8 @@ class RegressionMethods(RegressorMixin):
         -------
         mean : ndarray of shape (n,)
         std : ndarray of shape (n,)
-            With ``return_std=True``.
+            With ``return_std=True``. Infinite under a Student-t that may have at most two degrees of freedom, as few
+            rows often leave open: its intervals are finite.
 
         Raises
         ------
