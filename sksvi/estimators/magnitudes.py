@@ -12,6 +12,8 @@ Array = np.ndarray
 
 #: Of what is divided by its own unit first, whose square is shown.
 LARGEST_UNIT = 1e150
+#: A column that spreads over less is taken as constant: variances of its coefficient would be no numbers.
+LEAST_SPREAD = 1e-152
 #: Of single precision.
 LARGEST_SINGLE = 1e18
 #: Latents behind a link, whose ends are long reached there.

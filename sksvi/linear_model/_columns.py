@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sksvi._machine import parallel
+from sksvi.estimators.magnitudes import LEAST_SPREAD
 from sksvi.models.linear.rows import Rescaled
 
 Array = np.ndarray
@@ -23,8 +24,6 @@ SPREAD = 2.0
 FEW = 32
 #: A standard deviation of fewer roundings of a column's largest value is that of a constant.
 ROUNDINGS = 8.0
-#: A column that spreads over less is taken as constant: variances of its coefficient would be no numbers.
-LEAST_SPREAD = 1e-152
 
 
 @dataclass(frozen=True)

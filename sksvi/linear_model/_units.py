@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from sksvi.estimators.checks import check_row_values
+from sksvi.estimators.magnitudes import LEAST_SPREAD
 from sksvi.estimators.start import Start
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.likelihoods.weighted import own_unit, weighted_median
-from sksvi.linear_model._columns import LEAST_SPREAD, Columns, Known, spreads
+from sksvi.linear_model._columns import Columns, Known, spreads
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel, best_constant
 from sksvi.models.targets import starting

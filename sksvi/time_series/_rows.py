@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammaln
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
-from sksvi.estimators.magnitudes import check_magnitudes
+from sksvi.estimators.magnitudes import LEAST_SPREAD, check_magnitudes
 from sksvi.estimators.validation import check_numeric_target, columns_named
 from sksvi.likelihoods.support import LARGEST_TARGET
 from sksvi.models.base import Table
@@ -106,7 +106,7 @@ def own_units(X: Array, centred: bool) -> tuple[Array, Array]:
     centre = X.mean(axis=0) if centred else np.zeros(X.shape[1])
     centre = np.where(constant, 0.0, centre)
     scale = np.sqrt(np.mean(np.square(X - centre), axis=0))
-    return centre, np.where(scale > 0, scale, 1.0)
+    return centre, np.where(scale > LEAST_SPREAD, scale, 1.0)
 
 
 def unseen(periods: list[float], data: Table) -> Iterator[str]:

@@ -298,6 +298,18 @@ def test_a_column_in_a_unit_too_large_for_squares_is_told(rng):
             assert len(told) == 1 and np.all(np.isfinite(model.coef_std_))
 
 
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize("likelihood", ["gaussian", "poisson", "labels"])
+@pytest.mark.filterwarnings("ignore:column . spreads over")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_rows_whose_squares_are_nothing_tell_nothing(likelihood, method, rng):
+    """NumPy's own warnings are errors here: information of 1e-320 was divided by."""
+    X, y = data_for(likelihood, rng)
+    options = {} if method == "fit" or likelihood != "labels" else {"classes": [0, 1]}
+    model = getattr(model_for(likelihood), method)(1e-160 * X, y, **options)
+    assert np.all(np.isfinite(model.summary()[["mean", "std"]].to_numpy()))
+
+
 # ---- any small data
 
 

@@ -32,6 +32,8 @@ Array = np.ndarray
 
 #: Ridge penalties that are looked at, over the largest eigenvalue.
 PENALTIES = np.logspace(-10, 5, 151)
+#: Information of columns so small that penalties of it are no numbers: beside any prior it is none.
+NOTHING = 1e-290
 #: Least promise of messages that is tried, nats: fits of labels that are nearly told apart creep up by less for long.
 PROMISING = 0.5
 
@@ -127,7 +129,7 @@ def elsewhere(model: LinearModel, q: dict[str, Any], gradient: Any, n: float, wo
     unit = np.append(np.broadcast_to(model.stretch, model.n_fixed), [1.0] * model.fit_intercept)
     own = unit * block.mean, gram / np.outer(unit, unit), slope / unit
     evidence = Evidence.about(*own, square, n if closed else None, least, model.fit_intercept)
-    if not np.any(evidence.gram) or (evidence.n is not None and evidence.n <= 0.0):  # nothing varies
+    if not np.any(np.abs(evidence.gram) > NOTHING) or (evidence.n is not None and evidence.n <= 0.0):  # nothing varies
         return None
     if not (
         np.all(np.isfinite(evidence.gram)) and np.all(np.isfinite(evidence.slope)) and np.isfinite(evidence.square)
