@@ -52,6 +52,8 @@ Array = np.ndarray
 #: Matrices of the size of the covariance that a fit holds at its peak, as `python -m benchmarks hostile.memory` has it:
 #: of two q's mean, root, precision, covariance and what a step makes of them.
 COVARIANCES = 13
+#: And matrices of the size of a wide design that its span takes.
+SPANS = 3.0
 
 
 class BayesianGLM(
@@ -190,8 +192,8 @@ class BayesianGLM(
         size = n if wide else d + self.fit_intercept
         over = "rows, in whose span the coefficients lie," if size == n else "coefficients"
         what = f"covariance='full' of {size} {over}{f' in each of {several} classes' if several > 1 else ''}"
-        # The classes share one block; a wide design is kept beside its span.
-        numbers = COVARIANCES * float(several * size) ** 2 + (2.0 * n * d if wide and not sp.issparse(data.X) else 0.0)
+        # The classes share one block; a wide design is kept beside its span, whose directions are dense.
+        numbers = COVARIANCES * float(several * size) ** 2 + (SPANS * n * d if wide else 0.0)
         memory.need(8.0 * numbers, what, "set covariance='diag', or take fewer columns")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:

@@ -214,7 +214,7 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
     def _check_memory(self, data: Table) -> None:
         values = float(sum(self._sizes()))
         what = f"n_components={self.n_components} for {len(self._sizes())} columns"
-        memory.need(8.0 * 12 * self.n_components * values, what, "lower n_components")
+        memory.need(8.0 * 36 * self.n_components * values, what, "lower n_components")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         return self._streaming_model(data, True), data

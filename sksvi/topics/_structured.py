@@ -306,7 +306,7 @@ class StructuredLDA(TopicModel):
         K, (n, words) = float(self.n_components), data.X.shape
         n = n if data.at_hand else 0
         remedy = "lower n_components, or leave rare words out"
-        memory.need(8.0 * (14 * K * words + 3 * n * K), f"n_components={self.n_components} for {words} words", remedy)
+        memory.need(8.0 * (26 * K * words + 3 * n * K), f"n_components={self.n_components} for {words} words", remedy)
 
     def _streaming_model(self, data: Table, first: bool) -> LatentDirichlet:
         model = self._model(data.X.shape[1])
