@@ -16,7 +16,7 @@ from sksvi._typing import DataFrame, MatrixLike, PerRow, RandomState, Series
 from sksvi.estimators.checks import check_count, check_row_values, check_seed, n_rows
 from sksvi.estimators.findings import other_order, tell
 from sksvi.estimators.joint import Joint
-from sksvi.estimators.offsets import with_exposure
+from sksvi.estimators.offsets import offset_of, with_exposure
 from sksvi.families.base import messages_at
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.models.base import Table
@@ -174,7 +174,7 @@ class Diagnostics:
         if len(columns) != len(values):
             raise ValueError(f"X and y differ in length: {len(columns)} and {len(values)} rows.")
         at, T = self._places(paired_index(X, y), columns, values), len(self._series)
-        shift = check_row_values(offset, len(values), "offset")
+        shift = offset_of(self, offset, len(values))
         shift = self.mean_ + (0.0 if shift is None else shift) + np.zeros(len(values))
         asked = Table(columns, values, there.astype(float), shift)
         logs = [self._log_densities(k, asked, at, T) for k in range(len(self._views))]

@@ -253,6 +253,12 @@ def test_a_hostile_series_has_a_finite_and_sensible_answer(name, likelihood):
     assert np.all(ahead[:, 0] <= 3 * high + 3)
 
 
+def test_an_offset_beyond_what_a_link_takes_is_refused_by_densities_too():
+    y = np.arange(20.0) % 5
+    with pytest.raises(ValueError, match="offset, row 3: 1e\\+99 in the latent"):
+        DynamicGLM(**FIXED).fit(None, y).log_predictive_density(None, y, offset=np.where(np.arange(20) == 3, 1e99, 0.0))
+
+
 @pytest.mark.parametrize("likelihood", ["poisson", "negative-binomial", "logit"])
 def test_zeros_alone_are_told(likelihood):
     with pytest.warns(UserWarning, match="y is 0 in all 30 rows"):
