@@ -183,6 +183,7 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
             with FitMonitor(self, passes - state.passes, self.verbose, **told) as monitor:
                 state, interruption = self._run(problem, state, passes, monitor), monitor.interruption
                 state = replace(state, converged=state.converged and not interruption.asked)
+                self._one_sided = self._at_one_end(model, data)
                 self._finish(model, state, data.total_weight)
                 undone = None
                 if not interruption.asked:
@@ -193,14 +194,22 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
             found = list(findings.other_order(X=X, y=y, sample_weight=sample_weight, offset=offset))
             found += [] if interruption.asked else self._findings(problem, state)
         # The fit stands, whatever becomes of the warnings.
-        likelihood = getattr(self, "likelihood_", None)
-        if likelihood is not None and findings.one_sided(likelihood, problem.data.y):
+        if self._one_sided:
             undone = None  # the finding says so, and more passes are no remedy
         short = self._fell_short(undone, passes, interruption.asked)
         if short:
             warn_user(short, ConvergenceWarning)
         findings.tell(found)
         return self
+
+    #: Whether every target lies at one end of what it may be: it says nothing of columns, nor of their scales.
+    _one_sided = False
+
+    @staticmethod
+    def _at_one_end(model: Any, data: Any) -> bool:
+        """`_one_sided` of rows."""
+        likelihood = getattr(model, "likelihood", None)
+        return likelihood is not None and bool(findings.one_sided(likelihood, data.y))
 
     #: A warm fit to so many times the rows that the last start was made among begins anew.
     _outgrown_at = np.inf

@@ -61,7 +61,13 @@ class IntegratedHyperparameters:
     """
 
     hyperparameters: str
+    _one_sided: bool
     _nodes: Nodes | None = None
+
+    @property
+    def _integrates(self) -> bool:
+        """Whether hyperparameters get nodes: of a target at one end of what it may be they would be the prior's."""
+        return self.hyperparameters == "integrated" and not self._one_sided
 
     def _hyperparameter_columns(self, values: Any) -> dict[str, Any]:
         """Names to values (k,) in the user's units, of values (k, H) of nodes."""

@@ -59,6 +59,7 @@ class Streamed:
             seen = came + (0.0 if first else self.n_samples_seen_)
             counted = came + (0.0 if first else fade * (self.state_.counted or self.n_samples_seen_))
             model, state = self._absorbed(data, first, came, fade, counted)
+            self._one_sided = (first or self._one_sided) and self._at_one_end(model, data)
             self._finish(model, state, seen)
             found = list(findings.other_order(X=X, y=y, sample_weight=sample_weight, offset=offset))
             found += self._portion_findings(data, first)

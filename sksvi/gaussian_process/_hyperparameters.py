@@ -60,7 +60,7 @@ class ProcessHyperparameters(IntegratedHyperparameters):
     def _refine(self, problem: Any, state: Any, looks: Any) -> str | None:
         model, data = problem.model, problem.data
         density = model.density
-        if density is not None and problem.deterministic:
+        if density is not None and problem.deterministic and self._integrates:
             self._log_prior = density(state.q)
             if len(data) * np.size(state.q[model.main].mean) <= MOST_NUMBERS:
                 found = explored(model, state.q, data, problem.exact, density, problem.frozen).integrated()

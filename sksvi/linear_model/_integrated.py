@@ -121,7 +121,7 @@ class IntegratedScales(IntegratedHyperparameters):
         model, q = problem.model, state.q
         learned = "likelihood" in q and "likelihood" not in problem.frozen and not model.likelihood.closed_posterior
         few = problem.data.at_hand and len(problem.data) <= MOST_ROWS
-        if not (learned and few and state.converged) or model.likelihood.creeps or self.hyperparameters == "point":
+        if not (learned and few and state.converged) or model.likelihood.creeps or not self._integrates:
             return
         self._looks = Looked(problem, state)
         try:
@@ -136,7 +136,7 @@ class IntegratedScales(IntegratedHyperparameters):
     def _integrated(self, model: Any, state: State, view: Any) -> Any:
         """The posterior of the weights over nodes of the hyperparameters; the view itself where these are a point."""
         posterior, nodes = None, None
-        if self.hyperparameters == "integrated" and state.finished:
+        if self._integrates and state.finished:
             posterior = self._hyperposterior(model, state)
             try:
                 nodes = posterior.nodes(self._along)

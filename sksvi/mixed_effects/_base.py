@@ -348,7 +348,7 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
         """Nodes with q(w) settled anew along the axes; with Gaussian noise alone messages are exact."""
         undone = super()._refine(problem, state, looks)
         exact = not self._noisy and self.likelihood_.closed_posterior
-        if self.groups is None or exact or self.hyperparameters == "point" or not state.converged:
+        if self.groups is None or exact or not self._integrates or not state.converged:
             return undone
         model, q = problem.model.held(state.q, problem.data.y)
         there = replace(problem, model=model), replace(state, q=q)
