@@ -89,10 +89,13 @@ def doubled(X: Any) -> Any:
     return sp.csr_matrix(parts, shape=X.shape)
 
 
-def roomy(X: Any) -> Any:
-    """A CSR array whose buffers are longer than what it stores."""
+def roomy(X: Any, index: int = 10**6) -> Any:
+    """A CSR array in buffers of seven entries more than it has."""
     X = sp.csr_array(numbers_of(X))
-    X.data, X.indices = np.r_[X.data, np.full(7, 3.0)], np.r_[X.indices, np.full(7, 10**6, X.indices.dtype)]
+    X.data, X.indices = (
+        np.r_[part, np.full(7, value, part.dtype)] for part, value in ((X.data, 3.0), (X.indices, index))
+    )
+    X.check_format(full_check=True)
     return X
 
 

@@ -23,8 +23,14 @@ from sksvi._machine.kinds import FILED
 
 # Callbacks, their contexts and warnings given belong to the session; metadata requests have a node of their own.
 NEVER_SAVED = frozenset(
-    {"_skl_callbacks", "_callback_fit_ctx", "_parent_callback_ctx", "_skl_callbacks_to_teardown", "_metadata_request"}
-    | {"_offset_warning"}
+    {
+        "_skl_callbacks",
+        "_callback_fit_ctx",
+        "_parent_callback_ctx",
+        "_skl_callbacks_to_teardown",
+        "_metadata_request",
+        "_offset_warning",
+    }
 )
 SCALARS = frozenset(np.dtype(code).name for code in "?bhilqBHILQefd")
 EXTENSION = frozenset(

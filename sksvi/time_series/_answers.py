@@ -252,12 +252,15 @@ class Answers(Rowless, Integrated):
 
     def _tell_of_tails(self, predictive: Predictive) -> None:
         """A warning where means behind exp are ruled by what hardly ever happens."""
-        if self.likelihood_.variance_function is not None and np.any(predictive.latent_variance > TAIL):
+        if self.likelihood_.variance_function is None:
+            return
+        median = self.likelihood_.mean(predictive.latent_mean)
+        if np.any(predictive.mean() > np.exp(0.5 * TAIL) * median):
             warn_user(
-                f"the logarithm of the rate has a standard deviation above {np.sqrt(TAIL):g} at some of these points, "
-                "so that means there are more than seven times the median and ruled by a tail that hardly ever "
-                "happens: look at the median and the interval. autoregressive=True, or smaller variances "
-                "(level_variance, seasonal_variance, initial_variance), bound the spread."
+                "the logarithm of the rate is so uncertain at some of these points that means there are more than "
+                f"{np.exp(0.5 * TAIL):.2g} times the median and ruled by a tail that hardly ever happens: look at the "
+                "median and the interval. autoregressive=True, or smaller variances (level_variance, "
+                "seasonal_variance, initial_variance), bound the spread."
             )
 
     def predict_latent(

@@ -179,7 +179,11 @@ def test_ordinal_passes_but_for_having_probabilities(max_iter):
 
 
 @pytest.mark.parametrize("name", UNYIELDED)
-@pytest.mark.parametrize("estimator", [*SHORT, *BY_ALGORITHM, *LIKELIHOODS, *MIXED], ids=repr)
+@pytest.mark.parametrize(
+    "estimator",
+    [*SHORT, *BY_ALGORITHM, *LIKELIHOODS, *MIXED, *(pytest.param(m, marks=pytest.mark.exhaustive) for m in MORE_MIXED)],
+    ids=repr,
+)
 def test_checks_that_are_not_yielded(estimator, name):
     getattr(estimator_checks, name)(type(estimator).__name__, clone(estimator))
 

@@ -282,7 +282,7 @@ def test_sparse_rows_are_dense_ones_but_for_the_default_intercept(likelihood, rn
     X, y = data_for(likelihood, rng, n=200, d=8)
     X *= rng.random(X.shape) < 0.4
     y = target("logit" if likelihood == "labels" else likelihood, X, rng)
-    for options, allowed in (({"intercept_precision": 1e-3}, 1e-6), ({"fit_intercept": False}, 1e-6), ({}, 1e-2)):
+    for options, allowed in (({"intercept_precision": 1e-3}, 1e-6), ({"fit_intercept": False}, 1e-6), ({}, 1e-3)):
         model = model_for(likelihood, tol=1e-8, **options)
         dense, sparse = clone(model).fit(X, y), clone(model).fit(sp.csr_array(X), y)
         assert np.max(np.abs(dense.coef_ - sparse.coef_) / dense.coef_std_) < allowed
@@ -347,5 +347,5 @@ def assert_of_any_small_data(data):
     repeated = clone(model).fit(X[again], y[again])
     sparse = clone(model).fit(sp.csr_array(X), y, sample_weight=weight)
     for other in (repeated, sparse):
-        if weighted.converged_ and other.converged_:  # twenty passes are few for counts that are all zero
+        if np.any(y) or likelihood == "gaussian":  # counts that are all zero have an optimum far beyond twenty passes
             np.testing.assert_allclose(other.lower_bound_, weighted.lower_bound_, rtol=1e-4, atol=1e-4)

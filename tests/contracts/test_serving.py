@@ -19,7 +19,7 @@ from sksvi.models.mixture.sampler import sliced
 from sksvi.models.topics.loops.documents import log_gamma
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-THREADS, CHUNKS = 8, 6
+THREADS, CHUNKS = 8, 12
 
 
 def of_numbers(rng):

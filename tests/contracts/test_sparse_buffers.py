@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from benchmarks.hostile._calls import NAMES, VARIANTS, fresh, right
+from benchmarks.hostile._values import roomy
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 SPARSE = [
@@ -18,16 +19,6 @@ SPARSE = [
     for options in range(len(VARIANTS.get(name, [{}])))
     if get_tags(fresh(name, options)).input_tags.sparse
 ]
-
-
-def spare(X, index):
-    """The same matrix in buffers of seven entries more than it has."""
-    X = sp.csr_array(X)
-    X.data, X.indices = (
-        np.r_[part, np.full(7, value, part.dtype)] for part, value in ((X.data, 3.0), (X.indices, index))
-    )
-    X.check_format(full_check=True)
-    return X
 
 
 def plain(X, model):
@@ -44,7 +35,7 @@ def plain(X, model):
 def test_spare_room_in_buffers_is_not_read(name, options, index):
     model, (X, y) = fresh(name, options), right(name, options)
     X = plain(X, model)
-    long, short = spare(X, index), sp.csr_array(X)
+    long, short = roomy(X, index), sp.csr_array(X)
     data, indices = long.data.copy(), long.indices.copy()
     target = () if y is None else (y,)
     more = {"classes": np.unique(y)} if name.endswith("Classifier") else {}
