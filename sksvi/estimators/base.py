@@ -276,6 +276,11 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
             yield from findings.of_target(likelihood, problem.data.y, len(problem.data))
             yield from likelihood.extremes()
 
+    def _too_small(self, X: Array) -> Iterator[str]:
+        """`findings.too_small` of a table without columns of categories."""
+        names = getattr(self, "feature_names_in_", range(X.shape[1]))
+        yield from findings.too_small([f"column {name!r}" for name in names], np.ptp(X, axis=0))
+
     def _problem(self, model: Any, data: Any) -> Problem:
         if data.at_hand:
             size = self._batch_size(len(data), self._algorithm())

@@ -5,13 +5,14 @@ A finding is one sentence: what was found, and what to do. Any estimator contrib
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from sksvi._machine.warned import warn_user
+from sksvi.estimators.magnitudes import LEAST_SPREAD
 
 Array = np.ndarray
 
@@ -51,6 +52,25 @@ def of_target(likelihood: Any, y: Array, n: int) -> Iterator[str]:
                 "and they say nothing about columns or dispersion; their best fit is far away, so that `max_iter` may "
                 "end the fit. Add rows in which the other happened, or fix the priors to what you know."
             )
+
+
+def too_small(names: Sequence[str], spread: Array) -> Iterator[str]:
+    """Columns in a unit so large that their variances are hardly numbers.
+
+    Parameters
+    ----------
+    names : sequence of str
+        What errors call the columns.
+    spread : ndarray of shape (D,)
+        Distance of the largest value from the smallest.
+    """
+    small = np.flatnonzero((spread > 0) & (spread <= LEAST_SPREAD))
+    if len(small):
+        more = f" (and {len(small) - 1} more)" if len(small) > 1 else ""
+        yield (
+            f"{names[small[0]]}{more} spreads over {spread[small[0]]:.3g}, whose square is hardly a number, so that "
+            "its effect may be lost: give it in another unit."
+        )
 
 
 def one_sided(likelihood: Any, y: Array) -> str:

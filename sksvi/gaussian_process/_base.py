@@ -314,6 +314,8 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
     def _findings(self, problem: Problem, state: State) -> Iterator[str]:
         """Who asked for messages by an instance is told that there were none; a string is documented."""
         yield from super()._findings(problem, state)
+        if problem.data.at_hand:
+            yield from self._too_small(problem.data.X)
         asked = self.algorithm
         if not isinstance(asked, str) and asked.row.messages and not self.algorithm_.row.messages:
             yield (

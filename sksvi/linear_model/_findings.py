@@ -30,12 +30,13 @@ class LinearFindings:
     state_: Any
     stream_sample: Any
     _constants: Callable[[int], Iterator[str]]
+    _columns: Any
+    _coordinate_names: Callable[[], list[str]]
     _coordinate_name: Callable[[int], str]
     _fixed_part: Callable[[Any], Any]
     _names_of_rows: Callable[[Any], Iterator[str]]
     _pinned: Callable[[], Iterator[str]]
     _prior_kind: str
-    _minute: Callable[[], Iterator[str]]
     _uneven: Callable[[], Iterator[str]]
     #: The one target that all rows of a stream have had so far, (1,), or none: (0,).
     _only_target: Array = np.empty(0)
@@ -46,7 +47,9 @@ class LinearFindings:
         yield from super()._findings(problem, state)
         yield from self._names_of_rows(problem)
         yield from self._uneven()
-        yield from self._minute()
+        known = self._columns.known
+        if known is not None:
+            yield from findings.too_small(self._coordinate_names(), known.high - known.low)
         yield from self._pinned()
         yield from self._constants(len(problem.data))
         yield from self._separated(problem, state)

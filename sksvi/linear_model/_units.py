@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from sksvi.estimators.checks import check_row_values
-from sksvi.estimators.magnitudes import LEAST_SPREAD
 from sksvi.estimators.start import Start
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
@@ -232,18 +231,6 @@ class OwnScales:
                 f"{names[high]} spreads over {self._spreads[high]:.3g}, "
                 f"{names[low]} over {self._spreads[low]:.3g}. Set prior_precision='auto', or scale "
                 "the columns."
-            )
-
-    def _minute(self) -> Iterator[str]:
-        """Columns in a unit so large that squares of their numbers are none."""
-        known = self._columns.known
-        if known is None:
-            return
-        apart = known.high - known.low
-        for j in np.flatnonzero((apart > 0) & (apart <= LEAST_SPREAD))[:1]:
-            yield (
-                f"{self._coordinate_names()[j]} spreads over {apart[j]:.3g}, whose square is hardly a number, and is "
-                "taken as constant: give it in another unit."
             )
 
     def _constants(self, n: int) -> Iterator[str]:

@@ -623,6 +623,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
 
     def _findings(self, problem: Problem, state: State) -> Iterator[str]:
         yield from super()._findings(problem, state)
+        yield from self._too_small(problem.data.X)
         block, learned = state.q["latents"], bool(state.q["dynamics"].value.size)
         name = self._likelihood_given if type(self.likelihood_) is not NegativeBinomial else "negative-binomial"
         mistaken = list(of_counts(self.likelihood_, name, problem.data))
