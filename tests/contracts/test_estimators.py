@@ -101,8 +101,6 @@ LONG_FITS = [
     SparseGPRegressor(algorithm="s-dsvi", max_iter=10, optimize_hyperparameters=False),
     SparseGPClassifier(max_iter=40, n_inducing=15),
 ]
-for one in LONG_FITS:  # what comes after the last pass is asked by the fits of few passes
-    one.set_params(hyperparameters="point")
 
 # Tables of ids are no arrays of numbers: what needs data is repeated on pairs in test_pmf.py, test_poisson_pairs.py.
 FACTORIZATIONS = [
