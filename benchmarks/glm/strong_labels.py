@@ -77,7 +77,13 @@ def main(quick: bool = False) -> None:
         rows.append({"rows x columns": f"{n} x {d}", **dict(zip(NAMES, found.mean(axis=0).tolist(), strict=True))})
         rows[-1]["error of the ratio"] = float(found[:, 0].std() / np.sqrt(replicas))
         progress(rows[-1])
-    notes = [f"{replicas} sets of each size; covers have standard errors of about 0.04."]
+    notes = [
+        f"{replicas} sets of each size, the first effect three standard errors strong, the others none. Ratios are means "
+        'of estimate / truth: of a row of `summary()`, of one with `effects="joint"`, of refits with the row\'s own prior '
+        "and the others' at each node, of maximum likelihood. Covered: the row's 90 % interval, with a standard error of "
+        "about 0.04. Gain: nats of a new row beyond `LogisticRegression()`. Ten: with ten rows for each column in the "
+        "place of five."
+    ]
     report("glm/strong_labels", "One strong effect on labels", rows, notes, quick)
 
 
