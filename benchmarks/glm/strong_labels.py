@@ -78,11 +78,11 @@ def main(quick: bool = False) -> None:
         rows[-1]["error of the ratio"] = float(found[:, 0].std() / np.sqrt(replicas))
         progress(rows[-1])
     notes = [
-        f"{replicas} sets of each size, the first effect three standard errors strong, the others none. Ratios are means "
-        'of estimate / truth: of a row of `summary()`, of one with `effects="joint"`, of refits with the row\'s own prior '
-        "and the others' at each node, of maximum likelihood. Covered: the row's 90 % interval, with a standard error of "
-        "about 0.04. Gain: nats of a new row beyond `LogisticRegression()`. Ten: with ten rows for each column in the "
-        "place of five."
+        f"{replicas} sets of each size, the first effect three standard errors strong, the others none. Ratios are "
+        'means of estimate / truth: of a row of `summary()`, of one with `effects="joint"`, of refits with the own '
+        "prior of the effect and the others' at each node, of maximum likelihood. Covered: by the 90 % interval of the "
+        "row, with a standard error of about 0.04. Gain: nats of a new row beyond `LogisticRegression()`. Ten: with "
+        "ten rows for each column in the place of five."
     ]
     report("glm/strong_labels", "One strong effect on labels", rows, notes, quick)
 
