@@ -2,8 +2,8 @@
 
 The number of threads belongs to the process. Each restoring what it found would leave, of two that overlap, the limit
 of the other, and would change a fit's bits under way. And a count of who is inside is wrong for good once Ctrl-C hits
-between a `with` and its first line: so who is inside is derived, from tokens that live as long as their `with` and
-from the frames that threads are in.
+between a `with` and its first line: so who is inside is derived, from tokens that live as long as their `with` and,
+of the thread that asks, from the frames it is in. Frames of other threads change while they are read.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ class _Holder:
     def __init__(self) -> None:
         #: Reentrant: a token may die, and call, while its own thread is in here.
         self._lock = threading.RLock()
-        #: Of each token its reference and the frame of its `with`; None for a generator's, which no thread need be in.
-        self._tokens: dict[int, tuple[weakref.ref[Any], int | None]] = {}
+        #: Of each token its reference, its thread and the frame of its `with`; None for a generator's, which no thread
+        #: need be in.
+        self._tokens: dict[int, tuple[weakref.ref[Any], threading.Thread, int | None]] = {}
         self._before: list[int] | None = None
         self._held = False
         if hasattr(os, "register_at_fork"):
@@ -58,7 +59,8 @@ class _Holder:
         key = id(token)
         with self._lock:
             place = None if frame.f_code.co_flags & SUSPENDED else id(frame)
-            self._tokens[key] = weakref.ref(token, lambda dead: self.leave(key, dead)), place
+            reference = weakref.ref(token, lambda dead: self.leave(key, dead))
+            self._tokens[key] = reference, threading.current_thread(), place
             if self._before is None:
                 self._before = [lib.get_num_threads() for lib in _blas_libraries()]
             if not self._held:
@@ -87,21 +89,25 @@ class _Holder:
         self._before = None
 
     def _inside(self, key: int) -> bool:
-        """Whether the frame of a token's `with` is one that a thread is in: a traceback that is kept keeps others."""
-        reference, wanted = self._tokens[key]
-        if wanted is None or reference() is None:
-            return reference() is not None
-        for frame in sys._current_frames().values():
-            at: FrameType | None = frame
-            while at is not None:
-                if id(at) == wanted:
-                    return True
-                at = at.f_back
-        return False
+        """Whether a token's `with` is under way: a traceback that is kept keeps tokens of others alive.
+
+        Those of another thread are found when it works here again, or ends.
+        """
+        reference, thread, wanted = self._tokens[key]
+        if reference() is None or not thread.is_alive():
+            return False
+        if wanted is None or thread is not threading.current_thread():
+            return True
+        at: FrameType | None = sys._getframe(1)
+        while at is not None and id(at) != wanted:
+            at = at.f_back
+        return at is not None
 
     def _forked(self) -> None:
         """Of the threads of the parent the child has one: nobody else is inside or holds the lock."""
         self._lock = threading.RLock()
+        for key in [key for key, (_, thread, _) in self._tokens.items() if thread is not threading.current_thread()]:
+            self._tokens.pop(key)
         self._restore_without(None)
 
 
