@@ -297,8 +297,6 @@ class BayesianGLM(
         self.likelihood_ = model.current_likelihood(q)
         view = InUnits(weights, self._columns.centre, self._columns.scale)
         weights = self._integrated(model, state, view)
-        if self._nodes is not None:
-            self.lower_bound_ = float(self._nodes.log_integral)
         self.posterior_ = Posterior({"weights": weights})
         shared = isinstance(self.prior_precision, Real)
         precision = precision * np.square(self._columns.scale)

@@ -94,6 +94,7 @@ class IntegratedScales(IntegratedHyperparameters):
 
     n_jobs: Any
     likelihood_: Any
+    lower_bound_: float
     n_samples_seen_: float
     posterior_: Any
     total_samples: Any
@@ -140,6 +141,7 @@ class IntegratedScales(IntegratedHyperparameters):
             posterior = self._hyperposterior(model, state)
             try:
                 nodes = posterior.nodes(self._along)
+                self.lower_bound_ = posterior.log_evidence(nodes)
             except NotPositiveDefinite:  # of a fit that was cut off before its messages were proper
                 nodes = None
         # At once: where a callback ended the looks, what stood before stands.

@@ -129,8 +129,7 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
         ``posterior_["weights"]`` (the intercept last), ``["noise"]``, ``["groups"]``: ``mean``, ``std``, ``cov``,
         ``sample``.
     lower_bound_, lower_bounds_ : float, ndarray
-        Bound on the log evidence at `posterior_` and per pass, nats; with groups up to the density of their standard
-        deviations at the mode.
+        Log evidence with hyperparameters integrated, and the bound on it at their best values per pass, nats.
     history_ : DataFrame
         One row per pass.
     n_iter_, n_steps_, n_samples_seen_, converged_ : int, int, float, bool

@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, load, save
 from sksvi.likelihoods import Gaussian
+from sksvi.models.linear import column_evidence
 from tests.chance import errors_allowed
 
 LIKELIHOODS = ["gaussian", "student-t", "negative-binomial", "poisson", "logit"]
@@ -52,6 +53,11 @@ def fitted(request, global_random_seed):
 
 
 # ---- evidence
+def norm_logpdf(y, cov):
+    root = np.linalg.cholesky(cov)
+    return -np.log(np.diag(root)).sum() - 0.5 * np.sum(np.linalg.solve(root, y) ** 2) - 0.5 * len(y) * np.log(2 * np.pi)
+
+
 def evidence(model, X, y, size=121):
     """Log of the integral over log precision and log noise of exact evidence and priors, on a grid."""
     scales, (mean, precision), unit = model._scale_prior(X.shape[1]), model._intercept_prior, model._unit
@@ -100,6 +106,34 @@ def test_a_noise_that_is_known_leaves_the_scale(rng):
     std = 0.5 * np.sqrt(share @ np.square(H - share @ H))
     found = table["weight"] @ np.log(table["scale(coefficients)"])
     assert found == pytest.approx(log_scale, abs=0.35 * std)
+
+
+@pytest.mark.parametrize("coef", [(0.0, 0.0), (1.0, 0.0), (2.0, -1.0)])
+def test_the_bound_of_scales_of_their_own_is_the_log_evidence(coef, rng):
+    """Of two correlated columns, by quadrature over both scales; a point's bound is above it."""
+    x = rng.standard_normal(30)
+    X = np.column_stack([x, 0.7 * x + 0.7 * rng.standard_normal(30)])
+    y = X @ coef + rng.standard_normal(30)
+    options = {"likelihood": Gaussian(variance=1.0), "prior_precision": "ard", "tol": 1e-9, "max_iter": 2000}
+    model = BayesianGLMRegressor(**options).fit(X, y)
+    (mean, precision), Z = model._intercept_prior, (X - model._columns.centre) / model._columns.scale
+    middle = np.log(2.0 * model._unit * column_evidence.SCALE / np.sqrt(2.0))
+    moves = np.linspace(-9.5, 9.5, 39)
+    prior, cov = 1.0 / np.cosh(moves), np.eye(30) + 1.0 / precision
+    variances, outer = np.exp(2.0 * (middle + moves)), np.einsum("ij,kj->jik", Z, Z)
+    logs = [norm_logpdf(y - mean, cov + v * outer[0] + w * outer[1]) for v in variances for w in variances]
+    found = logsumexp(logs, b=np.outer(prior, prior).ravel() / prior.sum() ** 2)
+    assert model.lower_bound_ == pytest.approx(found, abs=0.15)
+    point = BayesianGLMRegressor(**options, hyperparameters="point").fit(X, y)
+    assert point.lower_bound_ > model.lower_bound_ + 0.15
+
+
+def test_a_price_of_scales_in_any_units_and_in_streams(rng):
+    X, y = rows("gaussian", rng)
+    models = [BayesianGLMRegressor(prior_precision="ard").fit(part, y) for part in (X, X * [1e3, 1.0, 1e-3])]
+    assert models[0].lower_bound_ == pytest.approx(models[1].lower_bound_, abs=1e-3)
+    stream = BayesianGLMRegressor(prior_precision="ard").partial_fit(X, y)
+    assert stream.lower_bound_ == pytest.approx(models[0].lower_bound_, abs=1.0)
 
 
 # ---- nodes

@@ -18,6 +18,7 @@ import numpy as np
 from sksvi.families import DiagonalGaussian, NotPositiveDefinite, Point
 from sksvi.families.gaussian.mixture import NodeBlocks
 from sksvi.integrals.nodes import Nodes, nodes_about
+from sksvi.models.linear.column_evidence import integrated_gain
 
 Array = np.ndarray
 
@@ -211,6 +212,17 @@ class LinearHyperposterior:
         within = np.zeros(len(free))
         within[free] = 0.0 if found.within is None else found.within
         return Nodes(values, found.weights, found.log_integral, within)
+
+    def log_evidence(self, nodes: Nodes | None) -> float:
+        """Of all hyperparameters, over the nodes and over scales that columns have for themselves, nats."""
+        model, total = self.model, self.bound if nodes is None else nodes.log_integral
+        if "prior_precision" not in self.q or model.prior_precision != "ard" or not model.n_fixed:
+            return float(total)
+        d, stretch = model.n_fixed, model.stretch
+        mean, variance = (model.by_latent(part)[:, :d] for part in (self.block.mean, self.block.variance))
+        unit = model.unit * model.likelihood.link_unit
+        h = self.q["prior_precision"].value
+        return float(total + integrated_gain(h, stretch * mean, np.square(stretch) * variance, unit))
 
     def under(self, nodes: Nodes) -> NodeBlocks:
         """The weights' block under every node."""
