@@ -67,26 +67,23 @@ class Looked:
 
     def __init__(self, problem: Problem, state: State) -> None:
         self.problem, self.state = still(problem, expect=problem.exact, messages=DIRECT), state
-        self.known: dict[bytes, float] = {}
-        self.weighed = self._weight(state.q)
+        self.known: dict[bytes, tuple[float, float]] = {}
+        self.weighed = self._look(state.q)[1]
 
-    def _at(self, theta: Array) -> State:
-        return replace(self.state, q={**self.state.q, "likelihood": self.state.q["likelihood"].at(theta)})
-
-    def _weight(self, q: dict[str, Any]) -> float:
-        """What the rows weigh in the directions in which q is uncertain."""
-        gradient, _ = evaluate(self.problem, replace(self.state, q=q), whole(self.problem))
+    def _look(self, q: dict[str, Any]) -> tuple[float, float]:
+        """E log p of the rows, nats, and what they weigh in the directions in which q is uncertain."""
+        gradient, value = evaluate(self.problem, replace(self.state, q=q), whole(self.problem))
         block, curvature = q["weights"], gradient["weights"][1]
-        return -2.0 * float(block.structure.expected_quadratic(curvature, np.zeros_like(block.mean), block))
+        return value, -2.0 * float(block.structure.expected_quadratic(curvature, np.zeros_like(block.mean), block))
 
-    def __call__(self, theta: Array, weighed: bool) -> tuple[float, float]:
-        """E log p of the rows, nats, and what they weigh over what they weigh in the fit; 1 where that is not asked."""
-        there = self._at(theta)
-        share = self._weight(there.q) / self.weighed if weighed and self.weighed > 0 else 1.0
+    def __call__(self, theta: Array) -> tuple[float, float]:
+        """E log p of the rows, nats, and what they weigh over what they weigh in the fit."""
         key = theta.tobytes()
         if key not in self.known:
-            self.known[key] = evaluate(self.problem, there, whole(self.problem), False)[1]
-        return self.known[key], share
+            likelihood = self.state.q["likelihood"].at(theta)
+            value, weighed = self._look({**self.state.q, "likelihood": likelihood})
+            self.known[key] = value, weighed / self.weighed if self.weighed > 0 else 1.0
+        return self.known[key]
 
 
 class IntegratedScales(IntegratedHyperparameters):
@@ -114,7 +111,7 @@ class IntegratedScales(IntegratedHyperparameters):
     _along: Callable[[Array], float] | None = None
 
     #: While a fit has its rows: parameters of the likelihood to what these say of them under q.
-    _looks: Callable[[Array, bool], tuple[float, float]] | None = None
+    _looks: Callable[[Array], tuple[float, float]] | None = None
 
     # ---- after a fit
     def _with_rows(self, problem: Problem, state: State) -> None:

@@ -50,7 +50,7 @@ class LinearHyperposterior:
     q: dict[str, Any]
     bound: float
     n: float
-    looks: Callable[[Array, bool], tuple[float, float]] | None = None
+    looks: Callable[[Array], tuple[float, float]] | None = None
 
     def __post_init__(self) -> None:
         block = self.q[self.model.main]
@@ -116,20 +116,24 @@ class LinearHyperposterior:
         if "likelihood" not in self.places:
             return 1.0
         if self.noise is None:
-            theta = h[self.places["likelihood"]]
-            return 1.0 if np.array_equal(theta, self.mode[self.places["likelihood"]]) else self.looks(theta, True)[1]  # type: ignore[misc]
+            return self.looks(h[self.places["likelihood"]])[1]  # type: ignore[misc]
         return float(self.noise / self.model.current_likelihood(self.blocks_at(h)).noise_variance)
 
     # ---- the density
+    @cached_property
+    def _expected_message(self) -> float:
+        """E under q of what the data said of the weights, the log of t(w), nats."""
+        linear, precision = self.message.added()
+        quadratic = self.block.structure.expected_quadratic(precision, self.block.mean, self.block)
+        return float(np.sum(linear * self.block.mean) - 0.5 * quadratic)
+
     @cached_property
     def _squares(self) -> float:
         """Σ (y - offset)² in units of the fitted noise, from the bound of the fit."""
         value = self.bound + self.block.kl(self.prior) - self._log_prior(self.q)
         value += sum(self.q[name].penalty() for name in ("likelihood",))
         residual = -2.0 * value - self.n * np.log(2.0 * np.pi * self.noise)  # type: ignore[operator]
-        linear, precision = self.message.added()
-        quadratic = self.block.structure.expected_quadratic(precision, self.block.mean, self.block)
-        return float(residual + 2.0 * np.sum(linear * self.block.mean) - quadratic)
+        return float(residual + 2.0 * self._expected_message)
 
     def _log_prior(self, q: dict[str, Any]) -> float:
         return float(sum(rule.log_density(q) for rule in self.model.hyper.values()))
@@ -137,12 +141,13 @@ class LinearHyperposterior:
     def _log_evidence(self, h: Array) -> float:
         """Of weights and noise at h, up to a constant."""
         q = self.blocks_at(h)
-        prior, share = self.model.prior(q)[self.model.main], 1.0 if self.noise is None else self.information(h)
+        prior, share = self.model.prior(q)[self.model.main], self.information(h)
         post = prior.times(self.message.faded(share))
         quadratic = np.sum(post.mean * post.dot(post.mean)) - np.sum(prior.mean * prior.dot(prior.mean))
         total = 0.5 * (post.log_det_cov() + prior.log_det_precision() + float(quadratic))
         if "likelihood" in self.places and self.noise is None:
-            total += self.looks(h[self.places["likelihood"]], False)[0]  # type: ignore[misc]
+            value = self.looks(h[self.places["likelihood"]])[0]  # type: ignore[misc]
+            total += value - share * self._expected_message
         elif "likelihood" in self.places:
             total += 0.5 * self.n * np.log(share) - 0.5 * share * self._squares
         return float(total)
