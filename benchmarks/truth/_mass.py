@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from benchmarks._lib import Array
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMERegressor
@@ -40,6 +41,15 @@ def three_groups(seed: int) -> Fit:
     return GMERegressor(groups=["group"]), data.X, data.y
 
 
+def grouped_counts(seed: int) -> Fit:
+    """Overdispersed counts of twelve levels."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"w0": rng.standard_normal(96), "group": np.repeat(list("abcdefghijkl"), 8)})
+    rate = np.exp(1.0 + 0.3 * X["w0"] + 0.5 * np.repeat(rng.standard_normal(12), 8))
+    y = rng.poisson(rate * rng.gamma(2.0, 0.5, 96))
+    return GMERegressor(likelihood="negative-binomial", groups=["group"]), X, y
+
+
 CASES: dict[str, Callable[[], Fit]] = {
     "Student-t, 21 rows, stackloss": stackloss,
     "Student-t, 21 rows, first": lambda: outliers(1),
@@ -50,4 +60,6 @@ CASES: dict[str, Callable[[], Fit]] = {
     "three groups, first": lambda: three_groups(1),
     "three groups, second": lambda: three_groups(2),
     "three groups, third": lambda: three_groups(3),
+    "counts in groups, first": lambda: grouped_counts(1),
+    "counts in groups, second": lambda: grouped_counts(2),
 }

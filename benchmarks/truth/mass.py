@@ -15,7 +15,10 @@ import numpy as np
 from benchmarks._lib.tables import RESULTS, arguments, progress, report
 from benchmarks.truth._mass import CASES, GRID
 
-KINDS = {"std(group, intercept)": "std between levels", "std(residual)": "noise", "scale": "noise", "df": "df"}
+KINDS = {"std(group, intercept)": "std between levels", "std(residual)": "noise", "scale": "noise"}
+
+#: Rows that are called what they are.
+ALONE = ("intercept", "df", "dispersion")
 
 
 def masses(name: str, run: dict[str, Any]) -> dict[str, list[float]]:
@@ -27,7 +30,7 @@ def masses(name: str, run: dict[str, Any]) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     for row, values in run.items():
         ends = np.interp(table.loc[row, ["lower", "upper"]].to_numpy(float), values, GRID, left=0.0, right=1.0)
-        kind = KINDS.get(row, "intercept" if row == "intercept" else "coefficients")
+        kind = KINDS.get(row, row if row in ALONE else "coefficients")
         found.setdefault(kind, []).append(float(ends[1] - ends[0]))
     return found
 

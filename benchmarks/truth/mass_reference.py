@@ -23,6 +23,7 @@ from benchmarks.truth._mass import CASES, GRID
 STORED = True
 N_CHAINS, N_DRAWS, N_WARM_UP, SEED = 4, 5000, 2000, 20261126
 GROUP_DF, GROUP_SCALE = 3.0, 2.5
+HYPERPARAMETERS = ("std(group, intercept)", "std(residual)", "df", "scale", "dispersion")
 
 
 def model(data: dict[str, Any], y: Array) -> None:
@@ -38,6 +39,9 @@ def model(data: dict[str, Any], y: Array) -> None:
     w = numpyro.deterministic("weights", scale * raw)
     a = numpyro.sample("a", dist.Normal(*data["intercept"]))
     f = a + data["Z"] @ w
+    if data["same level"] is not None:
+        prior = dist.FoldedDistribution(dist.StudentT(GROUP_DF, 0.0, GROUP_SCALE * data["unit"]))
+        std = numpyro.sample("std(group, intercept)", prior)
     if data["likelihood"] == "logit":
         numpyro.sample("y", dist.Bernoulli(logits=f), obs=y)
     elif data["likelihood"] == "student-t":
@@ -45,10 +49,14 @@ def model(data: dict[str, Any], y: Array) -> None:
         log_scale = numpyro.sample("log scale", dist.ImproperUniform(dist.constraints.real, (), ()))
         spread = numpyro.deterministic("scale", jnp.exp(log_scale))
         numpyro.sample("y", dist.StudentT(df, f, spread), obs=y)
+    elif data["likelihood"] == "negative-binomial":
+        levels = numpyro.sample("levels", dist.Normal(jnp.zeros(data["codes"].max() + 1), 1.0).to_event(1))
+        root = numpyro.sample("root", dist.Exponential(1.0))
+        dispersion = numpyro.deterministic("dispersion", root**2)
+        mean = jnp.exp(f + std * levels[data["codes"]])
+        numpyro.sample("y", dist.NegativeBinomial2(mean, 1.0 / dispersion), obs=y)
     else:
         noise = numpyro.sample("std(residual)", dist.HalfCauchy(data["unit"]))
-        prior = dist.FoldedDistribution(dist.StudentT(GROUP_DF, 0.0, GROUP_SCALE * data["unit"]))
-        std = numpyro.sample("std(group, intercept)", prior)
         # Levels are integrated: a funnel of three of them is where chains stick.
         cov = noise**2 * jnp.eye(len(y)) + std**2 * data["same level"]
         numpyro.sample("y", dist.MultivariateNormal(f, cov), obs=y)
@@ -72,6 +80,7 @@ def described(name: str) -> tuple[dict[str, Any], Array, Any]:
         "unit": float(estimator._unit),
         "intercept": (float(mean), float(precision) ** -0.5),
         "same level": np.equal.outer(*2 * [X["group"].to_numpy()]).astype(float) if grouped else None,
+        "codes": np.unique(X["group"], return_inverse=True)[1] if grouped else None,
         "likelihood": likelihood,
     }
     names = (
@@ -85,12 +94,12 @@ def described(name: str) -> tuple[dict[str, Any], Array, Any]:
 def run(name: str, quick: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     """Quantiles of what `summary` has rows of, and how good the run is."""
     import jax
-    from numpyro.infer import MCMC, NUTS
+    from numpyro.infer import MCMC, NUTS, init_to_median
 
     start = time.perf_counter()
     data, y, (names, columns) = described(name)
     sampler = MCMC(
-        NUTS(model, target_accept_prob=0.99),
+        NUTS(model, target_accept_prob=0.99, init_strategy=init_to_median),
         num_warmup=200 if quick else N_WARM_UP,
         num_samples=200 if quick else N_DRAWS,
         num_chains=N_CHAINS,
@@ -102,7 +111,7 @@ def run(name: str, quick: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     coef = draws["weights"] / columns.scale
     found = {column: coef[..., j] for j, column in enumerate(names)}
     found["intercept"] = draws["a"] - coef @ columns.centre
-    found |= {key: draws[key] for key in ("std(group, intercept)", "std(residual)", "df", "scale") if key in draws}
+    found |= {key: draws[key] for key in HYPERPARAMETERS if key in draws}
     quality = moments(np.stack(list(found.values()), axis=-1))
     stored = {key: np.quantile(value, GRID) for key, value in found.items()}
     return stored, {

@@ -310,8 +310,11 @@ class BayesianGLM(
     def _refine(self, problem: Problem, state: State, looks: Looks) -> str | None:
         """An error where a flat prior leaves a coefficient undetermined."""
         self._check_determined(problem, state)
-        self._with_rows(problem, state)
-        return None
+        self._looks = self._looked(problem, state)
+        try:
+            return self._with_rows(problem, state, looks)
+        finally:
+            del self._looks
 
     def _coordinate_name(self, coordinate: int) -> str:
         names = self._coordinate_names()

@@ -21,6 +21,7 @@ from sksvi.inference.hyper import still
 from sksvi.inference.memory.of_rows import DIRECT
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
+from sksvi.inference.search import Looks
 from sksvi.inference.state import State
 from sksvi.models.linear.hyperposterior import LinearHyperposterior
 from sksvi.models.linear.own_prior import own_sets
@@ -105,6 +106,7 @@ class IntegratedScales(IntegratedHyperparameters):
     _in_units: Callable[[Any], Any]
     _subspace: Any
     _validated: Callable[[Any], Any]
+    _expose: Callable[[Any, State], None]
     #: Where each block of hyperparameters is in the values of a node.
     _places: Mapping[str, list[int]] = MappingProxyType({})
     #: While a fit has its rows: standard deviations of groups to the bound of the best q of the weights there.
@@ -114,18 +116,20 @@ class IntegratedScales(IntegratedHyperparameters):
     _looks: Callable[[Array], tuple[float, float]] | None = None
 
     # ---- after a fit
-    def _with_rows(self, problem: Problem, state: State) -> None:
-        """Nodes of the likelihood's parameters too, for which rows have to be looked at."""
+    def _looked(self, problem: Problem, state: State) -> Looked | None:
+        """What nodes of the likelihood's parameters need rows for; None where these stay a point."""
         model, q = problem.model, state.q
         learned = "likelihood" in q and "likelihood" not in problem.frozen and not model.likelihood.closed_posterior
         few = problem.data.at_hand and len(problem.data) <= MOST_ROWS
         if not (learned and few and state.converged) or model.likelihood.creeps or not self._integrates:
-            return
-        self._looks = Looked(problem, state)
-        try:
-            self._expose(model, replace(state, q=state.shown))
-        finally:
-            del self._looks
+            return None
+        return Looked(problem, state)
+
+    def _with_rows(self, problem: Problem, state: State, looks: Looks) -> str | None:
+        """Nodes that need the rows; what was left undone."""
+        if self._looks is not None:
+            self._expose(problem.model, replace(state, q=state.shown))
+        return None
 
     def _hyperposterior(self, model: Any, state: State) -> LinearHyperposterior:
         counted = self.total_samples or state.counted or self.n_samples_seen_

@@ -344,12 +344,11 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
                 self._log_scales = LogScales(values, self._nodes.weights, within)
         self.posterior_ = Posterior(blocks)
 
-    def _refine(self, problem: Any, state: Any, looks: Looks) -> str | None:
+    def _with_rows(self, problem: Any, state: Any, looks: Looks) -> str | None:
         """Nodes with q(w) settled anew along the axes; with Gaussian noise alone messages are exact."""
-        undone = super()._refine(problem, state, looks)
         exact = not self._noisy and self.likelihood_.closed_posterior
         if self.groups is None or exact or not self._integrates or not state.converged:
-            return undone
+            return super()._with_rows(problem, state, looks)
         model, q = problem.model.held(state.q, problem.data.y)
         there = replace(problem, model=model), replace(state, q=q)
         try:
@@ -361,7 +360,7 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
             return "did not settle the posterior of group_std_, which is too narrow,"
         finally:
             self._along = None
-        return undone
+        return None
 
     def _findings(self, problem: Any, state: Any) -> Iterator[str]:
         yield from super()._findings(problem, state)

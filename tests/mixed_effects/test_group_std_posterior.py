@@ -143,3 +143,16 @@ def test_damped_steps_end_where_full_ones_do(global_random_seed):
     assert damped.converged_ and damped.lower_bound_ > full.lower_bound_ - 0.01
     near = damped.group_std_ - full.group_std_
     assert (near.abs()["mean"] < 0.1 * full.group_std_["std"]).all()
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "rows"), [("negative-binomial", ["dispersion"]), ("student-t", ["df", "scale"])]
+)
+def test_parameters_of_the_likelihood_have_nodes_beside_the_groups(likelihood, rows, data):
+    X, y = data
+    fit, point = (model(likelihood=likelihood, hyperparameters=h).fit(X, y) for h in ("integrated", "point"))
+    nodes = fit.hyperparameter_posterior_
+    assert all(nodes[row].nunique() > 1 for row in rows) and nodes["std(g, intercept)"].nunique() > 1
+    table, at = fit.summary(), point.summary()
+    assert np.all(table.loc[rows, "lower"] < at.loc[rows, "mean"])
+    assert np.all(at.loc[rows, "mean"] < table.loc[rows, "upper"])
