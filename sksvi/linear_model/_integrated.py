@@ -120,7 +120,7 @@ class IntegratedScales(IntegratedHyperparameters):
         """What nodes of the likelihood's parameters need rows for; None where these stay a point."""
         model, q = problem.model, state.q
         learned = "likelihood" in q and "likelihood" not in problem.frozen and not model.likelihood.closed_posterior
-        few = problem.data.at_hand and len(problem.data) <= MOST_ROWS
+        few = len(problem.data) <= MOST_ROWS
         if not (learned and few and state.converged) or model.likelihood.creeps or not self._integrates:
             return None
         return Looked(problem, state)

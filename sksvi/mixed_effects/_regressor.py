@@ -64,7 +64,7 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
         Whether scales of coefficients and of levels, and what the likelihood learns (noise, dispersion, degrees of
         freedom; no cut points), have a posterior: a few nodes, over which tables, predictions, draws and `lower_bound_`
         are mixtures. "point": all is given the values where the bound is largest. Nodes of parameters of a likelihood
-        that is not Gaussian need the rows at hand, at most 20,000.
+        that is not Gaussian need all rows, 20,000 at most: of streams they are a point.
     categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
         Columns in whose place indicators of their levels stand, by name, position or mask. "from_dtype": those of a
         frame whose type is categorical, or that hold text which is no number. Levels are what the type declares, else

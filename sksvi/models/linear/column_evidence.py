@@ -33,14 +33,16 @@ def integrated_gain(h: Array, mean: Array, variance: Array, unit: float) -> floa
     Returns
     -------
     float
-        At most about 0: a point is the best that an average can reach.
+        Below 0 where h is the best: what an average over the prior loses to it.
 
     Examples
     --------
     >>> import numpy as np
     >>> from sksvi.models.linear.column_evidence import integrated_gain
-    >>> bool(integrated_gain(np.zeros(1), np.zeros((1, 1)), np.full((1, 1), 0.5), 1.0) < 0)
-    True
+    >>> h, information = np.full(1, 20.0), 50.0  # of a column that the fit has no use for
+    >>> variance = np.full((1, 1), 1.0 / (np.exp(20.0) + information))
+    >>> print(round(integrated_gain(h, np.zeros((1, 1)), variance, 1.0), 2))
+    -1.11
     """
     information, linear = np.maximum(1.0 / variance - np.exp(h), 0.0), mean / variance
 
