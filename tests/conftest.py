@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import zlib
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,9 @@ ROUTED = {
     "test_offset_and_weight_are_routed_through_a_pipeline",
     "test_functions_take_an_offset_through_wrappers[search]",
 }
+#: Of a test of more cases than this the short part runs one in so many, drawn by their names; the exhaustive part the
+#: others.
+MANY, ONE_IN = 5, 3
 ROOT = Path(__file__).resolve().parents[1]
 SEED_VARIABLE = "SKSVI_TESTS_GLOBAL_RANDOM_SEED"
 
@@ -41,7 +46,20 @@ def shared_data() -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what scikit-learn 1.6 does not do itself, with the reason."""
+    """Leave many cases of one test to the exhaustive part, and skip what scikit-learn 1.6 does not do."""
+    of_one_test = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("exhaustive") is None:
+            of_one_test[item.nodeid.split("[")[0]].append(item)
+    for cases in of_one_test.values():
+        if len(cases) > MANY:
+            cases.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
+            for item in cases[-(-len(cases) // ONE_IN) :]:
+                item.add_marker(pytest.mark.exhaustive)
+    _skip_what_old_versions_lack(items)
+
+
+def _skip_what_old_versions_lack(items: list[pytest.Item]) -> None:
     if parse_version(sklearn.__version__) >= parse_version("1.7"):
         return
     for item in items:

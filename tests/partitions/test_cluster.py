@@ -148,6 +148,7 @@ def test_large_graphs_are_no_news(client):
     assert model.converged_
 
 
+@pytest.mark.exhaustive
 def test_a_client_that_is_closed_ends_the_fit(cluster, client):
     given = rows()
     model = clone(MODELS["logit"]).fit(*given)

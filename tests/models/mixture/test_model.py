@@ -211,7 +211,8 @@ def structured_slope(model, data, q, name, change, uniforms):
     return (value(1e-4) - value(-1e-4)) / 2e-4
 
 
-@pytest.mark.parametrize("name", ["weights", pytest.param("probabilities", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", ["weights", "probabilities"])
 def test_v_follows_the_structured_bound_and_without_it_gradients_are_biased(name):
     """F times the corrected counts is the bound's slope in θ; the expected counts of a draw alone are not."""
     model, data, q = small()
