@@ -30,9 +30,10 @@ def _total(weight: Array) -> float:
 
 @compiled
 def _weighted(weight: Array, row: Array, counted: Array, alpha: Array, own: float, old: Array) -> float:
-    """(α + N - own φ) b into `weight`; its sum."""
+    """(α + N - own φ) b into `weight`; its sum. Of 1e14 words rounding loses some: none are left then, not less."""
     for k in range(len(weight)):
-        weight[k] = (alpha[k] + counted[k] - own * old[k]) * row[k]
+        others = alpha[k] + counted[k] - own * old[k]
+        weight[k] = (others if counted[k] > own * old[k] else alpha[k]) * row[k]
     return _total(weight)
 
 
@@ -98,6 +99,8 @@ def collapsed(
         done += 1
         if moved <= small:
             break
+    for k in range(K):
+        counted[k] = max(counted[k], 0.0)  # as above
     if len(word_counts):
         for w in range(n):
             word_counts[words[w]] += counts[w] * phi[w]

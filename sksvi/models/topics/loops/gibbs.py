@@ -2,6 +2,8 @@
 
     p(z = k | rest) ∝ (α_k + N_k) b_kw, N without the word itself
 
+Words of a cell that has many are drawn together (`cells`).
+
 A sweep that begins with few topics visits these, N_k b_kw, and seldom all of them, α_k b_kw. Any other weighs all of
 them, side by side in lanes, and finds one without a branch: guesses of the processor would be wrong as often as not.
 """
@@ -15,6 +17,7 @@ from sksvi._machine.compiling import njit
 from sksvi.families.implicit_loops import digamma
 from sksvi.models.numbers import GOLDEN, mixed, uniform_of
 from sksvi.models.topics.loops.algebra import compiled
+from sksvi.models.topics.loops.cells import TOGETHER, draw_cells
 from sksvi.models.topics.loops.documents import LDA_DOCUMENTS
 
 Array = np.ndarray
@@ -28,14 +31,15 @@ always = njit(error_model="numpy", inline="always")
 
 
 @compiled
-def _whole(counts: Array, first: np.uint64, out: Array) -> int:
-    """Counts rounded up with the probability of their fraction, into `out`; their sum."""
-    total = 0
+def _whole(counts: Array, first: np.uint64, few: Array, many: Array) -> float:
+    """Counts rounded up with the probability of their fraction, into `few` or `many`; their sum."""
+    total = 0.0
     for w in range(len(counts)):
         low = np.floor(counts[w])
         up = counts[w] > low and uniform_of(first, w + 1) < counts[w] - low
-        out[w] = int(low) + (1 if up else 0)
-        total += out[w]
+        n = low + (1.0 if up else 0.0)
+        few[w], many[w] = (int(n), 0.0) if n < TOGETHER else (0, n)
+        total += n
     return total
 
 
@@ -171,9 +175,11 @@ def _sparse_sweep(own: Array, whole: Array, rest: Array, alpha: Array, z: Array,
 
 
 @compiled
-def _counted(z: Array, held: Array) -> int:
+def _counted(z: Array, of_cells: Array, held: Array) -> int:
     """N of every topic into `held`; how many occur."""
     held[:] = 0.0
+    for j in range(len(of_cells)):
+        held += of_cells[j]
     for k in z:
         held[k] += 1.0
     return np.count_nonzero(held)
@@ -187,6 +193,12 @@ def _add_words(words: Array, whole: Array, z: Array, share: float, word_counts: 
         for _ in range(whole[w]):
             out[z[at]] += share
             at += 1
+
+
+@compiled
+def _add_cells(words: Array, cells: Array, of_cells: Array, share: float, word_counts: Array) -> None:
+    for j in range(len(cells)):
+        word_counts[words[cells[j]]] += share * of_cells[j]
 
 
 @compiled
@@ -222,7 +234,7 @@ def gibbs_documents(
     squares: Array,
     logs: Array,
     word_counts: Array,
-) -> int:
+) -> float:
     """Sweeps over the words of every document; means over the last `kept` of them, more where that is less than `draws`
     words. Number of words drawn.
 
@@ -230,32 +242,38 @@ def gibbs_documents(
     number per document that names its random numbers. ``squares``: mean of N²; ``logs``: of E log θ given N; both
     where asked for.
     """
-    K, drawn = topics.shape[1], 0
+    K, drawn = topics.shape[1], 0.0
     padded = -(-K // ROUND) * ROUND
     weight, lanes, held = np.zeros(padded), np.empty(LANES), np.empty(K)
     for i in range(len(counts_of_topics)):
         start, stop = indptr[i], indptr[i + 1]
         its, counted = words[start:stop], counts_of_topics[i]
         state = mixed(np.uint64(key) + np.uint64(streams[i]) * GOLDEN)
-        whole = np.empty(len(its), np.int64)
-        total = _whole(counts[start:stop], state, whole)
+        few, many = np.empty(len(its), np.int64), np.empty(len(its))
+        total = _whole(counts[start:stop], state, few, many)
         state += np.uint64(len(its)) * GOLDEN
         own, others = np.zeros((len(its), padded)), np.empty(len(its))
         for w in range(len(its)):
             own[w, :K], others[w] = topics[its[w]], rest[its[w]]
-        z = np.zeros(total, np.int64)
+        z, cells = np.zeros(few.sum(), np.int64), np.flatnonzero(many)
+        of_cells = np.zeros((len(cells), K))
         weight[:K] = alpha + counted
-        state = _dense_sweep(own, whole, weight, lanes, K, 0.0, z, state)
-        n, counted[:] = _counted(z, held), 0.0
-        own_kept = max(kept, -(-draws // max(total, 1)))
+        state = draw_cells(cells, many, own, weight, False, state, of_cells)
+        state = _dense_sweep(own, few, weight, lanes, K, 0.0, z, state)
+        n, counted[:] = _counted(z, of_cells, held), 0.0
+        own_kept = max(kept, int(np.ceil(draws / max(total, 1.0))))
         share = 1.0 / own_kept
         for number in range(burn_in + own_kept):
-            if SPARSE * n < K:
-                state = _sparse_sweep(own, whole, others, alpha, z, state)
+            if len(cells):
+                weight[:K] = alpha + held
+                state = draw_cells(cells, many, own, weight, True, state, of_cells)
+                n = _counted(z, of_cells, held)
+            if SPARSE * n < K and not len(cells):
+                state = _sparse_sweep(own, few, others, alpha, z, state)
             else:
                 weight[:K] = alpha + held
-                state = _dense_sweep(own, whole, weight, lanes, K, 1.0, z, state)
-            n = _counted(z, held)
+                state = _dense_sweep(own, few, weight, lanes, K, 1.0, z, state)
+            n = _counted(z, of_cells, held)
             if number < burn_in:
                 continue
             counted += share * held
@@ -264,6 +282,7 @@ def gibbs_documents(
             if len(logs):
                 _add_logs(alpha, held, share, logs[i])
             if len(word_counts):
-                _add_words(its, whole, z, share, word_counts)
+                _add_words(its, few, z, share, word_counts)
+                _add_cells(its, cells, of_cells, share, word_counts)
         drawn += (burn_in + own_kept) * total
     return drawn
