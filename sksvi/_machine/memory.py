@@ -16,8 +16,8 @@ SMALL = 2**26
 
 
 def available() -> float:
-    """Bytes that a process can still get: of the machine and, where one is set, of its control group."""
-    return min(_of_machine(), _of_group())
+    """Bytes that a process can still get: of the machine and, where one is set, of its control group and its limit."""
+    return min(_of_machine(), _of_group(), _of_process())
 
 
 def need(size: float, what: str, remedy: str) -> None:
@@ -85,6 +85,20 @@ def _of_group() -> float:
         free = sum(float(line.split()[1]) for line in lines if line.startswith(f"{cache} "))
         return max(0.0, limit - current + free)
     return float("inf")
+
+
+def _of_process() -> float:
+    """What a limit on the address space, as ``ulimit -v`` and queues of clusters set one, leaves of it."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit == resource.RLIM_INFINITY:
+            return float("inf")
+        mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    except (ImportError, OSError, ValueError, AttributeError):  # no such limits, or nobody says what is mapped
+        return float("inf")
+    return max(0.0, float(limit) - mapped)
 
 
 #: Bytes up to which glibc keeps what was let go, and up to which an array comes from what it keeps (its largest).

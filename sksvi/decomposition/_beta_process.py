@@ -329,10 +329,11 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
 
     def _check_memory(self, data: Table) -> None:
         K, (n, d) = float(self.n_components), data.X.shape
-        sampler = algorithms.resolve(self.algorithm).row.sampler
-        rows, held = (n, 2) if sampler else (min(n, BATCH_ROWS), 3)
-        numbers = 8 * K * d + K**2 + K * rows * (2 + self.n_local_samples)
-        memory.need(held * 8.0 * numbers, f"n_components={self.n_components} for {d} columns", "lower n_components")
+        if algorithms.resolve(self.algorithm).row.sampler:
+            numbers = 30.0 * K * d + n * (2.0 * K + 4.0 * d)
+        else:
+            numbers = 3.0 * (8 * K * d + K**2 + K * min(n, BATCH_ROWS) * (2 + self.n_local_samples))
+        memory.need(8.0 * numbers, f"n_components={self.n_components} for {d} columns", "lower n_components")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         return self._streaming_model(data, True), data

@@ -40,6 +40,8 @@ START_PASSES, START_TOL = 30, 0.01
 #: (-1.901 for -1.888 nats a pixel, -7.331 for -7.327 a word), and the bounds of digits and spectra are larger by 0.4 %;
 #: so are they after draws, which find their own way: none before those.
 EVENED = 1.0
+#: Numbers that a fit holds for each component of a column, and each count (`hostile.memory`).
+OF_COLUMNS, OF_COUNTS = 25.0, 4.0
 #: Where components begin, and how many rows that is found from.
 STARTS = {"groups": (from_groups, GROUPED), "rows": (from_rows, CHOSEN_AMONG)}
 
@@ -63,6 +65,8 @@ class GammaFit(BaseSVI):
     }
     #: Rows up to which a step takes all of them, and rows of a batch beyond.
     _whole_rows, _batch_rows = SMALL_ROWS, BATCH_ROWS
+    #: Numbers that a fit holds for each component of a row.
+    _numbers_of_row = 1.2
 
     n_components: int
     init: Any
@@ -97,13 +101,13 @@ class GammaFit(BaseSVI):
         return np.asarray(given / given.mean(1, keepdims=True))
 
     def _check_memory(self, data: Table) -> None:
-        n, F = data.X.shape
-        self._check_size(int(self.n_components), F, n if data.at_hand else 0)
+        self._check_size(int(self.n_components), data.X.shape[1], data.X if data.at_hand else None)
 
-    def _check_size(self, K: int, F: int, n: int, begun: str = "", remedy: str = "") -> None:
-        """An error where K components of F columns and n rows take more memory than there is."""
+    def _check_size(self, K: int, F: int, X: Cells | None, begun: str = "", remedy: str = "") -> None:
+        """An error where K components of F columns and these counts take more memory than there is."""
         what = f"n_components={self.n_components} for {F} {self._columns_called}{begun}"
-        memory.need(8.0 * (40.0 * K * F + 6.0 * K * n), what, f"lower n_components{remedy}")
+        rows = 0.0 if X is None else self._numbers_of_row * K * X.shape[0] + OF_COUNTS * X.counts.nnz
+        memory.need(8.0 * (OF_COLUMNS * K * F + rows), what, f"lower n_components{remedy}")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         return self._model(data.X.shape[1]), data
@@ -130,7 +134,7 @@ class GammaFit(BaseSVI):
         more = min(int(np.ceil(problem.model.surplus * K)), found.shape[0])
         if more <= K:
             return start(found, K, seed)
-        self._check_size(more, *found.shape[::-1], f", begun with {more},", ', or take init="random"')
+        self._check_size(more, n_features, found, f", begun with {more},", ', or take init="random"')
         return self._fewer(found, start(found, more, seed), problem.threads, seed)
 
     def _fewer(self, found: Cells, start: Array, threads: int, seed: int) -> Array:

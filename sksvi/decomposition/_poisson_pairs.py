@@ -136,6 +136,7 @@ class PoissonFactorization(PairStream):
     """
 
     _columns_called = "items"
+    _numbers_of_row = 5.0
     _fractions = (
         "y",
         "values",

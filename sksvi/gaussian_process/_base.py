@@ -282,6 +282,10 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         m = m if how == "given" else min(m, n)
         learns = self.optimize_hyperparameters or self.optimize_inducing or bool(self.likelihood_.learned)
         options = {"full": self.covariance == "full", "kmeans": how == "kmeans", "optimal": optimal, "learns": learns}
+        options |= {
+            "nodes": learns and self.hyperparameters == "integrated",
+            "closed": self.likelihood_.closed_posterior,
+        }
         what = f"a fit of {n} rows with {m} inducing points" + (
             f" for each of {latents} latents" if latents > 1 else ""
         )

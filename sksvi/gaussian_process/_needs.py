@@ -11,6 +11,9 @@ COVARIANCES, OF_LATENTS = 24.0, 12.0
 #: Arrays of rows by inducing points: three places of the search with k_w and h each, and one of the gradient; of a
 #: chunk of them where rows are too many to be kept; distances of k-means.
 ROWS, CHUNKS, DISTANCES = 7.0, 6.0, 2.0
+#: Where hyperparameters are integrated: matrices of the inducing values that nodes hold besides, fewer where points and
+#: q's covariance leave little to fit at each, and arrays of rows by inducing points in place of those of the search.
+OF_NODES, OF_CLOSED_NODES, NODE_ROWS = 16.0, 9.0, 5.0
 #: The share of these in a fit that searches for nothing.
 ALONE = 0.5
 #: Vectors of the rows.
@@ -21,7 +24,9 @@ BETWEEN_ROWS = 5.0
 OF_ALL_ROWS = 10.0
 
 
-def numbers_held(n: int, m: int, latents: int, *, full: bool, kmeans: bool, optimal: bool, learns: bool) -> float:
+def numbers_held(
+    n: int, m: int, latents: int, *, full: bool, kmeans: bool, optimal: bool, learns: bool, nodes: bool, closed: bool
+) -> float:
     """Numbers that a fit of n rows with m inducing points holds at once."""
     if optimal:
         return OF_LATENTS * m**2 + BETWEEN_ROWS * float(n) ** 2
@@ -30,4 +35,6 @@ def numbers_held(n: int, m: int, latents: int, *, full: bool, kmeans: bool, opti
     rows = ROWS * n * m if n * m <= KEPT_NUMBERS else chunk
     searched = VECTORS * n + (settled + rows) * (1.0 if learns else ALONE)
     begun = DISTANCES * min(n, max(LEAST_ROWS, ROWS_PER_CENTRE * m)) * m if kmeans else 0.0
-    return max(searched, begun)
+    of_nodes = (OF_CLOSED_NODES if closed and full else OF_NODES) * float(m) ** 2
+    spread = settled + of_nodes + (NODE_ROWS / ROWS) * rows if nodes else 0.0
+    return max(searched, begun, spread)

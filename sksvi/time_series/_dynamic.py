@@ -40,6 +40,7 @@ from sksvi.time_series._dynamics import dynamics_of, long_seasons, periods_of, p
 from sksvi.time_series._index import index_of, kept, made, only_times, untold
 from sksvi.time_series._level import KINDS, asked_kind, choose, structure_of
 from sksvi.time_series._long import begin_from, first_part
+from sksvi.time_series._needs import arrays_held
 from sksvi.time_series._online import Online
 from sksvi.time_series._panel import Panel, by_series
 from sksvi.time_series._rows import (
@@ -60,8 +61,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
-#: Arrays of the length of the series that a fit holds beside those of a sweep, and those that a search holds besides.
-ARRAYS, SEARCHED_ARRAYS = 10, 13
 #: How often a series is differenced where the period of a cycle is looked for.
 DIFFERENCES = 2
 #: Parameters that say which states there are.
@@ -544,6 +543,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         kind, found, walked = vars(self).get("level_", asked_kind(self)), None, None
         if kind == "auto" and periods is not None:  # series that learn together
             kind = "walk"
+        self._check_points(len(data), kind, structure)
         if kind == "auto":
             found, tried = choose(self, data, structure, others)
             self.level_evidence_ = {f"{t.kind}, {type(t.likelihood).__name__}": t.evidence for t in tried}
@@ -551,15 +551,20 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
             kind, self.likelihood_ = found.kind, found.likelihood
         self.level_, self._structure = kind, structure_of(kind, structure)
         self._dynamics.turns = others
-        model, n = self._model_of(data), self._dynamics.n_states
+        model = self._model_of(data)
         model.walked = walked
         if found is not None and len(found.block.chain) == len(data) and self.hyperparameters == "integrated":
             model.theta = np.array([found.values[p.name] for p in self._dynamics.parameters])
             model.messages, self._found_nodes = found.block, found.nodes
-        held = n + ARRAYS + SEARCHED_ARRAYS * model.exact_only
-        what = f"a smoother of {len(data)} points in time and {n} states"
-        memory.need(8.0 * len(data) * held, what, "take fewer points, or shorter seasons")
         return model, data
+
+    def _check_points(self, n: int, kind: str, structure: dict[str, Any]) -> None:
+        """An error where a fit of n points in time takes more memory than there is."""
+        dynamics, tries = self._states_of(structure_of("walk" if kind == "auto" else kind, structure)), kind == "auto"
+        searched = 0 if self._shared else len(dynamics.parameters) + len(self.likelihood_.learned)
+        held = arrays_held(dynamics.n_states, searched, closed=self.likelihood_.closed_posterior, tries=tries)
+        what = f"a smoother of {n} points in time and {dynamics.n_states} states"
+        memory.need(8.0 * n * held, what, "take fewer points, or shorter seasons")
 
     def _shown(self, data: Table) -> Array:
         """What each point alone says of f, between others where it says nothing."""
