@@ -20,7 +20,8 @@ import pandas as pd
 from sklearn.exceptions import NotFittedError
 
 import sksvi
-from benchmarks.hostile._values import ROW_VALUES, SCALARS, TABLES
+from benchmarks.hostile._values import PARTITIONED, ROW_VALUES, SCALARS, TABLES
+from sksvi.partitions.collections import is_collection
 from sksvi.persistence.writer import saved_state
 
 Array = np.ndarray
@@ -144,7 +145,10 @@ def fitted(name: str, options: int) -> Any:
 
 def fingerprint(model: Any) -> str:
     """Of every attribute, arrays and all that hangs on them, but for what is found again."""
-    return hashlib.sha256(pickle.dumps(saved_state(model))).hexdigest()
+    state = saved_state(model)
+    # A collection as a parameter: what Dask remembers of one is no change.
+    state = {name: id(value) if is_collection(value) else value for name, value in state.items()}
+    return hashlib.sha256(pickle.dumps(state)).hexdigest()
 
 
 @contextlib.contextmanager
@@ -236,7 +240,17 @@ def wrong(call: Call, model: Any) -> tuple[Any, dict[str, Any], Any]:
         model.set_params(**{key: value})
     else:
         arguments[key] = value
+    if key == "X" and call.what in PARTITIONED:  # the rows of all that comes with them, too
+        along = {"y", "sample_weight", "offset", "held_out"} & arguments.keys()
+        arguments |= {name: PARTITIONED[call.what](arguments[name], rng) for name in along}
     return model, arguments, value
+
+
+def at_hand(found: Any) -> Any:
+    """An answer with what it was to compute later."""
+    if isinstance(found, tuple | list) and any(map(is_collection, found)):
+        return type(found)(map(at_hand, found))
+    return found.compute(scheduler="synchronous") if is_collection(found) else found
 
 
 def judged(call: Call) -> Verdict:
@@ -250,7 +264,7 @@ def judged(call: Call) -> Verdict:
     started = time.process_time()
     try:
         with quiet():
-            found = getattr(model, call.method)(**arguments)
+            found = at_hand(getattr(model, call.method)(**arguments))
     except Exception as error:
         seconds = time.process_time() - started
         return Verdict(*of_error(call, error, before == fingerprint_or(model)), seconds)
@@ -331,7 +345,7 @@ def known(summary: Any) -> Any:
 def not_finite(found: Any, method: str) -> str:
     if method == "summary" and "std" in found:
         found = known(found)
-    if method == "log_predictive_density" or method in ("predict_log_proba", "decision_function"):
+    if method in ("log_predictive_density", "predict_log_proba", "decision_function", "score"):  # -inf is an answer
         values = np.asarray(found, float)
         return "" if not np.any(np.isnan(values)) else f"{method} is NaN"
     return "" if all_finite(found) else f"{method} is not finite"

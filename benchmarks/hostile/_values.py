@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -129,7 +130,42 @@ def _read_only(X: Any) -> Array:
     return X
 
 
+def in_chunks(X: Any) -> Any:
+    """A Dask array of three chunks, one of them without rows."""
+    import dask.array as da
+
+    values, chunks = numbers_of(X), (0, 10, max(len(table_of(X)) - 10, 0))
+    chunks = chunks if sum(chunks) == len(values) else (len(values),)
+    return da.from_array(values, chunks=(chunks, *values.shape[1:]))
+
+
+def of_unknown_chunks(X: Any) -> Any:
+    """The same of which nobody has counted the rows."""
+    import dask.array as da
+
+    found = in_chunks(X)
+    sizes = (np.nan,) * len(found.chunks[0]), *found.chunks[1:]
+    return da.Array(found.dask, found.name, sizes, meta=found._meta)
+
+
+def in_partitions(X: Any) -> Any:
+    """A Dask frame, of a column a series, of three partitions."""
+    import dask.dataframe as dd
+
+    table = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.atleast_1d(numbers_of(X)))
+    table = table[0] if np.ndim(X) == 1 else table
+    return dd.from_pandas(table.reset_index(drop=True), npartitions=3, sort=False)
+
+
+#: Forms of rows that lie in partitions; what comes with them has to lie in the same.
+PARTITIONED: dict[str, Make] = {
+    "a Dask array": lambda X, r: in_chunks(X),
+    "a Dask array of unknown chunks": lambda X, r: of_unknown_chunks(X),
+    "a Dask frame": lambda X, r: in_partitions(X),
+} if find_spec("dask") else {}  # fmt: skip
+
 ANY: dict[str, Make] = {
+    **PARTITIONED,
     "None": lambda X, r: None,
     "a word": lambda X, r: "data.csv",
     "bytes": lambda X, r: b"data",

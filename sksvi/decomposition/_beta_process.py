@@ -330,7 +330,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
     def _check_memory(self, data: Table) -> None:
         K, (n, d) = float(self.n_components), data.X.shape
         if algorithms.resolve(self.algorithm).row.sampler:
-            numbers = 30.0 * K * d + n * (2.0 * K + 4.0 * d)
+            numbers = 30.0 * K * d + n * (3.0 * K + 3.0 * d)
         else:
             numbers = 3.0 * (8 * K * d + K**2 + K * min(n, BATCH_ROWS) * (2 + self.n_local_samples))
         memory.need(8.0 * numbers, f"n_components={self.n_components} for {d} columns", "lower n_components")

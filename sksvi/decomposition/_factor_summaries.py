@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi._typing import DataFrame, RandomState, Series
 from sksvi.estimators.checks import check_count, check_seed
+from sksvi.predictive.beta import beta_quantiles
 from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
@@ -63,13 +64,13 @@ class FactorSummaries:
             Columns mean, std, lower, upper; one row per factor, then the precisions of weights and noise.
         """
         import pandas as pd
-        from scipy.special import betaincinv, gammaincinv
+        from scipy.special import gammaincinv
 
         check_is_fitted(self)
         tail = tail_of(coverage)
         ends = tail, 1.0 - tail
         use = self.posterior_["probabilities"]
-        rows = [np.stack([use.mean, use.std, *(betaincinv(use.a, use.b, end) for end in ends)], 1)]
+        rows = [np.stack([use.mean, use.std, *(beta_quantiles(use.a, use.b, end) for end in ends)], 1)]
         names = list(self.get_feature_names_out())
         for name, unit in (("weight_precision", 1.0), ("noise_precision", self.scale_**-2.0)):
             q = self.posterior_[name]

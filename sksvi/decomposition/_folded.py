@@ -106,6 +106,8 @@ class FoldingMethods(PairMethods):
     _rows: Any
     n_jobs: Any
 
+    _at_hand: tuple[str, ...] = ("fold_in",)
+
     def fold_in(self, X: MatrixLike, y: PerRow, sample_weight: PerRow | None = None) -> FoldedUsers:
         """Posterior of the users of some ratings, given the items as they are; the estimator stays as it is.
 

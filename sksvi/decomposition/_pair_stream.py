@@ -32,7 +32,7 @@ from sksvi.inference.start import counting_on, restarted
 from sksvi.inference.state import State
 from sksvi.models.base import Table
 from sksvi.models.nmf.cells import Cells, table
-from sksvi.partitions.collections import is_collection
+from sksvi.partitions.collections import in_memory, is_collection
 from sksvi.partitions.encoded import one_by_one
 
 Array = np.ndarray
@@ -84,6 +84,7 @@ class PairStream(PairCounts, PoissonFit):
                 for *part, _ in one_by_one(type(self).__name__, X, **beside):
                     self.partial_fit(*part)
             return self
+        in_memory(type(self).__name__, X, y=y, sample_weight=sample_weight)
         with self._all_or_nothing(), parallel.working():
             first = self._stream_begins()
             before, seen = (None, 0.0) if first else (self.state_, self.n_samples_seen_)

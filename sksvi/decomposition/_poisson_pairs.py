@@ -137,6 +137,7 @@ class PoissonFactorization(PairStream):
 
     _columns_called = "items"
     _numbers_of_row = 5.0
+    _at_hand: tuple[str, ...] = ("fold_in", "score", "summary_text")
     _fractions = (
         "y",
         "values",

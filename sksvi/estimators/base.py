@@ -61,6 +61,10 @@ def _names(cls: type[BaseSVI]) -> tuple[str, ...]:
 
 def _check_parameter(cls: type[BaseSVI], name: str, kind: type, value: Any) -> None:
     """An error where a parameter breaks its rule. kind: of the value, since 1 is no truth value."""
+    if is_collection(value):
+        raise InvalidParameterError(
+            f"The {name!r} parameter of {cls.__name__} is a Dask collection: give {name}.compute()."
+        )
     if isinstance(value, np.floating):  # half precision has no number for the limits that it is compared with
         value = float(value)
     validate_parameter_constraints(cls._parameter_constraints, {name: value}, caller_name=cls.__name__)

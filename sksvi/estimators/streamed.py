@@ -13,7 +13,7 @@ from sksvi.inference import plan, stream
 from sksvi.inference.memory.said import NOTHING_SAID
 from sksvi.inference.records import replace
 from sksvi.inference.start import counting_on
-from sksvi.partitions.collections import is_collection
+from sksvi.partitions.collections import in_memory, is_collection
 from sksvi.partitions.encoded import one_by_one
 
 #: Rows of a stream that are kept where the user leaves it to us, and the most memory that their columns may take.
@@ -51,6 +51,7 @@ class Streamed:
                 for part in one_by_one(type(self).__name__, X, y=y, sample_weight=sample_weight, offset=offset):
                     self._partial_fit(*part)
             return self
+        in_memory(type(self).__name__, X, y=y, sample_weight=sample_weight, offset=offset)
         with self._all_or_nothing(), parallel.working():
             first = self._stream_begins()
             data = self._encode(X, y, sample_weight, offset, FIRST_PORTION if first else PORTION)

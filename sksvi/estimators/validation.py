@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sksvi.estimators.magnitudes import LARGEST, LARGEST_UNIT, check_magnitudes
 from sksvi.estimators.published import one_fit
 from sksvi.estimators.sparse import checked_sparse, merged
-from sksvi.partitions.lazily import BY_ROW, over_partitions
+from sksvi.partitions.lazily import BY_ROW, at_hand, over_partitions
 
 ENCODE = "encode it as numbers, for example with sklearn.preprocessing.OneHotEncoder"
 FILL = (
@@ -220,7 +220,8 @@ def _is_text(value: Any) -> bool:
 def with_own_methods(cls: Any) -> Any:
     """Class decorator: inherited public methods become the class's own, by name; those of rows answer collections.
 
-    A fit is published whole, and each answer is of one fit (`sksvi.estimators.published`).
+    Methods in ``_at_hand`` take none; of ("*",) no method does. A fit is published whole, and each answer is of one fit
+    (`sksvi.estimators.published`).
 
     Python's TypeErrors name the class that wrote a method; users know the one that they called.
     """
@@ -236,13 +237,15 @@ def with_own_methods(cls: Any) -> Any:
             setattr(cls, name, available_if(method.check)(_renamed(method.fn, f"{cls.__qualname__}.{name}")))
     for name, method in list(vars(cls).items()):
         if isinstance(method, FunctionType):
-            setattr(cls, name, _of_one_fit(name, method))
+            setattr(cls, name, _of_one_fit(cls, name, method))
         elif hasattr(method, "fn") and hasattr(method, "check"):
-            setattr(cls, name, available_if(method.check)(_of_one_fit(name, method.fn)))
+            setattr(cls, name, available_if(method.check)(_of_one_fit(cls, name, method.fn)))
     return cls
 
 
-def _of_one_fit(name: str, method: Any) -> Any:
+def _of_one_fit(cls: Any, name: str, method: Any) -> Any:
+    if not name.startswith("_") and {name, "*"} & set(getattr(cls, "_at_hand", ())):
+        return one_fit(name, at_hand(method))
     return one_fit(name, over_partitions(method) if name in BY_ROW else method)
 
 

@@ -13,6 +13,8 @@ Array = np.ndarray
 LAST = 1e-12
 #: Steps of the recurrence, and terms of the series: more come of no positive number.
 RECURRENCE, TERMS = 6, 100_000
+#: Where x - 1/ψ'(x) is its limit and a term, to 1e-12; the difference would lose as much.
+NEARLY_HALF = 1e4
 
 
 @njit()
@@ -126,6 +128,12 @@ def moments_with_slope(shape: Array, log_draw: Array, scaled: Array, weight: Arr
     return out
 
 
+@njit()
+def beyond_inverse(x: float) -> float:
+    """x - 1/ψ'(x), which tends to 1/2."""
+    return 0.5 - 1.0 / (12.0 * x) if x > NEARLY_HALF else x - 1.0 / trigamma(x)
+
+
 @entry(
     "concentration (P, V) f",
     "log_gamma (P, V) f",
@@ -143,14 +151,13 @@ def corrected(concentration: Array, log_gamma: Array, counts: Array, large: floa
             out[p, v] = np.exp(logs[v] - largest)
             total += out[p, v]
             size += own[v]
-        count, summed, inverses = n.sum() / total, 0.0, 0.0
+        count, summed, short = n.sum() / total, 0.0, -beyond_inverse(size)
         for v in range(V):
             inverse[v] = 1.0 / trigamma(own[v])
             out[p, v] = slope(own[v], logs[v], large) * (n[v] - out[p, v] * count) * inverse[v]
             summed += out[p, v]
-            inverses += inverse[v]
-        c = trigamma(size)
-        share = c * summed / (1.0 - c * inverses)
+            short += beyond_inverse(own[v])
+        share = summed / short  # c Σ / (1 - c Σ 1/ψ'(λ_v)), c = ψ'(Σλ), of which the 1 would take all digits
         for v in range(V):
             out[p, v] += inverse[v] * share
     return out

@@ -283,7 +283,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         learns = self.optimize_hyperparameters or self.optimize_inducing or bool(self.likelihood_.learned)
         options = {"full": self.covariance == "full", "kmeans": how == "kmeans", "optimal": optimal, "learns": learns}
         options |= {
-            "nodes": learns and self.hyperparameters == "integrated",
+            "nodes": self.optimize_hyperparameters and self.hyperparameters == "integrated",
             "closed": self.likelihood_.closed_posterior,
         }
         what = f"a fit of {n} rows with {m} inducing points" + (

@@ -135,7 +135,8 @@ class Bernoulli(Likelihood):
 
     def unit_deviance(self, y: Array, mu: Array) -> Array:
         y, mu = as_float(y), as_float(mu)
-        return -2.0 * (xlogy(y, mu) + xlogy(1.0 - y, 1.0 - mu))
+        # Weights of nodes add up to 1, and a rounding: so may probabilities.
+        return -2.0 * (xlogy(y, mu) + xlogy(1.0 - y, np.maximum(1.0 - mu, 0.0)))
 
 
 class Binomial(Likelihood):
@@ -259,7 +260,7 @@ class Binomial(Likelihood):
         (successes, failures), mu = self.outcomes(as_float(y)), as_float(mu)
         trials = np.where(successes + failures > 0, successes + failures, 1.0)
         best = xlogy(successes, successes / trials) + xlogy(failures, failures / trials)
-        return 2.0 * (best - xlogy(successes, mu) - xlogy(failures, 1.0 - mu))
+        return 2.0 * (best - xlogy(successes, mu) - xlogy(failures, np.maximum(1.0 - mu, 0.0)))
 
 
 class Poisson(Likelihood):

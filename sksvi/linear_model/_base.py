@@ -51,7 +51,7 @@ Array = np.ndarray
 
 #: Matrices of the size of the covariance that a fit holds at its peak, as `python -m benchmarks hostile.memory` has it:
 #: of two q's mean, root, precision, covariance and what a step makes of them.
-COVARIANCES = 13
+COVARIANCES = 14.5
 #: Matrices of the size of a wide design that its span takes.
 SPANS = 3.0
 

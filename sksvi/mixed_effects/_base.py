@@ -50,8 +50,8 @@ DENSE_WEIGHTS = 256
 #: Standard deviations from 0 beyond which a column's slopes and intercepts are told to be badly placed: there the model
 #: itself is, whose best optimum may have no slopes at all (40 nats lost at 10 of them, 100 and more at 200).
 FAR = 10.0
-#: Times as much is held where hyperparameters are integrated, each node with a q of its own.
-NODES = 3.0
+#: Times as much is held where hyperparameters are integrated and q of a node has to be fitted.
+NODES = 1.35
 
 
 class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
@@ -262,7 +262,8 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
         corner = total - largest if arrow else total
         numbers = corner**2 + (corner * largest if arrow else 0)
         what = f"covariance='full' of {total} coefficients and levels"
-        held = COVARIANCES * (NODES if self.hyperparameters == "integrated" else 1.0)
+        nodes = self.hyperparameters == "integrated" and not self.likelihood_.closed_posterior
+        held = COVARIANCES * (NODES if nodes else 1.0)
         memory.need(held * 8.0 * numbers, what, "set covariance='diag', or leave a factor out of groups")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:

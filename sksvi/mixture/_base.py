@@ -34,6 +34,7 @@ from sksvi.models.base import Table
 from sksvi.models.mixture.cells import Cells
 from sksvi.models.mixture.model import MixtureModel, View
 from sksvi.partitions.lazily import added
+from sksvi.predictive.beta import beta_quantiles
 from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
@@ -214,7 +215,7 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
     def _check_memory(self, data: Table) -> None:
         values = float(sum(self._sizes()))
         what = f"n_components={self.n_components} for {len(self._sizes())} columns"
-        memory.need(8.0 * 36 * self.n_components * values, what, "lower n_components")
+        memory.need(8.0 * 40 * self.n_components * values, what, "lower n_components")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         return self._streaming_model(data, True), data
@@ -410,7 +411,9 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
         a, total = np.array(counts), np.array(totals)
         sure = a >= total  # the weight of a component that is the only one
         law = beta(a, np.where(sure, 1.0, total - a))
-        table = {"mean": law.mean(), "std": law.std(), "lower": law.ppf(tail), "upper": law.ppf(1 - tail)}
+        ends = {"lower": tail, "upper": 1 - tail}
+        table = {"mean": law.mean(), "std": law.std()}
+        table |= {name: beta_quantiles(*law.args, p) for name, p in ends.items()}
         table = {name: np.where(sure, float(name != "std"), values) for name, values in table.items()}
         names = ["component", "column", "value"]
         return pd.DataFrame(table, index=pd.MultiIndex.from_tuples(index, names=names)).sort_index(

@@ -23,7 +23,7 @@ Array = np.ndarray
 #: Methods whose answer has a row for each row of X.
 BY_ROW = (
     "predict predict_proba predict_log_proba predict_latent predict_quantiles predict_interval decision_function "
-    "sample_y log_predictive_density transform inverse_transform score_samples impute reconstruct fold_in "
+    "sample_y log_predictive_density transform inverse_transform score_samples impute reconstruct "
     "proportion_interval importance_score transform_draws recommend"
 ).split()
 #: Where an answer has its rows, if not on the first axis.
@@ -42,6 +42,28 @@ def over_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
         return lazily(self, method, args, kwargs) if is_collection(X) else method(self, *args, **kwargs)
 
     return of_rows
+
+
+def at_hand(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that takes no Dask collection, by an error that names the argument.
+
+    Raises
+    ------
+    TypeError
+    """
+    names = list(inspect.signature(method).parameters)[1:]
+
+    @wraps(method)
+    def of_arrays(self: Any, *args: Any, **kwargs: Any) -> Any:
+        for name, values in (*zip(names, args), *kwargs.items()):
+            if is_collection(values):
+                what = f"{name} of {method.__name__} is a Dask collection"
+                raise TypeError(
+                    f"{type(self).__name__} takes no Dask collection here, and {what}: give it {name}.compute()."
+                )
+        return method(self, *args, **kwargs)
+
+    return of_arrays
 
 
 def lazily(estimator: Any, method: Callable[..., Any], args: Any, kwargs: Any) -> Any:

@@ -17,7 +17,7 @@ from sksvi.estimators.checks import check_count, check_row_values, check_seed, n
 from sksvi.estimators.findings import other_order, tell
 from sksvi.estimators.joint import Joint
 from sksvi.estimators.offsets import offset_of, with_exposure
-from sksvi.families.base import messages_at
+from sksvi.families.base import NotPositiveDefinite, messages_at
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.models.base import Table
 from sksvi.models.time_series.ahead import Ahead, one_step_ahead
@@ -25,7 +25,7 @@ from sksvi.models.time_series.model import first_messages
 from sksvi.predictive import Predictive
 from sksvi.time_series._index import paired_index
 from sksvi.time_series._integrated import View
-from sksvi.time_series._rows import check_series, filled, observed, series
+from sksvi.time_series._rows import TOO_FAR, check_series, filled, observed, series
 
 Array = np.ndarray
 
@@ -219,7 +219,10 @@ class Diagnostics:
             m, v = ChainGaussian(chain).ahead()
             return m[at], v[at]
         first = ChainGaussian(chain, *first_messages(view.likelihood, data))
-        found = one_step_ahead(view.likelihood, first, data, self._rule())
+        try:
+            found = one_step_ahead(view.likelihood, first, data, self._rule())
+        except NotPositiveDefinite as error:
+            raise ValueError(TOO_FAR) from error
         return found.mean[at], found.variance[at]
 
     def _target(self, y: Any) -> Array:

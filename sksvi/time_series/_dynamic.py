@@ -224,6 +224,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
     groups_: np.ndarray
     diffuse_lower_bound_: float
 
+    _at_hand: tuple[str, ...] = ("*",)
     _parameter_constraints: dict[str, list[Any]] = {
         **{
             name: rule

@@ -14,6 +14,7 @@ from sksvi._machine.growing import extended
 from sksvi._machine.warned import warn_user
 from sksvi.estimators.findings import other_order, tell
 from sksvi.estimators.offsets import remember_offset
+from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.inference import hyper, plan
 from sksvi.inference.records import replace
@@ -24,6 +25,7 @@ from sksvi.models.time_series.model import DynamicModel
 from sksvi.time_series._index import appended, counts_rows, follow, kept, later, longer, own_index, positions, regular
 from sksvi.time_series._one import Met, Reached, Steps, met, states, value_of
 from sksvi.time_series._one_by_one import OnlineFilter
+from sksvi.time_series._rows import TOO_FAR
 
 Array = np.ndarray
 
@@ -95,7 +97,12 @@ class Online:
             here.meet(message)
             return model, met([message], here)
         problem = plan.problem(model, data, algorithms.resolve(self.algorithm), self._rule(), threads=1)
-        state = plan.run(problem, first_state(problem, self.state_.seed), self._most_passes(), self.tol)
+        try:
+            state = plan.run(problem, first_state(problem, self.state_.seed), self._most_passes(), self.tol)
+        except ValueError as error:
+            if isinstance(error.__cause__, NotPositiveDefinite):
+                raise ValueError(TOO_FAR) from error
+            raise
         own = state.q["latents"]
         how = Reached(state.bound, state.passes, state.steps, state.converged)
         return model, Met(own.linear, own.weights, own.swept.last, own.swept.last_cov, [how])

@@ -30,6 +30,7 @@ from sksvi.inference.start import first_state
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.models.time_series.panel import Together
+from sksvi.partitions.lazily import at_hand
 from sksvi.time_series._index import own_index, regular
 from sksvi.time_series._rows import check_series, observed
 
@@ -397,7 +398,7 @@ def _told_together(here: Any, name: Any, order: list[Any]) -> Iterator[None]:
 def by_series(cls: Any) -> Any:
     """Class decorator: with `groups`, methods ask each series and put the answers together."""
     for name in ("fit", "partial_fit", "smooth", "score", *ALIGNED, *TABLES, *SINGLE):
-        setattr(cls, name, _dispatched(getattr(cls, name), name))
+        setattr(cls, name, at_hand(_dispatched(getattr(cls, name), name)))
     for name in PROPERTIES:
         setattr(cls, name, _of_all(getattr(cls, name), name))
     return cls

@@ -143,12 +143,19 @@ def of_counts(likelihood: Any, name: Any, data: Table) -> Iterator[str]:
             f"likelihood={name!r} takes it for counts, with a variance that follows from the mean: {instead}"
         )
         return
-    share, f = noise_share(data.y, there), likelihood.centre(y)
+    share, f = noise_share(np.round(data.y), there), likelihood.centre(y)
     if share < SHARE and np.all(likelihood.conditional_variance(f) >= likelihood.mean(f)):
         yield (
             f"y varies far less than counts do, with {share:.2g} of the variance that likelihood={name!r} lets it have "
             f"at the least from one point to the next, so that intervals are too wide: {instead}"
         )
+
+
+#: Of points that no message reaches.
+TOO_FAR = (
+    "X, or the offset, of the points after the fit lies so far from the fit's that f there has no variance among "
+    "numbers: give these columns in the unit that they had."
+)
 
 
 def noise_share(y: Array, there: Array) -> float:
@@ -162,7 +169,7 @@ def noise_share(y: Array, there: Array) -> float:
     total = a + b
     kept = there[0 : 2 * half : 2] & there[1 : 2 * half : 2] & (total > 0)
     found = np.square(a - b)[kept] / total[kept]
-    return float(found.mean()) if chance_of(float(found.sum()), np.round(total[kept])) <= CHANCE else np.inf
+    return float(found.mean()) if chance_of(float(found.sum()), total[kept]) <= CHANCE else np.inf
 
 
 def chance_of(found: float, totals: Array) -> float:

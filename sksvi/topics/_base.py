@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _num_features, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from sksvi._machine.warned import warn_user
 from sksvi._typing import ArrayLike, DataFrame, MatrixLike, Names, PerRow
@@ -28,6 +28,7 @@ from sksvi.models.base import Table
 from sksvi.models.topics.scores import word_scores
 from sksvi.partitions.facts import Facts, Total
 from sksvi.partitions.lazily import added
+from sksvi.predictive.beta import beta_quantiles
 from sksvi.predictive.coverage import tail_of
 from sksvi.topics._words import moved, named, places, warn_of_unknown, words_of
 
@@ -211,7 +212,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
         words, known = words_of(X), None if reset else getattr(self, "feature_names_in_", None)
         if words is None or known is None:
             if grow and (sp.issparse(X) or n_rows(X)):  # scikit-learn names what has no rows
-                self._widen(_num_features(X), known)
+                shaped = (np.ndim(X) == 2 and hasattr(X, "shape")) or sp.issparse(X)
+                self._widen((X if shaped else check_table(X, dtype=np.float64)).shape[1], known)
             X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
             if reset and words is not None:
                 self.feature_names_in_ = words
@@ -440,7 +442,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
             Columns mean, std, lower, upper, by topic and word; topics that no word supports are left out.
         """
         import pandas as pd
-        from scipy.stats import beta
 
         check_is_fitted(self)
         block, tail = self.posterior_["topics"], tail_of(coverage)
@@ -449,8 +450,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
         table = {"mean": mean, "std": std, "lower": mean, "upper": mean}
         if np.any(std > 0):  # points have no spread
             own = np.take_along_axis(block.concentration[topics], order, 1)
-            law = beta(own.ravel(), np.maximum(block.total[topics] - own, np.finfo(float).tiny).ravel())
-            table |= {"lower": law.ppf(tail), "upper": law.ppf(1 - tail)}
+            shapes = own.ravel(), np.maximum(block.total[topics] - own, np.finfo(float).tiny).ravel()
+            table |= {"lower": beta_quantiles(*shapes, tail), "upper": beta_quantiles(*shapes, 1 - tail)}
         names, words = self.get_feature_names_out()[topics], self._words()[order]
         pairs = [(topic, word) for topic, row in zip(names, words, strict=True) for word in row]
         return pd.DataFrame(table, index=pd.MultiIndex.from_tuples(pairs, names=["topic", "word"]))

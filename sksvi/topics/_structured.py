@@ -31,6 +31,7 @@ from sksvi.models.gamma_factor.scatter import Scatter, scatter_of
 from sksvi.models.topics.anchors import even_counts, first_counts
 from sksvi.models.topics.lda import LOCAL_STEPS, PORTION, LatentDirichlet, dirichlet_marginal
 from sksvi.partitions.facts import Facts, Total
+from sksvi.predictive.beta import beta_quantiles
 from sksvi.predictive.coverage import tail_of
 from sksvi.topics._base import TopicModel
 from sksvi.topics._words import named
@@ -441,13 +442,14 @@ class StructuredLDA(TopicModel):
         interval : ndarray of shape (n, K, 2)
             Lower and upper ends.
         """
-        from scipy.stats import beta
-
         check_is_fitted(self)
         tail = tail_of(coverage)
         mean, std = self._drawn_proportions(self._counts(named(X, feature_names)))
         if mean.shape[1] == 1:
             return np.ones((*mean.shape, 2))
-        size = mean * (1.0 - mean) / np.square(std) - 1.0
-        law = beta(mean * size, (1.0 - mean) * size)
-        return np.stack([law.ppf(tail), law.ppf(1.0 - tail)], -1)
+        wide = std > 0.0  # of all others the mean has every digit
+        size = mean[wide] * (1.0 - mean[wide]) / std[wide] / std[wide] - 1.0
+        out = np.stack([mean, mean], -1)
+        for end, p in enumerate((tail, 1.0 - tail)):
+            out[wide, end] = beta_quantiles(mean[wide] * size, (1.0 - mean[wide]) * size, p)
+        return out

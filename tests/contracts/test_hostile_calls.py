@@ -13,6 +13,7 @@ import pytest
 from benchmarks.hostile._calls import NAMES, VARIANTS, Call, drawn, fitted, judged
 
 CALLS, SEED = 400, 4
+GIBBS = {"local_step": "gibbs", "algorithm": "ssvi"}
 HUGE = f"{10**30!r:.30}"  # as the table of values calls it
 COUNTS, SHOPS, SITES = {"likelihood": "poisson"}, {"groups": "site"}, {"groups": ["site"], "likelihood": "gaussian"}
 #: What further draws found, and was mended: (estimator, variant, fitted, method, argument, what).
@@ -28,6 +29,15 @@ FOUND = [
     ("GammaProcessNMF", {"search_passes": 1}, False, "fit", "set concentration", "np.float16(0.5)"),
     ("GMERegressor", SITES, True, "partial_fit", "y", "times 1e99"),
     ("SparseGPRegressor", {}, False, "fit", "y", "times 1e150"),
+    ("CorrelatedTopicModel", {}, True, "partial_fit", "X", "a dict"),
+    ("StructuredLDA", {}, True, "partial_fit", "X", "a dict"),
+    ("StructuredLDA", GIBBS, False, "fit", "X", "single precision near its end"),
+    ("StructuredLDA", GIBBS, False, "partial_fit", "X", "times 1e5"),
+    ("DynamicGLM", SHOPS, False, "partial_fit", "y", "times 1e-20"),
+    ("DynamicGLM", COUNTS, True, "log_predictive_density", "X", "a cell of 1e+38"),
+    ("DynamicGLM", COUNTS, True, "partial_fit", "offset", "times 1e5"),
+    ("DynamicGLM", {"likelihood": "gaussian"}, False, "fit", "y", "times 1e99"),
+    ("DynamicGLM", {"likelihood": "logit"}, True, "score", "offset", "times 1e5"),
 ]
 
 
@@ -47,6 +57,9 @@ NOISY = {"groups": ["site"], "noise": True, "bound": "simple"}
 SEEDED = [
     ("SparseGPRegressor", COUNTS, False, "fit", "exposure", str(10**29), 1644415453),
     ("GMEClassifier", NOISY, True, "partial_fit", "offset", "times 1e5", 1542676055),
+    ("StructuredLDA", {"doc_topic_prior": "auto"}, True, "proportion_interval", "X", "a column times 1e20", 1768730938),
+    ("StructuredLDA", GIBBS, True, "proportion_interval", "X", "a cell of 1e+60", 292477496),
+    ("DynamicGLM", {"likelihood": "gaussian"}, True, "log_predictive_density", "X", "a column times 1e99", 2051686540),
 ]
 
 

@@ -516,6 +516,60 @@ def test_estimators_that_are_no_sum_over_rows_say_so(model):
     )
 
 
+@pytest.mark.parametrize("groups", [None, "shop"])
+@pytest.mark.parametrize(
+    "method", ["predict", "forecast", "score", "simulate", "log_predictive_density", "partial_fit"]
+)
+def test_no_method_of_a_series_takes_any(method, groups):
+    """A frame ended in an AttributeError about its index, chunks of unknown size in one about len."""
+    X = pd.DataFrame({"price": np.arange(12.0) % 5, "shop": np.arange(12) % 2})
+    X, y = X if groups else X[["price"]], np.arange(12) % 3
+    model = sksvi.DynamicGLM(groups=groups, level="walk", likelihood="poisson", max_iter=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    beside = {} if method in ("predict", "forecast", "simulate") else {"y": y}
+    options = {"error": TypeError, "method": method}
+    assert_refused(model, "DynamicGLM takes no Dask collection.*X of", X=framed(X), **beside, **options)
+    if beside:
+        words = r"DynamicGLM takes no.*give it y.compute\(\)"
+        assert_refused(model, words, X=X, y=framed(pd.Series(y)), **options)
+
+
+@pytest.mark.parametrize("form", [chunked, lambda values: framed(pd.Series(values))], ids=["array", "frame"])
+def test_a_chunk_in_memory_takes_nothing_in_partitions_beside_it(form):
+    X, y = counts()
+    model = BayesianGLMRegressor(likelihood="poisson").partial_fit(X, y)
+    for name in ("sample_weight", "offset"):
+        words = f"{name} is a Dask collection and X is a DataFrame"
+        given = {name: form(np.ones(N))}
+        assert_refused(model, words, X, y, error=TypeError, method="partial_fit", **given)
+    pairs = np.column_stack([np.arange(N) % 9, np.arange(N) % 5])
+    model = sksvi.PoissonFactorization(2, max_iter=2, random_state=0)
+    words = "sample_weight is a Dask collection and X is an ndarray"
+    given = {"sample_weight": form(np.ones(N))}
+    assert_refused(model, words, pairs, y, error=TypeError, method="partial_fit", **given)
+
+
+def test_users_are_folded_in_at_hand():
+    """The answer is one object, and no row of it is one of X."""
+    rng = np.random.default_rng(0)
+    pairs, y = np.column_stack([np.arange(N) % 9, rng.integers(0, 5, N)]), rng.poisson(2.0, N)
+    for cls in (sksvi.GeneralizedPMF, sksvi.PoissonFactorization):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = cls(2, max_iter=3, random_state=0).fit(pairs, y)
+        words = f"{cls.__name__} takes no Dask collection here, and X of fold_in"
+        assert_refused(model, words, chunked(pairs), chunked(y), error=TypeError, method="fold_in")
+
+
+def test_parameters_are_at_hand():
+    X, y = counts()
+    for given in (chunked(np.ones(3)), framed(pd.Series(np.ones(3)), 1)):
+        words = r"'prior_precision' parameter .* is a Dask collection: give prior_precision.compute\(\)"
+        assert_refused(BayesianGLMRegressor(prior_precision=given), words, X, y)
+
+
 def test_networks_say_so():
     from sksvi.network import Gamma, Gaussian, Network
 

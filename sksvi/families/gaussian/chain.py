@@ -240,9 +240,19 @@ class ChainGaussian(Family):
         return (0.0, 0.0) if self.bare_prior else (self.linear - self.weights * about.mean, self.weights)
 
     def replace(self, natural: Any) -> ChainGaussian:
-        """The block with these messages, centred at this one's mean."""
+        """The block with these messages, centred at this one's mean.
+
+        Raises
+        ------
+        NotPositiveDefinite
+            Where their precision is not, or messages are beyond all numbers.
+        """
         linear, weights = natural
-        new = ChainGaussian(self.chain, linear + weights * self.mean, weights)
+        with np.errstate(over="ignore", invalid="ignore"):
+            linear = linear + weights * self.mean
+        if not np.all(np.isfinite(linear)):
+            raise NotPositiveDefinite("a step leads to messages beyond all numbers")
+        new = ChainGaussian(self.chain, linear, weights)
         new.prepare()
         return new
 

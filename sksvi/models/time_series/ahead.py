@@ -55,7 +55,8 @@ def one_step_ahead(likelihood: Any, block: ChainGaussian, data: Table, expect: A
         if not len(at):
             break
         before = m
-        found = _own_steps(likelihood, data.take(at), expect, m[at], s[at], linear[at], weights[at], rate[at])
+        with np.errstate(over="ignore", invalid="ignore"):  # steps beyond all numbers are not taken
+            found = _own_steps(likelihood, data.take(at), expect, m[at], s[at], linear[at], weights[at], rate[at])
         linear[at], weights[at], rate[at], moved[at] = found
     return Ahead(m, s, ChainGaussian(chain, linear, weights))
 
@@ -91,13 +92,14 @@ def _at(
     """Each point's own bound, the mean of f there, and slopes in mean and variance."""
     D = 1.0 + weights * s
     off = linear - weights * m
-    step, v = s * off / D, s / D
+    v = s / D
+    step = v * off
     mean = m + step
     f = mean if rows.offset is None else mean + rows.offset
-    with np.errstate(over="ignore", invalid="ignore"):
-        value, alpha, gamma = expect(likelihood, rows.y, f, v)
+    value, alpha, gamma = expect(likelihood, rows.y, f, v)
+    kl = 0.5 * (np.log(D) - weights * v + step * (off - weights * step))
     if rows.weight is not None:
         value, alpha, gamma = value * rows.weight, alpha * rows.weight, gamma * rows.weight
-    kl = 0.5 * (np.log(D) - weights * v) + step * (off - 0.5 * weights * step) - 0.5 * off * off * s / D
-    good = np.isfinite(value) & np.isfinite(alpha) & np.isfinite(gamma)
-    return np.where(good, value - kl, -np.inf), mean, alpha, gamma
+    value = value - kl
+    good = np.isfinite(value) & np.isfinite(mean) & np.isfinite(alpha) & np.isfinite(gamma)
+    return np.where(good, value, -np.inf), mean, alpha, gamma
