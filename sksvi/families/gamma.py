@@ -66,7 +66,7 @@ class Gamma(Flat):
     @property
     def variance(self) -> Array:
         """Var x, (K,)."""
-        return self.shape / np.square(self.rate)
+        return self.shape / self.rate / self.rate  # whose square may be no number
 
     @property
     def mean_log(self) -> Array:

@@ -59,6 +59,7 @@ SEEDED = [
     ("GMEClassifier", NOISY, True, "partial_fit", "offset", "times 1e5", 1542676055),
     ("StructuredLDA", {"doc_topic_prior": "auto"}, True, "proportion_interval", "X", "a column times 1e20", 1768730938),
     ("StructuredLDA", GIBBS, True, "proportion_interval", "X", "a cell of 1e+60", 292477496),
+    ("PoissonFactorization", {"algorithm": "mc-ssvi"}, True, "fit", "y", "times 1e-160", 53698717),
     ("DynamicGLM", {"likelihood": "gaussian"}, True, "log_predictive_density", "X", "a column times 1e99", 2051686540),
 ]
 
