@@ -68,7 +68,10 @@ SEEDED = [
     ("name", "options", "is_fitted", "method", "argument", "what", "seed"), [*((*call, 0) for call in FOUND), *SEEDED]
 )
 def test_what_was_found_is_mended(name, options, is_fitted, method, argument, what, seed):
-    verdict = judged(Call(name, VARIANTS.get(name, [{}]).index(options), is_fitted, method, argument, what, seed))
+    call = Call(name, VARIANTS.get(name, [{}]).index(options), is_fitted, method, argument, what, seed)
+    verdict = judged(call)
+    if "took" in verdict.why:  # and compiled
+        verdict = judged(call)
     assert verdict.kind in ("refused", "answered"), verdict.why
 
 
