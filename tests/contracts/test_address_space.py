@@ -40,7 +40,7 @@ ROOM, SLACK, TOO_LITTLE = 1.3, 2**24, 0.5
 #: Least that a case asks for: fewer bytes are nobody's question, and the slack would be much of them.
 LEAST = 2**26
 #: Passes of a fit; more where hyperparameters have nodes only when their search is over.
-PASSES, SEARCHED = 3, {"GMEClassifier": 20, "GMERegressor": 20}
+PASSES, SEARCHED = 2, {"GMEClassifier": 20, "GMERegressor": 20}
 ALONE = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -63,12 +63,12 @@ def pairs(users):
 LARGE = {
     "BayesianGLMClassifier": lambda: cases.glm(1100, 1000, 2),
     "BayesianGLMRegressor": lambda: cases.glm(1100, 1000),
-    "BernoulliMixture": lambda: cases.counts(BernoulliMixture(20, random_state=0), 60, 7000, 1),
+    "BernoulliMixture": lambda: cases.counts(BernoulliMixture(20, random_state=0), 30, 6000, 1),
     "BetaProcessFA": lambda: cases.beta_process(60, 3000),
-    "CategoricalMixture": lambda: cases.counts(CategoricalMixture(20, moves="none", random_state=0), 60, 7000, 1),
+    "CategoricalMixture": lambda: cases.counts(CategoricalMixture(20, moves="none", random_state=0), 30, 6000, 1),
     "DynamicGLM": lambda: cases.series(350_000, level="walk", likelihood="gaussian"),
-    "GMEClassifier": lambda: levels(3000, 1500, 200),
-    "GMERegressor": lambda: cases.gme(3000, 1500, 200),
+    "GMEClassifier": lambda: levels(3000, 1500, 300),
+    "GMERegressor": lambda: cases.gme(4000, 2000, 300),
     "GammaFactorModel": lambda: cases.counts(GammaFactorModel(40, random_state=0), 100, 100),
     "GammaPoissonFactorization": lambda: cases.counts(GammaPoissonFactorization(40, random_state=0), 100, 8000),
     "GammaProcessNMF": lambda: cases.counts(GammaProcessNMF(40, random_state=0), 100, 6000),
