@@ -220,8 +220,8 @@ def _is_text(value: Any) -> bool:
 def with_own_methods(cls: Any) -> Any:
     """Class decorator: inherited public methods become the class's own, by name; those of rows answer collections.
 
-    Methods in ``_at_hand`` take none; of ("*",) no method does. A fit is published whole, and each answer is of one fit
-    (`sksvi.estimators.published`).
+    Methods that ``_at_hand`` names take no Dask collection; ("*",) names all of them. A fit is published whole, and
+    each answer is of one fit (`sksvi.estimators.published`).
 
     Python's TypeErrors name the class that wrote a method; users know the one that they called.
     """

@@ -276,7 +276,6 @@ def node_rows(values: dict[str, Array], weights: Array, coverage: float) -> Any:
         z = to(column)
         centre = float(weights @ z)
         spread = half * float(np.sqrt(weights @ np.square(z - centre)))
-        far = np.abs(column - mean)
-        std = float(far.max() * np.sqrt(weights @ np.square(far / far.max())))  # of variances of 1e200, too
+        std = float(np.hypot.reduce(np.sqrt(weights) * (column - mean)))  # whose squares may be no numbers
         rows[name] = [mean, std, float(back(centre - spread)), float(back(centre + spread))]
     return pd.DataFrame.from_dict(rows, orient="index", columns=["mean", "std", "lower", "upper"])
