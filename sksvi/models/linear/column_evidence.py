@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sksvi.models.linear.scales import log_half_cauchy
+
 Array = np.ndarray
 
 #: Scale of the half-Cauchy prior of the deviation of f that a column makes, in units of f, over √D: measured
@@ -53,7 +55,7 @@ def integrated_gain(h: Array, mean: Array, variance: Array, unit: float) -> floa
     # A standard deviation of a column, half of its spread, gives f this deviation under the median of the prior.
     middle = np.log(2.0 * unit * SCALE / np.sqrt(len(h)))
     moves = np.arange(-REACH, REACH + STEP / 2.0, STEP)
-    weight = 1.0 / np.cosh(moves)
+    weight = np.exp(log_half_cauchy(np.exp(2.0 * moves)))
     fitted, total = value(h), np.full(len(h), -np.inf)
     for move, share in zip(moves, weight / weight.sum(), strict=True):
         total = np.logaddexp(total, np.log(share) + value(np.full(len(h), -2.0 * (middle + move))))

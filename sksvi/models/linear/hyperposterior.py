@@ -19,6 +19,7 @@ from sksvi.families import DiagonalGaussian, NotPositiveDefinite, Point
 from sksvi.families.gaussian.mixture import NodeBlocks
 from sksvi.integrals.nodes import Nodes, nodes_about
 from sksvi.models.linear.column_evidence import integrated_gain
+from sksvi.models.linear.scales import log_half_cauchy
 
 Array = np.ndarray
 
@@ -175,7 +176,7 @@ class LinearHyperposterior:
             return 0.0
         noise = self.model.current_likelihood(self.blocks_at(h)).noise_variance
         ratio = noise / (NOISE_SCALE * self.model.unit) ** 2
-        return float(0.5 * np.log(ratio) - np.log1p(ratio) - np.log(np.pi))
+        return float(log_half_cauchy(ratio) - np.log(np.pi))
 
     # ---- nodes
     def nodes(self, settled: Callable[[Array], float] | None = None) -> Nodes | None:

@@ -20,6 +20,11 @@ WIDEST = 2.5
 FREE_COLUMNS, ROWS_PER_COLUMN = 3, 5.0
 
 
+def log_half_cauchy(square: Array) -> Array:
+    """Log density of the log of a square whose root is half-Cauchy(1), up to -log π, nats."""
+    return 0.5 * np.log(square) - np.log1p(square)
+
+
 @dataclass(frozen=True)
 class ScalePrior:
     """Of the log precision h (K,) of each kind of columns.
@@ -94,7 +99,7 @@ class ScalePrior:
         """log p(h) summed over kinds, nats; -inf beyond the limits."""
         inside = np.all((h >= self.lowest - 1e-9) & (h <= self.highest + 1e-9), axis=-1)
         W = self.ratio(h)[..., self.free]
-        return np.where(inside, np.sum(0.5 * np.log(W) - np.log1p(W), axis=-1) + self._log_constant, -np.inf)
+        return np.where(inside, np.sum(log_half_cauchy(W), axis=-1) + self._log_constant, -np.inf)
 
     def step(self, h: Array, determined: Array, squares: Array) -> tuple[Array, float]:
         """To the best h for q, and the gain that it promises, nats.
