@@ -31,8 +31,6 @@ from sksvi.predictive.mixture import merged, mixed_moments
 
 Array = np.ndarray
 
-#: Least weight of a component of a prediction: lighter nodes are merged with their neighbours.
-LEAST = 0.2
 #: Rows that are looked at for parameters of a likelihood at most: those of more leave them no spread worth a node.
 MOST_ROWS = 20_000
 
@@ -255,7 +253,7 @@ class IntegratedScales(IntegratedHyperparameters):
         if len(parts) > 1 and "likelihood" not in self._places:
             # By the weights' own spread: what is said of a row is the same whatever rows stand beside it.
             spreads = [float(np.mean(fit.block.variance)) for fit, _, _ in parts]
-            means, variances, weights = merged(means, variances, weights, LEAST, spreads)
+            means, variances, weights = merged(means, variances, weights, spreads)
         found = [self._distribution(*part) for part in zip(means, variances, likelihoods)]
         return found[0] if len(found) == 1 else MixturePredictive(found, weights)
 

@@ -18,21 +18,19 @@ _LOOKS = 600
 Cdf = Callable[[Array, Array], Array]
 
 
-def smallest_count(cdf: Cdf, level: float, low: Array, high: Array) -> Array:
-    """Smallest count in (low, high] whose distribution function reaches `level`, one for each row.
+def smallest_count(cdf: Cdf, level: float, guess: Array) -> Array:
+    """Smallest count whose distribution function reaches `level`, one for each row.
 
     Parameters
     ----------
     cdf : callable
         Of counts and the indices of their rows.
     level : float
-    low, high : ndarray of shape (n,)
-        Counts, -1 among them: below the level, and not below it.
+    guess : ndarray of shape (n,)
+        A count of each row, near or far.
     """
-    rows = np.arange(len(high))
-    at_low, at_high = np.where(low < 0, 0.0, cdf(np.maximum(low, 0.0), rows)), cdf(high, rows)
-    low, high, score = low.copy(), high.copy(), ndtri(level)
-    active = np.flatnonzero(_apart(low, high))
+    low, high, at_low, at_high = _bracket(cdf, level, guess)
+    score, active = ndtri(level), np.flatnonzero(_apart(low, high))
     for look in range(_LOOKS):
         if not len(active):
             break
@@ -49,22 +47,26 @@ def smallest_count(cdf: Cdf, level: float, low: Array, high: Array) -> Array:
     return high
 
 
-def bracket(cdf: Cdf, level: float, guess: Array) -> tuple[Array, Array]:
-    """Counts low < high, the distribution function below `level` at the one and not at the other, about a guess."""
+def _bracket(cdf: Cdf, level: float, guess: Array) -> tuple[Array, Array, Array, Array]:
+    """Counts low < high, -1 among them, and the distribution function there: below `level`, and not below it."""
     rows, step = np.arange(len(guess)), np.ceil(0.02 * guess) + 1.0
-    reached = cdf(guess, rows) >= level
+    at_guess = cdf(guess, rows)
+    reached = at_guess >= level
     low, high = np.where(reached, -1.0, guess), guess.copy()
+    at_low, at_high = np.where(reached, 0.0, at_guess), at_guess.copy()
     active, growth = rows[(reached & (guess > 0)) | ~reached], 1.0
     while len(active):
         # outwards by steps that grow ever faster: a guess may be hundreds of orders of magnitude away
         down = reached[active]
         end = np.where(down, np.maximum(high[active] - step[active], -1.0), low[active] + step[active])
         end = np.minimum(end, LARGEST_COUNT)
-        enough = (end == LARGEST_COUNT) | ((end >= 0) & (cdf(np.maximum(end, 0.0), active) >= level))
-        low[active[~enough]], high[active[enough]] = end[~enough], end[enough]
+        value = np.where(end < 0, 0.0, cdf(np.maximum(end, 0.0), active))
+        enough = (end == LARGEST_COUNT) | ((end >= 0) & (value >= level))
+        low[active[~enough]], at_low[active[~enough]] = end[~enough], value[~enough]
+        high[active[enough]], at_high[active[enough]] = end[enough], value[enough]
         active, growth = active[np.where(down, enough, ~enough)], 4.0 * growth
         step[active] = np.minimum(growth * step[active], LARGEST_COUNT)
-    return low, high
+    return low, high, at_low, at_high
 
 
 def _between(low: Array, high: Array, share: Array) -> Array:

@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp, ndtr, ndtri
 
+from sksvi.predictive.counts import smallest_count
 from sksvi.predictive.plain import Predictive
+from sksvi.predictive.quantiles import quantile_between
 
 Array = np.ndarray
 
+#: Least weight of a component of a prediction: lighter nodes are merged with their neighbours.
+LEAST = 0.2
 #: Most bisections of a quantile between those of the components.
 BISECTIONS = 60
 #: Largest distance between means of components whose square stays finite, as those of counts.
@@ -99,41 +103,29 @@ class MixturePredictive(Predictive):
         values = [part._cdf(y, rows) for part in self.components]
         return np.asarray(sum(w * value for w, value in zip(self.weights, values, strict=True)))
 
+    def _cdf_and_density(self, y: Array, rows: Array) -> list[Array]:
+        values = zip(*(part._cdf_and_density(y, rows) for part in self.components), strict=True)
+        return [np.asarray(sum(w * one for w, one in zip(self.weights, value, strict=True))) for value in values]
+
+    def _count_quantile(self, level: float) -> Array:
+        """Smallest count whose distribution function reaches `level`, looked for about that of log-normals."""
+        centres, spreads = zip(*(part._log_normal() for part in self.components), strict=True)
+        guess = normal_quantiles(np.array(centres), np.array(spreads), self.weights, level)
+        return smallest_count(self._cdf, level, np.floor(np.exp(guess)))
+
     def _continuous_quantile(self, level: float) -> Array:
-        """Between the quantiles of the components, by Newton's steps and bisection."""
         noise = [part.likelihood.noise_variance for part in self.components]
         if all(variance is not None for variance in noise):
             parts = zip(self.components, noise, strict=True)
             stds = np.sqrt([np.asarray(part.latent_variance, float) + v for part, v in parts])
             means = np.array([part.latent_mean for part in self.components], float)
             return normal_quantiles(means, stds, self.weights, level)
-        ends = np.array([part._continuous_quantile(level) for part in self.components], float)
-        low, high = ends.min(0), ends.max(0)
-        y, active = np.asarray(self._mixed(list(ends)), float), np.flatnonzero(high > low)
-        score = ndtri(level)
-        for step in range(BISECTIONS):
-            if not len(active):
-                break
-            cdf = self._cdf(y[active], active)
-            under = cdf < level
-            low[active[under]], high[active[~under]] = y[active[under]], y[active[~under]]
-            # The normal score is nearly linear in y, with the slope of the moments' normal.
-            slope = np.maximum(np.asarray(self._spread()[active], float), np.finfo(float).tiny)
-            with np.errstate(invalid="ignore"):
-                guess = y[active] + (score - ndtri(np.clip(cdf, 1e-300, 1.0 - 1e-16))) * slope
-            a, b = low[active], high[active]
-            inside = (guess > a) & (guess < b) & (step % 3 != 2)
-            new = np.where(inside, guess, 0.5 * (a + b))
-            done = np.abs(new - y[active]) <= CLOSE * self._spread()[active]
-            y[active] = new
-            active = active[~done]
-        return y
+        return quantile_between(self._cdf_and_density, level, *self._quantile_bracket(level))
 
-    def _spread(self) -> Array:
-        """Standard deviation of y, once."""
-        if not hasattr(self, "_std"):
-            self._std = self.std()
-        return self._std
+    def _quantile_bracket(self, level: float) -> tuple[Array, Array, Array]:
+        """The mean of the components' guesses, and ends that hold all of their quantiles."""
+        guesses, lows, highs = zip(*(part._quantile_bracket(level) for part in self.components), strict=True)
+        return self.weights @ np.array(guesses), np.min(lows, axis=0), np.max(highs, axis=0)
 
 
 def mixed_moments(means: Sequence[Array], variances: Sequence[Array], weights: Array) -> tuple[Array, Array]:
@@ -155,28 +147,25 @@ def mixed_moments(means: Sequence[Array], variances: Sequence[Array], weights: A
 
 
 def merged(
-    means: list[Array], variances: list[Array], weights: Array, least: float, spreads: Any = None
+    means: list[Array], variances: list[Array], weights: Array, spreads: Sequence[float]
 ) -> tuple[list, list, Array]:
-    """Components of f of one likelihood as few: neighbours in spread with their moments, each of `least` weight.
+    """Components of f of one likelihood as few: neighbours in spread with their moments, each of ``LEAST`` weight.
 
     Parameters
     ----------
     means, variances : lists of ndarray
         Of the components.
     weights : ndarray of shape (k,)
-    least : float
-        Components that weigh less are merged with the next.
-    spreads : sequence of float, optional
-        By which they are neighbours, whatever rows are asked for together; None: the mean of their variances.
+    spreads : sequence of float
+        By which they are neighbours, whatever rows are asked for together.
     """
-    spreads = [float(np.mean(v)) for v in variances] if spreads is None else spreads
     order = np.argsort(spreads, kind="stable")
     groups: list[list[int]] = [[]]
     for k in order:
-        if weights[groups[-1]].sum() >= least:
+        if weights[groups[-1]].sum() >= LEAST:
             groups.append([])
         groups[-1].append(int(k))
-    if len(groups) > 1 and weights[groups[-1]].sum() < least:
+    if len(groups) > 1 and weights[groups[-1]].sum() < LEAST:
         last = groups.pop()
         groups[-1] += last
     found = []

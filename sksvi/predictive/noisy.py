@@ -12,6 +12,7 @@ from sksvi.integrals.quadrature import expect
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.links import LOG_SQRT_2PI, safe_exp
 from sksvi.predictive.plain import Predictive, _among, cdf_of
+from sksvi.predictive.quantiles import quantile_between
 
 Array = np.ndarray
 
@@ -187,10 +188,10 @@ class NoisyPredictive(Predictive):
 
         return rayleigh.over_noise(of_rows, 1.0 / (np.square(width) + v), self.sigma)
 
-    def _continuous_quantile(self, level: float) -> Array:
-        """Quantile of a continuous y; of an additive one by a bracket that grows until it holds the level."""
+    def _quantile_bracket(self, level: float) -> tuple[Array, Array, Array]:
+        """A guess at a quantile and its ends; of an additive likelihood they move out until they hold the level."""
         if not self.likelihood.additive:
-            return super()._continuous_quantile(level)
+            return super()._quantile_bracket(level)
         unit = np.sqrt(np.asarray(self.latent_variance, dtype=float)) + (self.likelihood.noise or 0.0)
         rows = np.arange(len(unit))
         ends = {}
@@ -202,20 +203,10 @@ class NoisyPredictive(Predictive):
                 active = active[short]
                 step[active] *= 4.0
             ends[sign] = end
-        low, high = ends[-1.0], ends[1.0]
-        y, active, width = 0.5 * (low + high), rows, high - low
-        for _ in range(200):
-            at = y[active]
-            cdf, density = self._cdf_and_density(at, active, True)
-            high[active] = np.where(cdf >= level, at, high[active])
-            low[active] = np.where(cdf < level, at, low[active])
-            newton = at - (cdf - level) / np.maximum(density, 1e-300)
-            inside = (newton > low[active]) & (newton < high[active])
-            y[active] = np.where(inside, newton, 0.5 * (low[active] + high[active]))
-            active = active[np.abs(y[active] - at) > 1e-10 * np.minimum(width[active], np.abs(at) + unit[active])]
-            if not len(active):
-                break
-        return y
+        return 0.5 * (ends[-1.0] + ends[1.0]), ends[-1.0], ends[1.0]
+
+    def _continuous_quantile(self, level: float) -> Array:
+        return quantile_between(self._cdf_and_density, level, *self._quantile_bracket(level))
 
     def _latent_reach(self, share: float) -> Array:
         """Distance from its mean beyond which f lies with probability `share`, or less."""

@@ -13,8 +13,9 @@ from sksvi.integrals.quadrature import expect, standard_deviation
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.links import as_float
 from sksvi.predictive import density
-from sksvi.predictive.counts import bracket, smallest_count
+from sksvi.predictive.counts import smallest_count
 from sksvi.predictive.coverage import tail_of
+from sksvi.predictive.quantiles import quantile_between
 
 Array = np.ndarray
 
@@ -233,40 +234,32 @@ class Predictive:
         )
 
     def _count_quantile(self, level: float) -> Array:
-        """Smallest count whose distribution function reaches `level`: a bracket about a log-normal guess, closed."""
+        """Smallest count whose distribution function reaches `level`, looked for about that of a log-normal."""
+        centre, spread = self._log_normal()
+        return smallest_count(self._cdf, level, np.floor(np.exp(centre + ndtri(level) * spread)))
+
+    def _log_normal(self) -> tuple[Array, Array]:
+        """Mean and standard deviation of the logarithm of a log-normal variable with the moments of y."""
         mean, spread = np.asarray(self.mean(), dtype=float), np.asarray(self.std(), dtype=float)
-        log_variance = np.log1p(np.minimum(spread / np.maximum(mean, 1e-300), 1e100) ** 2)
-        guess = np.floor(mean * np.exp(ndtri(level) * np.sqrt(log_variance) - 0.5 * log_variance))
-        return smallest_count(self._cdf, level, *bracket(self._cdf, level, guess))
+        mean = np.maximum(mean, 1e-300)
+        variance = np.log1p(np.minimum(spread / mean, 1e50) ** 2)
+        return np.log(mean) - 0.5 * variance, np.sqrt(variance)
 
     def _continuous_quantile(self, level: float) -> Array:
-        """Quantile of a continuous y whose distribution moves one way with f: union-bound bracket, Newton inside it."""
-        likelihood, m = self.likelihood, self.latent_mean.astype(np.float64)
-        if likelihood.noise_variance is not None:
+        """Quantile of a continuous y whose distribution moves one way with f."""
+        if self.likelihood.noise_variance is not None:
             return self.latent_mean + self.std() * ndtri(level)
+        return quantile_between(self._cdf_and_density, level, *self._quantile_bracket(level))
+
+    def _quantile_bracket(self, level: float) -> tuple[Array, Array, Array]:
+        """A guess at a quantile, and ends that hold it by the union bound."""
+        likelihood, m = self.likelihood, self.latent_mean.astype(np.float64)
         half = 0.5 * level, 0.5 * (1.0 - level)
         # P(f outside) <= half and P(y outside | f inside) <= half bound the quantile from either side
         reach = [self._latent_reach(share) for share in half]
         low = np.minimum(likelihood.ppf(half[0], m - reach[0]), likelihood.ppf(half[0], m + reach[0]))
         high = np.maximum(likelihood.ppf(1.0 - half[1], m - reach[1]), likelihood.ppf(1.0 - half[1], m + reach[1]))
-        y = np.clip(likelihood.ppf(level, m), low, high)
-        active, width = np.arange(len(m)), high - low
-        for _ in range(200):
-            at = y[active]
-            cdf, density = self._cdf_and_density(at, active)
-            high[active] = np.where(cdf >= level, at, high[active])
-            low[active] = np.where(cdf < level, at, low[active])
-            newton = at - (cdf - level) / np.maximum(density, 1e-300)
-            inside = (newton > low[active]) & (newton < high[active])
-            a, b = low[active], high[active]
-            # halve the bracket in log y where it spans orders of magnitude
-            middle = np.where(a > 0, np.sqrt(np.maximum(a, 0)) * np.sqrt(np.maximum(b, 0)), 0.5 * (a + b))
-            y[active] = np.where(inside, newton, middle)
-            small = 1e-10 * np.minimum(width[active], np.abs(y[active]) + np.abs(m[active]))
-            active = active[np.abs(y[active] - at) > small]
-            if not len(active):
-                break
-        return y
+        return likelihood.ppf(level, m), low, high
 
     def _latent_reach(self, share: float) -> Array:
         """Distance from its mean beyond which f lies with probability `share`, or less."""
