@@ -6,6 +6,7 @@ import os
 import zlib
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sklearn
@@ -22,6 +23,21 @@ ROUTED = {
 #: Of a test of more cases than this the short part runs one in so many, drawn by their names; the exhaustive part the
 #: others.
 MANY, ONE_IN = 5, 3
+#: scikit-learn's checks of numbers, which an algorithm or a likelihood may fail where the class passes.
+NUMERIC_CHECKS = {
+    "check_classifiers_train",
+    "check_dtype_object",
+    "check_estimator_sparse_array",
+    "check_estimators_dtypes",
+    "check_estimators_pickle",
+    "check_fit_idempotent",
+    "check_methods_sample_order_invariance",
+    "check_methods_subset_invariance",
+    "check_regressors_train",
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+    "check_transformer_general",
+}
 ROOT = Path(__file__).resolve().parents[1]
 SEED_VARIABLE = "SKSVI_TESTS_GLOBAL_RANDOM_SEED"
 
@@ -45,8 +61,9 @@ def shared_data() -> Path:
     return folder
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave many cases of one test to the exhaustive part, and skip what scikit-learn 1.6 does not do."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Check a class's interface once, leave many cases of one test to the exhaustive part."""
+    _interface_once(config, items)
     of_one_test = defaultdict(list)
     for item in items:
         if item.get_closest_marker("exhaustive") is None:
@@ -57,6 +74,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             for item in cases[-(-len(cases) // ONE_IN) :]:
                 item.add_marker(pytest.mark.exhaustive)
     _skip_what_old_versions_lack(items)
+
+
+def _interface_once(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a class's second and further instances keep scikit-learn's checks of numbers alone."""
+    first: dict[tuple[str, str], str] = {}
+    repeated = []
+    for item in items:
+        parameters = getattr(item, "callspec", None) and item.callspec.params
+        if not parameters or not {"estimator", "check"} <= set(parameters):
+            continue
+        name = _check_name(parameters["check"])
+        key = type(parameters["estimator"]).__name__, name
+        instance = f"{item.nodeid.split('[')[0]}[{parameters['estimator']!r}"
+        if first.setdefault(key, instance) != instance and name not in NUMERIC_CHECKS:
+            repeated.append(item)
+    if repeated:
+        config.hook.pytest_deselected(items=repeated)
+        left_out = set(map(id, repeated))
+        items[:] = [item for item in items if id(item) not in left_out]
+
+
+def _check_name(check: Any) -> str:
+    while hasattr(check, "func"):
+        check = check.func
+    return check.__name__
 
 
 def _skip_what_old_versions_lack(items: list[pytest.Item]) -> None:
