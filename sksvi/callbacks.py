@@ -21,8 +21,8 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from sksvi._machine.interruption import Interruption
-from sksvi._machine.warned import warn_user
+from sksvi._runtime.interruption import Interruption
+from sksvi._runtime.warned import warn_user
 
 _SESSION = ("_skl_callbacks", "_callback_fit_ctx", "_skl_callbacks_to_teardown", "_parent_callback_ctx")
 _HOOKS = ("setup", "on_fit_task_begin", "on_fit_task_end", "teardown")

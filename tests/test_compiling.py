@@ -10,7 +10,7 @@ import pytest
 
 import sksvi
 from sksvi import precompile
-from sksvi._machine import compiling
+from sksvi._runtime import compiling
 
 SOURCE = Path(sksvi.__file__).parent
 

@@ -14,7 +14,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sksvi import BayesianGLMRegressor
-from sksvi._machine import one_thread, parallel
+from sksvi._runtime import one_thread, parallel
 
 
 def threads():

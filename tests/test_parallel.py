@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pytest
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 100])
@@ -217,7 +217,7 @@ def test_a_thread_holds_blas_to_one_thread_whoever_controls_it():
 FAULTS = """
 import resource
 import numpy as np
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -5,8 +5,8 @@
     python tools/net.py --against COMMIT      # store the hashes of that commit, from a checkout, then check here
     python tools/net.py --parts --only NAME   # one hash for every part of what fits say: which part differs?
 
-``--only SUBSTRING`` takes the fits whose names have it. A fit's hash is over its posterior, its public fitted
-attributes, its bounds and its predictions, on fixed seeds; seconds are left out. Public names alone are used, so that private ones
+``--only SUBSTRING`` takes the fits whose names have it. A hash is over the posterior, the public fitted attributes, the
+bounds and the predictions of a fit, on fixed seeds, without seconds. Public names alone are used, so that private ones
 may change between two runs. Files that are compared come from one machine with one set of library versions.
 """
 

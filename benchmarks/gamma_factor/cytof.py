@@ -122,7 +122,7 @@ def peers(train: Array, test: Array) -> list[dict[str, Any]]:
 
 
 def main(quick: bool = False) -> None:
-    from sksvi._machine.parallel import working
+    from sksvi._runtime.parallel import working
 
     train, test = cytof()
     if quick:

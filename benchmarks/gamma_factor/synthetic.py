@@ -108,7 +108,7 @@ def with_means(n: int, kind: str, size: float, seeds: range) -> dict[str, Any]:
 
 def main(quick: bool = False) -> None:
     from sksvi import GammaFactorModel
-    from sksvi._machine.parallel import working
+    from sksvi._runtime.parallel import working
 
     timed(GammaFactorModel(2), np.random.default_rng(0).standard_normal((20, 3)))
     rows: list[dict[str, Any]] = []

@@ -29,7 +29,7 @@ from sksvi import (
     SparseGPClassifier,
     StructuredLDA,
 )
-from sksvi._machine.compiled import Guard
+from sksvi._runtime.compiled import Guard
 from sksvi.datasets import make_beta_process, make_ctm, make_lda, make_pmf, make_spectra
 
 REPEATS, LOOPS, SEED = 5, 500, 0

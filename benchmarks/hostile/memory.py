@@ -34,7 +34,7 @@ from sksvi import (
     SparseGPRegressor,
     StructuredLDA,
 )
-from sksvi._machine import memory
+from sksvi._runtime import memory
 
 #: Passes: enough that the search for a kernel, where there is one, is under way.
 SEED, PASSES = 0, 20

@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks._lib import Array
 from benchmarks._lib.tables import arguments, progress, report
 from benchmarks.nmf.poisson import counts
-from sksvi.algorithms.rows import CVI
+from sksvi.algorithms.specs import CVI
 from sksvi.algorithms.steps import natural_step
 from sksvi.families import Gamma, NotPositiveDefinite
 from sksvi.inference import plan

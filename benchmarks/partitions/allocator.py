@@ -11,7 +11,7 @@ from benchmarks._lib.timing import fresh_process, median
 FIT = """
 import json, time
 from benchmarks.partitions._data import model, simulated
-from sksvi._machine import memory
+from sksvi._runtime import memory
 if not {keeps}:
     memory.keep_freed = lambda: None
 rows = simulated("logit", {n}, 20, 0)

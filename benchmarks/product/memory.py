@@ -97,7 +97,7 @@ def stream_kddcup(limit: int | None = None) -> dict[str, Any]:
 
 def in_vectors(case: dict[str, Any], added: float) -> float:
     """What the fit added, less three row blocks and ten D x D matrices, in vectors of N numbers."""
-    from sksvi._machine.parallel import chunk_rows
+    from sksvi._runtime.parallel import chunk_rows
 
     n, d = case["n"], case["d"]
     return (added * 2**20 / 8 - 3 * chunk_rows(d, True) * d - 10 * d * d) / n

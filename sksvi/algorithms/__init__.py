@@ -1,6 +1,6 @@
 """Algorithms: which step each kind of block takes, and how fast."""
 
-from sksvi.algorithms.rows import (
+from sksvi.algorithms.specs import (
     ALGORITHMS,
     CVI,
     MAP,

@@ -10,16 +10,16 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from sksvi import algorithms
-from sksvi._machine import memory
+from sksvi._runtime import memory
 from sksvi._typing import AlgorithmLike, ExpectationLike, MatrixLike, RandomState
 from sksvi.decomposition._factor_predictions import ROWS, FactorPredictions
 from sksvi.decomposition._factor_summaries import FactorSummaries, effective_number
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, stays, string_or_array
 from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.magnitudes import LARGEST_UNIT, check_magnitudes
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.start import ANEW, Start
+from sksvi.estimators.refit import COMPONENTS, FREE, STREAMED, stays, string_or_array
+from sksvi.estimators.stage import ANEW, Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.inference.passes.sampler import sampling
 from sksvi.inference.problem import Problem
@@ -29,7 +29,7 @@ from sksvi.inference.state import State
 from sksvi.models.base import Table
 from sksvi.models.beta_process.model import LOCAL_STEPS, BetaProcess
 from sksvi.models.beta_process.start import data_start, given_factors, start_at
-from sksvi.partitions.facts import Facts
+from sksvi.partitions.summary import Facts
 
 Array = np.ndarray
 

@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi._typing import ArrayLike, MatrixLike, RandomState
 from sksvi.estimators.checks import check_count, check_flag, check_seed
 from sksvi.estimators.completion import halved_entries
@@ -18,7 +18,7 @@ from sksvi.estimators.validation import check_table, validate_data
 from sksvi.models.base import Table
 from sksvi.models.beta_process.globals import Globals, at_values, draw, expected
 from sksvi.models.beta_process.model import BetaProcess, LocalTerms, split
-from sksvi.partitions.lazily import added
+from sksvi.partitions.lazy import added
 
 Array = np.ndarray
 

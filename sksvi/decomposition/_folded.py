@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi._typing import MatrixLike, PerRow
 from sksvi.algorithms import MCSSVI
 from sksvi.decomposition._ids import positions
@@ -14,8 +14,8 @@ from sksvi.decomposition._pairs import FoldedIds, PairMethods
 from sksvi.estimators.checks import check_row_values
 from sksvi.families import GaussianPlates
 from sksvi.inference import plan
-from sksvi.inference.memory.said import Said
-from sksvi.inference.passes import by_side
+from sksvi.inference.memory.factors import Said
+from sksvi.inference.passes import alternating
 from sksvi.inference.state import State
 from sksvi.models.factorization.ratings import Ratings
 
@@ -152,7 +152,7 @@ class FoldingMethods(PairMethods):
         state = State(q, 0)
         with parallel.working():
             for _ in range(FOLD_STEPS):
-                block = by_side.moved(problem, state, "users", said).block
+                block = alternating.moved(problem, state, "users", said).block
                 change = block.kl_by_plate(state.q["users"].precise()).max()
                 state.q["users"] = block
                 if change < FOLD_TOL:

@@ -10,15 +10,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from sksvi import algorithms
-from sksvi._machine import memory
+from sksvi._runtime import memory
 from sksvi._typing import MatrixLike
-from sksvi.algorithms.rows import SVI
+from sksvi.algorithms.specs import SVI
 from sksvi.decomposition._gamma_predictions import GammaPredictions
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.changes import COMPONENTS, FREE, SHARED, STREAMED, stays, string_or_array
 from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.from_partitions import RowsFromPartitions
-from sksvi.estimators.start import Start
+from sksvi.estimators.refit import COMPONENTS, FREE, SHARED, STREAMED, stays, string_or_array
+from sksvi.estimators.stage import Start
 from sksvi.estimators.validation import StrOptions, check_table
 from sksvi.inference import plan
 from sksvi.inference.problem import Problem
@@ -27,7 +27,7 @@ from sksvi.inference.state import State
 from sksvi.models.base import Table
 from sksvi.models.nmf.cells import Cells, table
 from sksvi.models.nmf.start import CHOSEN_AMONG, GROUPED, at_random, from_groups, from_rows, merged, some_rows
-from sksvi.partitions.facts import Facts, Total
+from sksvi.partitions.summary import Facts, Total
 
 Array = np.ndarray
 

@@ -13,17 +13,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from sksvi import algorithms, expectations
-from sksvi._machine import memory, parallel
+from sksvi._runtime import memory, parallel
 from sksvi._typing import AlgorithmLike, ExpectationLike, MatrixLike, RandomState
-from sksvi.decomposition._gamma_factor_findings import of_common_noise, of_least_noise
 from sksvi.decomposition._gamma_factor_predictions import ROWS, GammaFactorPredictions
 from sksvi.decomposition._gamma_factor_summary import NOISE_FLOOR, GammaFactorSummary
-from sksvi.estimators import findings
+from sksvi.decomposition._gamma_factor_warnings import of_common_noise, of_least_noise
+from sksvi.estimators import fit_warnings
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, stays, truth
 from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.start import ANEW, FIRST_PORTION, PORTION, Start
+from sksvi.estimators.refit import COMPONENTS, FREE, STREAMED, stays, truth
+from sksvi.estimators.stage import ANEW, FIRST_PORTION, PORTION, Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.families import Gamma
 from sksvi.inference import plan, stream
@@ -36,7 +36,7 @@ from sksvi.models.gamma_factor.scatter import Scatter, scatter_of
 from sksvi.partitions.collections import aligned, is_collection
 from sksvi.partitions.encoded import known, one_by_one
 from sksvi.partitions.executor import Executor
-from sksvi.partitions.facts import Facts
+from sksvi.partitions.summary import Facts
 
 Array = np.ndarray
 
@@ -288,7 +288,7 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
             state = self._absorbed(problem, None if first else self.state_, known, came)
             self._finish(problem.model, state, seen + came)
             found = list(self._findings(problem, state))
-        findings.tell(found)
+        fit_warnings.tell(found)
         return self
 
     def _absorbed(self, problem: Problem, before: State | None, known: Any, came: float) -> State:

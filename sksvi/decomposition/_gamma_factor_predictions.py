@@ -10,13 +10,13 @@ from scipy.special import logsumexp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi._typing import MatrixLike, RandomState
 from sksvi.estimators.checks import check_count, check_flag, check_seed
 from sksvi.estimators.validation import check_table, validate_data
 from sksvi.integrals.gamma_nodes import nodes, orders
 from sksvi.models.gamma_factor.density import projection
-from sksvi.partitions.lazily import added
+from sksvi.partitions.lazy import added
 
 Array = np.ndarray
 

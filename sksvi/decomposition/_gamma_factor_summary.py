@@ -8,8 +8,8 @@ import numpy as np
 from scipy.special import gammaincinv
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi._machine import memory, parallel
-from sksvi._machine.warned import warn_user
+from sksvi._runtime import memory, parallel
+from sksvi._runtime.warned import warn_user
 from sksvi._typing import DataFrame
 from sksvi.estimators.summaries import joined, point_rows
 from sksvi.families import Gamma

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._machine import memory
+from sksvi._runtime import memory
 from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, RandomState
 from sksvi.decomposition._gamma_base import GammaFactors
 from sksvi.decomposition._gamma_recommend import ColumnRecommendations
 from sksvi.decomposition._poisson_fit import PoissonFit
-from sksvi.estimators.changes import anew
+from sksvi.estimators.refit import anew
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.memory.locals import Locals
 from sksvi.inference.problem import Problem

@@ -9,7 +9,7 @@ from scipy.special import gammaincinv
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi._typing import DataFrame
 from sksvi.families import Gamma
 from sksvi.models.nmf.cells import Cells

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi._typing import ArrayLike, MatrixLike
 from sksvi.decomposition._gamma_posterior import GammaPosterior
 from sksvi.estimators.checks import check_counts, check_flag
@@ -18,7 +18,7 @@ from sksvi.estimators.completion import first_half, halved_entries
 from sksvi.estimators.validation import check_table, validate_data
 from sksvi.models.nmf import density
 from sksvi.models.nmf.cells import Cells, cells
-from sksvi.partitions.lazily import added
+from sksvi.partitions.lazy import added
 
 Array = np.ndarray
 

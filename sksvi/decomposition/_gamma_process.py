@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, RandomState
-from sksvi.algorithms.rows import SSVIA
+from sksvi.algorithms.specs import SSVIA
 from sksvi.decomposition._gamma_base import EVENED, GammaFactors
-from sksvi.estimators.changes import FREE, auto_or_number, stays
 from sksvi.estimators.posterior import Posterior
+from sksvi.estimators.refit import FREE, auto_or_number, stays
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.families import Gamma
 from sksvi.inference import plan

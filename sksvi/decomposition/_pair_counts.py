@@ -10,7 +10,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi._typing import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.decomposition._folded_counts import FoldedCounts
 from sksvi.decomposition._gamma_predictions import CELLS

@@ -15,21 +15,21 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import _fit_context
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi._typing import MatrixLike, PerRow
 from sksvi.decomposition._pair_counts import PairCounts, items_of
 from sksvi.decomposition._poisson_fit import PoissonFit, in_order
-from sksvi.estimators import findings
-from sksvi.estimators.start import ANEW, FIRST_PORTION, PORTION
+from sksvi.estimators import fit_warnings
+from sksvi.estimators.stage import ANEW, FIRST_PORTION, PORTION
 from sksvi.families import Gamma
 from sksvi.families.base import Message
 from sksvi.inference import plan, stream
 from sksvi.inference.engine import exact_bound
 from sksvi.inference.memory.locals import NO_LOCALS, Locals
-from sksvi.inference.past import Past
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import counting_on, restarted
 from sksvi.inference.state import State
+from sksvi.inference.stream_state import Past
 from sksvi.models.base import Table
 from sksvi.models.nmf.cells import Cells, table
 from sksvi.partitions.collections import in_memory, is_collection
@@ -105,9 +105,9 @@ class PairStream(PairCounts, PoissonFit):
             self._finish(problem.model, replace(state, counted=counted), self._n_rows)
             self.state_ = replace(self.state_, locals=NO_LOCALS)
             self._portion = None
-            found = list(findings.other_order(X=X, y=y, sample_weight=sample_weight))
+            found = list(fit_warnings.other_order(X=X, y=y, sample_weight=sample_weight))
             found += self._of_unit(problem.data) if first else []
-        findings.tell(found)
+        fit_warnings.tell(found)
         return self
 
     # ---- all counts at once

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi._typing import MatrixLike, RandomState
 from sksvi.decomposition._ids import id_columns, known_ids, positions
-from sksvi.estimators.strangers import check_added, check_asked, shown
+from sksvi.estimators.unseen import check_added, check_asked, shown
 from sksvi.families import Gamma, GaussianPlates
 from sksvi.models.factorization.columns import SIDES
 

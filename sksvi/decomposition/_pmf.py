@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 
 from sksvi import algorithms, likelihoods
-from sksvi._machine import memory, parallel
+from sksvi._runtime import memory, parallel
 from sksvi._typing import AlgorithmLike, DataFrame, ExpectationLike, LikelihoodLike, MatrixLike, PerRow, RandomState
 from sksvi.decomposition._factor_attributes import FactorAttributes
 from sksvi.decomposition._folded import FoldedUsers
@@ -28,13 +28,13 @@ from sksvi.decomposition._ids import (
 from sksvi.decomposition._pmf_partitions import RatingsInPartitions
 from sksvi.decomposition._pmf_stream import FirstRatings
 from sksvi.decomposition._recommend import RecommendationMethods
-from sksvi.estimators.changes import COMPONENTS, COVARIANCE, FREE, LIKELIHOOD, STREAMED, given_or_not, stays
 from sksvi.estimators.checks import check_numbers, check_same_rows
 from sksvi.estimators.levels import given_order
 from sksvi.estimators.offsets import offset_of
+from sksvi.estimators.refit import COMPONENTS, COVARIANCE, FREE, LIKELIHOOD, STREAMED, given_or_not, stays
 from sksvi.estimators.regression import RegressionMethods
-from sksvi.estimators.start import FIT, Start
-from sksvi.estimators.strangers import ON_UNSEEN, check_table
+from sksvi.estimators.stage import FIT, Start
+from sksvi.estimators.unseen import ON_UNSEEN, check_table
 from sksvi.estimators.validation import StrOptions, check_numeric_target, with_own_methods
 from sksvi.inference.start import without_new_plates
 from sksvi.likelihoods import Likelihood

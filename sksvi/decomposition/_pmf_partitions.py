@@ -11,14 +11,14 @@ import numpy as np
 from sksvi.decomposition._ids import check_some_known, id_columns, known_ids, plates_of, positions
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.from_partitions import FEATURES
-from sksvi.estimators.start import Start
+from sksvi.estimators.stage import Start
 from sksvi.models.base import Table
 from sksvi.models.factorization.on_disk import ratings_on_disk
 from sksvi.models.factorization.ratings import Ratings
 from sksvi.partitions.collections import aligned, that_count
 from sksvi.partitions.encoded import known, named
 from sksvi.partitions.executor import Executor
-from sksvi.partitions.facts import Facts, Targets, Union
+from sksvi.partitions.summary import Facts, Targets, Union
 
 Array = np.ndarray
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sksvi.estimators.first_rows import FirstRows
-from sksvi.estimators.start import Start
+from sksvi.estimators.stage import Start
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.models.base import Table

@@ -11,10 +11,10 @@ from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, MatrixLike,
 from sksvi.decomposition._ids import id_columns
 from sksvi.decomposition._pair_counts import items_of
 from sksvi.decomposition._pair_stream import PairStream
-from sksvi.estimators.changes import FREE, STREAMED
-from sksvi.estimators.start import Start
-from sksvi.estimators.strangers import ON_UNSEEN
+from sksvi.estimators.refit import FREE, STREAMED
+from sksvi.estimators.stage import Start
 from sksvi.estimators.summary_text import counted
+from sksvi.estimators.unseen import ON_UNSEEN
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.families import Gamma
 from sksvi.inference.state import State

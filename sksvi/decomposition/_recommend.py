@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi._typing import ArrayLike, DataFrame, RandomState
 from sksvi.decomposition._folded import FoldedUsers, FoldingMethods
 from sksvi.decomposition._ids import positions

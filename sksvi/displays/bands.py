@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
-from sksvi._machine.kinds import REAL, WHOLE
 from sksvi._names import shortened
+from sksvi._runtime.kinds import REAL, WHOLE
 from sksvi._typing import ArrayLike, Axes, MatrixLike, PerRow
 from sksvi.displays._common import COLORS, legend_above, pyplot
 from sksvi.displays._predicted import Asked, asked, name_of

@@ -21,17 +21,17 @@ from sklearn.utils._param_validation import Interval, InvalidParameterError, val
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms, expectations
-from sksvi._machine import parallel
-from sksvi._machine.warned import warn_user
+from sksvi._runtime import parallel
+from sksvi._runtime.warned import warn_user
 from sksvi._typing import DataFrame, PathLike, RandomState
 from sksvi.callbacks import CallbackSupport, FitMonitor
-from sksvi.estimators import findings
-from sksvi.estimators.changes import SHARED, Change, check_changes, kept_choices
+from sksvi.estimators import fit_warnings
 from sksvi.estimators.checks import check_flag
 from sksvi.estimators.links import LinkedToReference
 from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.start import FIT, MORE, Start
+from sksvi.estimators.refit import SHARED, Change, check_changes, kept_choices
+from sksvi.estimators.stage import FIT, MORE, Start
 from sksvi.estimators.streamed import Streamed
 from sksvi.estimators.summary_text import SummaryText
 from sksvi.estimators.validation import StrOptions, validate_data
@@ -195,7 +195,7 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
                         undone = self._refined(problem, passes, monitor)
                         self._remember_score(X, y, sample_weight=sample_weight, offset=offset)
                 monitor.ended(how_it_ended(self.state_, passes, interruption.asked))
-            found = list(findings.other_order(X=X, y=y, sample_weight=sample_weight, offset=offset))
+            found = list(fit_warnings.other_order(X=X, y=y, sample_weight=sample_weight, offset=offset))
             found += [] if interruption.asked else self._findings(problem, state)
         # The fit stands, whatever becomes of the warnings.
         if self._one_sided:
@@ -203,7 +203,7 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         short = self._fell_short(undone, passes, interruption.asked)
         if short:
             warn_user(short, ConvergenceWarning)
-        findings.tell(found)
+        fit_warnings.tell(found)
         return self
 
     #: Whether every target lies at one end of what it may be: it says nothing of columns, nor of their scales.
@@ -213,7 +213,7 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
     def _at_one_end(model: Any, data: Any) -> bool:
         """`_one_sided` of rows."""
         likelihood = getattr(model, "likelihood", None)
-        return likelihood is not None and bool(findings.one_sided(likelihood, data.y))
+        return likelihood is not None and bool(fit_warnings.one_sided(likelihood, data.y))
 
     #: A warm fit to so many times the rows that the last start was made among begins anew.
     _outgrown_at = np.inf
@@ -277,13 +277,13 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         """What a user should know about a fit that stands: what was found, and what to do."""
         likelihood = getattr(self, "likelihood_", None)
         if likelihood is not None:
-            yield from findings.of_target(likelihood, problem.data.y, len(problem.data))
+            yield from fit_warnings.of_target(likelihood, problem.data.y, len(problem.data))
             yield from likelihood.extremes()
 
     def _too_small(self, X: Array) -> Iterator[str]:
         """`findings.too_small` of a table without columns of categories."""
         names = getattr(self, "feature_names_in_", range(X.shape[1]))
-        yield from findings.too_small([f"column {name!r}" for name in names], np.ptp(X, axis=0))
+        yield from fit_warnings.too_small([f"column {name!r}" for name in names], np.ptp(X, axis=0))
 
     def _problem(self, model: Any, data: Any) -> Problem:
         if data.at_hand:

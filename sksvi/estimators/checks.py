@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array, check_consistent_length
 
-from sksvi._machine import memory
+from sksvi._runtime import memory
 from sksvi._seeds import check_seed as check_seed
 from sksvi.estimators.magnitudes import check_magnitudes, check_weights
 from sksvi.estimators.validation import check_numeric_target

@@ -12,19 +12,19 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
-from sksvi._machine.warned import warn_user
+from sksvi._runtime.warned import warn_user
 from sksvi._typing import MatrixLike, PerRow
 from sksvi.estimators.checks import check_row_values, check_same_rows
-from sksvi.estimators.findings import other_order, tell
+from sksvi.estimators.fit_warnings import other_order, tell
 from sksvi.estimators.labels import check_labels, is_text
 from sksvi.estimators.levels import MOST_LEVELS
-from sksvi.estimators.start import FIRST_PORTION, FIT, PORTION, Start
+from sksvi.estimators.stage import FIRST_PORTION, FIT, PORTION, Start
 from sksvi.estimators.validation import StrOptions
 from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Table
 from sksvi.partitions.collections import is_collection
-from sksvi.partitions.facts import Facts, Union
-from sksvi.partitions.lazily import travelling
+from sksvi.partitions.lazy import travelling
+from sksvi.partitions.summary import Facts, Union
 from sksvi.partitions.sums import summed
 
 Array = np.ndarray

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaincc, ndtr
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.predictive import Predictive
 
 Array = np.ndarray

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.start import ANEW, Start
+from sksvi.estimators.stage import ANEW, Start
 from sksvi.estimators.streamed import STREAM_BYTES
 from sksvi.inference import plan, stream
 from sksvi.inference.memory.locals import NO_LOCALS

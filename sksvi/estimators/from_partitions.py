@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from sksvi.estimators.offsets import remember_offset
-from sksvi.estimators.start import GLANCE, PARTITION, Start
+from sksvi.estimators.stage import GLANCE, PARTITION, Start
 from sksvi.models.base import Table
 from sksvi.partitions.encoded import encoded
-from sksvi.partitions.facts import Facts, Targets
+from sksvi.partitions.summary import Facts, Targets
 
 Array = np.ndarray
 

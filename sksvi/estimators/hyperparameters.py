@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from sksvi._typing import DataFrame
-from sksvi.estimators.changes import FREE
+from sksvi.estimators.refit import FREE
 from sksvi.estimators.summaries import COLUMNS
 from sksvi.estimators.validation import StrOptions
 from sksvi.integrals.nodes import Nodes

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from sksvi import likelihoods
-from sksvi._machine.warned import warn_user
+from sksvi._runtime.warned import warn_user
 from sksvi.estimators.checks import check_numbers, check_row_values, n_rows
-from sksvi.estimators.findings import other_order, tell
+from sksvi.estimators.fit_warnings import other_order, tell
 from sksvi.estimators.magnitudes import LARGEST_LATENT, check_magnitudes
 from sksvi.partitions.collections import is_collection
 

@@ -25,15 +25,15 @@ from sksvi.estimators.checks import (
     check_seed,
     n_rows,
 )
-from sksvi.estimators.findings import other_order, tell
+from sksvi.estimators.fit_warnings import other_order, tell
 from sksvi.estimators.levels import are_numbers, first_levels, given_order, levels_in_use, positions
 from sksvi.estimators.offsets import given_likelihood, with_exposure
 from sksvi.estimators.scores import least_steps, level_losses, losses, share_saved
 from sksvi.models.base import Table
 from sksvi.models.targets import Summary
 from sksvi.partitions.collections import is_collection
-from sksvi.partitions.facts import Facts, Union
-from sksvi.partitions.lazily import travelling
+from sksvi.partitions.lazy import travelling
+from sksvi.partitions.summary import Facts, Union
 from sksvi.partitions.sums import summed
 from sksvi.predictive.coverage import tail_of
 

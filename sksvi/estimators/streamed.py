@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sksvi._machine import parallel
-from sksvi.estimators import findings
+from sksvi._runtime import parallel
+from sksvi.estimators import fit_warnings
 from sksvi.estimators.offsets import remember_offset
-from sksvi.estimators.start import FIRST_PORTION, PORTION
+from sksvi.estimators.stage import FIRST_PORTION, PORTION
 from sksvi.inference import plan, stream
-from sksvi.inference.memory.said import NOTHING_SAID
+from sksvi.inference.memory.factors import NOTHING_SAID
 from sksvi.inference.records import replace
 from sksvi.inference.start import counting_on
 from sksvi.partitions.collections import in_memory, is_collection
@@ -62,9 +62,9 @@ class Streamed:
             model, state = self._absorbed(data, first, came, fade, counted)
             self._one_sided = (first or self._one_sided) and self._at_one_end(model, data)
             self._finish(model, state, seen)
-            found = list(findings.other_order(X=X, y=y, sample_weight=sample_weight, offset=offset))
+            found = list(fit_warnings.other_order(X=X, y=y, sample_weight=sample_weight, offset=offset))
             found += self._portion_findings(data, first)
-        findings.tell(found)
+        fit_warnings.tell(found)
         return self
 
     def _absorbed(self, data: Any, first: bool, came: float, fade: float, counted: float) -> tuple[Any, Any]:

@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms, likelihoods
-from sksvi._machine import memory, parallel
+from sksvi._runtime import memory, parallel
 from sksvi._typing import (
     AlgorithmLike,
     ArrayLike,
@@ -25,15 +25,15 @@ from sksvi._typing import (
     RandomState,
 )
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, stays, string_or_array
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.from_partitions import FromPartitions
 from sksvi.estimators.hyperparameters import CHANGES
 from sksvi.estimators.hyperparameters import CONSTRAINTS as HYPERPARAMETERS
-from sksvi.estimators.joint import Joint, bound_said, check_same_rows
 from sksvi.estimators.offsets import offset_of
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.start import PARTITION, Start
+from sksvi.estimators.posterior_target import Joint, bound_said, check_same_rows
+from sksvi.estimators.refit import COVARIANCE, FREE, LIKELIHOOD, STREAMED, stays, string_or_array
+from sksvi.estimators.stage import PARTITION, Start
 from sksvi.estimators.validation import StrOptions, check_table
 from sksvi.gaussian_process._needs import BETWEEN_ROWS, numbers_held
 from sksvi.gaussian_process._predictions import ProcessPredictions
@@ -62,8 +62,8 @@ from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.gp.inducing import unwhitened
 from sksvi.models.gp.sparse import KEPT_NUMBERS, SparseGPModel
 from sksvi.models.targets import starting
-from sksvi.partitions.facts import Facts, Moments
-from sksvi.partitions.together import cut, gathered
+from sksvi.partitions.gathered import cut, gathered
+from sksvi.partitions.summary import Facts, Moments
 
 Array = np.ndarray
 

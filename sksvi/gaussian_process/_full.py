@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms
-from sksvi._machine import memory, parallel
+from sksvi._runtime import memory, parallel
 from sksvi._typing import (
     AlgorithmLike,
     ClassWeight,
@@ -25,16 +25,16 @@ from sksvi._typing import (
     RandomState,
 )
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.changes import FREE, LIKELIHOOD, SHARED, stays
 from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
 from sksvi.estimators.hyperparameters import CHANGES
 from sksvi.estimators.hyperparameters import CONSTRAINTS as HYPERPARAMETERS
-from sksvi.estimators.joint import Joint, bound_said, check_same_rows
 from sksvi.estimators.labels import labels_given
 from sksvi.estimators.offsets import checked_offset, offset_of
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.start import FIT, MORE, PARTITION, Start
+from sksvi.estimators.posterior_target import Joint, bound_said, check_same_rows
+from sksvi.estimators.refit import FREE, LIKELIHOOD, SHARED, stays
+from sksvi.estimators.stage import FIT, MORE, PARTITION, Start
 from sksvi.estimators.summaries import joined
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.families.gaussian.dual import SiteGaussian

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.models.gp.inducing import LEAST_ROWS, ROWS_PER_CENTRE
 from sksvi.models.gp.sparse import KEPT_NUMBERS
 

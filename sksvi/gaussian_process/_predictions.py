@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi._typing import MatrixLike, PerRow
 from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.response import MOST, ResponseDraws

@@ -21,19 +21,19 @@ from sksvi._typing import (
     RandomState,
 )
 from sksvi.algorithms import Algorithm
-from sksvi.estimators.changes import FREE
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
 from sksvi.estimators.labels import labels_given
 from sksvi.estimators.levels import given_order
 from sksvi.estimators.offsets import remember_exposure, with_exposure
+from sksvi.estimators.refit import FREE
 from sksvi.estimators.regression import RegressionMethods
-from sksvi.estimators.start import FIT, Start
+from sksvi.estimators.stage import FIT, Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.gaussian_process._base import SparseGP
 from sksvi.gaussian_process._start import checked_noise, merged, noiseless, refused, spread_of
 from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Table
-from sksvi.partitions.facts import Facts
+from sksvi.partitions.summary import Facts
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel

@@ -8,7 +8,7 @@ from typing import Any
 
 from sksvi import algorithms, expectations
 from sksvi.gaussian_process._start import spread_of
-from sksvi.inference.past import Past
+from sksvi.inference.stream_state import Past
 from sksvi.models.base import Table
 
 #: A stream learns kernel and inducing points anew until it has learned them from so many rows for each of the latter,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._machine.kinds import NUMBERS
+from sksvi._runtime.kinds import NUMBERS
 from sksvi._typing import ArrayLike
 
 Array = np.ndarray

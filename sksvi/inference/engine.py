@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.algorithms.rules import ClosedForm, Pace
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.expectations import Expectation

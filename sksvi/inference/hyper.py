@@ -8,7 +8,7 @@ import numpy as np
 
 from sksvi.algorithms.rules import ClosedForm
 from sksvi.families.base import NotPositiveDefinite
-from sksvi.inference.memory.said import NOTHING_SAID
+from sksvi.inference.memory.factors import NOTHING_SAID
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
 from sksvi.inference.state import State

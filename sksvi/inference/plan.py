@@ -12,15 +12,15 @@ from typing import Any
 
 from sklearn.base import clone
 
-from sksvi.algorithms.rows import ROWS, VARIATIONAL, Algorithm
+from sksvi.algorithms.specs import ROWS, VARIATIONAL, Algorithm
 from sksvi.expectations import Auto, Expectation
 from sksvi.inference import engine
 from sksvi.inference.engine import Pass
 from sksvi.inference.globals import GLOBALS, Expected
-from sksvi.inference.memory.of_rows import DIRECT, Direct, OfRows
-from sksvi.inference.passes.by_segment import BySegment
-from sksvi.inference.passes.by_side import BySide
-from sksvi.inference.passes.judged import Judged
+from sksvi.inference.memory.sites import DIRECT, Direct, OfRows
+from sksvi.inference.passes.alternating import BySide
+from sksvi.inference.passes.blockwise import BySegment
+from sksvi.inference.passes.line_search import Judged
 from sksvi.inference.passes.noisy import Noisy
 from sksvi.inference.passes.sampler import Sampler
 from sksvi.inference.problem import Problem

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sksvi.algorithms.rows import Algorithm
 from sksvi.algorithms.rules import FIXED, Rule
+from sksvi.algorithms.specs import Algorithm
 from sksvi.expectations import Expectation
 from sksvi.inference.globals import GLOBALS, Expected
-from sksvi.inference.memory.of_rows import DIRECT, Direct
-from sksvi.inference.memory.said import NOTHING_SAID, NothingSaid
+from sksvi.inference.memory.factors import NOTHING_SAID, NothingSaid
+from sksvi.inference.memory.sites import DIRECT, Direct
 from sksvi.inference.records import replace
 from sksvi.models.base import Blocks, Data, Local, Model
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.algorithms.rows import MCSSVI
+from sksvi.algorithms.specs import MCSSVI
 from sksvi.expectations import Expectation
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
-from sksvi.inference.memory.of_rows import DIRECT
-from sksvi.inference.memory.said import NOTHING_SAID
-from sksvi.inference.passes.judged import judging, settle
+from sksvi.inference.memory.factors import NOTHING_SAID
+from sksvi.inference.memory.sites import DIRECT
+from sksvi.inference.passes.line_search import judging, settle
 from sksvi.inference.priors import divergence
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Evaluation, Judging

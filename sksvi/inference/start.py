@@ -10,9 +10,9 @@ import numpy as np
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.engine import bound, evaluate, exact_bound, impossible, whole
+from sksvi.inference.memory.factors import NOTHING_SAID
 from sksvi.inference.memory.locals import NO_LOCALS, Locals, LocalsApart, NoLocals
-from sksvi.inference.memory.of_plates import PlateMemory
-from sksvi.inference.memory.said import NOTHING_SAID
+from sksvi.inference.memory.plates import PlateMemory
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Judging, Progress
 from sksvi.inference.records import replace

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sksvi.inference.memory.factors import NOTHING_SAID, NothingSaid, Said
 from sksvi.inference.memory.locals import NO_LOCALS, Locals, NoLocals
-from sksvi.inference.memory.of_rows import Sites
-from sksvi.inference.memory.said import NOTHING_SAID, NothingSaid, Said
+from sksvi.inference.memory.sites import Sites
 from sksvi.inference.progress import START, Progress
 from sksvi.inference.records import replace
 from sksvi.models.base import Blocks, Gradient

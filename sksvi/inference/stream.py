@@ -8,17 +8,16 @@ from time import perf_counter
 
 import numpy as np
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.engine import evaluate, whole
-from sksvi.inference.memory.kept import Kept
+from sksvi.inference.memory.factors import NOTHING_SAID, Said
 from sksvi.inference.memory.locals import NO_LOCALS
-from sksvi.inference.memory.said import NOTHING_SAID, Said
+from sksvi.inference.memory.recorded_terms import Kept
 from sksvi.inference.memory.sample import Sample
-from sksvi.inference.passes import by_side
+from sksvi.inference.passes import alternating
 from sksvi.inference.passes.noisy import Noisy, noisy_step
-from sksvi.inference.past import Past, far, sampled
 from sksvi.inference.plan import changed, pass_of, remembers, run
 from sksvi.inference.priors import divergence
 from sksvi.inference.problem import Problem
@@ -28,6 +27,7 @@ from sksvi.inference.search import improved
 from sksvi.inference.start import first_state, freed
 from sksvi.inference.state import State, StepInfo, recorded, thinned
 from sksvi.inference.stopping import PORTION_PASSES
+from sksvi.inference.stream_state import Past, far, sampled
 from sksvi.models.base import Blocks, Gradient, Linear, LinearTerms, Segment, Sided, Table
 
 #: The sample is looked at again when so many rows have come since, in shares of its size.
@@ -56,7 +56,7 @@ def absorb(problem: Problem, state: State, tol: float, keep: int = 0, fade: floa
     state = replace(state, bounds=list(state.bounds), history=list(state.history), locals=NO_LOCALS)
     state = replace(state, converged=False)  # that of the portion or the fit before says nothing of this one
     if isinstance(problem.model, Sided):
-        state, info = by_side.absorb(replace(problem, stream=True), state, tol, fade)
+        state, info = alternating.absorb(replace(problem, stream=True), state, tol, fade)
     elif remembers(problem):
         with said_by(problem, state):
             state, info = absorb_messages(problem, state, tol, keep, fade)

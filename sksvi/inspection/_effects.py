@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from sksvi._machine.warned import warn_user
+from sksvi._runtime.warned import warn_user
 from sksvi._typing import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import check_count, check_row_values
 from sksvi.estimators.offsets import with_exposure

@@ -10,12 +10,12 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi._typing import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import check_count
-from sksvi.estimators.joint import Joint
 from sksvi.estimators.offsets import with_exposure
-from sksvi.inference.ratios import bound_at, drawn, log_ratios
+from sksvi.estimators.posterior_target import Joint
+from sksvi.inference.importance import bound_at, drawn, log_ratios
 from sksvi.inspection._pareto import LEAST_DRAWS, smoothed
 from sksvi.partitions.collections import is_collection
 from sksvi.predictive.wrappers import unwrapped

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from sksvi._machine.compiled import entry
-from sksvi._machine.compiling import njit
+from sksvi._runtime.compiled import entry
+from sksvi._runtime.compiling import njit
 
 Array = np.ndarray
 

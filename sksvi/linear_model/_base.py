@@ -13,39 +13,39 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
-from sksvi._machine import memory
+from sksvi._runtime import memory
 from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, LikelihoodLike, MatrixLike, PerRow, RandomState
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.changes import COVARIANCE, FREE, LIKELIHOOD, STREAMED, auto_or_number, stays, text, truth
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.from_partitions import FromPartitions
 from sksvi.estimators.hyperparameters import CHANGES, CONSTRAINTS
-from sksvi.estimators.joint import Joint, bound_said, check_same_rows, paid_by
 from sksvi.estimators.offsets import offset_of
 from sksvi.estimators.posterior import Posterior
+from sksvi.estimators.posterior_target import Joint, bound_said, check_same_rows, paid_by
+from sksvi.estimators.refit import COVARIANCE, FREE, LIKELIHOOD, STREAMED, auto_or_number, stays, text, truth
 from sksvi.estimators.response import ResponseDraws
-from sksvi.estimators.start import PARTITION
+from sksvi.estimators.stage import PARTITION
 from sksvi.estimators.validation import StrOptions
 from sksvi.families import InUnits, ProjectedGaussian
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import plan
-from sksvi.inference.memory.said import Said
+from sksvi.inference.memory.factors import Said
 from sksvi.inference.problem import Problem
 from sksvi.inference.search import Looks
 from sksvi.inference.start import restarted
 from sksvi.inference.state import State, with_own_lists
 from sksvi.linear_model._columns import Columns
-from sksvi.linear_model._earlier import in_units
-from sksvi.linear_model._findings import LinearFindings
+from sksvi.linear_model._compat import in_units
+from sksvi.linear_model._fit_warnings import LinearFindings
 from sksvi.linear_model._integrated import IntegratedScales, NodeFit
 from sksvi.linear_model._scale_prior import SharedScales
+from sksvi.linear_model._scaling import OwnScales
 from sksvi.linear_model._subspace import in_basis, in_subspace, informed
 from sksvi.linear_model._summaries import CoefficientTables
-from sksvi.linear_model._units import OwnScales
 from sksvi.linear_model._with_categories import WithCategories
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
-from sksvi.partitions.facts import Either, Facts
+from sksvi.partitions.summary import Either, Facts
 
 Array = np.ndarray
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sksvi._machine.kinds import NUMBERS
-from sksvi._machine.warned import warn_user
+from sksvi._runtime.kinds import NUMBERS
+from sksvi._runtime.warned import warn_user
 from sksvi.estimators.categorical import codes_of, column_of, fixed_columns
-from sksvi.estimators.strangers import shown
+from sksvi.estimators.unseen import shown
 from sksvi.estimators.validation import check_table
 
 Array = np.ndarray

@@ -17,10 +17,10 @@ from sksvi._typing import (
     PerRow,
     RandomState,
 )
-from sksvi.estimators.changes import FREE
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
 from sksvi.estimators.labels import labels_given
-from sksvi.estimators.start import Start
+from sksvi.estimators.refit import FREE
+from sksvi.estimators.stage import Start
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import BayesianGLM

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.estimators.magnitudes import LEAST_SPREAD
 from sksvi.models.linear.rows import Rescaled
 

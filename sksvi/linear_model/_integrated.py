@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.estimators.hyperparameters import IntegratedHyperparameters
 from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.response import MOST
@@ -18,7 +18,7 @@ from sksvi.families import NotPositiveDefinite
 from sksvi.families.gaussian.mixture import NodeMixture
 from sksvi.inference.engine import evaluate, whole
 from sksvi.inference.hyper import still
-from sksvi.inference.memory.of_rows import DIRECT
+from sksvi.inference.memory.sites import DIRECT
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
 from sksvi.inference.search import Looks

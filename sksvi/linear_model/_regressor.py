@@ -14,7 +14,7 @@ from sksvi.estimators.levels import given_order
 from sksvi.estimators.magnitudes import LARGEST_SINGLE, check_magnitudes
 from sksvi.estimators.offsets import remember_exposure, with_exposure
 from sksvi.estimators.regression import RegressionMethods
-from sksvi.estimators.start import Start
+from sksvi.estimators.stage import Start
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.likelihoods import Likelihood
 from sksvi.likelihoods.support import LARGEST_TARGET
@@ -22,7 +22,7 @@ from sksvi.linear_model._base import BayesianGLM
 from sksvi.linear_model._subspace import merged
 from sksvi.models.base import Table
 from sksvi.models.targets import starting
-from sksvi.partitions.facts import Facts
+from sksvi.partitions.summary import Facts
 
 Array = np.ndarray
 

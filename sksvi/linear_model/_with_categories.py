@@ -17,7 +17,7 @@ from sksvi.estimators.tables import as_table, framed
 from sksvi.estimators.validation import ENCODE, check_numeric_target, check_table, columns_named, validate_data
 from sksvi.linear_model._categories import Categories, by_type, plain
 from sksvi.linear_model._columns import Known
-from sksvi.partitions.facts import Facts
+from sksvi.partitions.summary import Facts
 
 Array = np.ndarray
 

@@ -16,15 +16,15 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms
-from sksvi._machine import memory
+from sksvi._runtime import memory
 from sksvi._typing import MatrixLike, PerRow
 from sksvi.estimators.categorical import Levels, fixed_columns
-from sksvi.estimators.changes import FREE, stays, text
-from sksvi.estimators.joint import Joint
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.start import Start
-from sksvi.estimators.strangers import ON_UNSEEN
+from sksvi.estimators.posterior_target import Joint
+from sksvi.estimators.refit import FREE, stays, text
+from sksvi.estimators.stage import Start
 from sksvi.estimators.tables import as_table
+from sksvi.estimators.unseen import ON_UNSEEN
 from sksvi.estimators.validation import StrOptions, check_numeric_target, validate_data
 from sksvi.families import InUnits, Marginal, Point
 from sksvi.families.gaussian.mixture import NodeMixture

@@ -9,8 +9,8 @@ import numpy as np
 
 from sksvi import likelihoods
 from sksvi._typing import AlgorithmLike, ArrayLike, ClassWeight, Columns, ExpectationLike, LikelihoodLike, RandomState
-from sksvi.estimators.changes import FREE
 from sksvi.estimators.classification import CLASS_WEIGHT
+from sksvi.estimators.refit import FREE
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model import BayesianGLMClassifier

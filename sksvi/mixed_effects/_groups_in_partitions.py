@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from sksvi.estimators.categorical import Levels
-from sksvi.estimators.start import Start
+from sksvi.estimators.stage import Start
 from sksvi.estimators.tables import as_table
 from sksvi.mixed_effects._levels import slopes_among
 from sksvi.models.base import Table
-from sksvi.partitions.facts import Facts
+from sksvi.partitions.summary import Facts
 
 Array = np.ndarray
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sksvi.estimators.categorical import codes_of, column_of, listed, position
-from sksvi.estimators.strangers import check_asked
+from sksvi.estimators.unseen import check_asked
 
 Array = np.ndarray
 

@@ -14,26 +14,26 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms
-from sksvi._machine import memory, parallel
 from sksvi._names import own_name
+from sksvi._runtime import memory, parallel
 from sksvi._typing import AlgorithmLike, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, auto_or_number, stays
 from sksvi.estimators.checks import check_count, check_row_values, check_seed
 from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.start import Start
+from sksvi.estimators.refit import COMPONENTS, FREE, STREAMED, auto_or_number, stays
+from sksvi.estimators.stage import Start
 from sksvi.estimators.validation import StrOptions
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
 from sksvi.inference.search import Looks
 from sksvi.inference.state import State, with_own_lists
-from sksvi.mixture import _ends
+from sksvi.mixture import _split_merge
 from sksvi.models.base import Table
 from sksvi.models.mixture.cells import Cells
 from sksvi.models.mixture.model import MixtureModel, View
-from sksvi.partitions.lazily import added
+from sksvi.partitions.lazy import added
 from sksvi.predictive.beta import beta_quantiles
 from sksvi.predictive.coverage import tail_of
 
@@ -243,25 +243,25 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
         if self.moves in ("none", False) or problem.algorithm.row.sampler:
             return state
         left, every = passes - state.passes, self.moves in ("all", True)
-        climbs, tol = _ends.climbs(problem), _ends.SETTLED * self.tol
+        climbs, tol = _split_merge.climbs(problem), _split_merge.SETTLED * self.tol
         if climbs and left > 0 and not monitor.stopped:
             counted = with_own_lists(state)
             looks = Looks(problem, counted, passes, started, lambda now, begun: bool(monitor.pass_end(now.history[-1])))
-            state = _ends.moved(problem, counted, every, left, tol, looks)
+            state = _split_merge.moved(problem, counted, every, left, tol, looks)
             state = replace(state, passes=counted.passes, rows=counted.rows)
         elif climbs or not state.converged:  # what creeps are components that die, and of these moves decide
-            state = _ends.moved(problem, state, every, SETTLING_PASSES, self.tol)
+            state = _split_merge.moved(problem, state, every, SETTLING_PASSES, self.tol)
         else:
-            state, _ = _ends.merged(problem, state, every)
+            state, _ = _split_merge.merged(problem, state, every)
         other = climbs and not monitor.stopped
-        return _ends.from_other_starts(problem, state, every, self._most_passes(), tol) if other else state
+        return _split_merge.from_other_starts(problem, state, every, self._most_passes(), tol) if other else state
 
     def _concluded(self, problem: Problem, state: State) -> State:
-        if self.moves in ("none", False) or problem.scale != 1.0 or not _ends.climbs(problem):
+        if self.moves in ("none", False) or problem.scale != 1.0 or not _split_merge.climbs(problem):
             return state
-        every, most, tol = self.moves in ("all", True), self._most_passes(), _ends.SETTLED * self.tol
-        found = _ends.moved(problem, state, every, most, tol)
-        found = _ends.from_other_starts(problem, found, every, most, tol)
+        every, most, tol = self.moves in ("all", True), self._most_passes(), _split_merge.SETTLED * self.tol
+        found = _split_merge.moved(problem, state, every, most, tol)
+        found = _split_merge.from_other_starts(problem, found, every, most, tol)
         here, there = (n_used(problem.model.rows_of(each.q)) for each in (state, found))
         enough = 0.0 if there >= here else STREAM_GAIN * abs(state.bound)
         return found if found.bound - state.bound > enough else state

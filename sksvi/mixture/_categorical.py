@@ -12,7 +12,7 @@ from sksvi.estimators.tables import as_table, hashed
 from sksvi.estimators.validation import validate_data, with_own_methods
 from sksvi.mixture._base import Mixture
 from sksvi.models.mixture.cells import Cells, Layout
-from sksvi.partitions.facts import Facts, Union
+from sksvi.partitions.summary import Facts, Union
 
 Array = np.ndarray
 WANTED = "a table of categories, one row per sample"

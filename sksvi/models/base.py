@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from sksvi._machine import parallel
-from sksvi._machine.growing import extended
-from sksvi._machine.memory import Weighed
+from sksvi._runtime import parallel
+from sksvi._runtime.growing import extended
+from sksvi._runtime.memory import Weighed
 
 if TYPE_CHECKING:
     from sksvi.algorithms.rules import Rule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sksvi._machine.compiling import njit
+from sksvi._runtime.compiling import njit
 
 Array = np.ndarray
 

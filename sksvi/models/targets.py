@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sksvi._machine import parallel
-from sksvi._machine.kinds import REAL
+from sksvi._runtime import parallel
+from sksvi._runtime.kinds import REAL
 from sksvi.models.base import Table
 
 Array = np.ndarray

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._machine.kinds import WHOLE
+from sksvi._runtime.kinds import WHOLE
 from sksvi.models.network.distributions import Distribution
 from sksvi.models.network.factors import Factor, Link, Slot
 

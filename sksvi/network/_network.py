@@ -11,16 +11,16 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 
 from sksvi import schedules
-from sksvi._machine.warned import warn_user
+from sksvi._runtime.warned import warn_user
 from sksvi._typing import ArrayLike, DataFrame, RandomState, Schedule
 from sksvi.algorithms import CVI
-from sksvi.estimators import findings
+from sksvi.estimators import fit_warnings
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.summary_text import counted, page
 from sksvi.families.base import Family, Message
 from sksvi.inference import plan
 from sksvi.inference.engine import exact_bound
-from sksvi.inference.passes.judged import in_whole_nats
+from sksvi.inference.passes.line_search import in_whole_nats
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import first_state
 from sksvi.inference.state import NonFinite, State
@@ -208,7 +208,7 @@ class Network:
         improper = list(_improper(self.factors, self.nodes, built.priors, state.q))
         self.lower_bounds_, self.n_iter_ = list(state.bounds), state.passes
         self.converged_ = state.converged and not improper
-        findings.tell(improper)
+        fit_warnings.tell(improper)
         if not state.converged and not improper and tol > 0:  # more passes would be no remedy
             warn_user(
                 f"Network has not converged after {state.passes} passes: raise max_iter or tol.", ConvergenceWarning

@@ -16,7 +16,7 @@ from sksvi.models.targets import drawn
 from sksvi.partitions.collections import aligned, that_count
 from sksvi.partitions.data import Columns, Partitioned
 from sksvi.partitions.executor import Executor, called
-from sksvi.partitions.facts import Facts
+from sksvi.partitions.summary import Facts
 
 #: Share of the memory up to which encoded rows stay where they are; more of them are read and encoded in every pass.
 HELD_SHARE = 0.25

@@ -11,7 +11,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-from sksvi._machine import memory, parallel
+from sksvi._runtime import memory, parallel
 from sksvi.models.base import Lost
 
 #: Answers that a task of the tree joins: a power of two, so that the whole is a tree of pairs.

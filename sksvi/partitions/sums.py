@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.partitions.collections import aligned, in_memory, is_collection, that_count
 from sksvi.partitions.encoded import named
 from sksvi.partitions.executor import Executor

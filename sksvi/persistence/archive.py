@@ -18,11 +18,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sksvi.persistence import container
-from sksvi.persistence.look import Look
-from sksvi.persistence.openings import opened, path_of
+from sksvi.persistence.opening import opened, path_of
 from sksvi.persistence.reader import Decoder
 from sksvi.persistence.replacing import replacing
 from sksvi.persistence.upgrade import upgraded
+from sksvi.persistence.validator import Look
 from sksvi.persistence.writer import Encoder, class_key
 
 if TYPE_CHECKING:
@@ -108,10 +108,10 @@ REGISTRY: dict[str, str] = {
     "AdaGradMemory": "sksvi.algorithms.steps:AdaGradMemory",
     "FlatMemory": "sksvi.algorithms.steps:FlatMemory",
     "State": "sksvi.inference.state:State",
-    "Sites": "sksvi.inference.memory.of_rows:Sites",
-    "NothingSaid": "sksvi.inference.memory.said:NothingSaid",
-    "Said": "sksvi.inference.memory.said:Said",
-    "Past": "sksvi.inference.past:Past",
+    "Sites": "sksvi.inference.memory.sites:Sites",
+    "NothingSaid": "sksvi.inference.memory.factors:NothingSaid",
+    "Said": "sksvi.inference.memory.factors:Said",
+    "Past": "sksvi.inference.stream_state:Past",
     "Sample": "sksvi.inference.memory.sample:Sample",
     "Table": "sksvi.models.base:Table",
     "ValueCells": "sksvi.models.mixture.cells:Cells",
@@ -120,7 +120,7 @@ REGISTRY: dict[str, str] = {
     "GroupedDesign": "sksvi.models.mixed.levels:GroupedDesign",
     "NoLocals": "sksvi.inference.memory.locals:NoLocals",
     "Locals": "sksvi.inference.memory.locals:Locals",
-    "PlateMemory": "sksvi.inference.memory.of_plates:PlateMemory",
+    "PlateMemory": "sksvi.inference.memory.plates:PlateMemory",
     "Progress": "sksvi.inference.progress:Progress",
     "Judging": "sksvi.inference.progress:Judging",
     "Averaging": "sksvi.inference.progress:Averaging",

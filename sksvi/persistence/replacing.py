@@ -17,7 +17,7 @@ try:
 except ImportError:  # not POSIX: nothing says whether the writer of a temporary file is still alive
     fcntl = None  # type: ignore[assignment]
 
-from sksvi.persistence.openings import opened, path_of
+from sksvi.persistence.opening import opened, path_of
 
 #: A disk, or what a user may have of it, is full.
 FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG}

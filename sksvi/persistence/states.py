@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 import scipy.sparse as sp
 
-from sksvi.persistence.look import Look
+from sksvi.persistence.validator import Look
 
 Array = np.ndarray
 

@@ -6,9 +6,9 @@ import inspect
 from typing import Any
 
 from sksvi.families.base import Message
+from sksvi.inference.memory.factors import NOTHING_SAID, Said
 from sksvi.inference.memory.locals import NO_LOCALS, Locals
-from sksvi.inference.memory.of_plates import PlateMemory
-from sksvi.inference.memory.said import NOTHING_SAID, Said
+from sksvi.inference.memory.plates import PlateMemory
 from sksvi.inference.progress import Averaging, Judging, Siding
 
 

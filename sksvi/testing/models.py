@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.algorithms.rows import MCSSVI
 from sksvi.algorithms.rules import Adam, ClosedForm, Newton, Pace, Searched
+from sksvi.algorithms.specs import MCSSVI
 from sksvi.algorithms.steps import shortened
 from sksvi.expectations import Auto
 from sksvi.inference import plan
 from sksvi.inference.engine import bound, evaluate, whole
 from sksvi.inference.globals import GLOBALS
-from sksvi.inference.passes.judged import settle
+from sksvi.inference.passes.line_search import settle
 from sksvi.inference.problem import Problem
 from sksvi.inference.search import Fitting
 from sksvi.inference.start import locals_of

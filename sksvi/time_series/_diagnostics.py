@@ -11,12 +11,12 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import expectations
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi._typing import DataFrame, MatrixLike, PerRow, RandomState, Series
 from sksvi.estimators.checks import check_count, check_row_values, check_seed, n_rows
-from sksvi.estimators.findings import other_order, tell
-from sksvi.estimators.joint import Joint
+from sksvi.estimators.fit_warnings import other_order, tell
 from sksvi.estimators.offsets import offset_of, with_exposure
+from sksvi.estimators.posterior_target import Joint
 from sksvi.families.base import NotPositiveDefinite, messages_at
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.models.base import Table

@@ -13,16 +13,16 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
 from sksvi import algorithms, expectations, likelihoods
-from sksvi._machine import memory
+from sksvi._runtime import memory
 from sksvi._typing import AlgorithmLike, Columns, ExpectationLike, LikelihoodLike, MatrixLike, PerRow, RandomState
 from sksvi.estimators import hyperparameters
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.changes import FREE, LIKELIHOOD, SHARED, Change, auto_or_number, stays
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.levels import given_order
 from sksvi.estimators.offsets import offset_of, remember_exposure, with_exposure
+from sksvi.estimators.refit import FREE, LIKELIHOOD, SHARED, Change, auto_or_number, stays
 from sksvi.estimators.regression import RegressionMethods
-from sksvi.estimators.start import Start
+from sksvi.estimators.stage import Start
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START
@@ -34,14 +34,15 @@ from sksvi.models.base import Table
 from sksvi.models.time_series.components import WIDE, Dynamics, dominant_period
 from sksvi.models.time_series.model import DynamicModel, first_messages
 from sksvi.models.time_series.weak_prior import WeakPrior
-from sksvi.time_series._answers import Answers, parameters_of
 from sksvi.time_series._diagnostics import Diagnostics
 from sksvi.time_series._dynamics import dynamics_of, long_seasons, periods_of, plain
+from sksvi.time_series._forecasting import Answers, parameters_of
 from sksvi.time_series._index import index_of, kept, made, only_times, untold
 from sksvi.time_series._level import KINDS, asked_kind, choose, structure_of
 from sksvi.time_series._long import begin_from, first_part
 from sksvi.time_series._needs import arrays_held
 from sksvi.time_series._online import Online
+from sksvi.time_series._overdispersion import noise_taken_in
 from sksvi.time_series._panel import Panel, by_series
 from sksvi.time_series._rows import (
     check_series,
@@ -54,7 +55,6 @@ from sksvi.time_series._rows import (
     series,
     unseen,
 )
-from sksvi.time_series._taken_in import noise_taken_in
 
 if TYPE_CHECKING:
     from sksvi._typing import Index

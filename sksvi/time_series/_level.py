@@ -17,7 +17,7 @@ from sksvi.models.time_series.integrated import nodes_of
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.models.time_series.weak_prior import WeakPrior
 from sksvi.time_series._long import LONG, PARTS
-from sksvi.time_series._taken_in import worth_of_noise
+from sksvi.time_series._overdispersion import worth_of_noise
 
 Array = np.ndarray
 

@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms
-from sksvi._machine import parallel
-from sksvi._machine.growing import extended
-from sksvi._machine.warned import warn_user
-from sksvi.estimators.findings import other_order, tell
+from sksvi._runtime import parallel
+from sksvi._runtime.growing import extended
+from sksvi._runtime.warned import warn_user
+from sksvi.estimators.fit_warnings import other_order, tell
 from sksvi.estimators.offsets import remember_offset
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.chain import ChainGaussian
@@ -22,9 +22,9 @@ from sksvi.inference.start import continued, first_state
 from sksvi.inference.state import StepInfo, recorded, thinned, with_own_lists
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
+from sksvi.time_series._filter import Met, Reached, Steps, met, states, value_of
+from sksvi.time_series._filter_steps import OnlineFilter
 from sksvi.time_series._index import appended, counts_rows, follow, kept, later, longer, own_index, positions, regular
-from sksvi.time_series._one import Met, Reached, Steps, met, states, value_of
-from sksvi.time_series._one_by_one import OnlineFilter
 from sksvi.time_series._rows import TOO_FAR
 
 Array = np.ndarray

@@ -17,20 +17,20 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
-from sksvi._machine import parallel
-from sksvi._machine.kinds import WHOLE
-from sksvi._machine.warned import warn_user
+from sksvi._runtime import parallel
+from sksvi._runtime.kinds import WHOLE
+from sksvi._runtime.warned import warn_user
 from sksvi._typing import DataFrame
 from sksvi.estimators.checks import check_row_values, check_seed
-from sksvi.estimators.findings import other_order, tell
+from sksvi.estimators.fit_warnings import other_order, tell
 from sksvi.estimators.offsets import remember_exposure, with_exposure
-from sksvi.estimators.start import FIT
+from sksvi.estimators.stage import FIT
 from sksvi.inference import plan
 from sksvi.inference.start import first_state
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.models.time_series.panel import Together
-from sksvi.partitions.lazily import at_hand
+from sksvi.partitions.lazy import at_hand
 from sksvi.time_series._index import own_index, regular
 from sksvi.time_series._rows import check_series, observed
 

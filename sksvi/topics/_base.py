@@ -13,21 +13,21 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi._machine.warned import warn_user
+from sksvi._runtime.warned import warn_user
 from sksvi._typing import ArrayLike, DataFrame, MatrixLike, Names, PerRow
 from sksvi.estimators.checks import check_count, check_counts, check_flag, n_rows
 from sksvi.estimators.completion import halved
 from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.start import PORTION, Start
+from sksvi.estimators.stage import PORTION, Start
 from sksvi.estimators.validation import check_table, validate_data
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.models.base import Table
 from sksvi.models.topics.scores import word_scores
-from sksvi.partitions.facts import Facts, Total
-from sksvi.partitions.lazily import added
+from sksvi.partitions.lazy import added
+from sksvi.partitions.summary import Facts, Total
 from sksvi.predictive.beta import beta_quantiles
 from sksvi.predictive.coverage import tail_of
 from sksvi.topics._words import moved, named, places, warn_of_unknown, words_of

@@ -11,11 +11,11 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms, expectations
-from sksvi._machine import memory, parallel
+from sksvi._runtime import memory, parallel
 from sksvi._typing import AlgorithmLike, ExpectationLike, MatrixLike, Names, RandomState
-from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, anew, stays
 from sksvi.estimators.checks import check_count, check_seed
 from sksvi.estimators.posterior import Posterior
+from sksvi.estimators.refit import COMPONENTS, FREE, STREAMED, anew, stays
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import first_state

@@ -12,14 +12,14 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms
-from sksvi._machine import memory, parallel
-from sksvi._machine.warned import warn_user
+from sksvi._runtime import memory, parallel
+from sksvi._runtime.warned import warn_user
 from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, MatrixLike, Names, RandomState
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.changes import COMPONENTS, FREE, STREAMED, auto_or_number, stays
 from sksvi.estimators.completion import halved
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.start import Start
+from sksvi.estimators.refit import COMPONENTS, FREE, STREAMED, auto_or_number, stays
+from sksvi.estimators.stage import Start
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference import plan
 from sksvi.inference.memory.locals import Locals, LocalsApart
@@ -30,7 +30,7 @@ from sksvi.models.base import Table
 from sksvi.models.gamma_factor.scatter import Scatter, scatter_of
 from sksvi.models.topics.anchors import even_counts, first_counts
 from sksvi.models.topics.lda import LOCAL_STEPS, PORTION, LatentDirichlet, dirichlet_marginal
-from sksvi.partitions.facts import Facts, Total
+from sksvi.partitions.summary import Facts, Total
 from sksvi.predictive.beta import beta_quantiles
 from sksvi.predictive.coverage import tail_of
 from sksvi.topics._base import TopicModel

@@ -33,7 +33,7 @@ from sksvi import (
     SparseGPRegressor,
     StructuredLDA,
 )
-from sksvi._machine import memory
+from sksvi._runtime import memory
 
 #: Of what a fit asks for: what it has room for, besides pages that are not full, and what is too little.
 ROOM, SLACK, TOO_LITTLE = 1.3, 2**24, 0.5

@@ -17,7 +17,7 @@ import sksvi
 from benchmarks.hostile._fits import Case, Stopped, algorithms_of, data_of, estimators, fingerprint, made, quiet, says
 from sksvi import BayesianGLMRegressor, CorrelatedTopicModel, SparseGPRegressor, algorithms, expectations, likelihoods
 from sksvi.callbacks import Checkpoint
-from sksvi.estimators.changes import FREE
+from sksvi.estimators.refit import FREE
 
 ESTIMATORS = estimators()
 #: Values that no rule of a parameter lists.

@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 import sksvi
-from sksvi._machine.compiled import DIAGONALS, MATRICES, entry
+from sksvi._runtime.compiled import DIAGONALS, MATRICES, entry
 from sksvi.models.linear.sparse_loops import gram, spread
 
 PACKAGE = Path(sksvi.__file__).parent

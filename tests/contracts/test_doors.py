@@ -23,7 +23,7 @@ from sksvi import (
     SparseGPRegressor,
     StructuredLDA,
 )
-from sksvi._machine import memory
+from sksvi._runtime import memory
 from sksvi.likelihoods import NegativeBinomial, Poisson
 from sksvi.predictive import Predictive
 from sksvi.predictive.noisy import NoisyPredictive

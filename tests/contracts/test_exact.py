@@ -14,7 +14,7 @@ from sksvi import BayesianGLMClassifier, BayesianGLMRegressor
 from sksvi.algorithms import CVI, MCSSVI
 from sksvi.families import DiagonalGaussian
 from sksvi.inference import engine
-from sksvi.inference.memory.of_rows import OfRows, no_messages
+from sksvi.inference.memory.sites import OfRows, no_messages
 from sksvi.inference.priors import divergence
 from sksvi.inference.state import State
 from sksvi.integrals import joint_softmax

@@ -20,7 +20,7 @@ import sksvi
 from benchmarks import __main__ as bench
 from benchmarks.product.coverage import STUDIES
 from sksvi import algorithms, expectations, families, likelihoods, schedules
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.models.beta_process import model as beta_process
 from sksvi.models.factorization import ratings
 from sksvi.models.linear import rows

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import sksvi
 from sksvi import GammaFactorModel
 from sksvi.algorithms import CVI, SDSVI
-from sksvi.decomposition._gamma_factor_findings import densities
+from sksvi.decomposition._gamma_factor_warnings import densities
 from sksvi.expectations import MonteCarlo
 from sksvi.models.gamma_factor.response import DRAWS
 from sksvi.schedules import AdaDelta, Constant
@@ -352,7 +352,7 @@ def test_columns_keep_their_names_and_single_precision_its_type():
 
 
 def test_threads_change_no_bit(monkeypatch):
-    from sksvi._machine import parallel
+    from sksvi._runtime import parallel
 
     monkeypatch.setattr(parallel, "chunk_rows", lambda width, full: 16)
     X, _ = rows(0)

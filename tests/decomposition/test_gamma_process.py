@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import sksvi
 from benchmarks.hostile._fits import Stopped
 from sksvi import GammaProcessNMF
-from sksvi._machine import memory
+from sksvi._runtime import memory
 from sksvi.callbacks import Checkpoint
 from sksvi.datasets import make_spectra
 from sksvi.estimators import first_rows

@@ -8,7 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.algorithms.steps import natural_step, shortened
 from sksvi.families import DiagonalGaussian, Gaussian, NotPositiveDefinite
 from sksvi.families.gaussian import arrow

@@ -15,7 +15,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 
 from sksvi import algorithms, expectations, likelihoods, persistence
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.algorithms.ascent import ascend
 from sksvi.algorithms.steps import natural_step
 from sksvi.families import Free, Gaussian, NotPositiveDefinite

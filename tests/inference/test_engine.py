@@ -12,11 +12,11 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, load
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.algorithms import VARIATIONAL
 from sksvi.families import DiagonalGaussian
 from sksvi.inference import engine, plan
-from sksvi.inference.passes import judged
+from sksvi.inference.passes import line_search
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.likelihoods import Gaussian, Poisson
@@ -246,7 +246,7 @@ def test_rough_start_saves_passes_and_not_the_answer(global_random_seed, monkeyp
     data = Table(X, simulate("logit", X, global_random_seed))
     problem = problem_for(model_for("logit", data), data)
     quick = fitted(problem, tol=1e-8)
-    monkeypatch.setattr(judged, "ROUGH_ROWS", 10**9)
+    monkeypatch.setattr(line_search, "ROUGH_ROWS", 10**9)
     plain = fitted(problem, tol=1e-8)
     assert quick.bound == pytest.approx(plain.bound, rel=1e-8)
     assert quick.passes <= plain.passes

@@ -22,7 +22,7 @@ from sksvi import (
 )
 from sksvi.algorithms import MAP, SDSVI, SSVI, FixedPoint, Gibbs, HybridMCSSVI
 from sksvi.inference import engine, plan
-from sksvi.inference.memory.of_rows import DIRECT, OfRows
+from sksvi.inference.memory.sites import DIRECT, OfRows
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Segment

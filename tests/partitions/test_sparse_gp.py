@@ -10,13 +10,13 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from sksvi import SparseGPClassifier, SparseGPRegressor
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.gaussian_process import _base, _start
 from sksvi.models.base import Table
 from sksvi.models.gp import inducing
 from sksvi.models.gp.sparse import SparseGPModel
 from sksvi.partitions.executor import Executor
-from sksvi.partitions.facts import Moments
+from sksvi.partitions.summary import Moments
 
 dask = pytest.importorskip("dask", reason="needs the extra dask")
 da = pytest.importorskip("dask.array", reason="needs the extra dask")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sksvi import BayesianGLMClassifier
-from sksvi.estimators.start import FIT
+from sksvi.estimators.stage import FIT
 from sksvi.models.base import Lost
 from sksvi.partitions.data import Partitioned
 from sksvi.partitions.encoded import encoded

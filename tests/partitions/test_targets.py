@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GeneralizedPMF, GMERegressor, SparseGPRegressor
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.likelihoods import Gaussian
 from sksvi.models import targets
 from sksvi.models.base import Table
@@ -22,7 +22,7 @@ import dask.array as da
 import dask.dataframe as dd
 
 from sksvi.partitions import encoded
-from sksvi.partitions.facts import Targets
+from sksvi.partitions.summary import Targets
 
 pytestmark = pytest.mark.usefixtures("local_scheduler")
 N = 240

@@ -11,10 +11,10 @@ import scipy.sparse as sp
 from sksvi.families import Gaussian
 from sksvi.families.gaussian.arrow_matrix import ArrowMatrix
 from sksvi.families.gaussian.chain import Chain
-from sksvi.persistence.look import Look, Malformed
 from sksvi.persistence.reader import Decoder
 from sksvi.persistence.states import PARTS, check_parts
 from sksvi.persistence.upgrade import _progress
+from sksvi.persistence.validator import Look, Malformed
 
 ONE, TWO, EYE = np.ones(1), np.ones(2), np.eye(2)
 NEGATIVE, ZERO, POSITIVE = np.array([1.0, -1e-9]), np.array([1.0, 0.0]), np.array([1.0, 1e-300])

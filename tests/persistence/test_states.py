@@ -10,11 +10,11 @@ import pytest
 import sksvi
 from benchmarks.hostile import _mutations, _saved
 from sksvi.families import Point
-from sksvi.inference.memory.of_plates import PlateMemory
+from sksvi.inference.memory.plates import PlateMemory
 from sksvi.persistence import REGISTRY
 from sksvi.persistence.fitted import ESTIMATORS
-from sksvi.persistence.look import Malformed
 from sksvi.persistence.states import PARTS
+from sksvi.persistence.validator import Malformed
 from sksvi.persistence.writer import resolve_class
 
 #: One fit of each estimator; the others are asked by the exhaustive test.

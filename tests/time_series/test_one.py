@@ -12,7 +12,7 @@ from sksvi.likelihoods import NegativeBinomial, StudentT
 from sksvi.models.base import Table
 from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.model import DynamicModel
-from sksvi.time_series._one import Steps, met, states, value_of
+from sksvi.time_series._filter import Steps, met, states, value_of
 
 POINTS = {
     "poisson": 7.0,

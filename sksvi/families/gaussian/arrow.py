@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import lapack
 
-from sksvi._machine.parallel import working
+from sksvi._runtime.parallel import working
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.arrow_matrix import ArrowMatrix, by_level, join, split
 from sksvi.families.gaussian.dense import PreciseGaussian

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.families.base import Message
 from sksvi.inference.records import replace
 from sksvi.models.base import Blocks, LinearTerms, Rows, Table

@@ -9,8 +9,8 @@ import numpy as np
 from sksvi.algorithms.rules import Pace
 from sksvi.algorithms.steps import MAX_HALVINGS, by_plate
 from sksvi.families.base import NotPositiveDefinite
-from sksvi.inference.memory.of_plates import PlateMemory, chosen, put
-from sksvi.inference.memory.said import Said
+from sksvi.inference.memory.factors import Said
+from sksvi.inference.memory.plates import PlateMemory, chosen, put
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.inference.stopping import ROUNDING

@@ -10,9 +10,9 @@ import numpy as np
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.engine import bound, evaluate, exact_bound, impossible, step, whole
-from sksvi.inference.memory.of_rows import DIRECT
-from sksvi.inference.memory.said import NOTHING_SAID
-from sksvi.inference.passes.judged import left_to_gain, resettled, with_best_mean
+from sksvi.inference.memory.factors import NOTHING_SAID
+from sksvi.inference.memory.sites import DIRECT
+from sksvi.inference.passes.line_search import left_to_gain, resettled, with_best_mean
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Averaging
 from sksvi.inference.records import replace

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.inference.engine import bound, evaluate, whole
 from sksvi.inference.memory.locals import Locals
 from sksvi.inference.problem import Problem

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.families import Beta, DiagonalGaussian, Gamma
 from sksvi.models.base import Sampleable, Segment, Table, default_sweep
 from sksvi.models.beta_process.globals import Globals, draw, expected

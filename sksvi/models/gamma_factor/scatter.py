@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.models.base import InMemory
 
 Array = np.ndarray

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._machine.parallel import SAMPLE_BLOCK
+from sksvi._runtime.parallel import SAMPLE_BLOCK
 from sksvi.families import StandardGaussian
 
 Array = np.ndarray

@@ -14,7 +14,7 @@ from scipy.special import gammaln, kve
 from sklearn.base import clone
 from sklearn.gaussian_process import kernels as sk
 
-from sksvi._machine.parallel import slices
+from sksvi._runtime.parallel import slices
 from sksvi.models.gp.kernel_nodes import Added, Constant, Linear, Multiplied, Opaque, Pair, Power, Radial
 
 Array = np.ndarray

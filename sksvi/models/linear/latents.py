@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.families import ClassGaussian
 from sksvi.models.base import Blocks, Linear, LinearTerms
 from sksvi.models.linear.rows import DenseRows, SparseRows, project, project_mean, pull_back, pull_back_classes

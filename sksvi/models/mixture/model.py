@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import digamma, wrightomega
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.algorithms.rules import ClosedForm, Rule
 from sksvi.families import Beta, Dirichlet, Point
 from sksvi.models.base import Blocks, Gradient, Sampleable, Table

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.models.base import Blocks, Gradient, InMemory, Model, Segment, default_sweep
 from sksvi.models.network.factors import Factor
 

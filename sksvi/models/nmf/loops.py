@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sksvi._machine.compiled import entry
+from sksvi._runtime.compiled import entry
 from sksvi.families.implicit_loops import digamma
 from sksvi.models.topics.loops.algebra import compiled
 from sksvi.models.topics.loops.documents import gathered, seen_proportions, smallest

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.algorithms.rules import ClosedForm, Newton, Rule
 from sksvi.families import Gamma, Point
 from sksvi.models.base import Blocks, Gradient, Table

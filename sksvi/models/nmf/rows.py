@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.families.dirichlet import log_gammas
 from sksvi.models.base import Blocks, Local, Table
 from sksvi.models.nmf import response

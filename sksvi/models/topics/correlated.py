@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.families import Dirichlet, Population, Simplex
 from sksvi.models.base import Local, Table
 from sksvi.models.topics.loops import records

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import digamma, polygamma
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.algorithms.rules import ClosedForm, Newton, Rule
 from sksvi.families import Dirichlet, Point
 from sksvi.families.point import ascent

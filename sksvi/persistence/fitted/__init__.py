@@ -18,7 +18,7 @@ from sksvi.persistence.fitted.mixture import check_mixture
 from sksvi.persistence.fitted.series import check_dynamic, check_panel
 from sksvi.persistence.fitted.shared import check_fit
 from sksvi.persistence.fitted.topics import check_lda, check_topics
-from sksvi.persistence.look import Look
+from sksvi.persistence.validator import Look
 
 __all__ = ["ESTIMATORS", "check_fit", "check_panel"]
 

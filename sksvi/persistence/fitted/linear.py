@@ -6,7 +6,7 @@ import numpy as np
 
 from sksvi.families.gaussian.mixture import NodeMixture
 from sksvi.persistence.fitted.shared import block_of, labels_of, latents_of, of_size, sampled, shown
-from sksvi.persistence.look import Look
+from sksvi.persistence.validator import Look
 
 
 def check_linear(look: Look) -> None:

@@ -8,7 +8,7 @@ from sksvi.families import Point
 from sksvi.families.base import Family
 from sksvi.inference.memory.locals import Locals
 from sksvi.persistence.fitted.shared import labels_of
-from sksvi.persistence.look import Look
+from sksvi.persistence.validator import Look
 
 
 def check_mixture(look: Look) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sksvi.persistence.fitted.shared import block_of
-from sksvi.persistence.look import Look
+from sksvi.persistence.validator import Look
 
 
 def check_dynamic(look: Look) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from sksvi.families.base import Family, Message
-from sksvi.inference.memory.of_plates import PlateMemory
-from sksvi.inference.memory.of_rows import Sites
+from sksvi.inference.memory.plates import PlateMemory
+from sksvi.inference.memory.sites import Sites
 from sksvi.inference.state import State
-from sksvi.persistence.look import Look
 from sksvi.persistence.states import arrays_of
+from sksvi.persistence.validator import Look
 
 Array = np.ndarray
 

@@ -10,7 +10,7 @@ from sksvi.families.base import Family
 from sksvi.inference.memory.locals import Locals
 from sksvi.models.base import Table
 from sksvi.persistence.fitted.shared import shown
-from sksvi.persistence.look import Look
+from sksvi.persistence.validator import Look
 
 
 def check_topics(look: Look) -> None:

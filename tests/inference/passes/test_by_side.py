@@ -12,7 +12,7 @@ from sksvi.algorithms import MCSSVI, SDSVI
 from sksvi.families import Gamma
 from sksvi.inference import plan
 from sksvi.inference.engine import exact_bound
-from sksvi.inference.memory.of_plates import PlateMemory
+from sksvi.inference.memory.plates import PlateMemory
 from sksvi.inference.start import first_state
 from sksvi.models.base import Segment, Sided
 from sksvi.models.factorization.ratings import Ratings

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 from sksvi.families import Gaussian
 from sksvi.families.base import Message
-from sksvi.inference.passes.mixed import Seen, highest, paired
+from sksvi.inference.passes.subspace import Seen, highest, paired
 
 
 def test_the_highest_point_of_a_parabola_leaves_directions_that_bend_up(global_random_seed):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.algorithms import CVI, MCSSVI
 from sksvi.decomposition._factor_predictions import local_draws, log_density
 from sksvi.expectations import Auto

@@ -14,7 +14,7 @@ from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.families import Free, GaussianPlates, Point
 from sksvi.families.gaussian.plates import packed
 from sksvi.inference import plan
-from sksvi.inference.passes import by_side
+from sksvi.inference.passes import alternating
 from sksvi.inference.priors import divergence
 from sksvi.inference.start import first_state
 from sksvi.models.factorization.columns import SIDES, Columns, JointColumns, SampledColumns, SquaredColumns, columns_of
@@ -399,7 +399,7 @@ def test_a_large_step_of_the_likelihood_is_judged(step, kept, global_random_seed
     best = state.q["likelihood"].value + np.log(1.0 + 2.0 * g / len(y))
     old = best + np.log(1.25)
     state.q["likelihood"] = Point(old)
-    value = by_side.data_value(problem, state)
+    value = alternating.data_value(problem, state)
     progress = replace(state.progress, gradient={"likelihood": (g, np.zeros((1, 1)))}, value=value)
 
     class Told(Newton):
@@ -407,6 +407,6 @@ def test_a_large_step_of_the_likelihood_is_judged(step, kept, global_random_seed
             return Moved(q[name].moved(np.array([step]), pace.rate * pace.damping), memory)
 
     monkeypatch.setattr(model, "hyper", {**model.hyper, "likelihood": Told()})
-    state, halvings = by_side.with_hyper(problem, replace(state, progress=progress))
+    state, halvings = alternating.with_hyper(problem, replace(state, progress=progress))
     assert (halvings == MAX_HALVINGS) == kept == np.array_equal(state.q["likelihood"].value, old)
-    assert halvings > 0 and by_side.data_value(problem, state) >= value
+    assert halvings > 0 and alternating.data_value(problem, state) >= value

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 import sksvi
 from sksvi import BayesianGLMClassifier, SparseGPClassifier, algorithms, expectations
 from sksvi.inference import plan
-from sksvi.inference.passes.judged import settle
+from sksvi.inference.passes.line_search import settle
 from sksvi.inference.search import Fitting
 from sksvi.inference.start import first_state
 from sksvi.integrals import joint_softmax

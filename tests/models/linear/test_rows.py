@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.families import DiagonalGaussian, Gaussian, ProjectedGaussian
 from sksvi.models.base import Table
 from sksvi.models.linear.rows import (

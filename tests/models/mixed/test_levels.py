@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import expit
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.algorithms import resolve
 from sksvi.algorithms.steps import natural_step
 from sksvi.expectations import Auto

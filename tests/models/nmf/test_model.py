@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from scipy.special import gammaln
 from scipy.stats import gamma, multinomial, poisson
 
-from sksvi.algorithms.rows import SSVIA, SVI
+from sksvi.algorithms.specs import SSVIA, SVI
 from sksvi.inference import plan
 from sksvi.inference.start import first_state
 from sksvi.models.nmf.cells import cells, table

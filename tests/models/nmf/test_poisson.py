@@ -9,7 +9,7 @@ import pytest
 from scipy.special import gammaln
 from scipy.stats import gamma, multinomial
 
-from sksvi.algorithms.rows import CVI, SSVIA
+from sksvi.algorithms.specs import CVI, SSVIA
 from sksvi.families import Gamma, Point
 from sksvi.inference import plan
 from sksvi.inference.start import first_state

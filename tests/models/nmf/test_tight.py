@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import polygamma
 
-from sksvi.algorithms.rows import CVI
+from sksvi.algorithms.specs import CVI
 from sksvi.families import Gamma, Point
 from sksvi.inference import plan
 from sksvi.inference.start import first_state

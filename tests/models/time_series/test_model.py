@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sksvi.inference.passes.judged import judging, settle
+from sksvi.inference.passes.line_search import judging, settle
 from sksvi.inference.search import Fitting
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State

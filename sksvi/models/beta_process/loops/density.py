@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sksvi._machine.compiled import entry
-from sksvi._machine.compiling import njit
+from sksvi._runtime.compiled import entry
+from sksvi._runtime.compiling import njit
 
 Array = np.ndarray
 

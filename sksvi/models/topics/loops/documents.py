@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from sksvi._machine.compiled import entry
+from sksvi._runtime.compiled import entry
 from sksvi.families.implicit_loops import digamma
 from sksvi.models.topics.loops.algebra import compiled
 
 Array = np.ndarray
 
-#: What every loop over these documents takes, for `sksvi._machine.compiled.entry`.
+#: What every loop over these documents takes, for `sksvi._runtime.compiled.entry`.
 LDA_DOCUMENTS = (
     "topics (V, K) f",
     "alpha (K) f",

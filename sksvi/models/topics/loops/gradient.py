@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sksvi._machine.compiled import entry
+from sksvi._runtime.compiled import entry
 from sksvi.models.topics.loops.algebra import compiled, load_square, store_square
 from sksvi.models.topics.loops.bound import look, node_slopes, opened, pull_of, workspace
 from sksvi.models.topics.loops.newton import settle_root

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sksvi._machine.compiled import entry
+from sksvi._runtime.compiled import entry
 from sksvi.models.topics.loops.algebra import compiled, inverse_root, load_square, project, store_square
 from sksvi.models.topics.loops.bound import MEAN_FIELD, curvature, local_value, look, opened, workspace
 from sksvi.models.topics.loops.newton import HALVINGS

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sksvi._machine.compiled import entry
+from sksvi._runtime.compiled import entry
 from sksvi.models.topics.loops.algebra import (
     compiled,
     inverse_root,

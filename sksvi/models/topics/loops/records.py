@@ -12,7 +12,7 @@ Array = np.ndarray
 
 #: AdaGrad's rate over that of a document's mean (log odds) and that of its C, which are 1 and 0.1 at the default of 3.
 MEAN_PART, ROOT_PART = 3.0, 30.0
-#: What every loop over documents takes, for `sksvi._machine.compiled.entry`.
+#: What every loop over documents takes, for `sksvi._runtime.compiled.entry`.
 DOCUMENTS = (
     "prior.location (P) f",
     "topics (V, P+1) f",

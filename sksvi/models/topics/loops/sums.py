@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sksvi._machine.compiled import entry
+from sksvi._runtime.compiled import entry
 from sksvi.models.topics.loops.algebra import compiled
 from sksvi.models.topics.loops.bound import MEAN_FIELD, SIMPLE, local_value, look, opened, workspace
 from sksvi.models.topics.loops.records import DOCUMENTS, Corpus, Document, Population, Sums, Work

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sksvi._machine.compiled import entry
+from sksvi._runtime.compiled import entry
 from sksvi.models.topics.loops.algebra import compiled
 from sksvi.models.topics.loops.cvb0 import collapsed
 from sksvi.models.topics.loops.documents import LDA_DOCUMENTS, gathered

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi._typing import MatrixLike, PerRow
 from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.published import building
 from sksvi.likelihoods.support import LARGEST_TARGET, SMALLEST_COUNT
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
+from sksvi.time_series._filter import Message, Steps, met, states, value_of
 from sksvi.time_series._index import longer
 from sksvi.time_series._integrated import after
-from sksvi.time_series._one import Message, Steps, met, states, value_of
 
 if TYPE_CHECKING:
     from sksvi.time_series._dynamic import DynamicGLM

@@ -15,8 +15,8 @@ import numpy as np
 
 from sksvi.families.base import Message, NotPositiveDefinite
 from sksvi.inference.engine import evaluate, whole
-from sksvi.inference.memory.kept import Kept
-from sksvi.inference.memory.said import NOTHING_SAID, Said
+from sksvi.inference.memory.factors import NOTHING_SAID, Said
+from sksvi.inference.memory.recorded_terms import Kept
 from sksvi.inference.memory.sample import Sample, sites_of, trailing
 from sksvi.inference.records import replace
 from sksvi.models.base import Blocks, Gradient, Linear, LinearTerms, Table

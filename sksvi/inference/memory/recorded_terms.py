@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
-from sksvi.inference.memory.of_rows import Direct
+from sksvi.inference.memory.sites import Direct
 from sksvi.models.base import Blocks, LinearTerms
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from functools import cache
 from types import FrameType
 from typing import Any
 
-from sksvi._machine import memory
+from sksvi._runtime import memory
 
 #: Code whose frames wait while their caller goes on.
 SUSPENDED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sksvi._machine.compiling import njit
-from sksvi._machine.kinds import NUMBERS, WHOLE
+from sksvi._runtime.compiling import njit
+from sksvi._runtime.kinds import NUMBERS, WHOLE
 
 #: name(dims) kind, then what its numbers are below, or what they cut.
 WORDS = re.compile(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sksvi.estimators.checks import check_row_values
-from sksvi.estimators.start import Start
+from sksvi.estimators.stage import Start
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.likelihoods.weighted import own_unit, weighted_median

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi._machine.kinds import NUMBERS
-from sksvi._machine.warned import warn_user
+from sksvi._runtime.kinds import NUMBERS
+from sksvi._runtime.warned import warn_user
 from sksvi._typing import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import check_count, check_flag, check_seed
 from sksvi.estimators.offsets import checked_offset, with_exposure
@@ -20,9 +20,9 @@ from sksvi.estimators.validation import validate_data
 from sksvi.families.gaussian.chain import Chain, ChainGaussian
 from sksvi.predictive import Predictive
 from sksvi.predictive.coverage import tail_of
+from sksvi.time_series._compact import Rowless
 from sksvi.time_series._index import continued, counts_rows, own_index, paired_index, positions, without_times
 from sksvi.time_series._integrated import Integrated, View, after, mixed_table, node_rows
-from sksvi.time_series._rowless import Rowless
 
 Array = np.ndarray
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference.engine import bound, evaluate, step, whole
-from sksvi.inference.passes.judged import DAMPING_GROWTH, Judged
+from sksvi.inference.passes.line_search import DAMPING_GROWTH, Judged
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Evaluation, InTurn
 from sksvi.inference.records import replace

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.estimators import findings
+from sksvi.estimators import fit_warnings
 from sksvi.estimators.dispersion import Dispersion, dispersion, has_excess, may_vary_more, varies_more
-from sksvi.inference.past import Past
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
+from sksvi.inference.stream_state import Past
 from sksvi.linear_model._columns import Known
 from sksvi.models.base import Table
 
@@ -49,7 +49,7 @@ class LinearFindings:
         yield from self._uneven()
         known = self._columns.known
         if known is not None:
-            yield from findings.too_small(self._coordinate_names(), known.high - known.low)
+            yield from fit_warnings.too_small(self._coordinate_names(), known.high - known.low)
         yield from self._pinned()
         yield from self._constants(len(problem.data))
         yield from self._separated(problem, state)
@@ -106,7 +106,7 @@ class LinearFindings:
             return
         named = self._largest(problem, state)
         if named:
-            yield findings.separation(named, len(data))
+            yield fit_warnings.separation(named, len(data))
 
     def _largest(self, problem: Problem, state: State) -> list[str]:
         """The coefficients that move the latents most, none of them by far less than the first."""

@@ -38,7 +38,7 @@ def extended(array: Array, more: Array) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from sksvi._machine.growing import extended
+    >>> from sksvi._runtime.growing import extended
     >>> first = extended(np.arange(3.0), np.array([3.0]))
     >>> extended(first, np.array([4.0])), extended(first, np.array([5.0]))
     (array([0., 1., 2., 3., 4.]), array([0., 1., 2., 3., 5.]))

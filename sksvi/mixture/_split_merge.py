@@ -13,7 +13,7 @@ from collections.abc import Callable
 from sksvi import algorithms
 from sksvi.inference import plan
 from sksvi.inference.engine import exact_bound
-from sksvi.inference.passes import judged
+from sksvi.inference.passes import line_search
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
 from sksvi.inference.start import first_state
@@ -77,8 +77,8 @@ def moved(problem: Problem, state: State, every: bool, passes: int, tol: float, 
 
     for _ in range(ROUNDS):
         state, taken = merged(problem, state, every)
-        inner = judged.settle(still, state, passes, tol, told)
-        here, passes = judged.judging(inner).here, passes - len(inner.bounds)
+        inner = line_search.settle(still, state, passes, tol, told)
+        here, passes = line_search.judging(inner).here, passes - len(inner.bounds)
         if here is not None and here.bound >= state.bound:
             state = replace(state, q=here.q, bound=here.bound)
         if not taken or stopped or passes <= 0:

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.algorithms.rules import FIXED, Pace
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.inference import hyper
 from sksvi.inference.engine import bound, evaluate, exact_bound, whole
-from sksvi.inference.memory.of_plates import PlateMemory
-from sksvi.inference.memory.said import Said
+from sksvi.inference.memory.factors import Said
+from sksvi.inference.memory.plates import PlateMemory
 from sksvi.inference.passes.columns import Stepper, entries_of, sided
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Siding

@@ -7,7 +7,7 @@ from typing import Any
 
 import numba
 
-from sksvi._machine.warned import warn_user
+from sksvi._runtime.warned import warn_user
 
 _WARNED: list[str] = []
 

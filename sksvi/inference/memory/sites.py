@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sksvi._machine import parallel
-from sksvi._machine.memory import Weighed
+from sksvi._runtime import parallel
+from sksvi._runtime.memory import Weighed
 from sksvi.algorithms.rules import FIXED, Moved, Pace, Rule
 from sksvi.algorithms.steps import natural_step, shortened, site_step
-from sksvi.inference.memory.said import NOTHING_SAID, NothingSaid
+from sksvi.inference.memory.factors import NOTHING_SAID, NothingSaid
 from sksvi.inference.priors import prior_of
 from sksvi.inference.records import replace
 from sksvi.models.base import Blocks, Gradient, LinearTerms, Model, Segment

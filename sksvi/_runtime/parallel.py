@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._machine.one_thread import working as working
+from sksvi._runtime.one_thread import working as working
 
 Array = np.ndarray
 

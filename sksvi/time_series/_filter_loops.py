@@ -9,10 +9,10 @@ import math
 
 import numpy as np
 
-from sksvi._machine.compiled import entry
-from sksvi._machine.compiling import njit
+from sksvi._runtime.compiled import entry
+from sksvi._runtime.compiling import njit
 from sksvi.algorithms.steps import MAX_HALVINGS
-from sksvi.inference.passes.judged import DAMPING_GROWTH, PREDICTED_SHARE
+from sksvi.inference.passes.line_search import DAMPING_GROWTH, PREDICTED_SHARE
 from sksvi.inference.stopping import ROUNDING
 
 Array = np.ndarray

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.algorithms.rows import MCSSVI
+from sksvi.algorithms.specs import MCSSVI
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.engine import bound, evaluate, impossible, step, whole
-from sksvi.inference.memory.of_rows import DIRECT
-from sksvi.inference.passes import mixed
+from sksvi.inference.memory.sites import DIRECT
+from sksvi.inference.passes import subspace
 from sksvi.inference.priors import divergence_between, prior_of
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import Evaluation, Judging
@@ -159,7 +159,7 @@ def left_to_gain(problem: Problem, state: State) -> float:
 def propose(problem: Problem, state: State, gradient: Gradient) -> tuple[Blocks, dict[str, Any], float]:
     """The next q, its rules' memory and what its hyperparameters promise."""
     damping = judging(state).damping
-    best = mixed.mixed(problem, state, damping) if judging(state).recent else None
+    best = subspace.mixed(problem, state, damping) if judging(state).recent else None
     if best is not None:
         return best, state.memory, 0.0
     try:
@@ -217,10 +217,10 @@ def judged(problem: Problem, state: State) -> State:
             grown = min(longest, DAMPING_GROWTH * progress.damping)
             damping = progress.damping if before is None or halvings else grown
             here = Evaluation(state.q, gradient, now, state.memory)
-            found = {"here": here, "damping": damping, "recent": mixed.remembered(problem, state, gradient)}
-            creeping = before is not None and now - before.bound < mixed.CREEPING
+            found = {"here": here, "damping": damping, "recent": subspace.remembered(problem, state, gradient)}
+            creeping = before is not None and now - before.bound < subspace.CREEPING
             return replace(state, progress=replace(progress, creeping=creeping, **found))
-        recent = mixed.taken_back(problem, state, gradient) if np.isfinite(now) else progress.recent
+        recent = subspace.taken_back(problem, state, gradient) if np.isfinite(now) else progress.recent
         state = replace(
             state,
             q=before.q,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._machine import parallel
+from sksvi._runtime import parallel
 from sksvi.inference.engine import evaluate, prepare, whole
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
